@@ -1,0 +1,70 @@
+package messages
+
+import "encoding/json"
+
+// RawJSON is a JSON value that is carried, not understood.
+type RawJSON = json.RawMessage
+
+// Bundle is a MIME bundle as the Jupyter messaging specification defines it
+// ("display_data"): MIME type to JSON value. Text and base64 data are JSON
+// strings; application/json and the +json types are any JSON value.
+type Bundle map[string]RawJSON
+
+// MIME types that Coppice treats by name.
+const (
+	MIMEPlain    = "text/plain"
+	MIMEMarkdown = "text/markdown"
+	MIMEHTML     = "text/html"
+	MIMELaTeX    = "text/latex"
+	MIMEJSON     = "application/json"
+	MIMEPNG      = "image/png"
+	MIMEJPEG     = "image/jpeg"
+	MIMESVG      = "image/svg+xml"
+)
+
+// StatusMIME returns the MIME type of status events for a brand:
+// application/x-<brand>-status.
+func StatusMIME(brand string) string { return "application/x-" + brand + "-status" }
+
+// Text returns the value of a text type. Jupyter also allows a list of lines
+// (nbformat's multi-line strings); these are joined.
+func (b Bundle) Text(mime string) (string, bool) {
+	raw, ok := b[mime]
+	if !ok {
+		return "", false
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s, true
+	}
+	var lines []string
+	if json.Unmarshal(raw, &lines) != nil {
+		return "", false
+	}
+	n := 0
+	for _, l := range lines {
+		n += len(l)
+	}
+	joined := make([]byte, 0, n)
+	for _, l := range lines {
+		joined = append(joined, l...)
+	}
+	return string(joined), true
+}
+
+// Size returns how many bytes of data the bundle holds.
+func (b Bundle) Size() int {
+	n := 0
+	for mime, raw := range b {
+		n += len(mime) + len(raw)
+	}
+	return n
+}
+
+// Image is one picture that a call showed.
+type Image struct {
+	// MIME is image/png or image/jpeg.
+	MIME string `json:"mime"`
+	// Data is base64 as the kernel sent it, without line breaks.
+	Data string `json:"data"`
+}

@@ -1,0 +1,147 @@
+package messages
+
+import (
+	"context"
+	"time"
+)
+
+// KernelMode says how long the kernel of a call lives.
+type KernelMode string
+
+// The kernel modes.
+const (
+	// ModeSession keeps the kernel for later calls with the same key. It is
+	// what the zero value means.
+	ModeSession KernelMode = "session"
+	// ModePerCall makes a kernel for this call alone and always ends it.
+	ModePerCall KernelMode = "per-call"
+)
+
+// Cell is one piece of code to execute.
+type Cell struct {
+	// Title is shown to people and models; it may be empty.
+	Title string `json:"title,omitempty"`
+	// Code is Python source. Empty code is legal and completes at once.
+	Code string `json:"code"`
+}
+
+// Execute asks for one call: its cells run in order in one kernel, and the
+// first one that does not complete ends the call.
+type Execute struct {
+	// ID names the call in events, logs and artifacts. [NewID] makes one.
+	ID string `json:"id"`
+	// Key names the session.
+	Key SessionKey `json:"key"`
+	// Owner is an optional label of who pays for the session's capacity.
+	Owner string `json:"owner,omitempty"`
+	// Cells are run in order. No cells is legal: the call completes without
+	// output.
+	Cells []Cell `json:"cells"`
+	// Timeout bounds the whole call, waiting and start included; 0 means none.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Deadline is the instant that Timeout stands for, fixed when the call was
+	// made, so that time spent in a queue counts. Zero means none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Reset asks for a new kernel before the first cell.
+	Reset bool `json:"reset,omitempty"`
+	// Mode is session unless it says otherwise.
+	Mode KernelMode `json:"mode,omitempty"`
+	// Env is set in os.environ before the first cell, on top of what the
+	// kernel started with. It stays set.
+	Env map[string]string `json:"env,omitempty"`
+	// AllowStdin lets input() wait for an answer; without it a read from
+	// stdin fails the cell and is told in the result.
+	AllowStdin bool `json:"allow_stdin,omitempty"`
+
+	// Out takes the call's events. It never is nil inside the tree.
+	Out Outlet `json:"-"`
+}
+
+// Outlet is the door through which the output of one call leaves its kernel.
+// Package sinks implements it; kernels call it.
+//
+// Emit and Flush are called from one goroutine at a time, in the order of
+// events.
+type Outlet interface {
+	// Emit hands over one event. It blocks while a lossless sink has no
+	// credit left, so that output which nobody takes holds its producer back
+	// instead of filling memory; it gives up when ctx ends, with ctx's cause.
+	// The event's number is given here.
+	Emit(ctx context.Context, e Event) error
+	// Flush waits until every sink of the call has handled what was emitted
+	// before, and returns what the result sink kept. It gives up when ctx
+	// ends; the Output then says Lost.
+	Flush(ctx context.Context) Output
+}
+
+// Output is what the result sink kept of a call: the output half of a
+// [Result]. The kernel adds the half that only it knows.
+type Output struct {
+	// Cells has one entry per cell that emitted anything, by cell index.
+	Cells []CellOutput `json:"cells"`
+	// JSON holds the application/json displays of the call, in order.
+	JSON []RawJSON `json:"json,omitempty"`
+	// Images holds the images of the call, in order.
+	Images []Image `json:"images,omitempty"`
+	// Truncation is set when the text does not hold all that was printed.
+	Truncation *Truncation `json:"truncation,omitempty"`
+	// Artifact is artifact://N when the full output was kept in a file.
+	Artifact string `json:"artifact,omitempty"`
+	// Lost says that the sink failed or was cut off: the output is not whole.
+	Lost string `json:"lost,omitempty"`
+}
+
+// CellOutput is what one cell showed.
+type CellOutput struct {
+	// Index is the cell's place in the call, from 0.
+	Index int `json:"index"`
+	// Text is stdout, stderr, displays and tracebacks in the order in which
+	// they came, made fit for a model.
+	Text string `json:"text"`
+	// Events are the status events that the cell's code sent.
+	Events []RawJSON `json:"events,omitempty"`
+	// HasMarkdown says that a text/markdown display is part of Text.
+	HasMarkdown bool `json:"has_markdown,omitempty"`
+}
+
+// Interrupt asks for the end of what runs for Key: of the call Exec, or of
+// whatever runs when Exec is empty. The session is kept.
+type Interrupt struct {
+	Key  SessionKey `json:"key"`
+	Exec string     `json:"exec,omitempty"`
+	// Cause says who asked; it decides the outcome of the call.
+	Cause InterruptCause `json:"cause"`
+}
+
+// InterruptCause says why a call is interrupted.
+type InterruptCause string
+
+// The causes.
+const (
+	CauseCancelled InterruptCause = "cancelled"
+	CauseTimeout   InterruptCause = "timeout"
+)
+
+// Reset asks for a new kernel for Key; variables are gone afterwards. Calls
+// that wait in the queue run on the new kernel.
+type Reset struct {
+	Key SessionKey `json:"key"`
+}
+
+// Close ends the kernel of Key and forgets the session.
+type Close struct {
+	Key SessionKey `json:"key"`
+}
+
+// Pin exempts the session of Key from eviction, or ends the exemption.
+type Pin struct {
+	Key    SessionKey `json:"key"`
+	Pinned bool       `json:"pinned"`
+}
+
+// SubmitInput answers the input request ID of Key.
+type SubmitInput struct {
+	Key   SessionKey `json:"key"`
+	ID    string     `json:"id"`
+	Value string     `json:"value"`
+}
