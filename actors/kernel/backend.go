@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Backend makes interpreters. Packages kernel/jupyter and kernel/runner
+// implement it; the conformance suite in test/conformance holds for each.
+//
+// All methods may be called from any goroutine.
+type Backend interface {
+	// Name is "gateway" or "runner".
+	Name() string
+	// Start makes one interpreter that is ready for cells: its working
+	// directory, environment and import path are set and the prelude has run.
+	// It blocks; ctx bounds it. When it fails, nothing of the attempt is left
+	// behind, neither process nor server-side kernel.
+	Start(ctx context.Context, o StartOptions) (Interpreter, error)
+}
+
+// StartOptions says what interpreter to make.
+type StartOptions struct {
+	Key   messages.SessionKey
+	Epoch uint64
+	// Env is set in os.environ on top of what the backend starts with.
+	Env map[string]string
+	// Progress, if not nil, is told the stages of a slow start. It is called
+	// from the goroutine that called Start.
+	Progress func(stage string)
+}
+
+// Info describes a running interpreter.
+type Info struct {
+	// ID is the backend's own name for it: a Jupyter kernel id, or the process id.
+	ID string
+	// PID is the process id of the interpreter, 0 when it is not known.
+	PID int
+	// Python is the version of the interpreter, "" when it is not known.
+	Python string
+}
+
+// Interpreter is one live Python interpreter. Execute is called from one
+// goroutine at a time; the other methods from any, also while Execute runs.
+type Interpreter interface {
+	Info() Info
+	// Execute runs one cell and returns when it has ended AND all its output
+	// was handed to emit. emit blocks when nobody takes the output; it is
+	// called from one goroutine at a time.
+	//
+	// ctx does not stop the cell: when it ends, Execute gives up waiting and
+	// returns ctx's cause, and the interpreter must not be used any more. To
+	// stop a cell, use Interrupt and wait.
+	//
+	// The error is *LostError when the interpreter died or was replaced under
+	// the cell; then Done is closed too, or will be.
+	Execute(ctx context.Context, r CellRequest, emit func(context.Context, messages.Event) error) (CellReply, error)
+	// Interrupt asks the running cell to stop, as Ctrl-C would. It returns
+	// when the request was delivered, not when the cell has stopped. Without a
+	// running cell it does nothing.
+	Interrupt(ctx context.Context) error
+	// SubmitInput answers the input request with this id.
+	SubmitInput(ctx context.Context, id, value string) error
+	// Ping returns nil when the interpreter is alive: also when it is busy,
+	// never when its process is gone.
+	Ping(ctx context.Context) error
+	// RSS returns the resident memory of the interpreter in bytes, 0 when it
+	// cannot be known.
+	RSS() int64
+	// Done is closed when the interpreter is gone; Err then says why.
+	Done() <-chan struct{}
+	Err() error
+	// Close ends the interpreter and returns nil when it is known to be gone.
+	// It is idempotent. ctx bounds the wait, not the attempt to end it.
+	Close(ctx context.Context) error
+}
+
+// CellRequest is one cell to run.
+type CellRequest struct {
+	// Exec names the call, Index the cell in it, from 0.
+	Exec  string
+	Index int
+	Code  string
+	// Env is set in os.environ before the code runs; nil values of the map do
+	// not exist: "" sets an empty value.
+	Env map[string]string
+	// AllowStdin lets input() ask; see messages.InputRequest.
+	AllowStdin bool
+}
+
+// CellReply says how a cell ended.
+type CellReply struct {
+	// OK is true when the code ran to its end.
+	OK bool
+	// Interrupted is true when the cell ended by KeyboardInterrupt or
+	// CancelledError.
+	Interrupted bool
+	// Error is set when the code raised.
+	Error *messages.ErrorDetails
+	// StdinRequested is true when code asked for input and got none.
+	StdinRequested bool
+	// Exited is true when the code asked for the end of its interpreter
+	// (exit(), quit()): it must not be used any more.
+	Exited bool
+	// ExecutionCount is the interpreter's own count, 0 when it keeps none.
+	ExecutionCount int
+	// Incomplete says why output may be missing; "" when all is there.
+	Incomplete string
+	// Duration is how long the code ran.
+	Duration time.Duration
+}
+
+// LostError says that an interpreter died or was replaced.
+type LostError struct {
+	// Reason is a sentence part for people: "the kernel process was killed by
+	// signal 9".
+	Reason string
+	// Replaced is true when a new, empty interpreter already answers under the
+	// same name: code may have run in it.
+	Replaced bool
+	Err      error
+}
+
+// Error returns "kernel lost: " and the reason.
+func (e *LostError) Error() string { return "kernel lost: " + e.Reason }
+
+// Unwrap returns what was observed.
+func (e *LostError) Unwrap() error { return e.Err }
