@@ -1,0 +1,192 @@
+package messages_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	at       = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key      = messages.SessionKey{Session: "analysis", Cwd: "/srv/data"}
+	position = messages.Position{Seq: 7, Cell: 1}
+	one      = 1
+	artifact = "artifact://3"
+)
+
+func raw(s string) messages.RawJSON { return messages.RawJSON(s) }
+
+var result = messages.Result{
+	Outcome: messages.OutcomeError, State: messages.StateKept, Text: "a <b> & \"c\"",
+	Backend: "gateway", Session: key.Session, Cwd: key.Cwd,
+	Cells: []messages.CellResult{
+		{
+			Index: 0, Title: "load", Status: messages.CellError, Outcome: messages.OutcomeError, Output: "boom", DurationMS: 12, ExitCode: &one,
+			Error:  &messages.ErrorDetails{Name: "ValueError", Message: "boom", Traceback: []string{"Traceback", "ValueError: boom"}},
+			Events: []messages.RawJSON{raw(`{"op":"read"}`)},
+		},
+		{Index: 1, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted},
+	},
+	JSON:       []messages.RawJSON{raw(`{"a":1}`)},
+	Images:     []messages.Image{{MIME: messages.MIMEPNG, Data: "aGk="}},
+	Truncation: &messages.Truncation{Direction: "tail", TruncatedBy: "bytes", TotalLines: 10, TotalBytes: 100, OutputLines: 2, OutputBytes: 20, ShownStart: 9, ShownEnd: 10, Artifact: artifact},
+	Artifact:   &artifact, Exec: "id-1",
+}
+
+var events = []messages.Event{
+	messages.Status{Position: position, Status: messages.CellRunning},
+	messages.Stream{Position: position, Name: messages.StdoutStream, Text: "out <&>\n"},
+	messages.Stream{Position: position, Name: messages.StderrStream, Text: "err\n"},
+	messages.Display{Position: position, Data: messages.Bundle{messages.MIMEPlain: raw(`"x"`)}, Metadata: raw(`{}`), DisplayID: "d1", Update: true},
+	messages.ExecuteResult{Position: position, Data: messages.Bundle{messages.MIMEPlain: raw(`"42"`)}, ExecutionCount: 3},
+	messages.ClearOutput{Position: position, Wait: true},
+	messages.Error{Position: position, ErrorDetails: messages.ErrorDetails{Name: "ValueError", Message: "boom", Traceback: []string{"l1", "l2"}}},
+	messages.InputRequest{Position: position, ID: "in-1", Prompt: "name? ", Password: true},
+	messages.Notice{Position: position, Code: "state-lost", Text: "gone"},
+	messages.Final{Position: position, Result: result},
+}
+
+var lifecycle = []messages.Lifecycle{
+	messages.ChildChanged{At: at, Path: "root/gateway/a", Kind: "kernel", Epoch: 2, From: messages.ChildBusy, To: messages.ChildSuspended, Exit: &messages.Exit{Kind: messages.ExitFailed, Reason: "killed by signal 9"}, PID: 42},
+	messages.Decided{At: at, Path: "root/gateway/a", Directive: "restart", After: time.Second},
+	messages.Dropped{At: at, Path: "root/gateway/a", Epoch: 1, Count: 3, What: "output"},
+}
+
+// values are the messages that have no type member of their own.
+var values = map[string]any{
+	"execute": messages.Execute{
+		ID: "id-1", Key: key, Owner: "tenant", Cells: []messages.Cell{{Title: "t", Code: "1+1"}}, Timeout: 30 * time.Second, Deadline: at, Reset: true,
+		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, AllowStdin: true,
+	},
+	"interrupt":       messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout},
+	"reset":           messages.Reset{Key: key},
+	"close":           messages.Close{Key: key},
+	"pin":             messages.Pin{Key: key, Pinned: true},
+	"submit_input":    messages.SubmitInput{Key: key, ID: "in-1", Value: "x"},
+	"result_object":   result,
+	"output":          messages.Output{Cells: []messages.CellOutput{{Index: 0, Text: "hi", Events: []messages.RawJSON{raw(`{"op":"x"}`)}, HasMarkdown: true}}, Artifact: artifact, Lost: "sink restarted"},
+	"shutdown_report": messages.ShutdownReport{Stopped: 3, Leftovers: []messages.Leftover{{Path: "root/a", Exit: messages.Exit{Kind: messages.ExitHung}, PID: 9}}, Unanswered: 1, Duration: time.Second},
+	"node": messages.Node{
+		Name: "root", Kind: "supervisor", State: messages.ChildIdle, Epoch: 1, Since: at,
+		Children: []messages.Node{{
+			Name: "a", Kind: "kernel", State: messages.ChildBusy, Epoch: 2, Since: at, StartedAt: at, Restarts: 1, LastExit: &messages.Exit{Kind: messages.ExitEvicted, Reason: "idle"},
+			Queue: 2, Done: 9, Pinned: true, Owner: "o", TTL: at, PID: 1, RSS: 2, Detail: "d",
+		}},
+	},
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	require.NoError(t, json.Indent(&pretty, got, "", "  "))
+	pretty.WriteByte('\n')
+	path := filepath.Join("testdata", name+".golden.json")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, pretty.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run the test with -update")
+	require.Equal(t, string(want), pretty.String())
+}
+
+func TestEventsHaveGoldenJSON(t *testing.T) {
+	for _, e := range events {
+		t.Run(e.Type(), func(t *testing.T) {
+			data, err := messages.AppendEvent(nil, e)
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(string(data), `{"seq":7,"cell":1,"type":"`+e.Type()+`"`), "%s", data)
+			golden(t, "event_"+e.Type(), data)
+
+			back, err := messages.ParseEvent(data)
+			require.NoError(t, err)
+			again, err := messages.AppendEvent(nil, back)
+			require.NoError(t, err)
+			require.JSONEq(t, string(data), string(again))
+			if _, isFinal := e.(messages.Final); !isFinal {
+				require.Empty(t, cmp.Diff(e, back))
+			}
+		})
+	}
+}
+
+func TestLifecycleHasGoldenJSON(t *testing.T) {
+	for _, e := range lifecycle {
+		t.Run(e.Type(), func(t *testing.T) {
+			data, err := messages.AppendLifecycle(nil, e)
+			require.NoError(t, err)
+			golden(t, "lifecycle_"+e.Type(), data)
+			back, err := messages.ParseLifecycle(data)
+			require.NoError(t, err)
+			require.Empty(t, cmp.Diff(e, back))
+			require.Equal(t, e.Subject(), back.Subject())
+		})
+	}
+}
+
+func TestValuesHaveGoldenJSON(t *testing.T) {
+	for name, v := range values {
+		t.Run(name, func(t *testing.T) {
+			data, err := json.Marshal(v)
+			require.NoError(t, err)
+			golden(t, name, data)
+		})
+	}
+}
+
+func TestAnEmptyResultHasNoNullLists(t *testing.T) {
+	data, err := json.Marshal(messages.Result{Cells: []messages.CellResult{{}}})
+	require.NoError(t, err)
+	for _, want := range []string{`"events":[]`, `"json":[]`, `"images":[]`, `"truncation":null`, `"artifact":null`, `"error":null`, `"exit_code":null`} {
+		require.Contains(t, string(data), want)
+	}
+}
+
+func TestBrokenEventsAreRefused(t *testing.T) {
+	for _, bad := range []string{``, `[]`, `{}`, `{"type":"nonsense"}`, `{"type":"stdout","text":1}`, `{"type":"final","result":[]}`} {
+		_, err := messages.ParseEvent([]byte(bad))
+		require.Error(t, err, bad)
+		_, err = messages.ParseLifecycle([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}
+
+func TestAtDoesNotChangeTheReceiver(t *testing.T) {
+	for _, e := range events {
+		moved := e.At(messages.Position{Seq: 1, Cell: 0})
+		require.Equal(t, position, e.Pos())
+		require.Equal(t, messages.Position{Seq: 1, Cell: 0}, moved.Pos())
+		require.Equal(t, e.Type(), moved.Type())
+		require.Positive(t, e.Size())
+	}
+}
+
+func FuzzParseEvent(f *testing.F) {
+	for _, e := range events {
+		data, err := messages.AppendEvent(nil, e)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := messages.ParseEvent(data)
+		if err != nil {
+			return
+		}
+		out, err := messages.AppendEvent(nil, e)
+		require.NoError(t, err)
+		_, err = messages.ParseEvent(out)
+		require.NoError(t, err)
+	})
+}

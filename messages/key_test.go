@@ -1,0 +1,48 @@
+package messages_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
+	keys := []messages.SessionKey{{}, {Session: "a"}, {Cwd: "a"}, {Session: "a@b"}, {Session: "a", Cwd: "b"}, {Session: "a@b", Cwd: "c"}, {Session: "a", Cwd: "b@c"}}
+	seen := map[string]messages.SessionKey{}
+	for _, k := range keys {
+		other, dup := seen[k.ID()]
+		require.False(t, dup, "%v and %v", k, other)
+		seen[k.ID()] = k
+	}
+	require.Equal(t, "a@/x", messages.SessionKey{Session: "a", Cwd: "/x"}.String())
+	require.Equal(t, "a", messages.SessionKey{Session: "a"}.String())
+}
+
+func TestIDsAreUUIDsAndSort(t *testing.T) {
+	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	ids := make([]string, 1000)
+	for i := range ids {
+		ids[i] = messages.NewID()
+		require.Regexp(t, form, ids[i])
+	}
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(ids))), len(ids))
+}
+
+func TestBundleText(t *testing.T) {
+	b := messages.Bundle{"a": []byte(`"x"`), "b": []byte(`["l1\n","l2"]`), "c": []byte(`{"k":1}`)}
+	for mime, want := range map[string]string{"a": "x", "b": "l1\nl2"} {
+		got, ok := b.Text(mime)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+	_, ok := b.Text("c")
+	require.False(t, ok)
+	_, ok = b.Text("none")
+	require.False(t, ok)
+	require.Positive(t, b.Size())
+	require.Equal(t, "application/x-omp-status", messages.StatusMIME("omp"))
+}
