@@ -1,9 +1,6 @@
 package messages
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // SessionKey names one interpreter state. Two calls with the same key see the
 // same variables; calls with different keys share nothing. The zero Session is
@@ -15,24 +12,18 @@ type SessionKey struct {
 	Cwd string `json:"cwd"`
 }
 
-// String returns the key in the form that child names, logs and drawings use:
-// session@cwd. It is for people; [SessionKey.ID] is the unambiguous form.
+var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
+
+// ID returns session@cwd, the name of the session's kernel in the tree. It is
+// different for different keys: @, / and % in a session's name are escaped as
+// in URLs.
+func (k SessionKey) ID() string { return escapeSession.Replace(k.Session) + "@" + k.Cwd }
+
+// String returns the key for people: session@cwd, or the session alone when
+// there is no working directory.
 func (k SessionKey) String() string {
 	if k.Cwd == "" {
 		return k.Session
 	}
 	return k.Session + "@" + k.Cwd
-}
-
-// ID returns a form that is different for different keys: the session's length
-// is part of it, so that no separator in a name can make two keys collide.
-func (k SessionKey) ID() string {
-	var b strings.Builder
-	b.Grow(len(k.Session) + len(k.Cwd) + 8)
-	b.WriteString(strconv.Itoa(len(k.Session)))
-	b.WriteByte(':')
-	b.WriteString(k.Session)
-	b.WriteByte('@')
-	b.WriteString(k.Cwd)
-	return b.String()
 }

@@ -18,6 +18,7 @@ func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
 		require.False(t, dup, "%v and %v", k, other)
 		seen[k.ID()] = k
 	}
+	require.Equal(t, "a%40b@/x", messages.SessionKey{Session: "a@b", Cwd: "/x"}.ID())
 	require.Equal(t, "a@/x", messages.SessionKey{Session: "a", Cwd: "/x"}.String())
 	require.Equal(t, "a", messages.SessionKey{Session: "a"}.String())
 }

@@ -114,8 +114,7 @@ type CellReply struct {
 
 // LostError says that an interpreter died or was replaced.
 type LostError struct {
-	// Reason is a sentence part for people: "the kernel process was killed by
-	// signal 9".
+	// Reason is a clause for people: "the kernel process died".
 	Reason string
 	// Replaced is true when a new, empty interpreter already answers under the
 	// same name: code may have run in it.
@@ -123,8 +122,8 @@ type LostError struct {
 	Err      error
 }
 
-// Error returns "kernel lost: " and the reason.
-func (e *LostError) Error() string { return "kernel lost: " + e.Reason }
+// Error returns the reason.
+func (e *LostError) Error() string { return e.Reason }
 
 // Unwrap returns what was observed.
 func (e *LostError) Unwrap() error { return e.Err }

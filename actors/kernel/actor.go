@@ -1,0 +1,238 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Errors that a kernel actor fails with; they are the causes in its Exit.
+var (
+	// ErrStart: the interpreter could not be started.
+	ErrStart = errors.New("the kernel could not be started")
+	// ErrUnresponsive: a cell did not end after an interrupt and its grace.
+	ErrUnresponsive = errors.New("the kernel was ended: its cell did not stop when it was interrupted")
+)
+
+// Actor is the behaviour that owns one interpreter. All fields are used by the
+// actor's own goroutine only, unless a comment says otherwise.
+type Actor struct {
+	o   Options
+	ctx *supervisor.Ctx
+	// life ends with the incarnation, at the latest when Terminate begins; the
+	// actor's goroutines live under it.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	interp  Interpreter // nil until started
+	run     *run        // the call in hand, nil when idle
+	served  bool        // a call was begun on this interpreter
+	pinging bool
+
+	// pumps counts the goroutines that the actor started; Terminate waits.
+	pumps sync.WaitGroup
+}
+
+// New returns a kernel actor that is cold. It starts its interpreter in Init
+// and reports Up when that is ready, so its Spec must say ManualUp.
+func New(o Options) *Actor { return &Actor{o: o.withDefaults()} }
+
+// Messages that the actor's own goroutines send to it.
+type (
+	started struct {
+		interp Interpreter
+		err    error
+	}
+	died         struct{ err error }
+	callEnded    struct{ run *run }
+	graceOver    struct{ run *run }
+	interruptDue struct{ run *run }
+	pingDue      struct{}
+	pong         struct {
+		err error
+		rss int64
+	}
+)
+
+// Init begins the start of the interpreter; it does not wait for it.
+func (a *Actor) Init(ctx *supervisor.Ctx) error {
+	a.ctx = ctx
+	a.life, a.end = context.WithCancelCause(ctx.Context())
+	ctx.Note(supervisor.Facts{Detail: "starting " + a.o.Backend.Name() + " kernel"})
+	epoch := ctx.Epoch()
+	a.pump(func() {
+		c, cancel := context.WithTimeoutCause(a.life, a.o.StartTimeout, fmt.Errorf("not ready after %v", a.o.StartTimeout))
+		defer cancel()
+		interp, err := a.o.Backend.Start(c, StartOptions{
+			Key: a.o.Key, Epoch: epoch, Env: a.o.Env,
+			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) },
+		})
+		if !ctx.Tell(started{interp, err}) && interp != nil {
+			a.close(interp)
+		}
+	})
+	return nil
+}
+
+// Handle serves one message.
+func (a *Actor) Handle(ctx *supervisor.Ctx, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		return a.begin(m)
+	case started:
+		return a.started(m)
+	case callEnded:
+		return a.callEnded(m)
+	case died:
+		return a.died(m)
+	case messages.Interrupt:
+		a.interrupt(m)
+	case interruptDue:
+		a.interruptAgain(m)
+	case graceOver:
+		a.graceOver(m)
+	case messages.SubmitInput:
+		a.submitInput(m)
+	case pingDue:
+		a.ping()
+	case pong:
+		a.pong(m)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+func (a *Actor) started(m started) error {
+	if m.err != nil {
+		return fmt.Errorf("%w: %w", ErrStart, m.err)
+	}
+	a.interp = m.interp
+	a.note()
+	a.pump(func() {
+		select {
+		case <-m.interp.Done():
+			a.ctx.Tell(died{m.interp.Err()})
+		case <-a.life.Done():
+		}
+	})
+	a.ctx.Beat()
+	a.ctx.Up()
+	if a.o.HeartbeatEvery > 0 {
+		a.ctx.After(a.o.HeartbeatEvery, pingDue{})
+	}
+	return nil
+}
+
+// died hears that the interpreter is gone. While a call is in hand its run
+// learns the same from Execute and ends the call, with all output that came
+// before; between calls there is nobody else to tell.
+func (a *Actor) died(m died) error {
+	if a.run != nil {
+		return nil
+	}
+	return m.err
+}
+
+func (a *Actor) submitInput(m messages.SubmitInput) {
+	if a.interp == nil || a.run == nil {
+		return
+	}
+	interp := a.interp
+	a.pump(func() { _ = interp.SubmitInput(a.life, m.ID, m.Value) }) // an interpreter that cannot take it is gone, and says so by Done
+}
+
+// ping asks the interpreter whether it lives, off the actor's goroutine; only
+// an answer beats, so silence is what package supervisor's Heartbeat sees.
+func (a *Actor) ping() {
+	a.ctx.After(a.o.HeartbeatEvery, pingDue{})
+	if a.pinging || a.interp == nil {
+		return
+	}
+	a.pinging = true
+	interp := a.interp
+	a.pump(func() {
+		c, cancel := context.WithTimeout(a.life, a.o.HeartbeatEvery)
+		defer cancel()
+		err := interp.Ping(c)
+		a.ctx.Tell(pong{err: err, rss: interp.RSS()})
+	})
+}
+
+func (a *Actor) pong(m pong) {
+	a.pinging = false
+	if m.err != nil {
+		return
+	}
+	a.ctx.Beat()
+	a.ctx.Note(supervisor.Facts{PID: a.interp.Info().PID, RSS: m.rss, Detail: a.detail()})
+}
+
+// Terminate ends what runs and closes the interpreter. It tries until the
+// interpreter is known to be gone; its Spec's StopTimeout bounds that.
+func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
+	if r := a.run; r != nil {
+		a.run = nil
+		outcome := stoppedOutcome(exit)
+		select {
+		case <-r.done: // it had ended by itself; only the news was still under way
+			outcome = r.outcome
+		default:
+			a.end(exit)
+			<-r.done
+		}
+		r.work.Settle(a.result(r, outcome, endReason(exit.Value()), true))
+	}
+	a.end(exit)
+	if a.interp != nil {
+		ctx.Note(supervisor.Facts{Detail: "closing", PID: a.interp.Info().PID})
+		a.close(a.interp)
+	}
+	a.pumps.Wait()
+}
+
+// close closes interp and returns when it is gone, or when closeFor has passed
+// in vain. A Spec whose StopTimeout is shorter abandons the actor before that.
+func (a *Actor) close(interp Interpreter) {
+	const closeFor, retryAfter = time.Minute, time.Second
+	all, cancel := context.WithTimeout(context.WithoutCancel(a.life), closeFor)
+	defer cancel()
+	for all.Err() == nil {
+		c, cancel := context.WithTimeout(all, a.o.CloseTimeout)
+		err := interp.Close(c)
+		cancel()
+		if err == nil {
+			return
+		}
+		a.ctx.Note(supervisor.Facts{Detail: "closing: " + err.Error(), PID: interp.Info().PID})
+		select {
+		case <-time.After(retryAfter):
+		case <-all.Done():
+		}
+	}
+}
+
+// pump runs f in a goroutine that Terminate joins.
+func (a *Actor) pump(f func()) { a.pumps.Go(f) }
+
+func (a *Actor) note() {
+	a.ctx.Note(supervisor.Facts{PID: a.interp.Info().PID, RSS: a.interp.RSS(), Detail: a.detail()})
+}
+
+func (a *Actor) detail() string {
+	switch {
+	case a.run == nil:
+		return ""
+	case a.run.cause() != "":
+		return "interrupting"
+	default:
+		return "running"
+	}
+}
+
+var _ supervisor.Behaviour = (*Actor)(nil)

@@ -1,0 +1,49 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Options makes a kernel actor. The zero value of each field is its default.
+type Options struct {
+	// Backend makes the interpreter. Required.
+	Backend Backend
+	// Key is the session that the actor serves.
+	Key messages.SessionKey
+	// Env is set in the interpreter's environment when it starts.
+	Env map[string]string
+	// Past says why an earlier kernel of the session ended; nil when there was
+	// none, or when it had never run code.
+	Past *messages.Exit
+
+	// StartTimeout bounds the start of the interpreter. 0: 60 s.
+	StartTimeout time.Duration
+	// InterruptGrace is how long an interrupted cell has to end before its
+	// interpreter is ended. 0: 1.5 s.
+	InterruptGrace time.Duration
+	// CloseTimeout bounds one attempt to close the interpreter. 0: 6 s, more
+	// than the 5.1 s that a Jupyter server takes for a process that ignores
+	// SIGTERM.
+	CloseTimeout time.Duration
+	// FlushTimeout bounds the wait for the sinks after the last cell. 0: 10 s.
+	FlushTimeout time.Duration
+	// HeartbeatEvery is how often the interpreter is asked whether it lives.
+	// 0: 5 s; negative: never.
+	HeartbeatEvery time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.StartTimeout, 60*time.Second)
+	def(&o.InterruptGrace, 1500*time.Millisecond)
+	def(&o.CloseTimeout, 6*time.Second)
+	def(&o.FlushTimeout, 10*time.Second)
+	def(&o.HeartbeatEvery, 5*time.Second)
+	return o
+}

@@ -1,0 +1,156 @@
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// callEnded answers the call, and fails when the interpreter went with it.
+func (a *Actor) callEnded(m callEnded) error {
+	r := m.run
+	if a.run != r {
+		return nil
+	}
+	a.run = nil
+	switch {
+	case r.lost != nil:
+		r.work.Settle(a.result(r, r.outcome, lostReason(r.lost), true))
+		return r.lost
+	case r.exited:
+		a.ctx.Finish(r.work, a.result(r, r.outcome, "the code ended its own interpreter (exit)", true))
+		return supervisor.ErrDone
+	case a.interpGone():
+		// It died after the last cell had ended: the cells are complete, the
+		// variables are gone.
+		err := a.interp.Err()
+		r.work.Settle(a.result(r, r.outcome, lostReason(err), true))
+		return err
+	}
+	a.ctx.Finish(r.work, a.result(r, r.outcome, a.freshReason(r), false))
+	a.note()
+	return nil
+}
+
+func (a *Actor) interpGone() bool {
+	select {
+	case <-a.interp.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// result puts together what the run, the sinks and the actor know.
+func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone bool) messages.Result {
+	res := messages.Result{
+		Outcome: outcome, State: messages.StateKept, Backend: a.o.Backend.Name(),
+		Session: r.exec.Key.Session, Cwd: r.exec.Key.Cwd,
+		Cells: r.cells, JSON: r.out.JSON, Images: r.out.Images, Truncation: r.out.Truncation,
+		StdinRequested: r.stdin, Reason: reason, Exec: r.exec.ID,
+	}
+	switch {
+	case gone:
+		res.State = messages.StateLost
+	case r.fresh:
+		res.State = messages.StateFresh
+	}
+	if r.out.Artifact != "" {
+		res.Artifact = &r.out.Artifact
+	}
+	if i := r.lastIndex; i >= 0 && outcome != r.outcome && res.Cells[i].Outcome != messages.OutcomeOK {
+		res.Cells[i].Outcome = outcome
+	}
+	for _, c := range r.out.Cells {
+		if c.Index >= 0 && c.Index < len(res.Cells) {
+			cell := &res.Cells[c.Index]
+			cell.Output, cell.Events, cell.HasMarkdown = c.Text, c.Events, c.HasMarkdown
+		}
+	}
+	for _, note := range r.missing() {
+		if i := max(r.lastIndex, 0); i < len(res.Cells) {
+			res.Cells[i].Output += "\n[" + note + "]\n"
+		}
+	}
+	return res
+}
+
+// missing says what of the output is not there, for people.
+func (r *run) missing() []string {
+	notes := r.notes
+	if r.dropped > 0 {
+		notes = append(notes, fmt.Sprintf("%d outputs were dropped: nobody took them after the call was interrupted", r.dropped))
+	}
+	if r.out.Lost != "" {
+		notes = append(notes, "output is not complete: "+r.out.Lost)
+	}
+	return notes
+}
+
+// freshReason explains a fresh state to a session that had one before.
+func (a *Actor) freshReason(r *run) string {
+	if !r.fresh {
+		return ""
+	}
+	if exit, ok := a.ctx.Previous(); ok && a.ctx.Served() {
+		return endReason(exit.Value())
+	}
+	if a.o.Past != nil {
+		return endReason(*a.o.Past)
+	}
+	return ""
+}
+
+// lostReason is the reason for people why an interpreter is gone.
+func lostReason(err error) string {
+	if err == nil {
+		return "the kernel is gone"
+	}
+	return err.Error()
+}
+
+// endReason says in words why an incarnation ended.
+func endReason(exit messages.Exit) string {
+	about := ""
+	if exit.Reason != "" {
+		about = ": " + exit.Reason
+	}
+	switch exit.Kind {
+	case messages.ExitReset:
+		return "the session was reset"
+	case messages.ExitEvicted:
+		return "the idle session was evicted" + about
+	case messages.ExitShutdown:
+		return "the session was closed"
+	case messages.ExitHung:
+		return "the kernel did not answer its heartbeat" + about
+	case messages.ExitNormal:
+		return "the code ended its own interpreter (exit)"
+	case messages.ExitPanicked, messages.ExitKilled:
+		return "the kernel's actor failed" + about
+	}
+	if exit.Reason == "" {
+		return "the kernel died"
+	}
+	return exit.Reason
+}
+
+// stoppedOutcome is the outcome of a call whose incarnation was stopped under
+// it.
+func stoppedOutcome(exit supervisor.Exit) messages.Outcome {
+	switch exit.Kind {
+	case messages.ExitShutdown, messages.ExitReset, messages.ExitNormal, messages.ExitEvicted:
+		return messages.OutcomeCancelled
+	default:
+		return messages.OutcomeLost
+	}
+}
+
+// StopTimeout is what the Spec of a kernel with these options should allow for
+// Terminate: one attempt to close, the sinks' flush and a little.
+func (o Options) StopTimeout() time.Duration {
+	o = o.withDefaults()
+	return o.CloseTimeout + o.FlushTimeout + time.Second
+}

@@ -1,0 +1,194 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// errKilled ends a run whose interpreter is given up.
+var errKilled = errors.New("the interpreter is given up")
+
+// run is one call in hand. Its goroutine runs the cells, one after the other,
+// and sends callEnded when the sinks have taken everything. Fields without a
+// comment are set before that goroutine starts and never change.
+type run struct {
+	exec   messages.Execute
+	work   supervisor.Work
+	interp Interpreter
+	fresh  bool
+	flush  time.Duration
+
+	// life ends the run early: the incarnation stops, or the interpreter is
+	// given up. Only the actor calls kill.
+	life context.Context
+	kill context.CancelCauseFunc
+	// output ends what waits for a sink's credit; only the actor calls discard.
+	output  context.Context
+	discard context.CancelCauseFunc
+
+	// interruptCause is written by the actor and read by the run's goroutine.
+	interruptCause atomic.Pointer[messages.InterruptCause]
+	// waiting is true while a sink has no credit for the run; written by the
+	// run's emitting goroutine, read by the actor.
+	waiting atomic.Bool
+
+	// done is closed by the run's goroutine when it ends. The fields below are
+	// its own until then, and the actor's from then on.
+	done      chan struct{}
+	cells     []messages.CellResult
+	outcome   messages.Outcome
+	lost      error // the interpreter is gone or given up
+	exited    bool  // the code ended its interpreter
+	stdin     bool
+	notes     []string // why output may be missing
+	out       messages.Output
+	dropped   int
+	reason    string
+	lastIndex int
+}
+
+// begin takes a call in hand.
+func (a *Actor) begin(w supervisor.Work) error {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok {
+		return supervisor.Unknown(w.Msg)
+	}
+	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, done: make(chan struct{}), lastIndex: -1}
+	r.life, r.kill = context.WithCancelCause(a.life)
+	r.output, r.discard = context.WithCancelCause(r.life)
+	r.cells = make([]messages.CellResult, len(exec.Cells))
+	for i, c := range exec.Cells {
+		r.cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
+	}
+	a.run, a.served = r, true
+	ctx := a.ctx
+	a.pump(func() {
+		r.serve(ctx)
+		close(r.done)
+		ctx.Tell(callEnded{r})
+	})
+	return nil
+}
+
+// serve runs the cells and gathers what the sinks kept.
+func (r *run) serve(ctx *supervisor.Ctx) {
+	defer r.kill(nil)
+	r.outcome = messages.OutcomeOK
+	for i := range r.exec.Cells {
+		if cause := r.cause(); cause != "" {
+			r.outcome = outcomeOf(cause)
+			break
+		}
+		r.cell(ctx, i)
+		if r.outcome != messages.OutcomeOK {
+			break
+		}
+		if r.exited && i < len(r.exec.Cells)-1 {
+			r.outcome, r.lost = messages.OutcomeLost, &LostError{Reason: "the code ended its own interpreter (exit)"}
+			break
+		}
+	}
+	c, cancel := context.WithTimeout(context.WithoutCancel(r.life), r.flush)
+	defer cancel()
+	r.out = r.exec.Out.Flush(c)
+}
+
+// cell runs cell i and fills in its result.
+func (r *run) cell(ctx *supervisor.Ctx, i int) {
+	cell := &r.cells[i]
+	r.lastIndex = i
+	begin := time.Now()
+	emit := func(c context.Context, e messages.Event) error { return r.emit(ctx, c, i, e) }
+	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // a sink that is gone is told in the flush
+	cell.Status = messages.CellRunning
+
+	req := CellRequest{Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code, AllowStdin: r.exec.AllowStdin}
+	if i == 0 {
+		req.Env = r.exec.Env
+	}
+	reply, err := r.interp.Execute(r.life, req, emit)
+	cell.DurationMS = time.Since(begin).Milliseconds()
+	r.judge(cell, reply, err)
+	_ = emit(r.life, messages.Status{Status: cell.Status})
+}
+
+// judge decides what became of a cell. An interrupt that was asked for while
+// the cell ran decides the outcome, however the cell ended: the caller was told
+// that its time was up.
+func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
+	cause := r.cause()
+	r.stdin = r.stdin || reply.StdinRequested
+	r.exited = r.exited || reply.Exited
+	if reply.Incomplete != "" {
+		r.notes = append(r.notes, reply.Incomplete)
+	}
+	if err == nil && reply.Error != nil {
+		cell.Error = reply.Error
+	}
+	switch {
+	case err != nil && cause == "":
+		cell.Outcome, r.lost = messages.OutcomeLost, err
+	case err != nil:
+		cell.Outcome, r.lost = outcomeOf(cause), err
+	case cause != "":
+		cell.Outcome = outcomeOf(cause)
+	case reply.OK && !reply.StdinRequested:
+		cell.Outcome = messages.OutcomeOK
+	default:
+		cell.Outcome = messages.OutcomeError
+	}
+	code := 0
+	switch cell.Outcome {
+	case messages.OutcomeOK:
+		cell.Status, cell.ExitCode = messages.CellComplete, &code
+	case messages.OutcomeError:
+		code = 1
+		cell.Status, cell.ExitCode = messages.CellError, &code
+	default:
+		cell.Status = messages.CellError
+	}
+	r.outcome = cell.Outcome
+}
+
+// emit hands one event of cell i to the call's sinks. Once output is
+// discarded it drops and counts: the interpreter is not to blame for a sink
+// that takes nothing.
+func (r *run) emit(ctx *supervisor.Ctx, c context.Context, i int, e messages.Event) error {
+	if r.output.Err() != nil && r.life.Err() == nil {
+		r.dropped++
+		return nil
+	}
+	c, cancel := context.WithCancelCause(c)
+	defer cancel(nil)
+	defer context.AfterFunc(r.output, func() { cancel(context.Cause(r.output)) })()
+	r.waiting.Store(true)
+	ctx.Hold(true)
+	err := r.exec.Out.Emit(c, e.At(messages.Position{Cell: i}))
+	ctx.Hold(false)
+	r.waiting.Store(false)
+	if err != nil && r.output.Err() != nil && r.life.Err() == nil {
+		r.dropped++
+		return nil
+	}
+	return err
+}
+
+// cause returns why the run was interrupted, "" when it was not.
+func (r *run) cause() messages.InterruptCause {
+	if c := r.interruptCause.Load(); c != nil {
+		return *c
+	}
+	return ""
+}
+
+func outcomeOf(c messages.InterruptCause) messages.Outcome {
+	if c == messages.CauseTimeout {
+		return messages.OutcomeTimeout
+	}
+	return messages.OutcomeCancelled
+}
