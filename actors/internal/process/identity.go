@@ -1,0 +1,44 @@
+package process
+
+import "errors"
+
+// ErrNoProcess is returned for a process that is not there. A zombie, which has
+// ended and was not reaped, is not there.
+var ErrNoProcess = errors.New("no such process")
+
+// ErrUnsupported is returned for what this system does not tell.
+var ErrUnsupported = errors.New("not supported on this system")
+
+// Identity names one process for good: a pid is given to another process
+// sooner or later, a pid with a start time is not. It may be stored in a file
+// and compared with ==.
+type Identity struct {
+	// PID is the process id.
+	PID int `json:"pid"`
+	// Start is when the process started, in a form of the system's own that is
+	// only good for comparison. On Linux it holds the id of the boot. "" means
+	// that it is not known, and such an identity is never alive.
+	Start string `json:"start"`
+}
+
+// Identify returns the identity of the process that has this pid now. It
+// returns [ErrNoProcess] when there is none and [ErrUnsupported] where start
+// times cannot be had.
+func Identify(pid int) (Identity, error) {
+	start, err := startTime(pid)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{PID: pid, Start: start}, nil
+}
+
+// Alive reports whether the process with this identity runs. It is false when
+// the pid belongs to another process now, when the process is a zombie, and
+// when that cannot be found out: who is asked may be killed next.
+func Alive(id Identity) bool {
+	if id.PID <= 0 || id.Start == "" {
+		return false
+	}
+	start, err := startTime(id.PID)
+	return err == nil && start == id.Start
+}

@@ -1,0 +1,180 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// bootID tells the start times of one boot, which count from its beginning,
+// from those of the next.
+var bootID = sync.OnceValue(func() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "" // some sandboxes hide it; the ticks alone must do
+	}
+	return strings.TrimSpace(string(b))
+})
+
+func startTime(pid int) (string, error) {
+	s, err := readStat(pid)
+	if err != nil {
+		return "", err
+	}
+	if s.state == 'Z' || s.state == 'X' {
+		return "", fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	return strconv.FormatUint(s.start, 10) + "@" + bootID(), nil
+}
+
+// stat is what is needed of /proc/<pid>/stat (proc_pid_stat(5)).
+type stat struct {
+	state byte
+	ppid  int
+	start uint64 // clock ticks since the boot
+}
+
+func readStat(pid int) (stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return stat{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	if err != nil {
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
+	s, err := parseStat(b)
+	if err != nil {
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
+	return s, nil
+}
+
+// parseStat reads a line of the form "pid (name) state ppid … start …". The
+// name may hold blanks and parentheses: it ends at the last one.
+func parseStat(b []byte) (stat, error) {
+	end := bytes.LastIndexByte(b, ')')
+	if end < 0 {
+		return stat{}, errors.New("no process name in the stat line")
+	}
+	f := bytes.Fields(b[end+1:])
+	if len(f) < 20 || len(f[0]) != 1 {
+		return stat{}, fmt.Errorf("%d fields after the name in the stat line", len(f))
+	}
+	ppid, err := strconv.Atoi(string(f[1]))
+	if err != nil {
+		return stat{}, fmt.Errorf("parent in the stat line: %w", err)
+	}
+	start, err := strconv.ParseUint(string(f[19]), 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("start time in the stat line: %w", err)
+	}
+	return stat{state: f[0][0], ppid: ppid, start: start}, nil
+}
+
+// RSS returns the resident memory of a process in bytes.
+func RSS(pid int) (int64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return 0, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	f := bytes.Fields(b)
+	if len(f) < 2 {
+		return 0, fmt.Errorf("read the memory of process %d: %d fields in statm", pid, len(f))
+	}
+	pages, err := strconv.ParseInt(string(f[1]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return pages * int64(os.Getpagesize()), nil
+}
+
+// Descendants returns the processes that pid started, those that they started,
+// and so on, without pid itself and without zombies. A process whose parent has
+// ended is nobody's descendant any more: ask before the parent ends.
+func Descendants(pid int) ([]Identity, error) {
+	children, err := childrenByParent()
+	if err != nil {
+		return nil, err
+	}
+	var found []Identity
+	queue := []int{pid}
+	seen := map[int]bool{pid: true}
+	for len(queue) > 0 {
+		parent := queue[0]
+		queue = queue[1:]
+		for _, c := range children[parent] {
+			if seen[c] {
+				continue // the table is not a snapshot: a pid can move while it is read
+			}
+			seen[c] = true
+			queue = append(queue, c)
+			if id, err := Identify(c); err == nil {
+				found = append(found, id)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Holding returns the processes whose command line contains text. A process of
+// another user, or one that ended meanwhile, is left out.
+func Holding(text string) ([]Identity, error) {
+	pids, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	var found []Identity
+	for _, pid := range pids {
+		id, err := Identify(pid)
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err == nil && bytes.Contains(b, []byte(text)) && Alive(id) {
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+func childrenByParent() (map[int][]int, error) {
+	pids, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]int)
+	for _, pid := range pids {
+		if s, err := readStat(pid); err == nil {
+			children[s.ppid] = append(children[s.ppid], pid)
+		}
+	}
+	return children, nil
+}
+
+func processes() ([]int, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer func() { _ = d.Close() }()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

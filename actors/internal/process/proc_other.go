@@ -1,0 +1,12 @@
+//go:build !linux
+
+package process
+
+// RSS returns [ErrUnsupported].
+func RSS(int) (int64, error) { return 0, ErrUnsupported }
+
+// Descendants returns [ErrUnsupported].
+func Descendants(int) ([]Identity, error) { return nil, ErrUnsupported }
+
+// Holding returns [ErrUnsupported].
+func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }

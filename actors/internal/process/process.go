@@ -1,0 +1,186 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// drainDelay is how long the output of a child is still read after its end.
+// Somebody it started may hold the pipe open for ever.
+const drainDelay = 500 * time.Millisecond
+
+// Options says what to start. Only Path is required.
+type Options struct {
+	// Path is the program, absolute: a relative path would be looked up against
+	// whatever directory the host happens to be in.
+	Path string
+	// Args are the arguments after the program's name.
+	Args []string
+	// Env is the whole environment of the child. Unlike in os/exec, nil means
+	// an empty environment: the host's own holds secrets.
+	Env []string
+	// Dir is the working directory; "" is the host's.
+	Dir string
+	// Stdin is read by the child; nil is the null device.
+	Stdin *os.File
+	// Stdout and Stderr take the output; nil throws it away. The same ring in
+	// both places keeps the order in which the child wrote.
+	Stdout, Stderr *Ring
+	// Log takes stdout and stderr in place of the rings, without passing
+	// through the host: for a child that outlives it.
+	Log *os.File
+	// ExtraFiles become the descriptors 3, 4, … of the child. The caller keeps
+	// its own copies and closes them. Not on Windows.
+	ExtraFiles []*os.File
+	// ShareGroup leaves the child in the host's process group. Signals then
+	// reach the child alone.
+	ShareGroup bool
+	// OutliveHost lets the child live on when the host dies, in a session of
+	// its own.
+	OutliveHost bool
+	// NoFile raises the child's soft limit of open files to this number or to
+	// its hard limit, whichever is lower, and never lowers it. 0 leaves it. It
+	// is an attempt: where the system refuses, and outside Linux, the limit
+	// stays as it is.
+	NoFile uint64
+}
+
+// Process is a child. The zero value is of no use; see [Start].
+type Process struct {
+	cmd      *exec.Cmd
+	id       Identity
+	ownGroup bool
+	tied     bool // forked by, and counted in, the host thread
+
+	// mu guards ended: while it is held and ended is false, the pid and the
+	// group belong to this child, because nobody has reaped it.
+	mu    sync.Mutex
+	ended bool
+
+	done chan struct{} // closed by wait
+	err  error         // written by wait before done is closed
+}
+
+// Start starts a child. It returns once the program was executed, or why it
+// could not be.
+func Start(o Options) (*Process, error) {
+	if !filepath.IsAbs(o.Path) {
+		return nil, fmt.Errorf("start %q: the path of the program is not absolute", o.Path)
+	}
+	cmd := &exec.Cmd{
+		Path:        o.Path,
+		Args:        append([]string{o.Path}, o.Args...),
+		Env:         append(make([]string, 0, len(o.Env)), o.Env...),
+		Dir:         o.Dir,
+		ExtraFiles:  o.ExtraFiles,
+		SysProcAttr: sysProcAttr(o),
+		WaitDelay:   drainDelay,
+	}
+	// A nil *os.File or *Ring in an interface is not a nil interface.
+	if o.Stdin != nil {
+		cmd.Stdin = o.Stdin
+	}
+	switch {
+	case o.Log != nil:
+		cmd.Stdout, cmd.Stderr = o.Log, o.Log
+	default:
+		if o.Stdout != nil {
+			cmd.Stdout = o.Stdout
+		}
+		if o.Stderr != nil {
+			cmd.Stderr = o.Stderr
+		}
+	}
+	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost, tied: !o.OutliveHost, done: make(chan struct{})}
+	start := cmd.Start
+	if p.tied {
+		start = func() error { return theHostThread.start(cmd) }
+	}
+	if err := start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Path, err)
+	}
+	// The child is not reaped yet, so that its pid is its own and can be asked
+	// about. Where start times cannot be had, Start stays empty.
+	p.id, _ = Identify(cmd.Process.Pid)
+	p.id.PID = cmd.Process.Pid
+	if o.NoFile > 0 {
+		raiseNoFile(p.id.PID, o.NoFile)
+	}
+	go p.wait() // ends when the child does; Done is its join
+	return p, nil
+}
+
+// wait reaps the child. It is the only goroutine that does.
+func (p *Process) wait() {
+	defer close(p.done)
+	if p.tied {
+		defer theHostThread.release()
+	}
+	var err error
+	if awaitExit(p.id.PID) {
+		// The zombie holds the pid and the number of the group until it is reaped.
+		p.closeGroup()
+		err = p.cmd.Wait()
+	} else {
+		err = p.cmd.Wait()
+		p.closeGroup()
+	}
+	if p.cmd.ProcessState == nil {
+		p.err = fmt.Errorf("wait for process %d: %w", p.id.PID, err)
+		return
+	}
+	if e := exitOf(p.cmd.ProcessState); e.Code != 0 {
+		p.err = e
+	} else if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		p.err = fmt.Errorf("read the output of process %d: %w", p.id.PID, err)
+	}
+}
+
+// closeGroup kills what is left of the child's group and ends all signalling.
+func (p *Process) closeGroup() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	if p.ownGroup {
+		killGroup(p.id.PID)
+	}
+}
+
+// Identity names the child. On systems without start times its Start is "".
+func (p *Process) Identity() Identity { return p.id }
+
+// PID returns the process id of the child, also after its end.
+func (p *Process) PID() int { return p.id.PID }
+
+// Done is closed when the child has ended, was reaped, and its output was read.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the child ended: nil while Done is open, nil after exit code 0,
+// and an [*ExitError] after any other end.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Signal sends a signal to the child alone. It returns [os.ErrProcessDone]
+// when the child has ended.
+func (p *Process) Signal(s os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return os.ErrProcessDone
+	}
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("send %v to process %d: %w", s, p.id.PID, err)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	// defaultGrace is what a child gets between TERM and KILL.
+	defaultGrace = 2 * time.Second
+	// killWait bounds the wait for a child after KILL. The system ends a process
+	// in microseconds unless it sleeps in a driver, and then nothing helps.
+	killWait = 5 * time.Second
+	// killPoll is how often KillAll looks whether processes are gone: they are
+	// not our children, so that nobody reports their end.
+	killPoll = 10 * time.Millisecond
+)
+
+// StopOptions bounds [Process.Stop].
+type StopOptions struct {
+	// Grace is the time between the request to end (SIGTERM) and SIGKILL. Zero
+	// is 2 s; negative kills at once. On Windows there is no such request, and
+	// the child is killed at once.
+	Grace time.Duration
+}
+
+// NotEndedError is returned when processes are still there after SIGKILL.
+type NotEndedError struct{ PIDs []int }
+
+// Error names the processes.
+func (e *NotEndedError) Error() string {
+	return fmt.Sprintf("processes %v are still running after they were killed", e.PIDs)
+}
+
+// Stop ends the child and its process group: SIGTERM, the grace period, then
+// SIGKILL. It returns nil once the child was reaped, at once if it ended
+// before. The end of ctx cuts the grace short, it does not spare the child.
+// Several callers may stop the same child.
+func (p *Process) Stop(ctx context.Context, o StopOptions) error {
+	grace := o.Grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	if grace > 0 && p.terminate() {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-p.done:
+			return nil
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	p.kill()
+	timer := time.NewTimer(killWait)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+		return &NotEndedError{PIDs: []int{p.id.PID}}
+	}
+}
+
+// terminate asks the group to end and reports whether asking is possible.
+func (p *Process) terminate() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return true // its end is on the way to done
+	}
+	if p.ownGroup {
+		return terminateGroup(p.id.PID)
+	}
+	return terminateOne(p.cmd.Process)
+}
+
+// kill ends the group, or the child alone when it shares the host's group.
+func (p *Process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	if p.ownGroup {
+		killGroup(p.id.PID)
+	}
+	// An error means that it ended just now, which wait will tell.
+	_ = p.cmd.Process.Kill()
+}
+
+// KillAll kills the processes with these identities, waits until they are gone
+// or ctx ends, and returns those that are not. A process that has ended is left
+// alone, whoever has its number now.
+func KillAll(ctx context.Context, ids []Identity) []Identity {
+	left := make([]Identity, 0, len(ids))
+	for _, id := range ids {
+		if killOne(id) {
+			left = append(left, id)
+		}
+	}
+	ticker := time.NewTicker(killPoll)
+	defer ticker.Stop()
+	for {
+		left = alive(left)
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-ticker.C:
+		}
+	}
+}
+
+// killOne kills the process with this identity and reports whether it was
+// there. The handle is taken before the check: on Linux it is a pidfd, which
+// stays with its process when the number moves on.
+func killOne(id Identity) bool {
+	h, err := os.FindProcess(id.PID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = h.Release() }()
+	if !Alive(id) {
+		return false
+	}
+	_ = h.Kill() // what was not killed is still alive, and reported so
+	return true
+}
+
+// alive keeps the identities whose processes are there, in place.
+func alive(ids []Identity) []Identity {
+	kept := ids[:0]
+	for _, id := range ids {
+		if Alive(id) {
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,47 @@
+package process
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// DiesWithHost says whether this system ends children when the host is killed.
+const DiesWithHost = true
+
+func sysProcAttr(o Options) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{}
+	switch {
+	case o.OutliveHost:
+		a.Setsid = true // a session has its own group
+	case !o.ShareGroup:
+		a.Setpgid = true
+	}
+	if !o.OutliveHost {
+		a.Pdeathsig = syscall.SIGKILL
+	}
+	return a
+}
+
+// awaitExit waits for the end of a child without reaping it, and reports
+// whether it could.
+func awaitExit(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
+}
+
+func raiseNoFile(pid int, want uint64) {
+	var l unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &l); err != nil {
+		return
+	}
+	if soft := min(want, l.Max); soft > l.Cur {
+		l.Cur = soft
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &l, nil) // see Options.NoFile
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix && !linux
+
+package process
+
+import "syscall"
+
+// DiesWithHost says whether this system ends children when the host is killed.
+const DiesWithHost = false
+
+func sysProcAttr(o Options) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: o.OutliveHost, Setpgid: !o.ShareGroup && !o.OutliveHost}
+}
+
+// awaitExit reports false: the syscall package has no waitid here. The child is
+// reaped first and the rest of its group killed just after.
+func awaitExit(int) bool { return false }
+
+func raiseNoFile(int, uint64) {}
