@@ -92,8 +92,10 @@ type Lifecycle interface {
 
 // ChildChanged says that a child went from one state to another.
 type ChildChanged struct {
-	At    time.Time  `json:"at"`
-	Path  string     `json:"path"`
+	At   time.Time `json:"at"`
+	Path string    `json:"path"`
+	// Key is the child's name in its parent.
+	Key   string     `json:"key"`
 	Kind  string     `json:"kind"`
 	Epoch uint64     `json:"epoch"`
 	From  ChildState `json:"from,omitempty"`

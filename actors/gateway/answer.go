@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// withdrawn is the result of a call that left the queue.
+func (d *door) withdrawn(s *supervisor.Shell, c *call, cause messages.InterruptCause) messages.Result {
+	r := d.blank(c)
+	r.Outcome, r.Reason = messages.OutcomeCancelled, "the call was cancelled before it started"
+	if cause == messages.CauseTimeout {
+		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
+	}
+	if child, ok := s.Child(c.child); ok && child.Done > 0 {
+		r.State = messages.StateKept
+	}
+	return r
+}
+
+// unserved is the result of a call that no kernel will answer.
+func (d *door) unserved(s *supervisor.Shell, c *call, why *supervisor.ServiceError) messages.Result {
+	r := d.blank(c)
+	r.Outcome, r.Reason = messages.OutcomeNotStarted, reason(why)
+	if child, ok := s.Child(c.child); ok && child.Live() && child.Done > 0 {
+		r.State = messages.StateKept
+	}
+	if errors.Is(why, supervisor.ErrExhausted) {
+		r.State = messages.StateLost
+	}
+	if why.Dispatched {
+		r.Outcome, r.State = messages.OutcomeLost, messages.StateLost
+		if asked(why.Exit) {
+			r.Outcome = messages.OutcomeCancelled
+		}
+		if len(r.Cells) > 0 {
+			r.Cells[0].Status, r.Cells[0].Outcome = messages.CellError, r.Outcome
+		}
+	}
+	return r
+}
+
+// asked reports whether somebody wanted the end.
+func asked(e supervisor.Exit) bool {
+	switch e.Kind {
+	case messages.ExitNormal, messages.ExitShutdown, messages.ExitReset, messages.ExitEvicted:
+		return true
+	default:
+		return false
+	}
+}
+
+// reason says in words why no kernel served a call, and what to do about it.
+func reason(why *supervisor.ServiceError) string {
+	cause := ""
+	if text := why.Exit.Value().Reason; text != "" {
+		cause = ": " + text
+	}
+	switch {
+	case why.Dispatched && why.Exit.Kind == messages.ExitHung:
+		return "the kernel did not answer its heartbeat" + cause
+	case why.Dispatched:
+		return "the kernel's actor ended" + cause
+	case errors.Is(why, supervisor.ErrOverloaded):
+		return "overloaded" + cause + "; wait for a session to become idle, close one, or raise the number of sessions"
+	case errors.Is(why, supervisor.ErrDraining):
+		return "the runtime is shutting down and takes no new calls"
+	case errors.Is(why, supervisor.ErrExhausted):
+		return "the kernel of this session died again after its one restart" + cause + "; reset the session to start over"
+	case errors.Is(why, supervisor.ErrStartFailed):
+		if cause == "" {
+			return "the kernel could not be started"
+		}
+		return cause[2:]
+	case errors.Is(why, supervisor.ErrEnded):
+		return "the session was closed"
+	default:
+		return fmt.Sprintf("no kernel serves this session%s", cause)
+	}
+}
+
+// blank is a result in which nothing ran.
+func (d *door) blank(c *call) messages.Result {
+	r := messages.Result{
+		State: messages.StateFresh, Backend: d.o.Name, Session: c.exec.Key.Session, Cwd: c.exec.Key.Cwd, Exec: c.exec.ID,
+		Cells: make([]messages.CellResult, len(c.exec.Cells)),
+	}
+	for i, cell := range c.exec.Cells {
+		r.Cells[i] = messages.CellResult{Index: i, Title: cell.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
+	}
+	return r
+}

@@ -1,0 +1,36 @@
+// Package gateway is the actor that is the door to one backend: it routes calls
+// by session key, spawns and supervises one kernel actor for each key, and owns
+// the calls that have not reached a kernel yet.
+//
+// # Guarantees
+//
+//   - Every messages.Execute that arrives as work is answered exactly once: by
+//     its kernel, or here when it never reaches one (overloaded, draining,
+//     start failed, failed for good, its deadline passed, its caller left) or
+//     when its kernel's actor ends with the call in hand.
+//   - Calls of one key run in the order in which they arrived. A waiter that
+//     leaves does not disturb the order of the others.
+//   - A call's deadline counts while it waits for other calls and while it
+//     runs. It does not count while its kernel starts: the start has a limit of
+//     its own.
+//   - A key has at most one kernel. A reset, an eviction or a restart that
+//     meets an arriving call never loses it: it waits and runs on the next
+//     kernel.
+//   - What became of a session's earlier kernel is remembered, so that a new
+//     one can say why it is new.
+//
+// # Policy
+//
+// What happens to kernels is one value, [DefaultStrategy]:
+//
+//	Chain(RestartOnce(), Heartbeat(5s), Pin(Chain(IdleTTL(5m), LRU(4))))
+//
+// The states of a kernel under it are drawn in package supervisor; the life of
+// a call at this door:
+//
+//	Execute ──▶ waiting ──dispatched──▶ running ──▶ answered by the kernel
+//	               │                       │
+//	               │ deadline, caller left │ deadline, caller left: Interrupt to the kernel
+//	               ▼                       │ the kernel's actor ends: lost, or cancelled
+//	           withdrawn, answered here ◀──┘
+package gateway

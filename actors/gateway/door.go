@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// door is the gateway's part of its shell. Everything in it belongs to the
+// shell's goroutine.
+type door struct {
+	supervisor.BaseDoor
+	o Options
+
+	calls map[string]*call   // by call id, until answered
+	byKey map[string][]*call // by child, in order of arrival, until answered
+	// starting is since when a child starts; the deadlines of its calls stand
+	// still for that long.
+	starting map[string]time.Time
+	served   map[string]bool // children whose present incarnation was given work
+	past     *past
+}
+
+// call is one Execute that was not answered yet.
+type call struct {
+	exec     messages.Execute
+	work     supervisor.Work
+	child    string
+	arrived  time.Time
+	deadline time.Time // zero: none
+	overdue  bool      // the deadline passed while the kernel was starting
+	stop     func()    // of the deadline's timer
+}
+
+// deadlinePassed is the gateway's message to itself.
+type deadlinePassed struct{ id string }
+
+// Handle serves what the shell itself does not know.
+func (d *door) Handle(s *supervisor.Shell, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		return d.work(s, m)
+	case messages.Interrupt:
+		d.interrupt(s, m)
+	case messages.SubmitInput:
+		s.Send(m.Key.ID(), m)
+	case deadlinePassed:
+		d.deadline(s, m)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// work serves what is to be answered.
+func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
+	switch m := w.Msg.(type) {
+	case messages.Execute:
+		d.execute(s, w, m)
+	case messages.Reset:
+		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
+		w.Settle(true)
+	case messages.Close:
+		s.End(m.Key.ID(), supervisor.Exit{Kind: messages.ExitShutdown})
+		d.past.drop(m.Key.ID())
+		w.Settle(true)
+	case messages.Pin:
+		w.Settle(s.Pin(m.Key.ID(), m.Pinned))
+	default:
+		return supervisor.Unknown(w.Msg)
+	}
+	return nil
+}
+
+// execute admits one call.
+func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Execute) {
+	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline, stop: func() {}}
+	if exec.Mode == messages.ModePerCall {
+		c.child += "#" + exec.ID
+		c.work.Last = true
+	}
+	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
+	d.calls[exec.ID] = c
+	d.byKey[c.child] = append(d.byKey[c.child], c)
+	if !c.deadline.IsZero() {
+		d.arm(s, c)
+	}
+	s.Submit(c.child, c.work)
+}
+
+func (d *door) arm(s *supervisor.Shell, c *call) {
+	c.stop()
+	c.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinePassed{c.exec.ID})
+}
+
+// Spec makes the kernel of a key that has none.
+func (d *door) Spec(_ *supervisor.Shell, child string, w supervisor.Work) (supervisor.Spec, error) {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok {
+		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
+	}
+	spec := KernelSpec{Key: exec.Key}
+	if exec.Mode != messages.ModePerCall {
+		spec.Past = d.past.get(child)
+	}
+	return supervisor.Spec{
+		Key: child, Kind: KindKernel, Owner: exec.Owner, ManualUp: true,
+		StartTimeout: d.o.StartTimeout, StopTimeout: d.o.StopTimeout,
+		New: func() supervisor.Behaviour { return d.o.NewKernel(spec) },
+	}, nil
+}
+
+// interrupt ends a call early: one that waits leaves the queue and is answered
+// here, one that runs is its kernel's to end.
+func (d *door) interrupt(s *supervisor.Shell, m messages.Interrupt) {
+	c, ok := d.calls[m.Exec]
+	if !ok {
+		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
+		return
+	}
+	if s.Withdraw(c.child, c.work) {
+		d.answer(c, d.withdrawn(s, c, m.Cause))
+		return
+	}
+	s.Send(c.child, m)
+}
+
+// deadline ends an overdue call, unless its kernel is still starting: then the
+// time that the start takes is added when it is up.
+func (d *door) deadline(s *supervisor.Shell, m deadlinePassed) {
+	c, ok := d.calls[m.id]
+	if !ok {
+		return
+	}
+	if _, starting := d.starting[c.child]; starting {
+		c.overdue = true
+		return
+	}
+	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout})
+}
+
+// Unserved answers work that will not reach a kernel, or whose kernel's actor
+// ended with it in hand.
+func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.ServiceError) {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok {
+		w.Settle(why)
+		return
+	}
+	if c, ok := d.calls[exec.ID]; ok {
+		d.answer(c, d.unserved(s, c, why))
+	}
+}
+
+// answer settles a call and forgets it.
+func (d *door) answer(c *call, r messages.Result) {
+	c.work.Settle(r)
+	d.forget(c)
+}
+
+func (d *door) forget(c *call) {
+	c.stop()
+	delete(d.calls, c.exec.ID)
+	list := d.byKey[c.child]
+	for i, other := range list {
+		if other == c {
+			list = append(list[:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(d.byKey, c.child)
+		return
+	}
+	d.byKey[c.child] = list
+}
+
+// Changed follows the life of the kernels.
+func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
+	if e.Kind != KindKernel {
+		return
+	}
+	child := e.Key
+	d.prune(child)
+	if since, ok := d.starting[child]; ok && e.To != messages.ChildStarting {
+		delete(d.starting, child)
+		d.extend(s, child, since)
+	}
+	switch e.To {
+	case messages.ChildStarting:
+		d.starting[child] = s.Now()
+	case messages.ChildBusy:
+		d.served[child] = true
+	case messages.ChildGone, messages.ChildFailed:
+		if d.served[child] && e.Exit != nil {
+			d.past.put(child, *e.Exit)
+		}
+		delete(d.served, child)
+	}
+}
+
+// prune forgets the calls of a child that its kernel has answered.
+func (d *door) prune(child string) {
+	for _, c := range append([]*call(nil), d.byKey[child]...) {
+		if c.work.Settled() {
+			d.forget(c)
+		}
+	}
+}
+
+// extend moves the deadlines of a child's calls by the time that they spent
+// waiting for its start.
+func (d *door) extend(s *supervisor.Shell, child string, since time.Time) {
+	for _, c := range d.byKey[child] {
+		if c.deadline.IsZero() {
+			continue
+		}
+		from := since
+		if c.arrived.After(from) {
+			from = c.arrived
+		}
+		c.deadline = c.deadline.Add(s.Now().Sub(from))
+		c.overdue = false
+		d.arm(s, c)
+	}
+}
