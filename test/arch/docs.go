@@ -1,0 +1,164 @@
+package arch
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// checkPackageDoc wants the package comment in doc.go; a command and a package
+// of tests alone may have it anywhere.
+func checkPackageDoc(t *Tree) []Violation {
+	out := found{tree: t}
+	type pkg struct {
+		first             *File
+		main, code, inDoc bool
+		comment           bool
+	}
+	pkgs := map[string]*pkg{}
+	for _, f := range t.Go() {
+		p := pkgs[f.Dir()]
+		if p == nil {
+			p = &pkg{first: f}
+			pkgs[f.Dir()] = p
+		}
+		p.main = p.main || f.AST.Name.Name == "main"
+		p.code = p.code || !f.IsTest()
+		if f.AST.Doc != nil {
+			text := f.AST.Doc.Text()
+			if strings.HasPrefix(text, "Package "+strings.TrimSuffix(f.AST.Name.Name, "_test")+" ") || (p.main && strings.HasPrefix(text, "Command ")) {
+				p.comment = true
+				p.inDoc = p.inDoc || strings.HasSuffix(f.Path, "doc.go")
+			}
+		}
+	}
+	for dir, p := range pkgs {
+		switch {
+		case !p.comment:
+			out.at(p.first, token.NoPos, "package %s has no package comment", dir)
+		case p.code && !p.main && !p.inDoc:
+			out.at(p.first, token.NoPos, "the package comment of %s is not in doc.go", dir)
+		}
+	}
+	return out.sorted()
+}
+
+// checkExportedDoc wants a comment at everything exported outside tests and
+// commands. A group of constants or variables may share one.
+func checkExportedDoc(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Go() {
+		if f.IsTest() || f.AST.Name.Name == "main" {
+			continue
+		}
+		for _, decl := range f.AST.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
+					out.at(f, d.Pos(), "exported %s has no comment", d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					for _, name := range undocumented(d, spec) {
+						out.at(f, name.Pos(), "exported %s has no comment", name.Name)
+					}
+				}
+			}
+		}
+	}
+	return out.sorted()
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.IndexListExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return true
+		}
+	}
+}
+
+func undocumented(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
+	var names []*ast.Ident
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Doc == nil && s.Name.IsExported() && (d.Doc == nil || d.Lparen.IsValid()) {
+			names = append(names, s.Name)
+		}
+	case *ast.ValueSpec:
+		if s.Doc != nil || s.Comment != nil || d.Doc != nil {
+			return nil
+		}
+		for _, n := range s.Names {
+			if n.IsExported() {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+// Lengths of files, in lines.
+const (
+	maxLines = 600
+	aimLines = 400
+)
+
+func checkFileLength(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Files {
+		if !strings.HasSuffix(f.Path, ".go") && !strings.HasSuffix(f.Path, ".py") {
+			continue
+		}
+		if n := f.Lines(); n > maxLines {
+			out.at(f, token.NoPos, "%d lines: at most %d, aim for %d or fewer", n, maxLines, aimLines)
+		}
+	}
+	return out.sorted()
+}
+
+// Long returns the files that are longer than a file aims to be, though not
+// longer than it may be.
+func Long(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Go() {
+		if n := f.Lines(); n > aimLines && n <= maxLines {
+			out.at(f, token.NoPos, "%d lines, aim for %d", n, aimLines)
+		}
+	}
+	return out.sorted()
+}
+
+// foreignNouns would be further words for what already has one.
+var foreignNouns = regexp.MustCompile(`(?i)(worker|executor|manager|engine)`)
+
+func checkNouns(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Go() {
+		for _, decl := range f.AST.Decls {
+			d, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range d.Specs {
+				if s, ok := spec.(*ast.TypeSpec); ok && foreignNouns.MatchString(s.Name.Name) {
+					out.at(f, s.Name.Pos(), "type %s: say which thing of ours it is", s.Name.Name)
+				}
+			}
+		}
+	}
+	return out.sorted()
+}

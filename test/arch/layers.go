@@ -1,0 +1,133 @@
+package arch
+
+import (
+	"strings"
+)
+
+// layer is a row of the import table: what the packages that match may import.
+type layer struct {
+	// dir is a folder, or a pattern: "sinks/..." is sinks and all below it. The
+	// first row that matches counts.
+	dir string
+	// ours lists the packages of this module, as patterns.
+	ours []string
+	// theirs lists packages of other modules, as patterns.
+	theirs []string
+	// not lists packages of the standard library that must stay out, as
+	// patterns.
+	not []string
+}
+
+// What several rows share.
+var (
+	hollywood = "github.com/anthdm/hollywood/actor"
+	// mechanisms are what an actor leaves to a package under actors/internal.
+	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
+	// public is what a program that embeds Coppice may see.
+	public = []string{".", "messages", "sinks/...", "notebook/..."}
+	// terminal is what draws on a terminal.
+	terminal = "github.com/charmbracelet/x/ansi"
+)
+
+// layers is the import table, from the ground floor up. A package without a
+// row fails the build.
+var layers = []layer{
+	// Ground floor: values.
+	{dir: "messages"},
+	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
+
+	// First floor: supervision.
+	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
+
+	// Second floor: output, actors, and the mechanisms that actors use.
+	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
+	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
+	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+
+	// Third floor: what a host imports; the only place that sees all of the above.
+	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+
+	// Fourth floor: programs and tests that use it.
+	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli"}},
+	{dir: "cmd/internal/render", ours: []string{"messages"}, theirs: []string{terminal}},
+	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
+	{dir: "bench/...", ours: append([]string{"bench/...", "test/..."}, public...)},
+	{dir: "examples/...", ours: public},
+	{dir: "test/arch"},
+	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/kernel/..."}, public...), theirs: testOnly},
+}
+
+// testOnly may be imported by every _test.go file, besides what the package
+// itself may import; test helpers of this module too.
+var testOnly = []string{
+	"github.com/stretchr/testify/require",
+	"github.com/google/go-cmp/cmp/...",
+	"github.com/rogpeppe/go-internal/testscript",
+	"go.uber.org/goleak",
+	"pgregory.net/rapid",
+}
+
+func checkImports(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Go() {
+		row, ok := layerOf(f.Dir())
+		if !ok {
+			out.at(f, f.AST.Package, "package %s has no row in the import table (test/arch/layers.go)", f.Dir())
+			continue
+		}
+		for imp, pos := range f.Imports() {
+			if why := row.refuses(f, imp); why != "" {
+				out.at(f, pos, "%s", why)
+			}
+		}
+	}
+	return out.sorted()
+}
+
+func layerOf(dir string) (layer, bool) {
+	for _, l := range layers {
+		if matches(l.dir, dir) {
+			return l, true
+		}
+	}
+	return layer{}, false
+}
+
+// refuses says why file f may not import imp, or "".
+func (l layer) refuses(f *File, imp string) string {
+	dir, ours := strings.CutPrefix(imp+"/", Module+"/")
+	switch {
+	case ours:
+		dir = strings.TrimSuffix(dir, "/")
+		if dir == "" {
+			dir = "."
+		}
+		if dir == f.Dir() || matchesAny(l.ours, dir) || (f.IsTest() && matches("test/...", dir)) {
+			return ""
+		}
+		return "package " + f.Dir() + " may not import " + dir
+	case isStandard(imp):
+		if !f.IsTest() && matchesAny(l.not, imp) {
+			return imp + " stays out of " + f.Dir() + ": put the mechanism in a package under actors/internal"
+		}
+		return ""
+	default:
+		if matchesAny(l.theirs, imp) || (f.IsTest() && matchesAny(testOnly, imp)) {
+			return ""
+		}
+		return "package " + f.Dir() + " may not import " + imp + " of another module"
+	}
+}
+
+// isStandard reports whether imp is in the standard library: the first element
+// of its path has no dot.
+func isStandard(imp string) bool {
+	first, _, _ := strings.Cut(imp, "/")
+	return !strings.Contains(first, ".")
+}
