@@ -1,0 +1,130 @@
+# Everything a developer runs, and what CI runs too. "make" lists it.
+#
+# Needed: Go 1.26 or newer, Python 3.9 or newer with its venv module, git.
+# Nothing needs root, and nothing is written outside this folder but Go's own
+# caches and, by "make demo", Coppice's home (~/.coppice, or COPPICE_HOME).
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+CACHE := $(CURDIR)/.cache
+LINT := $(CACHE)/bin/golangci-lint
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -X github.com/coppice-run/coppice/cmd/internal/cli.version=$(VERSION)
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
+# The Python that tests use. Name one that has jupyter_kernel_gateway and
+# ipykernel to leave out the set-up.
+COPPICE_TEST_PYTHON ?=
+TEST_PYTHON = $(or $(COPPICE_TEST_PYTHON),$(CACHE)/python/bin/python)
+
+# Packages for test, bench and fuzz, and flags for go test.
+PKG ?= ./...
+TESTFLAGS ?=
+FUZZTIME ?= 20s
+# The race detector needs cgo; without a C compiler Go says 0 here.
+RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
+
+say = @printf '==> %s\n'
+
+.PHONY: help
+help: ## List what can be made (this)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: need-go
+need-go:
+	@command -v go >/dev/null 2>&1 || { echo "make: Go is not installed (1.26 or newer: https://go.dev/dl/)" >&2; exit 1; }
+
+.PHONY: build
+build: need-go ## Build bin/coppice
+	$(say) "build bin/coppice"
+	@go build -ldflags "$(LDFLAGS)" -o bin/coppice ./cmd/coppice
+
+.PHONY: demo
+demo: build ## Show it: sets up Python once, then runs the demo
+	$(say) "set up the Python environment (once, about a minute)"
+	@bin/coppice setup --quiet-if-ready
+	$(say) "run the demo"
+	@bin/coppice demo
+
+.PHONY: test-env
+test-env: need-go ## Make the Python environment of the tests in .cache/python
+ifeq ($(COPPICE_TEST_PYTHON),)
+	$(say) "Python environment of the tests in .cache/python (made once, about a minute)"
+	@go run ./cmd/coppice setup --dir .cache/python --quiet-if-ready
+endif
+
+.PHONY: test
+test: test-env ## Run all tests with the race detector (sets up what they need)
+	$(say) "go test $(RACE) $(PKG)"
+	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -timeout 12m $(TESTFLAGS) $(PKG)
+
+.PHONY: test-full
+test-full: test-env ## Run all tests three times in random order, uncached
+	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+
+.PHONY: fmt
+fmt: need-go $(LINT) ## Format the Go files
+	$(say) "format (gofumpt, gci)"
+	@$(LINT) fmt
+
+.PHONY: vet
+vet: need-go ## gofmt, and go vet for Linux, macOS and Windows
+	$(say) "gofmt -s"
+	@unformatted="$$(git ls-files -z --cached --others --exclude-standard -- '*.go' ':!:**/testdata/**' | xargs -0 gofmt -s -l)"; \
+	[ -z "$$unformatted" ] || { echo "make: not formatted (run make fmt):" >&2; echo "$$unformatted" >&2; exit 1; }
+	$(say) "go vet for linux"
+	@GOOS=linux go vet ./...
+	$(say) "go vet for darwin"
+	@GOOS=darwin go vet ./...
+	$(say) "go vet for windows"
+	@GOOS=windows go vet ./...
+
+.PHONY: lint
+lint: need-go $(LINT) ## Lint with the golangci-lint that tools/go.mod pins
+	$(say) "golangci-lint"
+	@$(LINT) run --allow-parallel-runners ./...
+
+.PHONY: check
+check: vet lint ## Format, vet for three systems, lint
+
+$(LINT): tools/go.mod tools/go.sum
+	$(say) "build the pinned golangci-lint (once, takes minutes)"
+	@cd tools && go build -o "$(LINT)" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: bench
+bench: test-env ## Run each Go benchmark once, briefly
+	$(say) "benchmarks, brief"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -run '^$$' -bench . -benchmem -benchtime 100ms $(TESTFLAGS) $(PKG)
+
+.PHONY: bench-full
+bench-full: test-env ## Run the Go benchmarks long enough to compare (5 times a second each)
+	$(say) "benchmarks, five times each"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -run '^$$' -bench . -benchmem -count 5 -timeout 60m $(TESTFLAGS) $(PKG)
+
+.PHONY: fuzz
+fuzz: need-go ## Run every fuzz target for FUZZTIME (20s)
+	@grep -rHo --include='*_test.go' --exclude-dir=.cache --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*(f \*testing\.F)' . | \
+	sed 's/^\(.*\)\/[^/]*_test\.go:func \(Fuzz[A-Za-z0-9_]*\).*/\1 \2/' | sort -u | \
+	while read -r dir name; do \
+		printf '==> fuzz %s %s for %s\n' "$$dir" "$$name" "$(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" "$$dir" </dev/null || exit 1; \
+	done
+
+.PHONY: dist
+dist: need-go ## Build release binaries and their checksums in dist/
+	@rm -rf dist && mkdir dist
+	@for platform in $(PLATFORMS); do \
+		os=$${platform%/*}; arch=$${platform#*/}; ext=; [ "$$os" = windows ] && ext=.exe; \
+		printf '==> build dist/coppice-%s-%s%s\n' "$$os" "$$arch" "$$ext"; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o "dist/coppice-$$os-$$arch$$ext" ./cmd/coppice || exit 1; \
+	done
+	@cd dist && { command -v sha256sum >/dev/null 2>&1 && sha256sum coppice-* || shasum -a 256 coppice-*; } > SHA256SUMS
+	@cat dist/SHA256SUMS
+
+.PHONY: clean
+clean: ## Remove what was built here, the tests' Python environment included
+	$(say) "remove bin, dist and .cache"
+	@rm -rf bin dist .cache
