@@ -1,0 +1,247 @@
+package jupyter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// errContent stands for a content that is not what its message type promises.
+var errContent = errors.New("malformed content")
+
+// wireError is an exception on the wire, in an error message and in a reply.
+type wireError struct {
+	Name      string   `json:"ename"`
+	Value     string   `json:"evalue"`
+	Traceback []string `json:"traceback"`
+}
+
+// wireDisplay is the content of the three messages that carry a bundle.
+type wireDisplay struct {
+	Data      messages.Bundle  `json:"data"`
+	Metadata  messages.RawJSON `json:"metadata"`
+	Transient struct {
+		DisplayID string `json:"display_id"`
+	} `json:"transient"`
+	ExecutionCount int `json:"execution_count"`
+}
+
+// decodeOutput reads the content of one output message.
+func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
+	switch kind {
+	case recordStream:
+		var in struct {
+			Name string `json:"name"`
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(content, &in) != nil || (in.Name != "stdout" && in.Name != "stderr") {
+			return nil, contentError(typeStream)
+		}
+		return Stream(in), nil
+	case recordDisplay, recordUpdate:
+		in, err := decodeDisplay(typeDisplayData, content)
+		if err != nil {
+			return nil, err
+		}
+		return DisplayData{
+			Data: in.Data, Metadata: in.Metadata,
+			DisplayID: in.Transient.DisplayID, Update: kind == recordUpdate,
+		}, nil
+	case recordResult:
+		in, err := decodeDisplay(typeExecuteResult, content)
+		if err != nil {
+			return nil, err
+		}
+		return ExecuteResult{
+			Data: in.Data, Metadata: in.Metadata,
+			DisplayID: in.Transient.DisplayID, ExecutionCount: in.ExecutionCount,
+		}, nil
+	case recordClear:
+		var in struct {
+			Wait bool `json:"wait"`
+		}
+		if json.Unmarshal(content, &in) != nil {
+			return nil, contentError(typeClearOutput)
+		}
+		return ClearOutput(in), nil
+	case recordError:
+		var in wireError
+		if json.Unmarshal(content, &in) != nil {
+			return nil, contentError(typeError)
+		}
+		return ErrorOutput{ExecuteError(in)}, nil
+	case recordInput:
+		var in struct {
+			Prompt   string `json:"prompt"`
+			Password bool   `json:"password"`
+		}
+		if json.Unmarshal(content, &in) != nil {
+			return nil, contentError(typeInputRequest)
+		}
+		return InputRequest{ID: id, Prompt: in.Prompt, Password: in.Password}, nil
+	case recordRateLimited:
+		return Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
+	}
+	return nil, fmt.Errorf("%w: record kind %d", errContent, kind)
+}
+
+// decodeDisplay reads a content with a bundle.
+func decodeDisplay(typ string, content []byte) (wireDisplay, error) {
+	var in wireDisplay
+	if json.Unmarshal(content, &in) != nil || in.Data == nil {
+		return in, contentError(typ)
+	}
+	if string(in.Metadata) == "null" || string(in.Metadata) == "{}" {
+		in.Metadata = nil
+	}
+	return in, nil
+}
+
+// contentError says which message type was malformed.
+func contentError(typ string) error { return fmt.Errorf("%w: %s", errContent, typ) }
+
+// decodeState reads the content of a status message; "" when it is none.
+func decodeState(content []byte) string {
+	var in struct {
+		State string `json:"execution_state"`
+	}
+	if json.Unmarshal(content, &in) != nil {
+		return ""
+	}
+	return in.State
+}
+
+// decodeRestart reads the content of a shutdown_reply.
+func decodeRestart(content []byte) (restart bool) {
+	var in struct {
+		Restart bool `json:"restart"`
+	}
+	return json.Unmarshal(content, &in) == nil && in.Restart
+}
+
+// decodeStreamText reads the text of a stream message to stderr; "" for others.
+func decodeStreamText(content []byte) string {
+	var in struct {
+		Name string `json:"name"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(content, &in) != nil || in.Name != "stderr" {
+		return ""
+	}
+	return in.Text
+}
+
+// wirePayload is one entry of a reply's payload list, of any kind.
+type wirePayload struct {
+	Source string `json:"source"`
+	// Keep is true in an ask_exit that wants the kernel to go on.
+	Keep bool `json:"keepkernel"`
+	// Data is what a page payload shows.
+	Data messages.Bundle `json:"data"`
+}
+
+// wireExpression is the value of one user expression.
+type wireExpression struct {
+	Status   string           `json:"status"`
+	Data     messages.Bundle  `json:"data"`
+	Metadata messages.RawJSON `json:"metadata"`
+	wireError
+}
+
+// decodeReply reads the content of an execute_reply. pages are what the code
+// wanted to show in a pager, as help with "?" does: it has no other output.
+func decodeReply(content []byte) (r ExecuteReply, pages []DisplayData, err error) {
+	var in struct {
+		Status ReplyStatus `json:"status"`
+		wireError
+		ExecutionCount int `json:"execution_count"`
+		// A list with one broken entry must not cost the whole reply, so both
+		// are read on their own below.
+		Payload     messages.RawJSON `json:"payload"`
+		Expressions messages.RawJSON `json:"user_expressions"`
+	}
+	if json.Unmarshal(content, &in) != nil {
+		return r, nil, contentError(typeExecuteReply)
+	}
+	r.Status = in.Status
+	r.ExecutionCount = in.ExecutionCount
+	switch in.Status {
+	case ReplyOK, ReplyAborted:
+	case ReplyError:
+		e := ExecuteError(in.wireError)
+		r.Error = &e
+	case "abort": // protocol before 5.1
+		r.Status = ReplyAborted
+	default:
+		return r, nil, contentError(typeExecuteReply)
+	}
+
+	var payload []wirePayload
+	if len(in.Payload) > 0 && json.Unmarshal(in.Payload, &payload) != nil {
+		payload = nil
+	}
+	for _, p := range payload {
+		switch {
+		case p.Source == "ask_exit" && !p.Keep:
+			r.Exited = true
+		case p.Source == "page" && p.Data != nil:
+			pages = append(pages, DisplayData{Data: p.Data})
+		}
+	}
+	r.UserExpressions = decodeExpressions(in.Expressions)
+	return r, pages, nil
+}
+
+// decodeExpressions reads the values of the user expressions; nil for none.
+func decodeExpressions(raw messages.RawJSON) map[string]Expression {
+	var in map[string]wireExpression
+	if len(raw) == 0 || json.Unmarshal(raw, &in) != nil || len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]Expression, len(in))
+	for name, e := range in {
+		if e.Status == string(ReplyError) {
+			raised := ExecuteError(e.wireError)
+			out[name] = Expression{Error: &raised}
+			continue
+		}
+		out[name] = Expression{Data: e.Data, Metadata: e.Metadata}
+	}
+	return out
+}
+
+// KernelInfo is what a kernel tells of itself.
+type KernelInfo struct {
+	// Protocol is the version of the messaging protocol that it speaks.
+	Protocol string
+	// Implementation is "ipython" with its version, Language "python" with its.
+	Implementation, ImplementationVersion string
+	Language, LanguageVersion             string
+	// Features are the optional parts of the protocol that it supports.
+	Features []string
+}
+
+// decodeInfo reads the content of a kernel_info_reply.
+func decodeInfo(content []byte) (KernelInfo, error) {
+	var in struct {
+		Protocol              string `json:"protocol_version"`
+		Implementation        string `json:"implementation"`
+		ImplementationVersion string `json:"implementation_version"`
+		Language              struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"language_info"`
+		Features []string `json:"supported_features"`
+	}
+	if json.Unmarshal(content, &in) != nil {
+		return KernelInfo{}, contentError(typeInfoReply)
+	}
+	return KernelInfo{
+		Protocol:       in.Protocol,
+		Implementation: in.Implementation, ImplementationVersion: in.ImplementationVersion,
+		Language: in.Language.Name, LanguageVersion: in.Language.Version,
+		Features: in.Features,
+	}, nil
+}

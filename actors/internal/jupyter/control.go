@@ -1,0 +1,184 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// startedWait is how long an interrupt waits for the code to begin.
+	startedWait = 500 * time.Millisecond
+	// interruptWait bounds the wait for the reply to an interrupt_request.
+	interruptWait = 2 * time.Second
+	// witnessAfter is how long a ping waits before the server is asked too.
+	witnessAfter = 500 * time.Millisecond
+)
+
+// Interrupt asks the running execution to stop, as Ctrl-C would, also one that
+// Execute gave up on. It returns when the request was delivered. Without a
+// running execution it does nothing; it never hits the next one.
+//
+// The server sends a signal. When the server cannot be made to, the kernel is
+// asked on its control channel. Afterwards a request on shell wakes the event
+// loop: a kernel that waits in "await" notices the signal only then.
+//
+// Code may catch the interrupt, and one long call of C code ends first. Call
+// Interrupt again, or Delete.
+func (k *Kernel) Interrupt(ctx context.Context) error {
+	if err := k.enter(ctx); err != nil {
+		return err
+	}
+	defer k.leave()
+	k.mu.Lock()
+	x := k.exec
+	k.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	// A signal that comes before the code begins is ignored by the kernel, and
+	// the code would run as if nobody had interrupted it.
+	if err := waitStarted(ctx, x); err != nil {
+		return err
+	}
+	select {
+	case <-x.ended:
+		return nil
+	default:
+	}
+	err := k.client.InterruptKernel(ctx, k.id)
+	if errors.Is(err, ErrNotFound) {
+		lost := &LostError{Reason: "its server does not know it any more", Err: err}
+		k.lose(lost)
+		return lost
+	}
+	if err != nil {
+		if ierr := k.interruptByMessage(ctx); ierr != nil {
+			return fmt.Errorf("interrupt: %w (and on the control channel: %v)", err, ierr)
+		}
+	}
+	// Nobody waits for the answer.
+	f, err := k.message(chanShell, typeInfoRequest, k.newID(), nil, noContent{})
+	if err != nil {
+		return err
+	}
+	return k.send(ctx, f)
+}
+
+// waitStarted returns nil when x began or ended, or did not tell for a while.
+func waitStarted(ctx context.Context, x *execution) error {
+	t := time.NewTimer(startedWait)
+	defer t.Stop()
+	select {
+	case <-x.started:
+	case <-x.ended:
+	case <-t.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// interruptByMessage asks the kernel itself to interrupt what it runs.
+func (k *Kernel) interruptByMessage(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, interruptWait)
+	defer cancel()
+	answers := make(chan answer, 2)
+	id, err := k.ask(ctx, chanControl, typeInterruptRequest, answers)
+	if err != nil {
+		return err
+	}
+	defer k.forget(id)
+	return k.awaitReply(ctx, answers)
+}
+
+// awaitReply returns nil when the reply has come.
+func (k *Kernel) awaitReply(ctx context.Context, answers <-chan answer) error {
+	for {
+		select {
+		case a := <-answers:
+			if !a.idle {
+				return nil
+			}
+		case <-k.done:
+			return k.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Input answers the input request that the running execution waits for;
+// [ErrNoInput] when it waits for none. Each request is answered once.
+func (k *Kernel) Input(ctx context.Context, value string) error {
+	k.mu.Lock()
+	var request *header
+	x := k.exec
+	if x != nil {
+		request, x.input = x.input, nil
+	}
+	lost := k.lost
+	k.mu.Unlock()
+	switch {
+	case lost != nil:
+		return lost
+	case request == nil:
+		return ErrNoInput
+	}
+	f, err := k.message(chanStdin, typeInputReply, k.newID(), request, inputContent{Value: value})
+	if err != nil {
+		return fmt.Errorf("encode the input: %w", err)
+	}
+	if err := k.send(ctx, f); err != nil {
+		k.mu.Lock()
+		if !x.replied && x.input == nil {
+			x.input = request
+		}
+		k.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// Ping returns nil when the kernel has answered on its control channel, which
+// it does while it runs code, but not while one call of C code keeps the
+// interpreter to itself.
+//
+// After half a second of silence the server is asked as well. The kernel is
+// lost when the server says that it is gone; otherwise Ping goes on waiting
+// until ctx ends, at most [Options.RequestTimeout], and then returns a
+// [*SilentError].
+func (k *Kernel) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.RequestTimeout, errRequestTimeout)
+	defer cancel()
+	answers := make(chan answer, 2)
+	id, err := k.ask(ctx, chanControl, typeInfoRequest, answers)
+	if err != nil {
+		return err
+	}
+	defer k.forget(id)
+
+	first, stop := context.WithTimeout(ctx, witnessAfter)
+	err = k.awaitReply(first, answers)
+	stop()
+	if err == nil || k.Err() != nil {
+		return err
+	}
+	model, err := k.client.Get(ctx, k.id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		k.lose(&LostError{Reason: "its server does not know it any more", Err: err})
+		return k.Err()
+	case err == nil && model.ExecutionState == "dead":
+		k.lose(&LostError{Reason: "its process died"})
+		return k.Err()
+	}
+	if err := k.awaitReply(ctx, answers); err != nil {
+		if k.Err() != nil {
+			return k.Err()
+		}
+		return &SilentError{State: model.ExecutionState, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// tunedConn is the TCP connection below a WebSocket.
+type tunedConn struct {
+	net.Conn
+	ack func()
+	// silence is how long Read waits for a byte, in nanoseconds; 0 leaves the
+	// deadline to others, as during the handshake.
+	silence atomic.Int64
+}
+
+// Read reads, acknowledges, and moves the deadline: any byte proves that the
+// other side lives, also in the middle of a message that takes minutes.
+func (c *tunedConn) Read(p []byte) (int, error) {
+	if d := c.silence.Load(); d > 0 {
+		if err := c.SetReadDeadline(time.Now().Add(time.Duration(d))); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Read(p)
+	c.ack()
+	return n, err
+}
+
+// dialer dials TCP for one handshake and can break it off.
+type dialer struct {
+	mu     sync.Mutex
+	conn   *tunedConn
+	broken bool
+}
+
+// dial is the NetDialContext of the handshake.
+func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	t := &tunedConn{Conn: conn, ack: quickACK(conn)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.broken {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	d.conn = t
+	return t, nil
+}
+
+// breakOff closes the connection, if there is one, and forbids others.
+func (d *dialer) breakOff() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = true
+	if d.conn != nil {
+		_ = d.conn.Close()
+	}
+}
+
+// dial opens the WebSocket of a kernel. session is the client's session id: the
+// server makes it the identity of the connection.
+func (c *Client) dial(ctx context.Context, kernel, session string) (*websocket.Conn, *tunedConn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.DialTimeout, errRequestTimeout)
+	defer cancel()
+	path := kernelPath(kernel) + "/channels"
+	started := time.Now()
+
+	d := &dialer{}
+	ws := &websocket.Dialer{
+		NetDialContext: d.dial,
+		Subprotocols:   []string{subprotocolV1},
+		ReadBufferSize: 32 << 10,
+	}
+	if t, ok := c.http.Transport.(*http.Transport); ok {
+		ws.Proxy = t.Proxy
+		if t.TLSClientConfig != nil {
+			ws.TLSClientConfig = t.TLSClientConfig.Clone()
+			ws.TLSClientConfig.NextProtos = []string{"http/1.1"}
+		}
+	}
+	// The handshake itself heeds ctx's deadline, but not its end.
+	stop := context.AfterFunc(ctx, d.breakOff)
+	conn, resp, err := ws.DialContext(ctx, c.ws+path+"?session_id="+url.QueryEscape(session), c.header())
+	ended := !stop()
+
+	record := TraceRecord{Direction: Requested, Method: http.MethodGet, Path: path, Duration: time.Since(started)}
+	if resp != nil {
+		record.Code = resp.StatusCode
+	}
+	c.trace(record)
+
+	switch {
+	case err == nil && !ended:
+	case err == nil:
+		_ = conn.Close()
+		return nil, nil, unanswered(ctx, http.MethodGet, path, net.ErrClosed)
+	case ctx.Err() == nil && resp != nil && errors.Is(err, websocket.ErrBadHandshake):
+		return nil, nil, newStatusError(http.MethodGet, path, resp.StatusCode, false)
+	default:
+		return nil, nil, unanswered(ctx, http.MethodGet, path, err)
+	}
+	conn.SetReadLimit(c.opts.MaxMessage)
+	d.conn.silence.Store(int64(c.opts.Silence))
+	return conn, d.conn, nil
+}

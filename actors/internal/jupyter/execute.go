@@ -1,0 +1,218 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/coppice-run/coppice/actors/internal/spool"
+)
+
+// ExecuteRequest is one piece of code to run.
+type ExecuteRequest struct {
+	Code string
+	// Silent asks for no execution count, no history and no result; streams
+	// come all the same.
+	Silent bool
+	// StoreHistory counts the execution and writes it to IPython's history,
+	// which is one SQLite file for all kernels of a home directory and the
+	// worst source of delays when there are many.
+	StoreHistory bool
+	// AllowStdin lets input() ask; without it, it raises StdinNotImplementedError.
+	AllowStdin bool
+	// ContinueOnError lets requests that wait in the kernel run after an error
+	// of this one. This client never has two requests in a kernel.
+	ContinueOnError bool
+	// UserExpressions are evaluated after the code, by name. Their values come
+	// with the reply, which no rate limit and no full queue can drop.
+	UserExpressions map[string]string
+}
+
+// Execute runs code and returns when it has ended and every output was handed
+// to emit, which may block for as long as it likes: what comes meanwhile waits
+// in memory and on disk. emit is called from this goroutine; its error ends
+// the delivery.
+//
+// ctx does not stop the code. When it ends, or when emit fails, Execute gives
+// up and returns its cause or emit's error; the code runs on, its output is
+// dropped, and Execute returns [ErrBusy] until it has ended.
+//
+// The error is a [*LostError] when the kernel was lost; outputs that came
+// before were emitted. It is [ErrNoReply] when the code has ended and nothing
+// can say how: an interrupt in the instant in which the code begins does that.
+// With either, the reply holds what is known.
+func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
+	x, err := k.begin(ctx, r)
+	if err != nil {
+		return ExecuteReply{}, err
+	}
+	defer x.spool.Close()
+	raised, malformed, err := deliverAll(ctx, x, emit)
+	if err != nil {
+		k.abandon(x)
+		return ExecuteReply{}, err
+	}
+	return k.conclude(ctx, x, raised, malformed, emit)
+}
+
+// begin registers an execution and sends it. The gate keeps it apart from an
+// interrupt that is on its way to the execution before.
+func (k *Kernel) begin(ctx context.Context, r ExecuteRequest) (*execution, error) {
+	if err := k.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer k.leave()
+	id := k.newID()
+	expressions := r.UserExpressions
+	if expressions == nil {
+		expressions = map[string]string{}
+	}
+	f, err := k.message(chanShell, typeExecuteRequest, id, nil, executeContent{
+		Code:            r.Code,
+		Silent:          r.Silent,
+		StoreHistory:    r.StoreHistory && !r.Silent,
+		UserExpressions: expressions,
+		AllowStdin:      r.AllowStdin,
+		StopOnError:     !r.ContinueOnError,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	x := newExecution(id, r.Silent, spool.New(spool.Options{
+		Memory: k.client.opts.SpoolMemory,
+		Dir:    k.client.opts.SpoolDir,
+	}))
+	k.mu.Lock()
+	switch {
+	case k.lost != nil:
+		err = k.lost
+	case k.exec != nil:
+		err = ErrBusy
+	default:
+		k.exec = x
+	}
+	k.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.send(ctx, f); err != nil {
+		// It was not sent, so nothing will ever end it.
+		k.mu.Lock()
+		k.endLocked(x)
+		k.mu.Unlock()
+		x.spool.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// enter takes the gate.
+func (k *Kernel) enter(ctx context.Context) error {
+	if err := k.Err(); err != nil {
+		return err
+	}
+	select {
+	case k.gate <- struct{}{}:
+		return nil
+	case <-k.done:
+		return k.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leave gives the gate back.
+func (k *Kernel) leave() { <-k.gate }
+
+// deliverAll hands the outputs of x to emit until there are no more. raised is
+// the last error among them, malformed counts those that could not be read.
+func deliverAll(ctx context.Context, x *execution, emit func(context.Context, Output) error) (raised *ExecuteError, malformed int, err error) {
+	for {
+		rec, err := x.spool.Get(ctx)
+		if errors.Is(err, io.EOF) {
+			return raised, malformed, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		kind, id, content, err := splitRecord(rec)
+		if err != nil {
+			return nil, 0, err
+		}
+		out, err := decodeOutput(kind, id, content)
+		if err != nil {
+			malformed++
+			out = Notice{Code: NoticeMalformed, Text: "one output was left out: the kernel sent it in a form that cannot be read"}
+		}
+		if e, ok := out.(ErrorOutput); ok {
+			raised = &e.ExecuteError
+		}
+		if err := emit(ctx, out); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// abandon ends the delivery of x, which may run on.
+func (k *Kernel) abandon(x *execution) {
+	k.mu.Lock()
+	x.abandoned = true
+	k.mu.Unlock()
+	x.spool.Close()
+}
+
+// conclude makes the reply of x, whose spool was drained: so it is over, and
+// its fields do not change any more.
+func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteError, malformed int, emit func(context.Context, Output) error) (ExecuteReply, error) {
+	k.mu.Lock()
+	done := *x
+	k.mu.Unlock()
+
+	r := ExecuteReply{}
+	var pages []DisplayData
+	var err error
+	if done.replied {
+		if r, pages, err = decodeReply(done.reply); err != nil {
+			lost := &LostError{Reason: "it sent a reply that cannot be read", Err: err}
+			k.lose(lost)
+			return ExecuteReply{}, lost
+		}
+	}
+	r.Duration = done.endedAt.Sub(done.begunAt)
+	r.Incomplete = done.incomplete
+
+	tail := make([]Output, 0, len(pages)+1)
+	for _, p := range pages {
+		tail = append(tail, p)
+	}
+	switch {
+	case done.notKept > 0:
+		r.Incomplete = fmt.Sprintf("%d outputs could not be kept: %v", done.notKept, done.keepErr)
+		tail = append(tail, Notice{Code: NoticeNotKept, Text: r.Incomplete})
+	case malformed > 0 && r.Incomplete == "":
+		r.Incomplete = fmt.Sprintf("%d outputs could not be read", malformed)
+	case done.replied && !done.idle && done.lost == nil:
+		tail = append(tail, Notice{Code: NoticeIncomplete, Text: r.Incomplete})
+	}
+	for _, o := range tail {
+		if err := emit(ctx, o); err != nil {
+			return ExecuteReply{}, err
+		}
+	}
+
+	switch {
+	case done.lost != nil:
+		r.Status, r.Error = "", raised
+		return r, done.lost
+	case done.noReply:
+		r.Error = raised
+		return r, ErrNoReply
+	}
+	if r.Exited {
+		// The process ends by itself soon; a server that restarts it would let
+		// the next execution run in an empty kernel.
+		k.lose(&LostError{Reason: "its code asked for the end of the interpreter"})
+	}
+	return r, nil
+}

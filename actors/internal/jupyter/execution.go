@@ -1,0 +1,253 @@
+package jupyter
+
+import (
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/spool"
+)
+
+// maxProbes is how often a kernel is probed for the missing half of an
+// execution before it is given up.
+const maxProbes = 3
+
+// execution is one execute_request on its way. Its fields are guarded by the
+// kernel's mu, except where they never change or are a channel.
+type execution struct {
+	id string
+	// silent is that of the request: such an execution has no execute_input.
+	silent bool
+	// spool takes what belongs to the execution. The reader puts, Execute gets.
+	spool *spool.Spool
+	// started is closed at the first proof that the code runs, ended when the
+	// execution is over in any way.
+	started, ended chan struct{}
+
+	running   bool      // started is closed
+	over      bool      // ended is closed
+	begunAt   time.Time // when it was sent, then when the kernel said busy
+	busy      bool
+	lastSeen  time.Time // when the last message about it came
+	endedAt   time.Time
+	replied   bool
+	reply     []byte // content of the execute_reply
+	idle      bool
+	input     *header // of the input request that waits for an answer
+	probes    map[string]bool
+	noReply   bool // it is over, and the reply will not come
+	abandoned bool // nobody takes its output any more
+	notKept   int64
+	keepErr   error
+	lost      *LostError
+	// incomplete says why output may be missing.
+	incomplete string
+}
+
+// newExecution returns an execution that is about to be sent.
+func newExecution(id string, silent bool, s *spool.Spool) *execution {
+	now := time.Now()
+	return &execution{
+		id: id, silent: silent, spool: s,
+		started: make(chan struct{}), ended: make(chan struct{}),
+		begunAt: now, lastSeen: now, probes: map[string]bool{},
+	}
+}
+
+// run notes that the code runs. The kernel's mu is held.
+func (x *execution) run() {
+	if !x.running {
+		x.running = true
+		close(x.started)
+	}
+}
+
+// endLocked ends x, the kernel's execution. The kernel's mu is held.
+func (k *Kernel) endLocked(x *execution) {
+	if x.over {
+		return
+	}
+	x.over = true
+	x.endedAt = time.Now()
+	k.exec = nil
+	x.spool.CloseWrite()
+	close(x.ended)
+}
+
+// settle looks at an execution of which reply or idle is missing. It is called
+// by the writer, some time after the other one came, and returns when to look
+// again (0: never) and the probe to send, if any.
+//
+// The shell channel and iopub are each first in, first out. A request that is
+// sent now is therefore answered on shell after a reply that was sent before,
+// and its idle comes after all older output. See "Messaging in Jupyter",
+// section "Request-Reply".
+func (k *Kernel) settle() (again time.Duration, probe *frame) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	x := k.exec
+	if x == nil || x.replied == x.idle {
+		return 0, nil
+	}
+	wait := k.client.opts.Settle
+	if quiet := time.Since(x.lastSeen); quiet < wait {
+		return wait - quiet, nil
+	}
+	if len(x.probes) >= maxProbes {
+		k.giveUpLocked(x)
+		return 0, nil
+	}
+	id := k.newID()
+	f, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
+	if err != nil { // cannot happen: the content is fixed
+		k.giveUpLocked(x)
+		return 0, nil
+	}
+	x.probes[id] = true
+	return wait, &f
+}
+
+// giveUpLocked ends x without its missing half. The kernel's mu is held.
+func (k *Kernel) giveUpLocked(x *execution) {
+	if x.replied {
+		x.incomplete = "the kernel's end-of-output mark was lost, and perhaps output before it"
+	} else {
+		x.noReply = true
+	}
+	k.endLocked(x)
+}
+
+// routeExecution handles a message whose parent is x. It is called by the
+// reader, the only one who puts records into x's spool.
+func (k *Kernel) routeExecution(x *execution, m *message) {
+	var rec []byte
+	kind := outputKinds[m.header.MsgType]
+	if (kind == recordInput) != (m.channel == chanStdin) {
+		kind = 0
+	}
+
+	k.mu.Lock()
+	if x.over { // lost meanwhile
+		k.mu.Unlock()
+		return
+	}
+	x.lastSeen = time.Now()
+	switch {
+	case kind != 0 && x.abandoned:
+		k.countBackgroundLocked(m)
+		x.run()
+	case kind != 0:
+		if kind == recordInput {
+			h := m.header
+			x.input = &h
+		}
+		rec = newRecord(kind, m.header.MsgID, m.content)
+		x.run()
+	case m.channel == chanIOPub && m.header.MsgType == typeExecuteInput:
+		x.run()
+	case m.channel == chanIOPub && m.header.MsgType == typeStatus:
+		switch decodeState(m.content) {
+		case "busy":
+			if !x.busy {
+				x.busy, x.begunAt = true, x.lastSeen
+			}
+			if x.silent {
+				x.run()
+			}
+		case "idle":
+			x.idle = true
+		}
+	case m.channel == chanShell && m.header.MsgType == typeExecuteReply:
+		x.replied, x.input = true, nil
+		x.reply = append([]byte(nil), m.content...)
+	}
+	complete, half := x.replied && x.idle, x.replied != x.idle
+	k.mu.Unlock()
+
+	if rec != nil {
+		k.keep(x, rec)
+	}
+	switch {
+	case complete:
+		k.mu.Lock()
+		k.endLocked(x)
+		k.mu.Unlock()
+	case half:
+		select {
+		case k.arm <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keep puts a record into x's spool. No lock is held: it may go to disk.
+func (k *Kernel) keep(x *execution, rec []byte) {
+	err := x.spool.Put(rec)
+	if err == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if x.abandoned || x.over {
+		k.stats.Background++
+		k.stats.BackgroundBytes += int64(len(rec))
+		return
+	}
+	x.notKept++
+	x.keepErr = err
+}
+
+// routeProbe handles the answer to a probe of x.
+func (k *Kernel) routeProbe(x *execution, m *message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if x.over {
+		return
+	}
+	idle := m.channel == chanIOPub && m.header.MsgType == typeStatus && decodeState(m.content) == "idle"
+	reply := m.channel == chanShell && m.header.MsgType == typeInfoReply
+	if (idle && x.replied) || (reply && x.idle) {
+		k.giveUpLocked(x)
+	}
+}
+
+// limitTexts begin the two messages with which a Jupyter server tells, once,
+// that it drops output. Nothing else tells it.
+var limitTexts = [...]string{"IOPub message rate exceeded.", "IOPub data rate exceeded."}
+
+// saysRateLimited reports whether a stream message of another session than the
+// kernel's is such a message.
+func saysRateLimited(m *message) bool {
+	if m.header.MsgType != typeStream {
+		return false
+	}
+	text := decodeStreamText(m.content)
+	for _, t := range limitTexts {
+		if strings.HasPrefix(text, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// markRateLimited puts the notice where output is missing.
+func (k *Kernel) markRateLimited(m *message) {
+	k.mu.Lock()
+	x := k.exec
+	if x == nil || x.over || x.id != m.parent.MsgID {
+		k.mu.Unlock()
+		return
+	}
+	x.incomplete = "the gateway's rate limit dropped output"
+	x.run()
+	keep := !x.abandoned
+	k.mu.Unlock()
+	if keep {
+		k.keep(x, newRecord(recordRateLimited, "", nil))
+	}
+}
+
+// countBackgroundLocked counts output that nobody takes. The kernel's mu is held.
+func (k *Kernel) countBackgroundLocked(m *message) {
+	k.stats.Background++
+	k.stats.BackgroundBytes += int64(len(m.content))
+}

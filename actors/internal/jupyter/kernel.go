@@ -1,0 +1,233 @@
+package jupyter
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Kernel is one live kernel and the connection to it; [Client.Start] makes one.
+// Execute is called from one goroutine at a time, everything else from any.
+type Kernel struct {
+	client *Client
+	id     string
+	// session is our session id: header.session of what we send, and the
+	// identity of the connection.
+	session string
+	ws      *websocket.Conn
+	// tcp is the connection below ws. Closing it is what ends both goroutines:
+	// it never waits, unlike a farewell at a higher level.
+	tcp *tunedConn
+	v1  bool
+
+	// out, pong and arm are what the writer goroutine serves: frames to send,
+	// the payload of a ping to answer, and the wish for a look at the settling
+	// execution. Only out may hold a sender back.
+	out  chan frame
+	pong chan string
+	arm  chan struct{}
+	// gate holds one token while an execution begins and while an interrupt is
+	// on its way, so that a late interrupt cannot hit the next execution.
+	gate chan struct{}
+	// loops joins the reader and the writer.
+	loops sync.WaitGroup
+	done  chan struct{}
+	ids   atomic.Uint64
+
+	// info is written by Start before anybody else has the kernel.
+	info KernelInfo
+
+	mu            sync.Mutex
+	kernelSession string          // guarded by mu: "" until the kernel is verified
+	lost          *LostError      // guarded by mu: set once, together with closing done
+	exec          *execution      // guarded by mu: the one that runs, or was abandoned and runs
+	asks          map[string]*ask // guarded by mu: requests other than executions, by message id
+	stats         Stats           // guarded by mu
+	gone          bool            // guarded by mu: the server has confirmed the deletion
+}
+
+// Stats counts what a kernel sent that belongs to no running execution.
+type Stats struct {
+	// Background counts output of executions that had ended or were abandoned,
+	// as threads write it, and BackgroundBytes its content. It was dropped.
+	Background, BackgroundBytes int64
+	// Foreign counts messages that answer nobody, or another client.
+	Foreign int64
+	// Received counts all messages, and ReceivedBytes their frames.
+	Received, ReceivedBytes int64
+}
+
+// ask is a request whose answers somebody waits for.
+type ask struct {
+	// answers has room for all that can come; the reader never waits for it.
+	answers chan<- answer
+}
+
+// answer is one message about an ask.
+type answer struct {
+	id, session string
+	// idle is true for the status on iopub, false for the reply.
+	idle    bool
+	content []byte
+}
+
+// newKernel takes over a connection and starts its reader and its writer.
+func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn) *Kernel {
+	k := &Kernel{
+		client:  c,
+		id:      id,
+		session: session,
+		ws:      ws,
+		tcp:     tcp,
+		v1:      ws.Subprotocol() == subprotocolV1,
+		out:     make(chan frame, 16),
+		pong:    make(chan string, 1),
+		arm:     make(chan struct{}, 1),
+		gate:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		asks:    map[string]*ask{},
+	}
+	// The default handler writes the pong from the reader, which would hold the
+	// reader back while a large frame is written. A pong that finds another one
+	// waiting is dropped: RFC 6455 section 5.5.3 wants the latest answered.
+	ws.SetPingHandler(func(data string) error {
+		select {
+		case k.pong <- data:
+		default:
+		}
+		return nil
+	})
+	k.loops.Go(k.readLoop)
+	k.loops.Go(k.writeLoop)
+	return k
+}
+
+// ID returns the server's id of the kernel.
+func (k *Kernel) ID() string { return k.id }
+
+// KernelSession returns the session id that names the kernel's process.
+func (k *Kernel) KernelSession() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kernelSession
+}
+
+// Info returns what the kernel told of itself when it was verified.
+func (k *Kernel) Info() KernelInfo { return k.info }
+
+// Stats returns the counts of this moment.
+func (k *Kernel) Stats() Stats {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stats
+}
+
+// Done is closed when the kernel is lost or was deleted.
+func (k *Kernel) Done() <-chan struct{} { return k.done }
+
+// Err returns nil until Done is closed, then a [*LostError].
+func (k *Kernel) Err() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost == nil {
+		return nil
+	}
+	return k.lost
+}
+
+// lose declares the kernel lost, once: what runs is ended, what waits is woken,
+// the connection is cut, and with it the reader and the writer. It never waits.
+func (k *Kernel) lose(e *LostError) {
+	k.mu.Lock()
+	if k.lost != nil {
+		k.mu.Unlock()
+		return
+	}
+	k.lost = e
+	if x := k.exec; x != nil {
+		x.lost = e
+		k.endLocked(x)
+	}
+	close(k.done)
+	k.mu.Unlock()
+	_ = k.tcp.Close()
+}
+
+// Delete ends the kernel on the server and the connection to it. An execution
+// that runs is lost. It returns nil when the kernel is known to be gone, and
+// may be called again when it did not.
+func (k *Kernel) Delete(ctx context.Context) error {
+	if k.Err() == nil {
+		// A courtesy that keeps the server's log clean.
+		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		_ = k.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(50*time.Millisecond))
+	}
+	k.lose(&LostError{Reason: "it was deleted"})
+	k.loops.Wait()
+	k.mu.Lock()
+	gone := k.gone
+	k.mu.Unlock()
+	if gone {
+		return nil
+	}
+	if err := k.client.Delete(ctx, k.id); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.gone = true
+	k.mu.Unlock()
+	return nil
+}
+
+// newID returns a message id that is unique in our session.
+func (k *Kernel) newID() string {
+	return k.session + "_" + strconv.FormatUint(k.ids.Add(1), 10)
+}
+
+// message builds a frame of our session.
+func (k *Kernel) message(channel, typ, id string, parent *header, content any) (frame, error) {
+	return encodeMessage(k.v1, channel, header{MsgID: id, Session: k.session, MsgType: typ}, parent, content)
+}
+
+// send hands a frame to the writer. It waits only while the writer is behind.
+func (k *Kernel) send(ctx context.Context, f frame) error {
+	select {
+	case k.out <- f:
+		return nil
+	case <-k.done:
+		return k.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask sends a request without content; its answers go to the channel until
+// forget is called.
+func (k *Kernel) ask(ctx context.Context, channel, typ string, answers chan<- answer) (id string, err error) {
+	id = k.newID()
+	f, err := k.message(channel, typ, id, nil, noContent{})
+	if err != nil {
+		return "", err
+	}
+	k.mu.Lock()
+	k.asks[id] = &ask{answers: answers}
+	k.mu.Unlock()
+	if err := k.send(ctx, f); err != nil {
+		k.forget(id)
+		return "", err
+	}
+	return id, nil
+}
+
+// forget ends the interest in the answers to these requests.
+func (k *Kernel) forget(ids ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		delete(k.asks, id)
+	}
+}
