@@ -1,0 +1,226 @@
+package notebook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File is a notebook on disk, opened to be edited and saved. It is for one
+// goroutine at a time, as its document is.
+type File struct {
+	// Document is what is edited. It must not be replaced.
+	*Document
+	// Path is the path that was opened.
+	Path string
+
+	// real is Path with symbolic links resolved: what is locked and replaced.
+	real string
+	// exists says that there was a file when it was read or last saved; disk
+	// is then what it held.
+	exists bool
+	disk   []byte
+	// beforeRename, when set, runs under the lock, between the check and the
+	// rename. Tests set it.
+	beforeRename func()
+}
+
+// Open reads a notebook from disk. A missing file is an error of kind
+// ErrNotFound; the others are those of [Parse].
+func Open(path string) (*File, error) {
+	f := &File{Path: path}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, openFault(path, err)
+	}
+	f.real = real
+	data, err := os.ReadFile(real)
+	if err != nil {
+		return nil, openFault(path, err)
+	}
+	if f.Document, err = Parse(data); err != nil {
+		return nil, withPath(err, path)
+	}
+	f.exists, f.disk = true, data
+	return f, nil
+}
+
+func openFault(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Error{Kind: ErrNotFound, Path: path, Err: err}
+	}
+	return err
+}
+
+// OpenOrNew is Open, but a missing file is an empty nbformat 4.5 notebook that
+// Save will write.
+func OpenOrNew(path string) (*File, error) {
+	f, err := Open(path)
+	if !errors.Is(err, ErrNotFound) {
+		return f, err
+	}
+	real, err := resolveNew(path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{Document: New(), Path: path, real: real}, nil
+}
+
+// resolveNew returns where a file that does not exist yet will be. A symbolic
+// link that leads nowhere leads there.
+func resolveNew(path string) (string, error) {
+	for range 40 {
+		target, err := os.Readlink(path)
+		if err != nil {
+			return filepath.Abs(path)
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
+}
+
+// Exists reports whether the notebook was on disk when it was read or last
+// saved.
+func (f *File) Exists() bool { return f.exists }
+
+// Save writes the notebook if it is not what is on disk, and reports whether
+// it wrote.
+//
+// It takes the lock of the file, waiting until ctx ends (then ErrLocked), and
+// compares the file with what was read: if somebody changed, removed or made
+// it meanwhile, nothing is written and the error is ErrChanged. The new
+// content goes to a temporary file beside it, which is flushed to disk and
+// then takes the notebook's place, so that a reader sees the old notebook or
+// the new one. Permission bits stay; a symbolic link stays and its target is
+// replaced; other hard links keep the old content.
+//
+// The lock is advisory: it keeps two users of this package apart. Against
+// others there is the comparison, and the moment between it and the rename.
+func (f *File) Save(ctx context.Context) (written bool, err error) {
+	if f.exists && !f.edited {
+		return false, nil
+	}
+	unlock, err := lockFile(ctx, f.real)
+	if err != nil {
+		return false, withPath(err, f.Path)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	now, err := f.checkUnchanged()
+	if err != nil {
+		return false, err
+	}
+	data := f.Bytes()
+	if f.exists && bytes.Equal(data, f.disk) {
+		return false, nil
+	}
+	if err := f.replace(data, now); err != nil {
+		return false, err
+	}
+	f.exists, f.disk = true, data
+	return true, nil
+}
+
+// checkUnchanged compares what is on disk with what was read. It returns what
+// the file is like now, nil when there is none. The file is opened for
+// writing, though nothing is written: a notebook that its owner made read-only
+// is not to be replaced either.
+func (f *File) checkUnchanged() (now fs.FileInfo, err error) {
+	disk, err := os.OpenFile(f.real, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !f.exists:
+		return nil, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "it was removed since it was read"}
+	case err != nil:
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, disk.Close()) }()
+	if !f.exists {
+		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "it was made since it was found missing"}
+	}
+	same, err := equalContent(disk, f.disk)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "its content is not what was read"}
+	}
+	return disk.Stat()
+}
+
+// equalContent compares a file with bytes, holding little of it.
+func equalContent(r io.Reader, want []byte) (bool, error) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := r.Read(buf)
+		if n > len(want) || !bytes.Equal(buf[:n], want[:n]) {
+			return false, nil
+		}
+		want = want[n:]
+		if err == io.EOF {
+			return len(want) == 0, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// replace writes data beside the notebook and renames it onto it. was is what
+// the notebook is like, nil when there is none yet.
+func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
+	// What the umask leaves of this is the mode of a new notebook.
+	mode := fs.FileMode(0o666)
+	if was != nil {
+		mode = was.Mode().Perm()
+	}
+	tmp, err := createBeside(f.real, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeIfThere(tmp.Name()))
+		}
+	}()
+	if err := fill(tmp, data, was); err != nil {
+		return err
+	}
+	if f.beforeRename != nil {
+		f.beforeRename()
+	}
+	if err := os.Rename(tmp.Name(), f.real); err != nil {
+		return err
+	}
+	syncDir(filepath.Dir(f.real))
+	return nil
+}
+
+// fill writes the temporary file and closes it.
+func fill(tmp *os.File, data []byte, was fs.FileInfo) (err error) {
+	defer func() { err = errors.Join(err, tmp.Close()) }()
+	if was != nil {
+		keepOwner(tmp, was)
+		if err := tmp.Chmod(was.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if _, err := tmp.Write(data); err != nil {
+		return err
+	}
+	return tmp.Sync()
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package notebook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockPoll is how often a held lock is tried again.
+const lockPoll = 20 * time.Millisecond
+
+// lockFile takes the lock of a notebook: a flock on a hidden file beside it,
+// since the notebook itself is replaced by each save. Whoever holds the lock
+// removes that file when done, so none is left lying about; a waiter then
+// finds that what it locked is no longer what is at the path, and begins anew.
+//
+// On Windows an open file cannot be removed; there the file is removed after
+// the lock was released, if nobody else has opened it.
+func lockFile(ctx context.Context, notebook string) (unlock func() error, err error) {
+	path := filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+".lock")
+	for {
+		l := flock.New(path, flock.SetPermissions(0o644))
+		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
+			if ctx.Err() != nil {
+				return nil, &Error{Kind: ErrLocked, Err: context.Cause(ctx)}
+			}
+			return nil, err
+		}
+		if current(l, path) {
+			return func() error { return release(l, path) }, nil
+		}
+		if err := l.Unlock(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// current reports whether the locked file is the one at the path.
+func current(l *flock.Flock, path string) bool {
+	mine, err := l.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+func release(l *flock.Flock, path string) error {
+	removed := os.Remove(path) == nil
+	err := l.Unlock()
+	if !removed {
+		// Another process may have it open; then it removes the file.
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+// createBeside makes a temporary file in the directory of a notebook. Unlike
+// os.CreateTemp it leaves the mode to the caller and the umask.
+func createBeside(notebook string, mode fs.FileMode) (*os.File, error) {
+	for {
+		var b [6]byte
+		// crypto/rand.Read never fails; it ends the program instead.
+		_, _ = rand.Read(b[:])
+		name := filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+"."+hex.EncodeToString(b[:])+".tmp")
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
