@@ -1,0 +1,33 @@
+// Package pyenv finds the Python interpreter of a session, says what reaches it
+// of the host's environment, and builds an environment for those who have none.
+//
+// # Guarantees
+//
+//   - [Filter] lets through what it lists and nothing else. Names that look like
+//     secrets never pass, whatever prefix they carry.
+//   - [Resolve] and [Preflight] change nothing. They run an interpreter for at
+//     most 10 s, in a filtered environment.
+//   - [Setup] may be interrupted at any instant and run again. An environment
+//     that it did not finish is never chosen by Resolve.
+//   - Setup installs what requirements.txt pins, by hash, from whatever index
+//     the user's pip is set up for. The file names no index.
+//   - Errors are one or two sentences that name the thing and the next step, and
+//     hold no passwords of index URLs.
+//
+// All functions may be called from any goroutine, and by several processes at
+// the same time.
+//
+// # The states of the managed environment
+//
+//	         ┌──────────────────────────── Setup, anew ───────────────┐
+//	         ▼                                                        │
+//	absent ──▶ incomplete ──pip, check──▶ ready ──interpreter gone──▶ broken
+//	         ▲     ▲  └─interrupted─┐       │
+//	         │     └────────────────┘       │ other requirements
+//	         └─── Setup, in place ◀── outdated
+//
+// A directory that is no Python environment is foreign, and Setup refuses it.
+//
+// Beside an environment DIR lie DIR.lock, held while Setup works, DIR.incomplete,
+// there until it has finished, and DIR.tmp, what pip and venv unpack meanwhile.
+package pyenv

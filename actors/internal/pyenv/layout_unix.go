@@ -1,0 +1,9 @@
+//go:build !windows
+
+package pyenv
+
+const (
+	exeSuffix = ""
+	binName   = "bin"
+	homeVar   = "HOME"
+)

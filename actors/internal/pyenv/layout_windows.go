@@ -1,0 +1,7 @@
+package pyenv
+
+const (
+	exeSuffix = ".exe"
+	binName   = "Scripts"
+	homeVar   = "USERPROFILE"
+)
