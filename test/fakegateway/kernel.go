@@ -40,7 +40,7 @@ func newKernel(s *Server, id string) *Kernel {
 		server: s, id: id,
 		shell:   make(chan request, 1024),
 		gone:    make(chan struct{}),
-		session: newID(), state: "starting",
+		session: newID(), state: "idle",
 		clients: map[*client]bool{}, wake: make(chan struct{}),
 		types: map[string]int{}, inputs: map[string]chan string{},
 		loseIdle: f.LoseIdle, mute: f.Mute,
@@ -73,11 +73,17 @@ func (k *Kernel) Connections() int {
 
 // model is the REST form of the kernel.
 func (k *Kernel) model() map[string]any {
+	k.server.mu.Lock()
+	state := k.server.faults.State
+	k.server.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if state == "" {
+		state = k.state
+	}
 	return map[string]any{
 		"id": k.id, "name": "python3", "last_activity": "2024-01-01T00:00:00.000000Z",
-		"execution_state": k.state, "connections": len(k.clients),
+		"execution_state": state, "connections": len(k.clients),
 	}
 }
 

@@ -47,6 +47,8 @@ type Faults struct {
 	LoseIdle int
 	// LoseCreateAnswer makes the kernel and drops the connection.
 	LoseCreateAnswer bool
+	// State, if not empty, is what REST says of every kernel.
+	State string
 	// IgnoreID gives kernels an id of the server's choice.
 	IgnoreID bool
 }

@@ -32,7 +32,7 @@ type ExecuteRequest struct {
 // Execute runs code and returns when it has ended and every output was handed
 // to emit, which may block for as long as it likes: what comes meanwhile waits
 // in memory and on disk. emit is called from this goroutine; its error ends
-// the delivery.
+// the delivery. A nil emit drops the output.
 //
 // ctx does not stop the code. When it ends, or when emit fails, Execute gives
 // up and returns its cause or emit's error; the code runs on, its output is
@@ -43,6 +43,9 @@ type ExecuteRequest struct {
 // can say how: an interrupt in the instant in which the code begins does that.
 // With either, the reply holds what is known.
 func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
+	if emit == nil {
+		emit = func(context.Context, Output) error { return nil }
+	}
 	x, err := k.begin(ctx, r)
 	if err != nil {
 		return ExecuteReply{}, err
