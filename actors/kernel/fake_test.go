@@ -1,0 +1,236 @@
+package kernel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// fakeBackend makes interpreters that obey one-word programs. It counts what is
+// alive, so that a test can see what was left behind.
+type fakeBackend struct {
+	startDelay time.Duration
+	startErr   error
+
+	mu    sync.Mutex
+	all   []*fakeInterp
+	alive int
+}
+
+func (b *fakeBackend) Name() string { return "fake" }
+
+func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Interpreter, error) {
+	select {
+	case <-time.After(b.startDelay):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if b.startErr != nil {
+		return nil, b.startErr
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), epoch: o.Epoch}
+	b.all = append(b.all, i)
+	b.alive++
+	return i, nil
+}
+
+func (b *fakeBackend) living() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.alive
+}
+
+func (b *fakeBackend) last() *fakeInterp {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.all) == 0 {
+		return nil
+	}
+	return b.all[len(b.all)-1]
+}
+
+type fakeInterp struct {
+	backend    *fakeBackend
+	epoch      uint64
+	interrupts chan struct{}
+	once       sync.Once
+	done       chan struct{}
+	err        error // set before done is closed
+
+	mu      sync.Mutex
+	counter int
+	silent  bool // does not answer pings
+	pings   int
+}
+
+func (i *fakeInterp) Info() kernel.Info     { return kernel.Info{ID: "fake", PID: 1000 + int(i.epoch)} }
+func (i *fakeInterp) RSS() int64            { return 1 << 20 }
+func (i *fakeInterp) Done() <-chan struct{} { return i.done }
+func (i *fakeInterp) Err() error            { <-i.done; return i.err }
+
+func (i *fakeInterp) end(err error) {
+	i.once.Do(func() {
+		i.err = err
+		i.backend.mu.Lock()
+		i.backend.alive--
+		i.backend.mu.Unlock()
+		close(i.done)
+	})
+}
+
+func (i *fakeInterp) die() { i.end(&kernel.LostError{Reason: "the kernel process died"}) }
+
+func (i *fakeInterp) Close(context.Context) error { i.end(context.Canceled); return nil }
+
+func (i *fakeInterp) Interrupt(context.Context) error {
+	select {
+	case i.interrupts <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (i *fakeInterp) SubmitInput(context.Context, string, string) error { return nil }
+
+func (i *fakeInterp) Ping(ctx context.Context) error {
+	i.mu.Lock()
+	i.pings++
+	silent := i.silent
+	i.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Execute obeys: count, print TEXT, raise, sleep DURATION, hang, swallow, die,
+// exit, input.
+func (i *fakeInterp) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	for len(i.interrupts) > 0 {
+		<-i.interrupts
+	}
+	word, rest, _ := strings.Cut(r.Code, " ")
+	switch word {
+	case "count":
+		i.mu.Lock()
+		i.counter++
+		n := i.counter
+		i.mu.Unlock()
+		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: fmt.Sprint(n)}); err != nil {
+			return kernel.CellReply{}, err
+		}
+	case "print":
+		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); err != nil {
+			return kernel.CellReply{}, err
+		}
+	case "raise":
+		d := messages.ErrorDetails{Name: "ValueError", Message: "boom"}
+		_ = emit(ctx, messages.Error{ErrorDetails: d})
+		return kernel.CellReply{Error: &d}, nil
+	case "input":
+		return kernel.CellReply{StdinRequested: true, Error: &messages.ErrorDetails{Name: "StdinNotImplementedError"}}, nil
+	case "exit":
+		i.end(&kernel.LostError{Reason: "exit"})
+		return kernel.CellReply{OK: true, Exited: true}, nil
+	case "die":
+		i.die()
+	case "sleep":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			return kernel.CellReply{}, err
+		}
+		select {
+		case <-time.After(d):
+		case <-i.interrupts:
+			return interrupted(), nil
+		case <-ctx.Done():
+			return kernel.CellReply{}, context.Cause(ctx)
+		case <-i.done:
+			return kernel.CellReply{}, i.err
+		}
+	case "hang", "swallow":
+		for {
+			select {
+			case <-i.interrupts:
+				if word == "hang" {
+					return interrupted(), nil
+				}
+			case <-ctx.Done():
+				return kernel.CellReply{}, context.Cause(ctx)
+			case <-i.done:
+				return kernel.CellReply{}, i.err
+			}
+		}
+	}
+	select {
+	case <-i.done:
+		return kernel.CellReply{}, i.err
+	default:
+		return kernel.CellReply{OK: true}, nil
+	}
+}
+
+func interrupted() kernel.CellReply {
+	return kernel.CellReply{Interrupted: true, Error: &messages.ErrorDetails{Name: "KeyboardInterrupt"}}
+}
+
+// fakeOutlet keeps what a call emits. While block is not nil, Emit waits for it
+// to be closed.
+type fakeOutlet struct {
+	block chan struct{}
+
+	mu     sync.Mutex
+	events []messages.Event
+}
+
+func (o *fakeOutlet) Emit(ctx context.Context, e messages.Event) error {
+	if o.block != nil {
+		select {
+		case <-o.block:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, e)
+	return nil
+}
+
+func (o *fakeOutlet) Flush(context.Context) messages.Output {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out messages.Output
+	text := map[int]string{}
+	for _, e := range o.events {
+		if s, ok := e.(messages.Stream); ok {
+			text[s.Cell] += s.Text
+		}
+	}
+	for i, t := range text {
+		out.Cells = append(out.Cells, messages.CellOutput{Index: i, Text: t})
+	}
+	return out
+}
+
+func (o *fakeOutlet) types() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var names []string
+	for _, e := range o.events {
+		name := e.Type()
+		if s, ok := e.(messages.Status); ok {
+			name += ":" + string(s.Status)
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,112 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+)
+
+// Name is the backend's name in results and in the tree.
+const Name = "gateway"
+
+// Options makes a backend. The zero value of a field is its default.
+type Options struct {
+	// Server is where kernels are made. Required.
+	Server *Server
+	// KernelName is the kernelspec. "": python3.
+	KernelName string
+	// StartSlots is how many kernels may start at once. 0: twice the number of
+	// CPUs; more only makes all of them slower.
+	StartSlots int
+	// Prelude is Python source that runs in every new kernel, in its
+	// namespace. "": none.
+	Prelude string
+}
+
+// Backend makes kernels on one server. Any goroutine may use it.
+type Backend struct {
+	o     Options
+	slots chan struct{}
+}
+
+// New returns a backend.
+func New(o Options) *Backend {
+	if o.KernelName == "" {
+		o.KernelName = "python3"
+	}
+	if o.StartSlots <= 0 {
+		o.StartSlots = 2 * runtime.NumCPU()
+	}
+	return &Backend{o: o, slots: make(chan struct{}, o.StartSlots)}
+}
+
+// Name returns "gateway".
+func (b *Backend) Name() string { return Name }
+
+// Start makes a kernel and prepares it.
+func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Interpreter, error) {
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress("waiting for the gateway")
+	server, err := b.o.Server.Endpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress("waiting for a start slot")
+	select {
+	case b.slots <- struct{}{}:
+		defer func() { <-b.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	k, err := server.Client.Start(ctx, jupyter.StartRequest{Name: b.o.KernelName, Env: server.KernelEnv(nil), OnStage: progress})
+	if err != nil {
+		return nil, fmt.Errorf("start a kernel: %w", err)
+	}
+	progress("preparing the kernel")
+	i := &Interpreter{kernel: k, server: server}
+	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*time.Second)
+		defer cancel()
+		if closeErr := i.Close(c); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+		return nil, err
+	}
+	return i, nil
+}
+
+// prepare sets up the interpreter's process and learns who it is.
+func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
+	reply, err := i.silently(ctx, initCode(o.Key.Cwd, o.Env))
+	if err != nil {
+		return fmt.Errorf("prepare the kernel's environment: %w", err)
+	}
+	if pid, ok := intExpression(reply, pidExpression); ok {
+		i.info.PID = pid
+		if i.server.Local {
+			if id, err := process.Identify(pid); err == nil {
+				i.identity = id
+			}
+		}
+	}
+	i.info.ID = i.kernel.ID()
+	i.info.Python, _ = stringExpression(reply, pythonExpression)
+	if prelude == "" {
+		return nil
+	}
+	if _, err := i.silently(ctx, prelude); err != nil {
+		return fmt.Errorf("run the prelude: %w", err)
+	}
+	return nil
+}
+
+var _ kernel.Backend = (*Backend)(nil)

@@ -1,0 +1,17 @@
+// Package jupyter is the gateway backend: it makes interpreters that are real
+// Jupyter kernels behind a Jupyter Kernel Gateway.
+//
+// # Guarantees
+//
+//   - [Backend.Start] returns a kernel whose working directory, environment and
+//     import path are set. When it fails, no kernel is left on the server.
+//   - At most Options.StartSlots kernels start at once; the others wait.
+//   - A kernel that was replaced under its own id (an autorestart of the
+//     server) is reported as lost, never as the same state.
+//   - [Interpreter.Close] returns nil only when the kernel is known to be gone:
+//     the server said so or, on a server of ours, its process is no more.
+//
+// The mechanisms are in actors/internal/jupyter (the protocol) and
+// actors/internal/kernelserver (the server's process); this package puts them
+// behind the interface of package kernel.
+package jupyter

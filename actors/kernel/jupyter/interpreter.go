@@ -1,0 +1,157 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// stdinNotice is what the output says where code asked for input in vain.
+const stdinNotice = "[stdin] Kernel requested input. Interactive stdin is not supported; provide input programmatically."
+
+// Interpreter is one Jupyter kernel.
+type Interpreter struct {
+	kernel *jupyter.Kernel
+	server *Endpoint
+	// info and identity are set before the interpreter is handed out.
+	info     kernel.Info
+	identity process.Identity // zero when the kernel is not of this machine
+}
+
+// Info returns the kernel's id, process and Python version.
+func (i *Interpreter) Info() kernel.Info { return i.info }
+
+// Done is closed when the kernel is gone.
+func (i *Interpreter) Done() <-chan struct{} { return i.kernel.Done() }
+
+// Err says why the kernel is gone.
+func (i *Interpreter) Err() error { return lost(i.kernel.Err()) }
+
+// Execute runs one cell.
+func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	if len(r.Env) > 0 {
+		if _, err := i.silently(ctx, envCode(r.Env)); err != nil {
+			return kernel.CellReply{}, fmt.Errorf("set the call's environment: %w", err)
+		}
+	}
+	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StopOnError: true},
+		func(c context.Context, o jupyter.Output) error { return emitOutput(c, o, emit) })
+	reply := kernel.CellReply{
+		OK: out.Status == jupyter.StatusOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
+		Incomplete: out.Incomplete, Duration: out.Duration,
+	}
+	if out.Error != nil {
+		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Value, Traceback: out.Error.Traceback}
+		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
+		if out.Error.Name == "StdinNotImplementedError" {
+			reply.StdinRequested = true
+			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
+		}
+	}
+	if out.Exited && err == nil {
+		return reply, nil
+	}
+	return reply, lost(err)
+}
+
+// emitOutput translates one output into an event.
+func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context, messages.Event) error) error {
+	switch o := o.(type) {
+	case jupyter.Stream:
+		return emit(ctx, messages.Stream{Name: messages.StreamName(o.Name), Text: o.Text})
+	case jupyter.DisplayData:
+		return emit(ctx, messages.Display{Data: o.Data, Metadata: o.Metadata, DisplayID: o.DisplayID, Update: o.Update})
+	case jupyter.ExecuteResult:
+		return emit(ctx, messages.ExecuteResult{Data: o.Data, Metadata: o.Metadata, ExecutionCount: o.ExecutionCount})
+	case jupyter.ClearOutput:
+		return emit(ctx, messages.ClearOutput{Wait: o.Wait})
+	case jupyter.ErrorOutput:
+		return emit(ctx, messages.Error{ErrorDetails: messages.ErrorDetails{Name: o.Name, Message: o.Value, Traceback: o.Traceback}})
+	case jupyter.InputRequest:
+		return emit(ctx, messages.InputRequest{ID: o.ID, Prompt: o.Prompt, Password: o.Password})
+	case jupyter.Notice:
+		return emit(ctx, messages.Notice{Code: o.Code, Text: o.Text})
+	default:
+		return nil
+	}
+}
+
+// silently runs code of ours: no history, no output, and an exception is an
+// error.
+func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.ExecuteReply, error) {
+	reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: code, Silent: true, StopOnError: true, UserExpressions: initExpressions},
+		func(context.Context, jupyter.Output) error { return nil })
+	if err != nil {
+		return reply, lost(err)
+	}
+	if reply.Status != jupyter.StatusOK {
+		if reply.Error != nil {
+			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Value)
+		}
+		return reply, fmt.Errorf("the kernel answered %q", reply.Status)
+	}
+	return reply, nil
+}
+
+// Interrupt asks the running cell to stop.
+func (i *Interpreter) Interrupt(ctx context.Context) error { return i.kernel.Interrupt(ctx) }
+
+// SubmitInput answers the one input request that can be open at a time.
+func (i *Interpreter) SubmitInput(ctx context.Context, _, value string) error {
+	return i.kernel.Input(ctx, value)
+}
+
+// Ping returns nil when the kernel answers on its control channel, which it
+// does while a cell runs.
+func (i *Interpreter) Ping(ctx context.Context) error { return i.kernel.Ping(ctx) }
+
+// RSS returns the memory of the kernel's process, 0 when it is not local.
+func (i *Interpreter) RSS() int64 {
+	if i.identity.PID == 0 {
+		return 0
+	}
+	rss, err := process.RSS(i.identity.PID)
+	if err != nil {
+		return 0
+	}
+	return rss
+}
+
+// Close deletes the kernel. A server that cannot be asked any more is no
+// reason to leave a process of this machine alone.
+func (i *Interpreter) Close(ctx context.Context) error {
+	err := i.kernel.Delete(ctx)
+	if err == nil || i.identity.PID == 0 {
+		return err
+	}
+	if killErr := process.KillIdentity(i.identity); killErr != nil {
+		return fmt.Errorf("%w; then: %w", err, killErr)
+	}
+	const step = 20 * time.Millisecond
+	for process.Alive(i.identity) {
+		select {
+		case <-time.After(step):
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return nil
+}
+
+// lost translates the mechanism's error into the one that package kernel
+// decides by.
+func lost(err error) error {
+	var l *jupyter.LostError
+	if errors.As(err, &l) {
+		return &kernel.LostError{Reason: l.Reason, Replaced: l.Replaced, Err: err}
+	}
+	return err
+}
+
+var _ kernel.Interpreter = (*Interpreter)(nil)

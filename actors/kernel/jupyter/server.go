@@ -1,0 +1,177 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/actors/internal/kernelserver"
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+)
+
+// ServerOptions says where kernels are made. The zero value of a field is its
+// default.
+type ServerOptions struct {
+	// URL is a server that somebody else runs, Token opens it. "": start one.
+	URL, Token string
+
+	// The other fields are for a server that is started.
+
+	// Brand names the user's folders. "": coppice.
+	Brand string
+	// Home is ~/.<brand>, where the managed environment is.
+	Home string
+	// Cwd is where the interpreter is looked for first. "": the directory of
+	// the process.
+	Cwd string
+	// Python is the interpreter. "": look around.
+	Python string
+	// Env is the host's environment, unfiltered. nil: that of the process.
+	Env []string
+	// StartTimeout bounds its start. 0: 30 s.
+	StartTimeout time.Duration
+}
+
+// Endpoint is a server that can be used.
+type Endpoint struct {
+	Client *jupyter.Client
+	// Local says that its kernels are processes of this machine and ours.
+	Local bool
+	// kernelEnv is what each kernel is started with.
+	kernelEnv map[string]string
+}
+
+// KernelEnv returns the environment to start a kernel with: that of the server
+// and extra on top. It is never nil: a server that gets none may use that of
+// another request.
+func (e *Endpoint) KernelEnv(extra map[string]string) map[string]string {
+	env := make(map[string]string, len(e.kernelEnv)+len(extra))
+	maps.Copy(env, e.kernelEnv)
+	maps.Copy(env, extra)
+	return env
+}
+
+// Server is the one server of a backend: a Jupyter Kernel Gateway that it
+// starts, or one that is there. Run is called by one goroutine at a time,
+// Endpoint by any.
+type Server struct {
+	o ServerOptions
+
+	mu      sync.Mutex
+	current *Endpoint     // nil while there is none
+	err     error         // why there is none; nil while Run is at it
+	changed chan struct{} // closed and replaced when either changes
+}
+
+// NewServer returns a server that is not running yet.
+func NewServer(o ServerOptions) *Server { return &Server{o: o, changed: make(chan struct{})} }
+
+// Endpoint returns the server when it can be used. It waits while the server
+// starts, and fails at once when the last start did.
+func (s *Server) Endpoint(ctx context.Context) (*Endpoint, error) {
+	for {
+		s.mu.Lock()
+		current, err, changed := s.current, s.err, s.changed
+		s.mu.Unlock()
+		if current != nil || err != nil {
+			return current, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the gateway: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (s *Server) set(e *Endpoint, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current, s.err = e, err
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Run starts the server, calls up, and returns when it has ended.
+func (s *Server) Run(ctx context.Context, up func(pid int)) error {
+	s.set(nil, nil)
+	err := s.run(ctx, up)
+	if err == nil {
+		s.set(nil, errStopped)
+		return nil
+	}
+	s.set(nil, err)
+	return err
+}
+
+var errStopped = errors.New("the gateway is stopped")
+
+func (s *Server) run(ctx context.Context, up func(pid int)) error {
+	if s.o.URL != "" {
+		return s.runExternal(ctx, up)
+	}
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	if _, err := pyenv.Preflight(ctx, rt); err != nil {
+		return stopped(ctx, err)
+	}
+	server, err := kernelserver.Launch(ctx, kernelserver.Options{Runtime: rt, StartTimeout: s.o.StartTimeout})
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer func() {
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
+		defer cancel()
+		_ = server.Stop(c) // it kills what does not end; what it could not end is dead or not ours
+	}()
+	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL, Token: server.Token})
+	if err != nil {
+		return fmt.Errorf("use the gateway: %w", err)
+	}
+	defer client.Close()
+	s.set(&Endpoint{Client: client, Local: true, kernelEnv: server.KernelEnv(nil)}, nil)
+	up(server.PID())
+	select {
+	case <-ctx.Done():
+		s.set(nil, errStopped)
+		return nil
+	case <-server.Done():
+		return fmt.Errorf("the gateway ended: %w", server.Err())
+	}
+}
+
+// serverStop bounds the end of a gateway.
+const serverStop = 9 * time.Second
+
+// runExternal uses a server that somebody else runs.
+func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
+	client, err := jupyter.NewClient(jupyter.Options{URL: s.o.URL, Token: s.o.Token})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	c, cancel := context.WithTimeout(ctx, 5*time.Second)
+	err = client.Healthy(c)
+	cancel()
+	if err != nil {
+		return stopped(ctx, fmt.Errorf("external gateway at %s: %w", client.URL(), err))
+	}
+	s.set(&Endpoint{Client: client, kernelEnv: map[string]string{}}, nil)
+	up(0)
+	<-ctx.Done()
+	return nil
+}
+
+// stopped is nil when the end was asked for, else err.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/coppice-run/coppice/actors/gateway"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// ErrClosed is returned by everything that needs a host that has been shut
+// down.
+var ErrClosed = errors.New("the host is shut down")
+
+// Names in the tree.
+const (
+	nameSinks  = "sinks"
+	nameServer = "kernel-gateway"
+)
+
+// Host owns one supervision tree and the processes under it.
+type Host struct {
+	o      resolved
+	system *supervisor.System
+	hub    *sinks.Hub
+	door   string // the name of the gateway in the tree
+
+	shutdown sync.Once
+	report   messages.ShutdownReport
+}
+
+// Start makes a host. It returns when the tree stands, which takes
+// milliseconds: the Kernel Gateway is started in the background, and the first
+// call waits for it. ctx bounds Start only.
+//
+// The error matches ErrOptions when an option is wrong. What is wrong with the
+// Python environment is told by the first call, and by [Environment].
+func Start(ctx context.Context, o Options) (*Host, error) {
+	r, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	if r.Backend == BackendRunner {
+		return nil, fmt.Errorf("%w: this build has no runner backend; use auto or gateway", ErrOptions)
+	}
+	if r.Artifacts == "" {
+		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
+			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
+		}
+		r.Artifacts = r.temp
+	}
+	h := &Host{o: r, door: jupyter.Name}
+	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
+	}
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
+		Name: "supervisor", OnEvent: r.OnEvent,
+		Children: []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
+	}
+	h.hub.Attach(h.system.Ref(nameSinks))
+	return h, nil
+}
+
+// gatewaySpec wires the gateway actor, its server and its kernels together.
+func (h *Host) gatewaySpec() supervisor.Spec {
+	server := jupyter.NewServer(jupyter.ServerOptions{
+		Brand: h.o.Brand, Dir: h.o.dir, Home: h.o.Home, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken,
+	})
+	backend := jupyter.New(jupyter.Options{Server: server, KernelName: h.o.KernelName})
+	ko := kernel.Options{Backend: backend, StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}
+	door := gateway.New(gateway.Options{
+		Name: h.door, Server: gateway.ServerSpec(nameServer, server), StopTimeout: ko.StopTimeout(),
+		Strategy: gateway.Strategy(h.o.Heartbeat, h.o.IdleTTL, h.o.MaxSessions, h.o.MaxWaiting),
+		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
+			o := ko
+			o.Key, o.Past = k.Key, k.Past
+			return kernel.New(o)
+		},
+	})
+	return supervisor.Spec{Key: h.door, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+}
+
+func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }
+
+// Snapshot returns the supervision tree as it is now.
+func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
+	node, err := h.system.Snapshot(ctx)
+	if err != nil {
+		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
+	}
+	return node, nil
+}
+
+// Watch calls fn for every change in the tree, from one goroutine, until stop
+// is called. fn must not block.
+func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
+
+// Shutdown takes no new calls, ends the running ones as cancelled, stops all
+// kernels and processes, flushes the sinks, and says what did not end before
+// ctx did. It may be called more than once; every call returns the same report.
+func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
+	h.shutdown.Do(func() {
+		h.report = h.system.Shutdown(ctx)
+		if err := h.o.clean(); err != nil {
+			h.o.Logger.Warn("remove temporary files", "err", err)
+		}
+	})
+	return h.report
+}
+
+// clean removes what only this host needed.
+func (r resolved) clean() error {
+	if r.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(r.temp)
+}

@@ -1,0 +1,169 @@
+package coppice
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Backends that Options.Backend can name.
+const (
+	BackendAuto    = "auto"
+	BackendGateway = "gateway"
+	BackendRunner  = "runner"
+)
+
+// Options makes a Host. The zero value of each field is its default.
+type Options struct {
+	// Brand names the folders and the status MIME type: ~/.<brand>/python-env,
+	// application/x-<brand>-status. "": coppice.
+	Brand string
+	// Home is the folder that holds ~/.<brand>. "": COPPICE_HOME from Env, else
+	// the user's home directory.
+	Home string
+	// Backend is auto, gateway or runner. "": auto.
+	Backend string
+	// Python is the interpreter to use. "": the first that works of VIRTUAL_ENV,
+	// <cwd>/.venv, <cwd>/venv, the managed environment, and PATH.
+	Python string
+	// Env is the environment that kernels inherit, after the filter that keeps
+	// secrets out. nil: that of this process.
+	Env []string
+
+	// MaxSessions is how many kernels may live at once; for one more, the least
+	// recently used idle one that is not pinned is ended. 0: 4.
+	MaxSessions int
+	// MaxWaiting is how many new sessions may wait when none can be evicted;
+	// more are refused. 0: none may wait.
+	MaxWaiting int
+	// IdleTTL is after how long an idle session's kernel is ended. 0: 5 min;
+	// negative: never.
+	IdleTTL time.Duration
+	// Heartbeat is how often kernels are asked whether they live. 0: 5 s.
+	Heartbeat time.Duration
+	// KernelMode is what calls use that do not say. "": session.
+	KernelMode messages.KernelMode
+
+	// GatewayURL is a Jupyter server that somebody else runs; GatewayToken
+	// opens it. "": PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env,
+	// else a gateway is started.
+	GatewayURL   string
+	GatewayToken string
+	// KernelName is the kernelspec to start. "": python3.
+	KernelName string
+
+	// StartTimeout bounds the start of one kernel. 0: 60 s.
+	StartTimeout time.Duration
+	// InterruptGrace is how long an interrupted cell has to end before its
+	// kernel is ended. 0: 1.5 s.
+	InterruptGrace time.Duration
+
+	// Artifacts is where output goes that is too long for a result. "":
+	// PI_ARTIFACTS_DIR from Env, else a folder of this host that Shutdown
+	// removes.
+	Artifacts string
+	// Logger hears what the runtime gives up on. nil: nobody.
+	Logger *slog.Logger
+	// OnEvent hears what happens in the tree, from one goroutine; it must not
+	// block. nil: nobody.
+	OnEvent func(messages.Lifecycle)
+}
+
+// ErrOptions is matched by every error about Options.
+var ErrOptions = errors.New("invalid options")
+
+// resolved is Options without open questions.
+type resolved struct {
+	Options
+	dir  string // ~/.<brand>
+	temp string // removed at the end; "" when there is nothing to remove
+}
+
+// resolve fills in the defaults.
+func (o Options) resolve() (resolved, error) {
+	r := resolved{Options: o}
+	if r.Env == nil {
+		r.Env = os.Environ()
+	}
+	r.Env = slices.Clone(r.Env)
+	if r.Brand == "" {
+		r.Brand = "coppice"
+	}
+	if strings.ContainsAny(r.Brand, `/\.`) {
+		return r, fmt.Errorf("%w: the brand %q is not a plain name", ErrOptions, r.Brand)
+	}
+	if r.Home == "" {
+		r.Home = lookup(r.Env, "COPPICE_HOME")
+	}
+	if r.Home == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return r, fmt.Errorf("%w: no home directory: %w; set COPPICE_HOME", ErrOptions, err)
+		}
+		r.Home = home
+	}
+	r.dir = filepath.Join(r.Home, "."+r.Brand)
+
+	switch r.Backend {
+	case "":
+		r.Backend = BackendAuto
+	case BackendAuto, BackendGateway, BackendRunner:
+	default:
+		return r, fmt.Errorf("%w: the backend %q is not one of auto, gateway, runner", ErrOptions, r.Backend)
+	}
+	switch r.KernelMode {
+	case "":
+		r.KernelMode = messages.ModeSession
+	case messages.ModeSession, messages.ModePerCall:
+	default:
+		return r, fmt.Errorf("%w: the kernel mode %q is not one of session, per-call", ErrOptions, r.KernelMode)
+	}
+	if r.MaxSessions < 0 || r.MaxWaiting < 0 {
+		return r, fmt.Errorf("%w: a number of sessions is negative", ErrOptions)
+	}
+	if r.MaxSessions == 0 {
+		r.MaxSessions = 4
+	}
+	const never = 100 * 365 * 24 * time.Hour
+	switch {
+	case r.IdleTTL == 0:
+		r.IdleTTL = 5 * time.Minute
+	case r.IdleTTL < 0:
+		r.IdleTTL = never
+	}
+	if r.Heartbeat <= 0 {
+		r.Heartbeat = 5 * time.Second
+	}
+	if r.GatewayURL == "" {
+		r.GatewayURL = lookup(r.Env, "PI_PYTHON_GATEWAY_URL")
+	}
+	if r.GatewayToken == "" {
+		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
+	}
+	if r.Artifacts == "" {
+		r.Artifacts = lookup(r.Env, "PI_ARTIFACTS_DIR")
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	return r, nil
+}
+
+// lookup returns the value of a variable in an environment list, "" when it is
+// not there. The last entry wins, as it does for a process.
+func lookup(env []string, name string) string {
+	value := ""
+	for _, kv := range env {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			value = v
+		}
+	}
+	return value
+}

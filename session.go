@@ -1,0 +1,197 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Session is a name for one interpreter state. It holds nothing itself: two
+// Session values with the same key are the same session.
+type Session struct {
+	host *Host
+	key  messages.SessionKey
+	err  error // why the key cannot be used
+}
+
+// Session returns the session of key. An empty Cwd means the working directory
+// of this process; a relative one is relative to it. A directory that is not
+// there is reported by the first call.
+func (h *Host) Session(key messages.SessionKey) *Session {
+	cwd, err := cleanCwd(key.Cwd)
+	key.Cwd = cwd
+	return &Session{host: h, key: key, err: err}
+}
+
+// Key returns the session's key with its absolute working directory.
+func (s *Session) Key() messages.SessionKey { return s.key }
+
+// Execute runs the request's cells in the session's kernel, which is started if
+// there is none, and returns when the call has ended. When ctx ends first, the
+// call is interrupted and the result says cancelled, or timeout for a deadline
+// of ctx; Execute waits for that result, for no longer than the interrupt's
+// grace and the end of the output.
+//
+// The error is a *RequestError, or ErrClosed after Shutdown; the result then
+// says not_started.
+func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
+	return s.execute(ctx, r)
+}
+
+// Stream is Execute with its events as they happen; the last one is a
+// messages.Final. A consumer that is slow holds the output back, not the
+// kernel's memory; one that leaves the loop interrupts the call. When the
+// request could not be made the only element is the error.
+func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream := sinks.NewChannel(0)
+		type end struct {
+			result messages.Result
+			err    error
+		}
+		ended := make(chan end, 1)
+		go func() {
+			result, err := s.execute(ctx, r, stream)
+			stream.Finish()
+			ended <- end{result, err}
+		}()
+		defer func() { // join: also when the consumer leaves, or panics
+			cancel()
+			stream.Leave()
+			if ended != nil {
+				<-ended
+			}
+		}()
+		last := messages.Position{Cell: -1}
+		for e := range stream.Events() {
+			last.Seq = e.Pos().Seq
+			if !yield(e, nil) {
+				return
+			}
+		}
+		e := <-ended
+		ended = nil
+		if e.err != nil {
+			yield(nil, e.err)
+			return
+		}
+		last.Seq++
+		yield(messages.Final{Position: last, Result: e.result}, nil)
+	}
+}
+
+// execute makes one call; extra sinks get its events besides the result sink.
+func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
+	exec := messages.Execute{
+		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, AllowStdin: r.AllowStdin,
+	}
+	if exec.Mode == "" {
+		exec.Mode = s.host.o.KernelMode
+	}
+	begin := time.Now()
+	if r.Timeout > 0 {
+		exec.Deadline = begin.Add(r.Timeout)
+	}
+	err := s.err
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return s.refused(exec, err), err
+	}
+	out, err := s.host.hub.Open(ctx, exec, extra...)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = errors.Join(ErrClosed, err)
+		}
+		return s.refused(exec, err), err
+	}
+	defer out.Close()
+	exec.Out = out
+
+	_, reply, err := supervisor.Begin[messages.Result](s.host.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	if err != nil {
+		return s.refused(exec, ErrClosed), ErrClosed
+	}
+	result, err := reply.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		cause := messages.CauseCancelled
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			cause = messages.CauseTimeout
+		}
+		s.host.gateway().Tell(messages.Interrupt{Key: s.key, Exec: exec.ID, Cause: cause})
+		result, err = reply.Wait(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return s.refused(exec, errors.Join(ErrClosed, err)), ErrClosed
+	}
+	result.Duration = time.Since(begin)
+	result.Text = sinks.BuildText(result, exec.Timeout)
+	return result, nil
+}
+
+// refused is the result of a call that was not made.
+func (s *Session) refused(exec messages.Execute, err error) messages.Result {
+	r := messages.Result{
+		Outcome: messages.OutcomeNotStarted, State: messages.StateFresh, Session: exec.Key.Session, Cwd: exec.Key.Cwd,
+		Reason: err.Error(), Exec: exec.ID, Cells: make([]messages.CellResult, len(exec.Cells)),
+	}
+	for i, c := range exec.Cells {
+		r.Cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
+	}
+	r.Text = sinks.BuildText(r, exec.Timeout)
+	return r
+}
+
+// Interrupt stops what runs in the session, as Ctrl-C would; the session is
+// kept. Calls that wait are not touched. It returns when the request was
+// handed over; the interrupted call's result tells when it has stopped.
+func (s *Session) Interrupt(context.Context) error {
+	if !s.host.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// SubmitInput answers the input request id of a call with AllowStdin.
+func (s *Session) SubmitInput(_ context.Context, id, value string) error {
+	if !s.host.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Reset ends the session's kernel; the next call, or one that waits already,
+// gets a new one. A running call is cancelled.
+func (s *Session) Reset(ctx context.Context) error {
+	return s.ask(ctx, messages.Reset{Key: s.key})
+}
+
+// Close ends the session's kernel and forgets the session. A running call is
+// cancelled, waiting ones are not started.
+func (s *Session) Close(ctx context.Context) error {
+	return s.ask(ctx, messages.Close{Key: s.key})
+}
+
+// Pin exempts the session from eviction, or ends the exemption.
+func (s *Session) Pin(ctx context.Context, pinned bool) error {
+	return s.ask(ctx, messages.Pin{Key: s.key, Pinned: pinned})
+}
+
+func (s *Session) ask(ctx context.Context, msg any) error {
+	if s.err != nil {
+		return s.err
+	}
+	_, err := supervisor.Ask[bool](ctx, s.host.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
+		return ErrClosed
+	}
+	return err
+}
