@@ -193,10 +193,10 @@ func (w *Window) Slot(text []byte) *Slot {
 	s.node = &node{text: bytes.Clone(text), newlines: bytes.Count(text, newline), slot: s}
 	if !w.closed && w.head.bytes+len(text) <= w.o.HeadBytes && w.head.newlines+s.node.newlines <= w.headLines {
 		w.head.pushBack(s.node)
-		return s
+	} else {
+		w.closed = true
+		w.tail.pushBack(s.node)
 	}
-	w.closed = true
-	w.tail.pushBack(s.node)
 	w.trim()
 	return s
 }
