@@ -64,3 +64,19 @@ func TestRingKeepsTheEnd(t *testing.T) {
 		require.EqualValues(t, all.Len(), r.Written())
 	})
 }
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	var got []string
+	r := process.NewRing(process.RingOptions{Tee: process.Lines(func(l string) { got = append(got, l) })})
+	for _, w := range []string{"a", "b\r\n\ncd", "\n", "unfinished"} {
+		_, _ = r.Write([]byte(w))
+	}
+	require.Equal(t, []string{"ab", "", "cd"}, got)
+
+	got = nil
+	long := strings.Repeat("x", 20<<10)
+	process.Lines(func(l string) { got = append(got, l) })([]byte(long + "\n"))
+	require.Len(t, got, 3)
+	require.Equal(t, long, strings.Join(got, ""))
+}

@@ -124,7 +124,7 @@ func (b *build) finish(ctx context.Context) error {
 func (b *build) step(ctx context.Context, stage StageName, program string, args []string, line func(string)) error {
 	o := process.RingOptions{}
 	if line != nil {
-		o.Tee = (&lineReader{emit: line}).write
+		o.Tee = process.Lines(line)
 	}
 	out := process.NewRing(o)
 	p, err := process.Start(process.Options{Path: program, Args: args, Env: b.stepEnv(), Dir: filepath.Dir(b.dir), Stdout: out, Stderr: out})

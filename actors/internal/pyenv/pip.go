@@ -61,27 +61,6 @@ func firstWord(s string) string {
 	return w
 }
 
-// maxLine bounds what lineReader holds back for a line that does not end.
-const maxLine = 8 << 10
-
-// lineReader cuts output into lines, without their ends.
-type lineReader struct {
-	emit func(string)
-	part []byte
-}
-
-func (r *lineReader) write(p []byte) {
-	for _, c := range p {
-		if c == '\n' || len(r.part) >= maxLine {
-			r.emit(strings.TrimSuffix(string(r.part), "\r"))
-			r.part = r.part[:0]
-		}
-		if c != '\n' {
-			r.part = append(r.part, c)
-		}
-	}
-}
-
 // userInfo matches the name and password of a URL. pip hides them in most of
 // its lines; in all of ours they are hidden.
 var userInfo = regexp.MustCompile(`://[^/@\s'"]+@`)

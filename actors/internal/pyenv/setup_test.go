@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -357,68 +356,4 @@ func TestSetupRefuses(t *testing.T) {
 		require.Contains(t, failed.Next, "apt install python3-venv")
 		require.Equal(t, pyenv.EnvIncomplete, s.state(t))
 	})
-}
-
-// A real interpreter, first with an index that has nothing, then with the real
-// pip's own progress.
-func TestSetupRealWithoutIndex(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	empty := filepath.Join(root, "empty")
-	require.NoError(t, os.Mkdir(empty, 0o700))
-	var rec recorder
-	o := pyenv.SetupOptions{
-		Home: filepath.Join(root, "home"), Python: realPython(t), Progress: rec.tell,
-		// PIP_USER and PYTHONPATH would lead pip elsewhere.
-		Env: append(os.Environ(), "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+empty, "PIP_USER=1", "PYTHONPATH="+filepath.Join(root, "lib")),
-	}
-	_, err := pyenv.Setup(t.Context(), o)
-	var failed *pyenv.SetupError
-	require.ErrorAs(t, err, &failed)
-	require.Equal(t, pyenv.StageInstalling, failed.Stage)
-	require.Contains(t, failed.Problem, "no package index was reached")
-	require.Contains(t, err.Error(), "its last word: ERROR: No matching distribution found for ")
-	require.Equal(t, pyenv.StageCollecting, rec.stages[len(rec.stages)-1].Name)
-	require.Greater(t, rec.stages[len(rec.stages)-1].Total, 50)
-	got, err := pyenv.Check(t.Context(), o)
-	require.NoError(t, err)
-	require.Equal(t, pyenv.EnvIncomplete, got.State)
-}
-
-// The whole of it, from the index that pip is set up for. It takes half a
-// minute and a network: make test-full.
-func TestSetupRealFull(t *testing.T) {
-	t.Parallel()
-	if os.Getenv("COPPICE_TEST_FULL") == "" {
-		t.Skip("COPPICE_TEST_FULL is not set: a real set-up downloads packages")
-	}
-	var rec recorder
-	o := pyenv.SetupOptions{Home: t.TempDir(), Python: os.Getenv("COPPICE_TEST_BASE"), Progress: rec.tell}
-	got, err := pyenv.Setup(t.Context(), o)
-	require.NoError(t, err)
-	t.Logf("set up in %v: Python %s, %v", got.Elapsed, got.Version, got.Packages)
-	require.True(t, got.Changed)
-	last := pyenv.Stage{}
-	for _, s := range rec.stages {
-		if s.Name == pyenv.StageCollecting {
-			last = s
-		}
-	}
-	require.Equal(t, last.Total, last.Done, "every package was counted once")
-
-	out, err := exec.CommandContext(t.Context(), got.Python, "-m", "pip", "check").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	out, err = exec.CommandContext(t.Context(), filepath.Join(got.Dir, "bin", "pip"), "--version").CombinedOutput()
-	require.NoError(t, err, "the environment's own scripts run: %s", out)
-
-	again, err := pyenv.Setup(t.Context(), o)
-	require.NoError(t, err)
-	require.False(t, again.Changed)
-	t.Logf("again in %v", again.Elapsed)
-	require.Less(t, again.Elapsed, got.Elapsed/10)
-
-	checked, err := pyenv.Check(t.Context(), o)
-	require.NoError(t, err)
-	require.Equal(t, pyenv.EnvReady, checked.State)
-	require.Empty(t, cmp.Diff(got.Packages, checked.Packages))
 }
