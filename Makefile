@@ -110,7 +110,7 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME (20s)
 	sed 's/^\(.*\)\/[^/]*_test\.go:func \(Fuzz[A-Za-z0-9_]*\).*/\1 \2/' | sort -u | \
 	while read -r dir name; do \
 		printf '==> fuzz %s %s for %s\n' "$$dir" "$$name" "$(FUZZTIME)"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" "$$dir" </dev/null || exit 1; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" -fuzzminimizetime 10x "$$dir" </dev/null || exit 1; \
 	done
 
 .PHONY: dist

@@ -1,0 +1,17 @@
+// Package render turns events, results and trees into text for people.
+//
+// # Guarantees
+//
+//   - Functions are pure: no clock, no terminal, no file. What they need is in
+//     their arguments, and the same arguments give the same text.
+//   - Without colour a text holds no escape sequence at all. With colour it
+//     holds SGR sequences only; [Repaint] alone moves a cursor, and only the
+//     caller decides whether it is used.
+//   - What code in a kernel printed passes a filter that removes everything
+//     that could change a terminal.
+//   - Lines that this package makes are not wider than Style.Width. What a cell
+//     printed is not broken or cut: that is the terminal's part.
+//
+// [Run] is the one type with a memory: it draws the events of one call, in
+// order, and is for one goroutine at a time.
+package render

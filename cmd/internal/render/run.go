@@ -1,0 +1,255 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/sanitise"
+)
+
+// RunOptions says how a call is drawn.
+type RunOptions struct {
+	Style
+	// Expand shows the code of each cell, whole tracebacks, and more of status
+	// events and JSON.
+	Expand bool
+	// Cells are those of the call.
+	Cells []messages.Cell
+	// Prefix stands before every line: calls that are drawn side by side on one
+	// terminal tell each other apart by it.
+	Prefix string
+	// Now tells the time; cells are timed by it. Nil leaves durations out.
+	Now func() time.Time
+}
+
+// Run draws one call as it happens:
+//
+//	▸ [1/2] load
+//	what the cell printed
+//	✓ [1/2] load (12 ms)
+type Run struct {
+	o       RunOptions
+	text    *text
+	started time.Time
+	// cell is the one that runs, -1 between cells.
+	cell int
+	// ops are the status events of the cell.
+	ops  []messages.RawJSON
+	json []messages.RawJSON
+}
+
+// NewRun makes the drawing of one call.
+func NewRun(o RunOptions) *Run {
+	return &Run{o: o, text: newText(o.Style, o.Prefix), cell: -1}
+}
+
+// Event returns what is to be written for e, which may be nothing.
+func (r *Run) Event(e messages.Event) string {
+	switch e := e.(type) {
+	case messages.Status:
+		r.status(e)
+	case messages.Stream:
+		r.text.output(e.Name, e.Text)
+	case messages.Display:
+		r.bundle(e.Data)
+	case messages.ExecuteResult:
+		r.bundle(e.Data)
+	case messages.Error:
+		r.raise(e)
+	case messages.InputRequest:
+		r.text.line(r.o.in(yellow, "? the code asks for input: ") + sanitise.Clean(e.Prompt))
+	case messages.Notice:
+		r.text.line(r.o.in(yellow, "! "+sanitise.Clean(e.Text)))
+	case messages.Final:
+		r.final(e.Result)
+	case messages.ClearOutput:
+		// What was printed cannot be taken back from a stream of text.
+	}
+	return r.text.take()
+}
+
+func (r *Run) status(e messages.Status) {
+	if len(e.Data) > 0 {
+		r.ops = append(r.ops, e.Data)
+		return
+	}
+	switch e.Status {
+	case messages.CellRunning:
+		r.cell, r.ops = e.Cell, nil
+		r.started = r.now()
+		r.text.line(r.o.in(cyan, "▸ ") + r.o.in(bold, r.label(e.Cell)))
+		if r.o.Expand {
+			r.code(e.Cell)
+		}
+	case messages.CellComplete:
+		r.end(e.Cell, "✓", green)
+	case messages.CellError:
+		r.end(e.Cell, "✗", red)
+	case messages.CellPending:
+	}
+}
+
+// end writes the footer of a cell.
+func (r *Run) end(cell int, icon string, in paint) {
+	r.text.finish()
+	for _, line := range StatusLines(r.o.Style, r.ops, r.o.Expand) {
+		r.text.line(line)
+	}
+	footer := r.o.in(in, icon+" ") + r.label(cell)
+	if r.o.Now != nil && r.cell == cell {
+		footer += r.o.in(dim, " ("+Duration(r.now().Sub(r.started))+")")
+	}
+	r.text.line(r.o.fit(footer))
+	r.cell, r.ops = -1, nil
+}
+
+func (r *Run) now() time.Time {
+	if r.o.Now == nil {
+		return time.Time{}
+	}
+	return r.o.Now()
+}
+
+// label is [i/n] and the title.
+func (r *Run) label(cell int) string {
+	label := "[" + strconv.Itoa(cell+1) + "/" + strconv.Itoa(len(r.o.Cells)) + "]"
+	if cell >= 0 && cell < len(r.o.Cells) && r.o.Cells[cell].Title != "" {
+		label += " " + oneLine(r.o.Cells[cell].Title)
+	}
+	return label
+}
+
+func (r *Run) code(cell int) {
+	if cell < 0 || cell >= len(r.o.Cells) {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(r.o.Cells[cell].Code, "\n"), "\n") {
+		r.text.line(r.o.in(dim, "│ "+sanitise.Clean(line)))
+	}
+}
+
+func (r *Run) bundle(b messages.Bundle) {
+	if data, ok := b[messages.MIMEJSON]; ok {
+		r.json = append(r.json, data)
+	}
+	for _, line := range Bundle(r.o.Style, b) {
+		r.text.line(line)
+	}
+}
+
+// raise draws an exception: its traceback as the kernel sent it, without the
+// rule at its head.
+func (r *Run) raise(e messages.Error) {
+	lines := tracebackLines(r.o.Style, e.Traceback)
+	if !r.o.Expand {
+		lines = middleCut(lines, tracebackHead, tracebackTail)
+	}
+	for _, line := range lines {
+		r.text.line(line)
+	}
+	if len(lines) == 0 {
+		r.text.line(r.o.in(red, oneLine(e.Name+": "+e.Message)))
+	}
+}
+
+// A collapsed traceback shows so many lines of both ends.
+const (
+	tracebackHead = 8
+	tracebackTail = 16
+)
+
+func tracebackLines(s Style, traceback []string) []string {
+	filter := sanitise.Filter{Colour: s.Colour}
+	out := string(filter.Close(filter.Append(nil, strings.Join(traceback, "\n"))))
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	if len(lines) == 1 && lines[0] == "" {
+		return nil
+	}
+	if strings.Trim(Plain(lines[0]), "-") == "" {
+		lines = lines[1:]
+	}
+	return lines
+}
+
+// middleCut keeps the first and last lines of many.
+func middleCut(lines []string, head, tail int) []string {
+	cut := len(lines) - head - tail
+	if cut < 2 { // a line that says "1 more line" is no shorter
+		return lines
+	}
+	out := append([]string(nil), lines[:head]...)
+	out = append(out, "… "+Number(cut, "more line")+" (--expand shows them)")
+	return append(out, lines[len(lines)-tail:]...)
+}
+
+// final writes what only the result knows.
+func (r *Run) final(res messages.Result) {
+	r.text.finish()
+	for _, c := range res.Cells {
+		if c.Status == messages.CellPending && len(res.Cells) > 1 {
+			r.text.line(r.o.fit(r.o.in(dim, "· "+r.label(c.Index)+" not run")))
+		}
+	}
+	for i, data := range r.json {
+		title := "JSON output"
+		if len(r.json) > 1 {
+			title += " " + strconv.Itoa(i+1)
+		}
+		r.text.line(r.o.in(dim, title))
+		for _, line := range JSONTree(r.o.Style, data, r.o.Expand) {
+			r.text.line(line)
+		}
+	}
+	for _, line := range Ending(r.o.Style, res) {
+		r.text.line(line)
+	}
+}
+
+// Ending says how a call ended, in at most three lines; nothing when there is
+// nothing to say beyond the cells.
+func Ending(s Style, res messages.Result) []string {
+	var lines []string
+	add := func(p paint, text string) { lines = append(lines, s.in(p, oneLine(text))) }
+	reason := res.Reason
+	switch res.Outcome {
+	case messages.OutcomeTimeout:
+		add(red, "✗ timed out after "+Duration(res.Duration))
+	case messages.OutcomeCancelled:
+		add(yellow, "✗ cancelled after "+Duration(res.Duration))
+	case messages.OutcomeLost:
+		add(red, "✗ the kernel was lost: "+orUnknown(reason))
+		reason = ""
+	case messages.OutcomeNotStarted:
+		add(red, "✗ not started: "+orUnknown(reason))
+		reason = ""
+	case messages.OutcomeOK, messages.OutcomeError:
+	}
+	switch {
+	case res.State == messages.StateLost && reason != "":
+		add(yellow, "! state lost: variables of earlier calls are gone ("+reason+")")
+	case res.State == messages.StateLost:
+		add(yellow, "! state lost: variables of earlier calls are gone")
+	case res.State == messages.StateFresh && reason != "":
+		add(yellow, "! new kernel: "+reason)
+	case res.State == messages.StateKept && (res.Outcome == messages.OutcomeTimeout || res.Outcome == messages.OutcomeCancelled):
+		add(dim, "the session is kept")
+	}
+	if res.StdinRequested {
+		add(yellow, "! the code asked for input, and there was none")
+	}
+	return lines
+}
+
+func orUnknown(reason string) string {
+	if reason == "" {
+		return "no reason is known"
+	}
+	return reason
+}
+
+// oneLine makes text fit for one line.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(sanitise.Clean(text)), " ")
+}

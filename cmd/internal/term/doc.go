@@ -1,0 +1,31 @@
+// Package term asks the terminal behind a file two things: whether it is one,
+// and how wide it is. It changes no terminal and starts no goroutine; any
+// goroutine may call it.
+package term
+
+import "os"
+
+// DefaultWidth is the width that is assumed when nobody knows better.
+const DefaultWidth = 80
+
+// IsTerminal reports whether w is a terminal. Of what is not a file it is
+// false.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, ok = size(f)
+	return ok
+}
+
+// Width returns the number of columns of the terminal w, DefaultWidth when w is
+// not one or does not say.
+func Width(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, ok := size(f); ok && columns > 0 {
+			return columns
+		}
+	}
+	return DefaultWidth
+}
