@@ -61,10 +61,11 @@ Ignoring anyio: markers 'python_full_version < "3.10"' don't match your environm
 Collecting argon2-cffi==25.1.0 (from -r requirements.txt (line 7))
   Using cached argon2_cffi-25.1.0-py3-none-any.whl (14 kB)
 Requirement already satisfied: attrs==26.1.0 in ./lib (from -r requirements.txt (line 9))
+Processing /wheels/zipp-3.23.1-py3-none-any.whl (from -r requirements.txt (line 11))
 Installing collected packages: argon2-cffi, zipp
 Successfully installed argon2-cffi-25.1.0
 `
-	c := pipCounter{stage: Stage{Name: StageCollecting, Total: 3}}
+	c := pipCounter{stage: Stage{Name: StageCollecting, Total: 4}}
 	var got []Stage
 	for l := range strings.Lines(out) {
 		if s, news := c.line(strings.TrimSuffix(l, "\n")); news {
@@ -72,8 +73,9 @@ Successfully installed argon2-cffi-25.1.0
 		}
 	}
 	require.Empty(t, cmp.Diff([]Stage{
-		{Name: StageCollecting, Detail: "argon2-cffi==25.1.0", Done: 1, Total: 2},
-		{Name: StageCollecting, Detail: "attrs==26.1.0", Done: 2, Total: 2},
+		{Name: StageCollecting, Detail: "argon2-cffi==25.1.0", Done: 1, Total: 3},
+		{Name: StageCollecting, Detail: "attrs==26.1.0", Done: 2, Total: 3},
+		{Name: StageCollecting, Detail: "zipp-3.23.1-py3-none-any.whl", Done: 3, Total: 3},
 		{Name: StageInstalling, Detail: "2 packages"},
 	}, got))
 }

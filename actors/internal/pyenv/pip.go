@@ -3,6 +3,8 @@ package pyenv
 import (
 	_ "embed"
 	"fmt"
+	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -39,6 +41,8 @@ func (c *pipCounter) line(l string) (Stage, bool) {
 		return c.stage, false // pip ignores dozens at once
 	case verb == "Collecting":
 		c.count(firstWord(rest))
+	case verb == "Processing": // a file, from a folder given by --find-links
+		c.count(path.Base(filepath.ToSlash(firstWord(rest))))
 	case strings.HasPrefix(l, "Requirement already satisfied: "):
 		c.count(firstWord(strings.TrimPrefix(l, "Requirement already satisfied: ")))
 	case strings.HasPrefix(l, "Installing collected packages: "):
