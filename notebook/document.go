@@ -80,7 +80,10 @@ func Parse(data []byte) (*Document, error) {
 	if root.kind() != kindObject {
 		return nil, fault(ErrStructure, "expected object")
 	}
-	return d, d.adopt()
+	if err := d.adopt(); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func invalidUTF8(data []byte) int {

@@ -24,7 +24,7 @@ const lockPoll = 20 * time.Millisecond
 // On Windows an open file cannot be removed; there the file is removed after
 // the lock was released, if nobody else has opened it.
 func lockFile(ctx context.Context, notebook string) (unlock func() error, err error) {
-	path := filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+".lock")
+	path := lockPath(notebook)
 	for {
 		l := flock.New(path, flock.SetPermissions(0o644))
 		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
@@ -40,6 +40,10 @@ func lockFile(ctx context.Context, notebook string) (unlock func() error, err er
 			return nil, err
 		}
 	}
+}
+
+func lockPath(notebook string) string {
+	return filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+".lock")
 }
 
 // current reports whether the locked file is the one at the path.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -59,7 +58,7 @@ func (d *Document) setSource(c *Cell, text string) bool {
 	if was == text && (old != nil || text == "") {
 		return false
 	}
-	c.n.expand()
+	old = c.n.expand().get("source") // now a part of the tree
 	switch {
 	case old != nil && old.kind() == kindString:
 		d.setMember(c, "source", rawNode(spliceString(old.raw, text, d.style().ascii)))
@@ -71,60 +70,6 @@ func (d *Document) setSource(c *Cell, text string) bool {
 	}
 	d.sourceChanged(c, was)
 	return true
-}
-
-// spliceString returns a literal for text in which the lines that begin and
-// end the literal raw as well are spelled as there.
-func spliceString(raw []byte, text string, ascii bool) []byte {
-	old, lines := splitLiteral(raw), SplitLines(text)
-	head := 0
-	for head < len(old) && head < len(lines) && old[head].text == lines[head] {
-		head++
-	}
-	end := 0
-	for end < len(old)-head && end < len(lines)-head && old[len(old)-1-end].text == lines[len(lines)-1-end] {
-		end++
-	}
-	out := []byte{'"'}
-	for _, l := range old[:head] {
-		out = append(out, l.raw...)
-	}
-	for _, l := range lines[head : len(lines)-end] {
-		out = appendStringBody(out, l, ascii)
-	}
-	for _, l := range old[len(old)-end:] {
-		out = append(out, l.raw...)
-	}
-	return append(out, '"')
-}
-
-// spliceArray makes an expanded array of lines hold text. Elements at its
-// beginning and end that hold whole lines of text stay as they are.
-func spliceArray(n *node, text string, st *style) {
-	head, rest := 0, text
-	for head < len(n.items) {
-		s, ok := n.items[head].val.str()
-		if !ok || !strings.HasSuffix(s, "\n") || !strings.HasPrefix(rest, s) {
-			break
-		}
-		rest = rest[len(s):]
-		head++
-	}
-	end := len(n.items)
-	for end > head {
-		s, ok := n.items[end-1].val.str()
-		before, found := strings.CutSuffix(rest, s)
-		if !ok || s == "" || !found || before != "" && !strings.HasSuffix(before, "\n") {
-			break
-		}
-		rest = before
-		end--
-	}
-	items := slices.Clone(n.items[:head])
-	for _, line := range SplitLines(rest) {
-		items = append(items, item{val: st.layOut(newString(line), cellLevel+2), fresh: true})
-	}
-	n.setItems(append(items, n.items[end:]...), st, cellLevel+1)
 }
 
 // setType changes what a cell is, as Jupyter does: a code cell has

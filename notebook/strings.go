@@ -169,6 +169,9 @@ func isASCII(b []byte) bool {
 type literalLine struct {
 	raw  []byte
 	text string
+	// newline is the length of the escape that spells the newline, 0 when the
+	// line has none.
+	newline int
 }
 
 // splitLiteral splits a string literal, quotes included in raw, at its
@@ -186,20 +189,20 @@ func splitLiteral(raw []byte) []literalLine {
 		r, n := decodeEscape(body[i:])
 		i += n
 		if r == '\n' {
-			lines = append(lines, makeLiteralLine(body[start:i]))
+			lines = append(lines, makeLiteralLine(body[start:i], n))
 			start = i
 		}
 	}
 	if start < len(body) {
-		lines = append(lines, makeLiteralLine(body[start:]))
+		lines = append(lines, makeLiteralLine(body[start:], 0))
 	}
 	return lines
 }
 
-func makeLiteralLine(body []byte) literalLine {
+func makeLiteralLine(body []byte, newline int) literalLine {
 	quoted := make([]byte, 0, len(body)+2)
 	quoted = append(append(append(quoted, '"'), body...), '"')
-	return literalLine{raw: body, text: decodeString(quoted)}
+	return literalLine{raw: body, text: decodeString(quoted), newline: newline}
 }
 
 // SplitLines splits a source as notebook JSON stores it: each piece keeps the

@@ -1,0 +1,13 @@
+#%% [markdown]
+# Heading
+
+#%%
+print("a")
+
+#%% [markdown]
+# List
+# * a
+#
+# * b
+#%%
+1
