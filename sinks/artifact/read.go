@@ -1,0 +1,100 @@
+package artifact
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// Open opens the artifact that uri names, for reading from its beginning. The
+// caller closes it; Seek and ReadAt give ranges of bytes.
+func (s *Store) Open(uri string) (*os.File, error) {
+	info, err := s.Resolve(uri)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(info.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open artifact %d: %w", info.ID, err)
+	}
+	return f, nil
+}
+
+// Range is a part of an artifact.
+type Range struct {
+	// First and Last are lines, counted from 1, both included. 0: from the
+	// beginning, to the end.
+	First, Last int64
+	// MaxBytes bounds what is returned, to whole lines unless the first alone
+	// is longer. 0: 50 KiB.
+	MaxBytes int64
+}
+
+// Part is what [Store.ReadLines] found.
+type Part struct {
+	Text []byte
+	// First and Last are the lines in Text; both are 0 when there is none.
+	First, Last int64
+	// More says that the range has lines that did not fit.
+	More bool
+}
+
+// ReadLines returns lines of an artifact. A range past the end is empty.
+func (s *Store) ReadLines(uri string, r Range) (Part, error) {
+	if r.MaxBytes <= 0 {
+		r.MaxBytes = 50 << 10
+	}
+	if r.First < 0 || r.Last < 0 || r.Last > 0 && r.Last < r.First {
+		return Part{}, fmt.Errorf("read %s: %w", uri, ErrBadRange)
+	}
+	f, err := s.Open(uri)
+	if err != nil {
+		return Part{}, err
+	}
+	defer f.Close()
+	part, err := readLines(bufio.NewReaderSize(f, bufferSize), r)
+	if err != nil {
+		return Part{}, fmt.Errorf("read %s: %w", uri, err)
+	}
+	return part, nil
+}
+
+// readLines goes through the file once and holds no more than it returns.
+func readLines(in *bufio.Reader, r Range) (Part, error) {
+	var p Part
+	first := max(r.First, 1)
+	begin := 0 // where the current line starts in p.Text
+	for line := int64(1); r.Last == 0 || line <= r.Last; {
+		piece, err := in.ReadSlice('\n')
+		if len(piece) > 0 && line >= first {
+			room := r.MaxBytes - int64(len(p.Text))
+			if int64(len(piece)) > room {
+				p.More = true
+				if begin > 0 {
+					p.Text, p.Last = p.Text[:begin], line-1
+					return p, nil
+				}
+				for room > 0 && !utf8.RuneStart(piece[room]) { // a line that alone is too long
+					room--
+				}
+				p.Text, p.First, p.Last = append(p.Text, piece[:room]...), first, line
+				return p, nil
+			}
+			p.Text = append(p.Text, piece...)
+			p.First, p.Last = first, line
+		}
+		switch {
+		case err == nil:
+			line++
+			begin = len(p.Text)
+		case errors.Is(err, io.EOF):
+			return p, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return p, err
+		}
+	}
+	return p, nil
+}
