@@ -1,0 +1,55 @@
+// Package python is the way from package coppice to the Python interpreters of
+// this machine: which one a session gets, what it may see of the host's
+// environment, and the managed environment that set-up builds. It holds no
+// actor and adds nothing to actors/internal/pyenv, which only packages below
+// actors can import; the documentation of each name is there.
+//
+// Any goroutine may call it. Nothing here changes the environment of this
+// process.
+package python
+
+import (
+	"context"
+
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+)
+
+// The types of actors/internal/pyenv.
+type (
+	// Options says where to look for an interpreter.
+	Options = pyenv.Options
+	// Runtime is an interpreter that runs and is new enough.
+	Runtime = pyenv.Runtime
+	// Step is one place where an interpreter was looked for.
+	Step = pyenv.Step
+	// Package is one of the packages that a kernel gateway needs.
+	Package = pyenv.Package
+	// SetupOptions says what environment to build.
+	SetupOptions = pyenv.SetupOptions
+	// SetupResult describes an environment.
+	SetupResult = pyenv.SetupResult
+	// Stage is one report of progress.
+	Stage = pyenv.Stage
+	// NoPythonError says that no interpreter can be used.
+	NoPythonError = pyenv.NoPythonError
+	// MissingPackagesError says which packages an interpreter lacks.
+	MissingPackagesError = pyenv.MissingPackagesError
+)
+
+// EnvReady is the state of an environment that can be used.
+const EnvReady = pyenv.EnvReady
+
+// Resolve finds the interpreter for a session.
+func Resolve(ctx context.Context, o Options) (Runtime, error) { return pyenv.Resolve(ctx, o) }
+
+// Preflight asks an interpreter which of the needed packages it has.
+func Preflight(ctx context.Context, rt Runtime) ([]Package, error) { return pyenv.Preflight(ctx, rt) }
+
+// Filter returns what of an environment a kernel may see.
+func Filter(env []string) []string { return pyenv.Filter(env) }
+
+// Setup builds the managed environment, or finds it ready.
+func Setup(ctx context.Context, o SetupOptions) (SetupResult, error) { return pyenv.Setup(ctx, o) }
+
+// Check says what Setup would find, and changes nothing.
+func Check(ctx context.Context, o SetupOptions) (SetupResult, error) { return pyenv.Check(ctx, o) }

@@ -1,0 +1,49 @@
+// Package testpython finds the Python interpreter that tests run real kernels
+// with: COPPICE_TEST_PYTHON, or the environment that `make test-env` makes. A
+// test that needs it fails when there is none; it never skips, because a suite
+// that runs no kernel proves nothing.
+package testpython
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Path returns the interpreter, absolute. It has jupyter_kernel_gateway and
+// ipykernel.
+func Path(tb testing.TB) string {
+	tb.Helper()
+	python := os.Getenv("COPPICE_TEST_PYTHON")
+	if python == "" {
+		bin := filepath.Join("bin", "python")
+		if runtime.GOOS == "windows" {
+			bin = filepath.Join("Scripts", "python.exe")
+		}
+		python = filepath.Join(root(tb), ".cache", "python", bin)
+	}
+	if _, err := os.Stat(python); err != nil {
+		tb.Fatalf("no Python to run kernels with (%v): run `make test-env`, or set COPPICE_TEST_PYTHON", err)
+	}
+	return python
+}
+
+// root is the folder of the module.
+func root(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			tb.Fatal("no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
