@@ -53,10 +53,12 @@ func TestDescendantsAndHolding(t *testing.T) {
 	p := start(t, o)
 	escapee := identity(t, line(t, o.Stdout, 1))
 
-	got, err := process.Descendants(p.PID())
+	got, err := process.Descendants(p.Identity())
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff([]process.Identity{escapee}, got))
-	mine, err := process.Descendants(os.Getpid())
+	self, err := process.Identify(os.Getpid())
+	require.NoError(t, err)
+	mine, err := process.Descendants(self)
 	require.NoError(t, err)
 	require.Contains(t, mine, p.Identity())
 	require.Contains(t, mine, escapee, "grandchildren are descendants")
@@ -75,6 +77,8 @@ func TestDescendantsAndHolding(t *testing.T) {
 	defer cancel()
 	require.Empty(t, process.KillAll(ctx, got))
 	_, err = process.RSS(p.PID())
+	require.ErrorIs(t, err, process.ErrNoProcess)
+	_, err = process.Descendants(p.Identity())
 	require.ErrorIs(t, err, process.ErrNoProcess)
 }
 

@@ -27,10 +27,10 @@ func startTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.state == 'Z' || s.state == 'X' {
+	if s.ended() {
 		return "", fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
-	return strconv.FormatUint(s.start, 10) + "@" + bootID(), nil
+	return s.startTime(), nil
 }
 
 // stat is what is needed of /proc/<pid>/stat (proc_pid_stat(5)).
@@ -39,6 +39,11 @@ type stat struct {
 	ppid  int
 	start uint64 // clock ticks since the boot
 }
+
+// ended is true of zombies and of the dead.
+func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
+
+func (s stat) startTime() string { return strconv.FormatUint(s.start, 10) + "@" + bootID() }
 
 func readStat(pid int) (stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -97,29 +102,33 @@ func RSS(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// Descendants returns the processes that pid started, those that they started,
-// and so on, without pid itself and without zombies. A process whose parent has
-// ended is nobody's descendant any more: ask before the parent ends.
-func Descendants(pid int) ([]Identity, error) {
+// Descendants returns the processes that a process started, those that they
+// started, and so on, without itself and without zombies. A process whose parent
+// has ended is nobody's descendant any more: ask before the parent ends. It
+// returns [ErrNoProcess] when the process has ended.
+func Descendants(id Identity) ([]Identity, error) {
 	children, err := childrenByParent()
 	if err != nil {
 		return nil, err
 	}
+	if !Alive(id) {
+		// Asked only now: had it ended before, its number might stand for another
+		// process in the table.
+		return nil, fmt.Errorf("process %d: %w", id.PID, ErrNoProcess)
+	}
 	var found []Identity
-	queue := []int{pid}
-	seen := map[int]bool{pid: true}
+	queue := []int{id.PID}
+	seen := map[int]bool{id.PID: true}
 	for len(queue) > 0 {
 		parent := queue[0]
 		queue = queue[1:]
 		for _, c := range children[parent] {
-			if seen[c] {
+			if seen[c.PID] {
 				continue // the table is not a snapshot: a pid can move while it is read
 			}
-			seen[c] = true
-			queue = append(queue, c)
-			if id, err := Identify(c); err == nil {
-				found = append(found, id)
-			}
+			seen[c.PID] = true
+			queue = append(queue, c.PID)
+			found = append(found, c)
 		}
 	}
 	return found, nil
@@ -146,15 +155,17 @@ func Holding(text string) ([]Identity, error) {
 	return found, nil
 }
 
-func childrenByParent() (map[int][]int, error) {
+// childrenByParent reads parent and start time of a process at once, so that
+// they belong to the same one.
+func childrenByParent() (map[int][]Identity, error) {
 	pids, err := processes()
 	if err != nil {
 		return nil, err
 	}
-	children := make(map[int][]int)
+	children := make(map[int][]Identity)
 	for _, pid := range pids {
-		if s, err := readStat(pid); err == nil {
-			children[s.ppid] = append(children[s.ppid], pid)
+		if s, err := readStat(pid); err == nil && !s.ended() {
+			children[s.ppid] = append(children[s.ppid], Identity{PID: pid, Start: s.startTime()})
 		}
 	}
 	return children, nil

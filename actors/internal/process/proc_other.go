@@ -6,7 +6,7 @@ package process
 func RSS(int) (int64, error) { return 0, ErrUnsupported }
 
 // Descendants returns [ErrUnsupported].
-func Descendants(int) ([]Identity, error) { return nil, ErrUnsupported }
+func Descendants(Identity) ([]Identity, error) { return nil, ErrUnsupported }
 
 // Holding returns [ErrUnsupported].
 func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
