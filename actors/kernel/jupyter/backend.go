@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
@@ -21,9 +20,6 @@ type Options struct {
 	Server *Server
 	// KernelName is the kernelspec. "": python3.
 	KernelName string
-	// StartSlots is how many kernels may start at once. 0: twice the number of
-	// CPUs; more only makes all of them slower.
-	StartSlots int
 	// Prelude is Python source that runs in every new kernel, in its
 	// namespace. "": none.
 	Prelude string
@@ -31,8 +27,7 @@ type Options struct {
 
 // Backend makes kernels on one server. Any goroutine may use it.
 type Backend struct {
-	o     Options
-	slots chan struct{}
+	o Options
 }
 
 // New returns a backend.
@@ -40,10 +35,7 @@ func New(o Options) *Backend {
 	if o.KernelName == "" {
 		o.KernelName = "python3"
 	}
-	if o.StartSlots <= 0 {
-		o.StartSlots = 2 * runtime.NumCPU()
-	}
-	return &Backend{o: o, slots: make(chan struct{}, o.StartSlots)}
+	return &Backend{o: o}
 }
 
 // Name returns "gateway".
@@ -59,13 +51,6 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	server, err := b.o.Server.Endpoint(ctx)
 	if err != nil {
 		return nil, err
-	}
-	progress("waiting for a start slot")
-	select {
-	case b.slots <- struct{}{}:
-		defer func() { <-b.slots }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 	k, err := server.Client.Start(ctx, jupyter.StartRequest{Name: b.o.KernelName, Env: server.KernelEnv(nil), OnStage: progress})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
@@ -130,16 +129,8 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if err == nil || i.identity.PID == 0 {
 		return err
 	}
-	if killErr := process.KillIdentity(i.identity); killErr != nil {
-		return fmt.Errorf("%w; then: %w", err, killErr)
-	}
-	const step = 20 * time.Millisecond
-	for process.Alive(i.identity) {
-		select {
-		case <-time.After(step):
-		case <-ctx.Done():
-			return err
-		}
+	if left := process.KillAll(ctx, []process.Identity{i.identity}); len(left) > 0 {
+		return fmt.Errorf("%w; and process %d could not be killed", err, i.identity.PID)
 	}
 	return nil
 }

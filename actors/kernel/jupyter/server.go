@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,18 +41,10 @@ type Endpoint struct {
 	Client *jupyter.Client
 	// Local says that its kernels are processes of this machine and ours.
 	Local bool
-	// kernelEnv is what each kernel is started with.
-	kernelEnv map[string]string
-}
-
-// KernelEnv returns the environment to start a kernel with: that of the server
-// and extra on top. It is never nil: a server that gets none may use that of
-// another request.
-func (e *Endpoint) KernelEnv(extra map[string]string) map[string]string {
-	env := make(map[string]string, len(e.kernelEnv)+len(extra))
-	maps.Copy(env, e.kernelEnv)
-	maps.Copy(env, extra)
-	return env
+	// KernelEnv returns the environment to start a kernel with: what the
+	// server wants and, of extra, what it lets through. It is never nil: a
+	// server that gets none may use that of another request.
+	KernelEnv func(extra map[string]string) map[string]string
 }
 
 // Server is the one server of a backend: a Jupyter Kernel Gateway that it
@@ -130,13 +122,13 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Stop(c) // it kills what does not end; what it could not end is dead or not ours
 	}()
-	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL, Token: server.Token})
+	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token()})
 	if err != nil {
 		return fmt.Errorf("use the gateway: %w", err)
 	}
 	defer client.Close()
-	s.set(&Endpoint{Client: client, Local: true, kernelEnv: server.KernelEnv(nil)}, nil)
-	up(server.PID())
+	s.set(&Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv}, nil)
+	up(server.Identity().PID)
 	select {
 	case <-ctx.Done():
 		s.set(nil, errStopped)
@@ -162,10 +154,21 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return stopped(ctx, fmt.Errorf("external gateway at %s: %w", client.URL(), err))
 	}
-	s.set(&Endpoint{Client: client, kernelEnv: map[string]string{}}, nil)
+	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil
+}
+
+// kernelVariables are those of extra that every Jupyter server passes on.
+func kernelVariables(extra map[string]string) map[string]string {
+	env := map[string]string{}
+	for k, v := range extra {
+		if strings.HasPrefix(k, "KERNEL_") {
+			env[k] = v
+		}
+	}
+	return env
 }
 
 // stopped is nil when the end was asked for, else err.
