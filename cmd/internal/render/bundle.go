@@ -180,4 +180,4 @@ func (d *jsonDrawing) value(first, rest, key string, n jsonNode, depth int) {
 	}
 }
 
-func (d *jsonDrawing) add(line string) { d.lines = append(d.lines, d.style.fit(line)) }
+func (d *jsonDrawing) add(line string) { d.lines = append(d.lines, d.style.Fit(line)) }

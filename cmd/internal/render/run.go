@@ -101,7 +101,7 @@ func (r *Run) end(cell int, icon string, in paint) {
 	if r.o.Now != nil && r.cell == cell {
 		footer += r.o.in(dim, " ("+Duration(r.now().Sub(r.started))+")")
 	}
-	r.text.line(r.o.fit(footer))
+	r.text.line(r.o.Fit(footer))
 	r.cell, r.ops = -1, nil
 }
 
@@ -189,7 +189,7 @@ func (r *Run) final(res messages.Result) {
 	r.text.finish()
 	for _, c := range res.Cells {
 		if c.Status == messages.CellPending && len(res.Cells) > 1 {
-			r.text.line(r.o.fit(r.o.in(dim, "· "+r.label(c.Index)+" not run")))
+			r.text.line(r.o.Fit(r.o.in(dim, "· "+r.label(c.Index)+" not run")))
 		}
 	}
 	for i, data := range r.json {

@@ -30,7 +30,7 @@ func StatusLines(s Style, events []messages.RawJSON, expand bool) []string {
 		if i == len(events)-1 {
 			branch = "└─ "
 		}
-		lines = append(lines, s.fit(s.in(dim, branch)+StatusLine(s, e)))
+		lines = append(lines, s.Fit(s.in(dim, branch)+StatusLine(s, e)))
 	}
 	if more := len(events) - len(shown); more > 0 {
 		lines = append(lines, s.in(dim, fmt.Sprintf("└─ … %d more", more)))

@@ -42,8 +42,8 @@ func (s Style) in(p paint, text string) string {
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
 }
 
-// fit cuts a line to the width.
-func (s Style) fit(line string) string {
+// Fit cuts a line to the width.
+func (s Style) Fit(line string) string {
 	if s.Width <= 0 {
 		return line
 	}
@@ -120,3 +120,9 @@ func ShortPath(path, home string, width int) string {
 	}
 	return path
 }
+
+// Title writes a heading.
+func (s Style) Title(text string) string { return s.in(bold, "== "+text) }
+
+// Quiet writes what is only worth a glance.
+func (s Style) Quiet(text string) string { return s.in(dim, text) }

@@ -33,7 +33,7 @@ func Table(s Style, rows [][]string, header bool) []string {
 			}
 			b.WriteString(cell)
 		}
-		lines = append(lines, s.fit(b.String()))
+		lines = append(lines, s.Fit(b.String()))
 	}
 	return lines
 }
@@ -58,7 +58,7 @@ func Checks(s Style, list []Check) []string {
 		if c.Detail != "" {
 			line += s.in(dim, " ("+c.Detail+")")
 		}
-		lines[i] = s.fit(line)
+		lines[i] = s.Fit(line)
 	}
 	return lines
 }

@@ -76,7 +76,7 @@ func Tree(root messages.Node, o TreeOptions) []string {
 		if ansi.StringWidth(head) > width {
 			head = ansi.Truncate(head, width, "…")
 		}
-		lines[i] = strings.TrimRight(o.fit(pad(head, width)+"  "+r.tail), " ")
+		lines[i] = strings.TrimRight(o.Fit(pad(head, width)+"  "+r.tail), " ")
 	}
 	return lines
 }
@@ -166,7 +166,7 @@ func Lifecycle(s Style, e messages.Lifecycle) string {
 	case messages.Dropped:
 		line += s.in(yellow, "dropped "+strconv.Itoa(e.Count)+" "+e.What)
 	}
-	return s.fit(line)
+	return s.Fit(line)
 }
 
 // Shutdown writes how the end of a tree went.
@@ -184,7 +184,7 @@ func Shutdown(s Style, r messages.ShutdownReport) []string {
 		if l.PID > 0 {
 			text += ", pid " + strconv.Itoa(l.PID)
 		}
-		lines = append(lines, s.fit(text))
+		lines = append(lines, s.Fit(text))
 	}
 	return lines
 }

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// How often the tree is drawn anew, and how long a look at it may take.
+const (
+	stageEvery    = 100 * time.Millisecond
+	stagePatience = 250 * time.Millisecond
+)
+
+// stage is what the viewer of the demo sees: text that scrolls, and below it,
+// on a terminal, the supervision tree as it is now. What is said is written by
+// the stage's own goroutine, so that nobody who says something waits for a
+// terminal; close ends it.
+type stage struct {
+	out   *output
+	style render.Style
+	look  func(context.Context) (messages.Node, error)
+	short func(string) string // shortens names and paths
+
+	mu      sync.Mutex
+	pending strings.Builder // guarded by mu: said and not yet written
+
+	wake   chan struct{}
+	quit   chan struct{}
+	joined chan struct{}
+	once   sync.Once
+	drawn  int // lines of the tree on the terminal; of paint's goroutine
+}
+
+func newStage(a *app, look func(context.Context) (messages.Node, error), short func(string) string) *stage {
+	s := &stage{
+		out: a.out, style: a.style(a.out), look: look, short: short,
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), joined: make(chan struct{}),
+	}
+	go s.paint()
+	return s
+}
+
+// say adds whole lines of text.
+func (s *stage) say(text string) {
+	if text == "" {
+		return
+	}
+	s.mu.Lock()
+	s.pending.WriteString(text)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// title begins a scene.
+func (s *stage) title(text string) { s.say("\n" + s.style.Title(text) + "\n") }
+
+// tree writes the tree as it is now, where it is not drawn all the time.
+func (s *stage) tree(ctx context.Context) {
+	if s.out.terminal {
+		return
+	}
+	if lines := s.lines(ctx, render.Style{}); len(lines) > 0 {
+		s.say(strings.Join(lines, "\n") + "\n")
+	}
+}
+
+// close writes what is left and removes the tree.
+func (s *stage) close() {
+	s.once.Do(func() { close(s.quit) })
+	<-s.joined
+}
+
+func (s *stage) paint() {
+	defer close(s.joined)
+	tick := time.NewTicker(stageEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.quit:
+			s.frame(nil)
+			return
+		case <-s.wake:
+		case <-tick.C:
+			if !s.out.terminal {
+				continue
+			}
+		}
+		var tree []string
+		if s.out.terminal {
+			tree = s.lines(context.Background(), s.style)
+		}
+		s.frame(tree)
+	}
+}
+
+// frame writes what was said, and the tree below it.
+func (s *stage) frame(tree []string) {
+	s.mu.Lock()
+	said := s.pending.String()
+	s.pending.Reset()
+	s.mu.Unlock()
+	if !s.out.terminal {
+		s.out.print(said)
+		return
+	}
+	var lines []string
+	if said != "" {
+		lines = strings.Split(strings.TrimSuffix(said, "\n"), "\n")
+	}
+	if len(tree) > 0 {
+		tree = append([]string{""}, tree...)
+	}
+	s.out.print(render.Repaint(append(lines, tree...), s.drawn))
+	s.drawn = len(tree)
+}
+
+func (s *stage) lines(ctx context.Context, style render.Style) []string {
+	ctx, cancel := context.WithTimeout(ctx, stagePatience)
+	defer cancel()
+	root, err := s.look(ctx)
+	if err != nil {
+		return nil // the tree is going down
+	}
+	return render.Tree(root, render.TreeOptions{Style: style, Now: time.Now(), Names: func(n messages.Node) string { return s.short(n.Name) }})
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+func (a *app) envCommand() *cobra.Command {
+	var (
+		f      hostFlags
+		cwd    string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Show what a run would use: the backend, the interpreter, the environment",
+		Long: `Show which backend and which Python interpreter a run in this folder would use,
+where the interpreter was looked for, and which variables of the environment
+kernels can see. Nothing is started but the interpreters that are tried.
+
+The exit code is 1 when no run is possible.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.showEnv(cmd.Context(), f, cwd, asJSON) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the session (default: this one)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) showEnv(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
+	waiting := a.startProgress("looking for an interpreter", asJSON)
+	report, err := coppice.Environment(ctx, coppice.Options{Env: a.env, Backend: f.backend, Python: f.python}, cwd)
+	waiting.done()
+	var wrong *coppice.RequestError
+	switch {
+	case errors.Is(err, coppice.ErrOptions), errors.As(err, &wrong):
+		return usageError{err}
+	case ctx.Err() != nil:
+		return &codeError{code: codeCancelled}
+	case err != nil:
+		return failure(err)
+	}
+	if asJSON {
+		err = a.writeJSON(report)
+	} else {
+		a.out.lines(envLines(a.style(a.out), report)...)
+	}
+	if err == nil && report.Backend == "" {
+		return &codeError{code: codeRaised}
+	}
+	return failure(err)
+}
+
+func envLines(s render.Style, r coppice.EnvReport) []string {
+	backend := r.Backend
+	if backend == "" {
+		backend = "none"
+	}
+	rows := [][]string{
+		{"setting", "value", "from"},
+		{"home", r.Dir, ""},
+		{"backend", backend, r.BackendWhy},
+	}
+	if r.GatewayURL != "" {
+		rows = append(rows, []string{"gateway", r.GatewayURL, "PI_PYTHON_GATEWAY_URL"})
+	}
+	if r.Python != nil {
+		rows = append(rows, []string{"python", r.Python.Path, string(r.Python.Source) + ", Python " + r.Python.Version})
+		if r.Python.Venv != "" {
+			rows = append(rows, []string{"venv", r.Python.Venv, ""})
+		}
+	} else {
+		rows = append(rows, []string{"python", "none", ""})
+	}
+	for _, p := range r.Packages {
+		version := p.Version
+		if !p.Found {
+			version = "missing"
+		}
+		rows = append(rows, []string{"package", p.Dist, version})
+	}
+	rows = append(rows, []string{"variables", strconv.Itoa(len(r.Passed)) + " passed to kernels", strconv.Itoa(len(r.Withheld)) + " withheld"})
+	lines := render.Table(s, rows, true)
+	if len(r.Steps) > 0 {
+		lines = append(lines, "", "interpreters, in the order in which they were tried:")
+		var steps [][]string
+		for _, step := range r.Steps {
+			steps = append(steps, []string{"  " + string(step.Name), step.Path, strings.TrimSpace(string(step.Outcome) + " " + step.Why)})
+		}
+		lines = append(lines, render.Table(s, steps, false)...)
+	}
+	if r.Problem != "" {
+		lines = append(lines, "", "! "+r.Problem)
+	}
+	return lines
+}

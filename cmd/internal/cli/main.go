@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/cmd/internal/term"
+)
+
+// Main runs the command line args, without the name of the program, and returns
+// the exit code. env is the whole environment, as os.Environ has it. One Main
+// runs at a time: signals are the process's.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	a := newApp(stdin, stdout, stderr, env)
+	stops := watchSignals()
+	defer stops.close()
+	a.stops = stops
+	a.out.onBroken = func() { stops.interrupt(errReaderGone) }
+
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	cmd, err := root.ExecuteContextC(stops.soft)
+	return a.report(cmd, err)
+}
+
+// app is what the commands share. Its fields are set before a command runs and
+// do not change.
+type app struct {
+	in       io.Reader
+	out, err *output
+	env      []string
+	stops    *stops
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
+	a := &app{in: stdin, out: &output{w: stdout}, err: &output{w: stderr}, env: env}
+	for _, o := range []*output{a.out, a.err} {
+		if o.terminal = term.IsTerminal(o.w); o.terminal {
+			o.width = term.Width(o.w)
+		}
+	}
+	return a
+}
+
+// style is how text for an output looks.
+func (a *app) style(o *output) render.Style {
+	return render.Style{Terminal: o.terminal, Colour: o.terminal && a.colours(), Width: o.width}
+}
+
+// colours says whether the environment allows colours: https://no-color.org.
+func (a *app) colours() bool { return a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" }
+
+// getenv returns the value of a variable, "" when it is not set. The last entry
+// wins, as it does for a process.
+func (a *app) getenv(name string) string {
+	value := ""
+	for _, kv := range a.env {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "coppice",
+		Short: "Python sessions that stay alive",
+		Long: `Coppice runs Python in sessions that stay alive: Jupyter kernels under a
+supervision tree. A kernel that dies grows back once; a call always ends with
+one result that says what happened, to the code and to the variables.`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return failure(cmd.Help())
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(a.runCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.versionCommand())
+	return root
+}
+
+// report writes what went wrong, if anything did, and returns the exit code.
+func (a *app) report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return codeOK
+	}
+	var coded *codeError
+	if errors.As(err, &coded) {
+		if coded.err != nil {
+			_, _ = fmt.Fprintf(a.err, "coppice: %v\n", coded.err)
+		}
+		return coded.code
+	}
+	// What is no error of ours comes from cobra: the command line is wrong.
+	_, _ = fmt.Fprintf(a.err, "coppice: %v\nRun '%s --help' for how to use it.\n", err, cmd.CommandPath())
+	return codeUsage
+}
+
+// background returns a context for what must happen although the command was
+// interrupted. It ends when everything has to.
+func (a *app) background() context.Context { return a.stops.hard }

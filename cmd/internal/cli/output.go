@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// output is a standard stream of ours. Any goroutine may write to it. When its
+// reader goes away it swallows what follows, so that nothing complains of it.
+type output struct {
+	w        io.Writer
+	terminal bool
+	width    int // columns of the terminal, 0 when it is none
+	// onBroken is called once, when the reader has gone away. It is set before
+	// the first write.
+	onBroken func()
+
+	mu     sync.Mutex
+	broken bool // guarded by mu
+}
+
+// Write writes p. That the reader has gone away is no error.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	if o.broken {
+		o.mu.Unlock()
+		return len(p), nil
+	}
+	n, err := o.w.Write(p)
+	if err == nil || !readerGone(err) {
+		o.mu.Unlock()
+		return n, err
+	}
+	o.broken = true
+	o.mu.Unlock()
+	if o.onBroken != nil {
+		o.onBroken()
+	}
+	return len(p), nil
+}
+
+// print writes text; what cannot be written cannot be told either.
+func (o *output) print(text string) {
+	if text != "" {
+		_, _ = io.WriteString(o, text)
+	}
+}
+
+func (o *output) lines(lines ...string) {
+	for _, l := range lines {
+		o.print(l + "\n")
+	}
+}
+
+func readerGone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed)
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+// When progress is shown, and how often it is repainted.
+const (
+	progressAfter = time.Second
+	progressEvery = 120 * time.Millisecond
+)
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+// progress tells what a command waits for, once that takes over a second: on a
+// terminal as one line that is repainted and removed, elsewhere as a line for
+// each stage. Any goroutine may call its methods; the goroutine that paints
+// ends with done. A nil progress tells nothing.
+type progress struct {
+	w     *output
+	style render.Style
+
+	mu    sync.Mutex
+	text  string    // guarded by mu: the stage
+	since time.Time // guarded by mu: when the stage began
+	told  string    // guarded by mu: the last stage that was told as a line
+	began time.Time // when the whole began
+
+	stop   sync.Once
+	quit   chan struct{}
+	joined chan struct{}
+}
+
+// startProgress begins to tell. With quiet set and no terminal it tells
+// nothing.
+func (a *app) startProgress(text string, quiet bool) *progress {
+	if quiet && !a.err.terminal {
+		return nil
+	}
+	p := &progress{
+		w: a.err, style: a.style(a.err),
+		text: text, since: time.Now(), began: time.Now(), quit: make(chan struct{}), joined: make(chan struct{}),
+	}
+	go p.paint()
+	return p
+}
+
+// stage says what is waited for now.
+func (p *progress) stage(text string) {
+	if p == nil || text == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.text != text {
+		p.text, p.since = text, time.Now()
+	}
+}
+
+// done removes what is shown. It may be called more than once.
+func (p *progress) done() {
+	if p == nil {
+		return
+	}
+	p.stop.Do(func() { close(p.quit) })
+	<-p.joined
+}
+
+func (p *progress) paint() {
+	defer close(p.joined)
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	shown := false
+	for frame := 0; ; frame++ {
+		select {
+		case <-p.quit:
+			if shown && p.w.terminal {
+				p.w.print("\r\x1b[K")
+			}
+			return
+		case now := <-tick.C:
+			if now.Sub(p.began) < progressAfter {
+				continue
+			}
+			shown = true
+			p.frame(frame, now)
+		}
+	}
+}
+
+func (p *progress) frame(n int, now time.Time) {
+	p.mu.Lock()
+	text, since := p.text, p.since
+	news := p.told != text
+	p.told = text
+	p.mu.Unlock()
+	switch {
+	case p.w.terminal:
+		p.w.print("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+render.Duration(now.Sub(since).Truncate(100*time.Millisecond))+")") + "\x1b[K")
+	case news:
+		p.w.print("coppice: " + text + "\n")
+	}
+}

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// The bounds of --timeout, in seconds.
+const (
+	minTimeout = 1
+	maxTimeout = 600
+)
+
+// hostFlags are those of every command that starts a host.
+type hostFlags struct {
+	backend string
+	python  string
+}
+
+func (f *hostFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.backend, "backend", coppice.BackendAuto, "how kernels are made: auto, gateway or runner")
+	cmd.Flags().StringVar(&f.python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
+}
+
+// runFlags are those of run.
+type runFlags struct {
+	hostFlags
+	code    []string
+	session string
+	cwd     string
+	timeout string
+	reset   bool
+	mode    string
+	json    bool
+	events  bool
+	expand  bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [-c CODE]... [FILE.py|FILE.ipynb|-]",
+		Short: "Run Python code, cell by cell",
+		Long: `Run the code of each -c, then that of a file, in one session.
+
+A .py file is split into cells at its "# %%" lines; what follows the signs is
+the cell's title. Of a notebook the code cells are run, and the file is not
+changed. The first cell that does not complete ends the run.
+
+The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
+line is wrong, 124 on a timeout, 130 when cancelled, and 70 when the kernel was
+lost or never reached.`,
+		Example: `  coppice run -c 'x = 40' -c 'x + 2'
+  coppice run analysis.py --timeout 60
+  echo 'print(1)' | coppice run - --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("run takes one file, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := ""
+			if len(args) == 1 {
+				file = args[0]
+			}
+			return a.run(cmd.Context(), f, file)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.code, "code", "c", nil, "code to run, as one cell; may be repeated")
+	flags.StringVar(&f.session, "session", "default", "the session to run in")
+	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one)")
+	flags.StringVar(&f.timeout, "timeout", "", "seconds for the whole run, 1 to 600 (default: no limit)")
+	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
+	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
+	flags.BoolVar(&f.json, "json", false, "print the result as one JSON object")
+	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
+	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, f runFlags, file string) error {
+	if f.json && f.events {
+		return usagef("--json and --events exclude each other")
+	}
+	timeout, err := parseTimeout(f.timeout)
+	if err != nil {
+		return err
+	}
+	mode := messages.KernelMode(f.mode)
+	if mode != messages.ModeSession && mode != messages.ModePerCall {
+		return usagef("--kernel-mode must be session or per-call, not %q", f.mode)
+	}
+	cells, err := a.readCells(f.code, file)
+	if err != nil {
+		return err
+	}
+	waiting := a.startProgress("starting", f.json || f.events)
+	defer waiting.done()
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, OnEvent: func(e messages.Lifecycle) {
+		waiting.stage(stageOf(e))
+	}})
+	if err != nil {
+		return err
+	}
+	session := host.Session(messages.SessionKey{Session: f.session, Cwd: f.cwd})
+	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset}, f, waiting)
+	waiting.done()
+	host.end()
+	var wrong *coppice.RequestError
+	switch {
+	case errors.As(err, &wrong):
+		return usageError{err}
+	case err != nil:
+		return &codeError{code: codeLost, err: err}
+	}
+	if code := outcomeCode(result.Outcome); code != codeOK {
+		return &codeError{code: code}
+	}
+	return nil
+}
+
+// call makes one call and writes what comes of it, in the form that the flags
+// ask for. Nothing is written when the request is wrong.
+func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Request, f runFlags, waiting *progress) (messages.Result, error) {
+	if f.json {
+		result, err := session.Execute(ctx, r)
+		if err != nil {
+			return result, err
+		}
+		waiting.done()
+		return result, a.writeJSON(result)
+	}
+	write := a.eventWriter()
+	if !f.events {
+		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Now: time.Now})
+		write = func(e messages.Event) error {
+			a.out.print(drawing.Event(e))
+			return nil
+		}
+	}
+	var result messages.Result
+	for e, err := range session.Stream(ctx, r) {
+		if err != nil {
+			return result, err
+		}
+		waiting.done()
+		if err := write(e); err != nil {
+			return result, err
+		}
+		if final, ok := e.(messages.Final); ok {
+			result = final.Result
+		}
+	}
+	return result, nil
+}
+
+// writeJSON writes v as one line.
+func (a *app) writeJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// finalJSON is the last line of --events: the result object with the members
+// that every event has.
+type finalJSON struct {
+	messages.Position
+	Type string `json:"type"`
+}
+
+// eventWriter writes each event as a line of JSON.
+func (a *app) eventWriter() func(messages.Event) error {
+	var line []byte
+	return func(e messages.Event) error {
+		var err error
+		if final, ok := e.(messages.Final); ok {
+			line, err = appendFinal(line[:0], final)
+		} else {
+			line, err = messages.AppendEvent(line[:0], e)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(append(line, '\n'))
+		return err
+	}
+}
+
+// appendFinal appends {"seq","cell","type":"final", and the result's members}.
+func appendFinal(buf []byte, e messages.Final) ([]byte, error) {
+	head, err := json.Marshal(finalJSON{e.Position, e.Type()})
+	if err != nil {
+		return buf, fmt.Errorf("encode final: %w", err)
+	}
+	var body strings.Builder
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e.Result); err != nil {
+		return buf, fmt.Errorf("encode final: %w", err)
+	}
+	buf = append(buf, head[:len(head)-1]...)
+	buf = append(buf, ',')
+	return append(buf, strings.TrimSuffix(body.String(), "\n")[1:]...), nil
+}
+
+// parseTimeout reads --timeout; "" is none.
+func parseTimeout(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(seconds) || seconds < minTimeout || seconds > maxTimeout {
+		return 0, usagef("--timeout must be a number of seconds from %d to %d, not %q", minTimeout, maxTimeout, text)
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// stageOf says in words what a change in the tree means to somebody who waits,
+// or "".
+func stageOf(e messages.Lifecycle) string {
+	c, ok := e.(messages.ChildChanged)
+	if !ok || c.To != messages.ChildStarting {
+		return ""
+	}
+	switch c.Kind {
+	case "server":
+		return "starting the Kernel Gateway"
+	case "kernel":
+		return "starting a kernel"
+	default:
+		return ""
+	}
+}

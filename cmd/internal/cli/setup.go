@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+type setupFlags struct {
+	dir    string
+	python string
+	check  bool
+	json   bool
+	quiet  bool
+}
+
+func (a *app) setupCommand() *cobra.Command {
+	var f setupFlags
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Make the Python environment that kernels run in",
+		Long: `Make a virtual environment with a Jupyter Kernel Gateway and an IPython kernel
+in pinned versions, checked by hash. It is used by sessions that have no virtual
+environment of their own. When it is there already nothing is done; an
+interrupted set-up is begun anew by the next one.
+
+With --check nothing is changed, and the exit code is 1 unless it is ready.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.setup(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.dir, "dir", "", "the environment to make (default: ~/.coppice/python-env)")
+	flags.StringVar(&f.python, "python", "", "the Python interpreter to make it with (default: python3)")
+	flags.BoolVar(&f.check, "check", false, "only say whether it is ready")
+	flags.BoolVar(&f.json, "json", false, "print the result as one JSON object")
+	flags.BoolVar(&f.quiet, "quiet-if-ready", false, "print nothing when there is nothing to do")
+	return cmd
+}
+
+func (a *app) setup(ctx context.Context, f setupFlags) error {
+	waiting := a.startProgress("looking at the environment", f.json)
+	defer waiting.done()
+	o := coppice.SetupOptions{Dir: f.dir, Python: f.python, Env: a.env, Progress: func(s coppice.SetupStage) {
+		waiting.stage(setupStage(s))
+	}}
+	do := coppice.Setup
+	if f.check {
+		do = coppice.CheckSetup
+	}
+	result, err := do(ctx, o)
+	waiting.done()
+	switch {
+	case errors.Is(err, coppice.ErrOptions):
+		return usageError{err}
+	case ctx.Err() != nil:
+		return &codeError{code: codeCancelled, err: errors.New("the set-up was interrupted; run coppice setup again")}
+	case err != nil:
+		return failure(err)
+	}
+	if f.json {
+		err = a.writeJSON(result)
+	} else if result.Changed || !f.quiet || result.State != readyState {
+		a.out.lines(setupLines(a.style(a.out), result)...)
+	}
+	if err == nil && result.State != readyState {
+		return &codeError{code: codeRaised}
+	}
+	return failure(err)
+}
+
+// readyState is the state of an environment that can be used.
+const readyState = "ready"
+
+// setupStage says in words what the set-up is doing.
+func setupStage(s coppice.SetupStage) string {
+	switch s.Name {
+	case "collecting":
+		if s.Total > 0 {
+			return fmt.Sprintf("collecting packages: %d of %d", s.Done, s.Total)
+		}
+		return "collecting packages"
+	case "installing":
+		return "installing packages"
+	case "creating":
+		return "making a virtual environment " + s.Detail
+	case "removing":
+		return "removing what is in " + s.Detail
+	case "finding":
+		return "looking for an interpreter"
+	case "checking":
+		return "checking what was installed"
+	case "waiting":
+		return "waiting " + s.Detail
+	default:
+		return string(s.Name)
+	}
+}
+
+func setupLines(s render.Style, r coppice.SetupResult) []string {
+	if r.State != readyState {
+		return render.Checks(s, []render.Check{{What: r.Dir, Detail: string(r.State) + ": " + r.Why}})
+	}
+	detail := "Python " + r.Version
+	for _, p := range r.Packages {
+		if p.Version != "" {
+			detail += ", " + p.Dist + " " + p.Version
+		}
+	}
+	verb := "ready, nothing to do"
+	if r.Changed {
+		verb = "ready after " + render.Duration(r.Elapsed)
+	}
+	lines := render.Checks(s, []render.Check{{What: r.Dir, OK: true, Detail: verb}})
+	return append(lines, s.Fit(strings.Repeat(" ", 8)+detail))
+}

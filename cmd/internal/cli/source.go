@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+)
+
+// maxSource is more than any script that a person wrote, in bytes.
+const maxSource = 64 << 20
+
+// readCells returns the cells of a command line: those of -c first, then those
+// of the file, which is a Python script, a notebook, or "-" for a script on
+// standard input.
+func (a *app) readCells(code []string, file string) ([]messages.Cell, error) {
+	cells := make([]messages.Cell, 0, len(code))
+	for _, c := range code {
+		cells = append(cells, messages.Cell{Code: c})
+	}
+	if file == "" {
+		if len(cells) == 0 {
+			return nil, usagef("nothing to run: give -c CODE, a FILE.py or FILE.ipynb, or - for standard input")
+		}
+		return cells, nil
+	}
+	more, err := a.readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return append(cells, more...), nil
+}
+
+func (a *app) readFile(file string) ([]messages.Cell, error) {
+	switch {
+	case file == "-":
+		text, err := readAll(a.in)
+		if err != nil {
+			return nil, usagef("read standard input: %w", err)
+		}
+		return scriptCells("standard input", text)
+	case notebook.IsPath(file):
+		return notebookCells(file)
+	case !strings.EqualFold(filepath.Ext(file), ".py"):
+		return nil, usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	defer func() { _ = f.Close() }()
+	text, err := readAll(f)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return scriptCells(file, text)
+}
+
+func readAll(r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxSource+1))
+	if err == nil && len(data) > maxSource {
+		err = fmt.Errorf("more than %d MiB", maxSource>>20)
+	}
+	return string(data), err
+}
+
+// scriptCells splits a script at its "# %%" lines. Markdown cells are left out:
+// there is nothing in them to run.
+func scriptCells(name, source string) ([]messages.Cell, error) {
+	text, err := notebook.ParseText(source, notebook.FormatPercent)
+	if err != nil {
+		return nil, usagef("%s: %w", name, err)
+	}
+	var cells []messages.Cell
+	for _, c := range text.Cells {
+		if c.Type != notebook.Code {
+			continue
+		}
+		var m struct {
+			Title string `json:"title"`
+		}
+		if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &m) != nil {
+			m.Title = "" // a title that is no text is not shown
+		}
+		cells = append(cells, messages.Cell{Title: m.Title, Code: c.Source})
+	}
+	if len(cells) == 0 {
+		return nil, usagef("%s has no code", name)
+	}
+	return cells, nil
+}
+
+// notebookCells returns the code cells of a notebook file that hold any code.
+// Each is titled with its place in the document.
+func notebookCells(file string) ([]messages.Cell, error) {
+	doc, err := notebook.Open(file)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var cells []messages.Cell
+	for i, c := range doc.Cells() {
+		if c.Type() == notebook.Code && strings.TrimSpace(c.Source()) != "" {
+			cells = append(cells, messages.Cell{Title: fmt.Sprintf("cell %d", i), Code: c.Source()})
+		}
+	}
+	if len(cells) == 0 {
+		return nil, usagef("%s has no code", file)
+	}
+	return cells, nil
+}
