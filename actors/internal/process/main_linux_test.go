@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,25 +44,25 @@ func child(role string, env ...string) process.Options {
 func play(role []string) int {
 	switch role[0] {
 	case "wait": // until it is killed
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		forever()
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		forever()
 	case "exit":
 		var code int
 		_, _ = fmt.Sscan(role[1], &code)
 		return code
 	case "env":
-		fmt.Println(strings.Join(os.Environ(), "\n"))
+		fmt.Fprintln(os.Stdout, strings.Join(os.Environ(), "\n"))
 	case "limit":
 		var l unix.Rlimit
 		waitForStdin()
 		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 			return 1
 		}
-		fmt.Println(l.Cur)
+		fmt.Fprintln(os.Stdout, l.Cur)
 	case "flood":
 		var lines int
 		_, _ = fmt.Sscan(role[1], &lines)
@@ -97,7 +98,7 @@ func play(role []string) int {
 
 // spawn starts a waiting child past this package, as any program would.
 func spawn(attr *syscall.SysProcAttr) process.Identity {
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{roleEnv + "=wait", quickExit}
 	cmd.Stdout = os.Stdout
 	cmd.SysProcAttr = attr

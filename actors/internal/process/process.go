@@ -72,10 +72,12 @@ func Start(o Options) (*Process, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("start %q: the path of the program is not absolute", o.Path)
 	}
+	env := make([]string, len(o.Env)) // never nil, which would mean the host's own
+	copy(env, o.Env)
 	cmd := &exec.Cmd{
 		Path:        o.Path,
 		Args:        append([]string{o.Path}, o.Args...),
-		Env:         append(make([]string, 0, len(o.Env)), o.Env...),
+		Env:         env,
 		Dir:         o.Dir,
 		ExtraFiles:  o.ExtraFiles,
 		SysProcAttr: sysProcAttr(o),
@@ -85,16 +87,14 @@ func Start(o Options) (*Process, error) {
 	if o.Stdin != nil {
 		cmd.Stdin = o.Stdin
 	}
-	switch {
-	case o.Log != nil:
+	if o.Stdout != nil {
+		cmd.Stdout = o.Stdout
+	}
+	if o.Stderr != nil {
+		cmd.Stderr = o.Stderr
+	}
+	if o.Log != nil {
 		cmd.Stdout, cmd.Stderr = o.Log, o.Log
-	default:
-		if o.Stdout != nil {
-			cmd.Stdout = o.Stdout
-		}
-		if o.Stderr != nil {
-			cmd.Stderr = o.Stderr
-		}
 	}
 	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost, tied: !o.OutliveHost, done: make(chan struct{})}
 	start := cmd.Start

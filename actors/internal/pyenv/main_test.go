@@ -91,7 +91,7 @@ func playPython(self string, args []string) int {
 	if err != nil || json.Unmarshal(data, &f) != nil {
 		return 99
 	}
-	fmt.Print(f.Noise)
+	fmt.Fprint(os.Stdout, f.Noise)
 	fmt.Fprint(os.Stderr, f.Stderr)
 	joined := strings.Join(args, " ")
 	installed := filepath.Join(filepath.Dir(self), "installed")
@@ -99,7 +99,7 @@ func playPython(self string, args []string) int {
 	case f.Exit != 0:
 		return f.Exit
 	case f.Answer != nil:
-		fmt.Println(*f.Answer)
+		fmt.Fprintln(os.Stdout, *f.Answer)
 	case strings.HasPrefix(joined, "-m venv "):
 		return playVenv(f, args[2])
 	case strings.HasPrefix(joined, "-m pip install "):
@@ -112,16 +112,16 @@ func playPython(self string, args []string) int {
 		for _, pair := range args[2:] {
 			module, _, _ := strings.Cut(pair, "=")
 			if err == nil || strings.Contains(strings.Join(f.Packages, " "), module) {
-				fmt.Println("coppice-package", module, "yes", "1.2")
+				fmt.Fprintln(os.Stdout, "coppice-package", module, "yes", "1.2")
 			} else {
-				fmt.Println("coppice-package", module, "no", "?")
+				fmt.Fprintln(os.Stdout, "coppice-package", module, "no", "?")
 			}
 		}
 	case strings.Contains(joined, "coppice-python"):
 		if f.Executable == "" {
 			f.Executable = self
 		}
-		fmt.Println("coppice-python", strings.ReplaceAll(f.Version, ".", " "), f.Executable)
+		fmt.Fprintln(os.Stdout, "coppice-python", strings.ReplaceAll(f.Version, ".", " "), f.Executable)
 	}
 	return 0
 }
@@ -141,7 +141,7 @@ func playVenv(f fake, dir string) int {
 }
 
 func (a act) play() int {
-	fmt.Print(a.Prints)
+	fmt.Fprint(os.Stdout, a.Prints)
 	if a.Hangs {
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, os.Interrupt)

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -90,8 +91,8 @@ type SetupError struct {
 // Error returns the problem, the next step, and the command's own last word.
 func (e *SetupError) Error() string {
 	text := e.Problem + "; " + e.Next
-	for i := len(e.Tail) - 1; i >= 0; i-- {
-		if l := strings.TrimSpace(e.Tail[i]); strings.HasPrefix(l, "ERROR:") || strings.HasPrefix(l, "Error:") {
+	for _, l := range slices.Backward(e.Tail) {
+		if l = strings.TrimSpace(l); strings.HasPrefix(l, "ERROR:") || strings.HasPrefix(l, "Error:") {
 			return text + " (its last word: " + l + ")"
 		}
 	}

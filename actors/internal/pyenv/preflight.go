@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,7 +53,7 @@ func Preflight(ctx context.Context, rt Runtime) ([]Package, error) {
 // parsePackages reads the answer of preflight.py. What it does not mention is
 // not found.
 func parsePackages(out string) []Package {
-	packages := append([]Package(nil), needed...)
+	packages := slices.Clone(needed)
 	for l := range strings.Lines(out) {
 		f := strings.Fields(l)
 		if len(f) != 4 || f[0] != "coppice-package" {
