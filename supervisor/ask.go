@@ -11,8 +11,8 @@ type ask struct {
 
 // Begin asks an actor: build makes the message around the Work that the actor
 // has to settle, and Begin sends it. The Reply waits for the answer; its Wait
-// also returns, with [ErrGone], when the actor ends without one. A message
-// that is a [Work] itself is told as it is.
+// also returns, with [ErrGone], when the actor ends without one, or fails while
+// it handles the message.
 //
 // Begin fails with [ErrNoProcess] when nobody lives at to.
 func Begin[T any](to Ref, build func(Work) any) (Work, Reply[T], error) {

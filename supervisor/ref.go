@@ -16,6 +16,9 @@ type Ref struct{ s *slot }
 type slot struct {
 	name string
 	path string // from the root, names joined by /
+	// static says that the place outlives its incarnations. Its shell sets it
+	// before the first one.
+	static bool
 	// cell is the live incarnation, nil when there is none. Its shell stores
 	// it; the cell itself takes itself out when it ends.
 	cell atomic.Pointer[cell]
@@ -64,7 +67,7 @@ func (r Ref) String() string { return r.Path() }
 func (r Ref) Monitor() <-chan Exit {
 	ch := make(chan Exit, 1)
 	c := r.live()
-	if c == nil || !c.watch(func(e Exit) { ch <- e; close(ch) }) {
+	if c == nil || c.watch(func(e Exit) { ch <- e; close(ch) }) == nil {
 		ch <- noProcess
 		close(ch)
 	}

@@ -25,6 +25,7 @@ type Work struct {
 
 	key string  // set by Submit
 	seq uint64  // set by Submit
+	to  *cell   // set when it is dispatched: the incarnation it is in the hand of
 	t   *ticket // nil only in the zero Work
 }
 
@@ -88,7 +89,7 @@ func (w Work) same(o Work) bool { return w.t != nil && w.t == o.t }
 // goroutine may use it.
 type Reply[T any] struct {
 	t     *ticket
-	asked *cell // who was asked, if it was a question; nobody else may answer
+	asked *cell // who was asked, if it was a question
 }
 
 // Done is closed when the work was answered. A question's Done is not closed
@@ -182,7 +183,9 @@ func (l *ledger) add(t *ticket) bool {
 func (l *ledger) remove(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unlink(t)
+	if t.ledger.CompareAndSwap(l, nil) { // not if it has moved to another ledger
+		l.unlink(t)
+	}
 }
 
 // unlink tolerates a ticket that is not in the list. The mutex is held.

@@ -1,0 +1,309 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anthdm/hollywood/actor"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// phase is how far the life of a cell is. It only grows.
+type phase uint32
+
+const (
+	phaseLive     phase = iota
+	phaseStopping       // no more messages are taken; Terminate is to come, or runs
+	phaseOver           // it has ended, or was abandoned
+)
+
+// maxStash bounds the messages that a suspended cell keeps.
+const maxStash = 1024
+
+// cell is one incarnation of a child: the Receiver that Hollywood sees, and
+// the only caller of the behaviour.
+type cell struct {
+	// Set before the cell is visible, never changed.
+	sys    *System
+	parent *ctlBox
+	slot   *slot
+	spec   *Spec
+	epoch  uint64
+	served bool
+	prev   *Exit
+	pid    *actor.PID
+	ctx    Ctx
+
+	// child is the entry in the parent's table; the parent's goroutine only.
+	child *child
+
+	// The cell's own goroutine only.
+	behaviour Behaviour
+	inited    bool // Init was entered, so Terminate is owed
+	suspended bool
+	ended     bool // Terminate was called, or is not owed
+	stash     []any
+
+	// Any goroutine.
+	handling atomic.Int64 // when the call of the behaviour began, +1; 0: none
+	beat     atomic.Int64 // the last beat, +1; 0: none
+	held     atomic.Bool
+	facts    atomic.Pointer[Facts]
+	shell    atomic.Pointer[Shell] // the behaviour, if it is a shell
+	dropped  atomic.Int32
+	// zombieOver says that an abandoned cell's goroutine has come back.
+	zombieOver atomic.Bool
+	over       latch
+
+	// mu makes "taken" exact: a message is in the mailbox before the request
+	// to stop, or was refused. Tell holds it for reading.
+	mu        sync.RWMutex
+	phase     atomic.Uint32 // written under mu
+	abandoned bool          // phaseOver without the cell's consent
+	exit      Exit          // why, from phaseStopping on
+	taken     uint64        // number of the last work that was begun; written by the own goroutine under RLock
+	life      context.Context
+	cancel    context.CancelCauseFunc
+	timers    map[*time.Timer]struct{}
+	watchers  []*watcher
+}
+
+// watcher is told once why a cell ended. fn must not block.
+type watcher struct{ fn func(Exit) }
+
+var noProcess = Exit{Kind: messages.ExitKilled, Err: ErrNoProcess}
+
+// Messages that a cell itself understands. They are not subject to the phase.
+type (
+	beginMsg  struct{}
+	wakeMsg   struct{}
+	resumeMsg struct{}
+	stopMsg   struct{}
+	// built is a message that is made in the goroutine of its receiver.
+	built struct {
+		make func(Exit) any
+		exit Exit
+	}
+)
+
+// spawn makes the actor. It returns before any code of the child has run.
+func (c *cell) spawn() {
+	c.ctx.c = c
+	c.sys.cells.Add(1)
+	id := fmt.Sprintf("%d~%d", c.epoch, c.sys.serial.Add(1)) // unique, whatever the keys look like
+	c.pid = c.sys.engine.Spawn(func() actor.Receiver { return c }, c.slot.path+"#",
+		actor.WithID(id), actor.WithMaxRestarts(-1), actor.WithInboxSize(c.spec.inbox()))
+	c.send(beginMsg{})
+	c.slot.cell.Store(c)
+}
+
+func (c *cell) send(msg any) { c.sys.engine.SendLocal(c.pid, msg, nil) }
+
+// Receive is what Hollywood calls, from the cell's own goroutine.
+func (c *cell) Receive(hc *actor.Context) {
+	switch m := hc.Message().(type) {
+	case actor.Initialized, actor.Started:
+		// These run in the goroutine of the spawner: nothing may happen here.
+	case actor.Stopped:
+		c.endBySelf(Exit{Kind: messages.ExitKilled, Err: errors.New("stopped from outside of its tree")})
+	case beginMsg:
+		c.begin()
+	case wakeMsg:
+		c.wake()
+	case resumeMsg:
+		c.resume()
+	case stopMsg:
+		c.end()
+	default:
+		c.deliver(m)
+	}
+}
+
+func (c *cell) begin() {
+	if c.phaseNow() != phaseLive {
+		return // a stop message follows
+	}
+	exit := c.guarded(opNew, nil)
+	if exit == nil {
+		exit = c.guarded(opInit, nil)
+	}
+	switch {
+	case exit != nil:
+		c.failed(*exit)
+	case !c.spec.ManualUp && c.shell.Load() == nil:
+		c.reportUp()
+	}
+}
+
+func (c *cell) reportUp() { c.parent.post(ctl{op: ctlUp, c: c}) }
+
+// deliver gives one message to the behaviour, keeps it while the cell is
+// suspended, or drops it when its time is over.
+func (c *cell) deliver(m any) {
+	switch {
+	case c.ended || c.phaseNow() != phaseLive:
+		c.drop(m)
+	case c.suspended:
+		if len(c.stash) >= maxStash {
+			c.drop(m)
+			return
+		}
+		c.stash = append(c.stash, m)
+	default:
+		c.handle(m)
+	}
+}
+
+func (c *cell) handle(m any) {
+	if c.shell.Load() != nil {
+		// Control overtakes data: what is reported is known before the next
+		// message is looked at.
+		if c.wake(); c.suspended || c.ended {
+			c.deliver(m)
+			return
+		}
+	}
+	if w, ok := m.(Work); ok && w.to == c && !c.take(w.seq) {
+		return // the cell was fenced; its shell has the work
+	}
+	exit := c.guarded(opHandle, m)
+	if exit == nil {
+		return
+	}
+	if a, ok := m.(ask); ok {
+		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, *exit))
+	}
+	c.failed(*exit)
+}
+
+// take notes that the work seq is begun. From then on it counts as lost when
+// the cell ends; before that it goes to the next incarnation.
+func (c *cell) take(seq uint64) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if phase(c.phase.Load()) != phaseLive {
+		return false
+	}
+	c.taken = seq
+	return true
+}
+
+// begun returns the number of the last work that was begun; 0: none.
+func (c *cell) begun() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken
+}
+
+// call runs below the guard.
+func (c *cell) call(o op, msg any) error {
+	switch o {
+	case opNew:
+		if c.spec.New == nil {
+			return errors.New("its Spec has no New")
+		}
+		c.behaviour = c.spec.New()
+		if c.behaviour == nil {
+			return errors.New("the New of its Spec returned nil")
+		}
+		if s, ok := c.behaviour.(*Shell); ok {
+			c.shell.Store(s)
+		}
+	case opInit:
+		c.inited = true
+		return c.behaviour.Init(&c.ctx)
+	case opHandle:
+		switch m := msg.(type) {
+		case ask:
+			msg = m.msg
+		case built:
+			msg = m.make(m.exit)
+		}
+		return c.behaviour.Handle(&c.ctx, msg)
+	case opWake:
+		return c.shell.Load().control()
+	case opDrop:
+		msg.(Droppable).Dropped()
+	case opTerminate:
+		c.behaviour.Terminate(&c.ctx, c.exit) // exit is fixed since phaseStopping
+		if s := c.shell.Load(); s != nil {
+			return s.failed()
+		}
+	}
+	return nil
+}
+
+// wake lets a shell look at its control messages. While it is suspended they
+// wait.
+func (c *cell) wake() {
+	if c.ended || c.suspended || c.phaseNow() != phaseLive || !c.inited {
+		return
+	}
+	if exit := c.guarded(opWake, nil); exit != nil {
+		c.failed(*exit)
+	}
+}
+
+// resume goes on after a failure: first with what was kept, until that fails
+// again.
+func (c *cell) resume() {
+	if !c.suspended || c.ended {
+		return
+	}
+	c.suspended = false
+	if c.shell.Load() != nil {
+		c.wake()
+	}
+	stash := c.stash
+	c.stash = nil
+	for i, m := range stash {
+		if c.suspended {
+			c.stash = append(c.stash, stash[i:]...)
+			return
+		}
+		c.deliver(m)
+	}
+}
+
+// failed handles the exit that a call ended with: an end in order, or a failure
+// to report.
+func (c *cell) failed(exit Exit) {
+	if !exit.Failure() {
+		c.endBySelf(exit)
+		return
+	}
+	c.suspended = true
+	c.parent.post(ctl{op: ctlFail, c: c, exit: &exit})
+}
+
+// drop lets go of a message that will not be handled. Work that the shell
+// numbered stays the shell's.
+func (c *cell) drop(m any) {
+	switch m := m.(type) {
+	case Work:
+		if m.to == c {
+			return
+		}
+		m.Settle(ErrGone)
+	case ask:
+		m.w.Settle(ErrGone)
+		if _, ok := m.msg.(Droppable); ok {
+			c.guarded(opDrop, m.msg)
+		}
+	case Droppable:
+		c.guarded(opDrop, m)
+	}
+	c.dropped.Add(1)
+	if c.phaseNow() == phaseOver {
+		c.sys.emitDropped(c)
+	}
+}
+
+func (c *cell) phaseNow() phase { return phase(c.phase.Load()) }
+
+var _ actor.Receiver = (*cell)(nil)

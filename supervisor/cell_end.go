@@ -1,0 +1,214 @@
+package supervisor
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+var errGoexit = errors.New("its goroutine ended under it")
+
+// tell puts msg into the mailbox, or refuses it when the cell's time is over.
+// Any goroutine may call it.
+func (c *cell) tell(msg any) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if phase(c.phase.Load()) != phaseLive {
+		return false
+	}
+	c.send(msg)
+	return true
+}
+
+// stop asks the cell to end. Every message that was taken is in the mailbox
+// before the request. The cell answers with ctlGone. The parent calls it.
+func (c *cell) stop(exit Exit) {
+	if c.enter(phaseStopping, exit) {
+		c.send(stopMsg{})
+	}
+}
+
+// enter moves a live cell on and ends its context. False: it was not live.
+func (c *cell) enter(p phase, exit Exit) bool {
+	c.mu.Lock()
+	if phase(c.phase.Load()) != phaseLive {
+		c.mu.Unlock()
+		return false
+	}
+	c.phase.Store(uint32(p))
+	c.exit = exit
+	cancel := c.cancel
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(exit)
+	}
+	return true
+}
+
+// endBySelf ends the cell without having been asked to. Own goroutine.
+func (c *cell) endBySelf(exit Exit) {
+	if c.ended {
+		return
+	}
+	if c.enter(phaseStopping, exit) {
+		// Terminate may hang, so the parent must know that it has begun.
+		c.parent.post(ctl{op: ctlDying, c: c, exit: &exit})
+	}
+	c.end()
+}
+
+// killed is called when the goroutine is being ended below a call, by
+// runtime.Goexit. It runs in that goroutine, which dies when it returns.
+func (c *cell) killed(o op, msg any) {
+	exit := Exit{Kind: messages.ExitKilled, Err: errGoexit, Msg: msgName(o, msg)}
+	if a, ok := msg.(ask); ok {
+		a.w.Settle(ErrGone)
+	}
+	if o == opTerminate || c.ended {
+		c.handling.Store(0)
+		c.gone(exit)
+		return
+	}
+	c.endBySelf(exit)
+}
+
+// end runs Terminate and reports the end. Own goroutine; once.
+func (c *cell) end() {
+	if c.ended {
+		return
+	}
+	stash := c.stash
+	c.stash = nil
+	for _, m := range stash {
+		c.drop(m) // may end the goroutine, and with it this loop; Terminate still runs
+	}
+	c.ended = true
+	c.mu.RLock()
+	exit := c.exit
+	c.mu.RUnlock()
+	if c.inited {
+		if e := c.guarded(opTerminate, nil); e != nil && !exit.Failure() {
+			exit = *e
+		}
+	}
+	c.behaviour = nil
+	c.gone(exit)
+}
+
+// gone is the cell's last word. Own goroutine.
+func (c *cell) gone(exit Exit) {
+	c.mu.Lock()
+	abandoned := c.abandoned
+	over := phase(c.phase.Load()) == phaseOver
+	c.phase.Store(uint32(phaseOver))
+	c.mu.Unlock()
+	if over {
+		if abandoned {
+			c.sys.zombieEnded(c)
+		}
+		return
+	}
+	c.leave(exit)
+	c.sys.stopped.Add(1)
+	c.parent.post(ctl{op: ctlGone, c: c, exit: &exit})
+}
+
+// abandon gives the cell up: it counts as over from now on, whatever its
+// goroutine does. When that comes back, it runs the Terminate that is owed and
+// finds nobody to report to. False: the cell is over already; its last word is
+// in the parent's box. The parent calls it, or whoever abandons the parent.
+func (c *cell) abandon(exit Exit) bool {
+	c.mu.Lock()
+	p := phase(c.phase.Load())
+	if p == phaseOver {
+		c.mu.Unlock()
+		return false
+	}
+	c.phase.Store(uint32(phaseOver))
+	c.abandoned = true
+	if p == phaseLive {
+		c.exit = exit
+	}
+	cancel := c.cancel
+	c.sys.addZombie(c, exit)
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(exit)
+	}
+	if p == phaseLive {
+		c.send(stopMsg{})
+	}
+	c.leave(exit)
+	return true
+}
+
+// leave takes the cell out of everything that points to it, and tells whoever
+// watches. It runs once, by whoever made the phase phaseOver.
+func (c *cell) leave(exit Exit) {
+	c.slot.cell.CompareAndSwap(c, nil)
+	c.sys.engine.Registry.Remove(c.pid)
+	c.sys.cells.Add(-1)
+	c.mu.Lock()
+	timers, watchers := c.timers, c.watchers
+	c.timers, c.watchers = nil, nil
+	c.mu.Unlock()
+	for t := range timers {
+		t.Stop()
+	}
+	c.over.open()
+	for _, w := range watchers {
+		w.fn(exit)
+	}
+	c.sys.emitDropped(c)
+}
+
+// watch registers fn to be called with the exit, once. Nil: the cell is over.
+func (c *cell) watch(fn func(Exit)) *watcher {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if phase(c.phase.Load()) == phaseOver {
+		return nil
+	}
+	w := &watcher{fn}
+	c.watchers = append(c.watchers, w)
+	return w
+}
+
+func (c *cell) unwatch(w *watcher) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, o := range c.watchers {
+		if o == w {
+			c.watchers = slices.Delete(c.watchers, i, i+1)
+			return
+		}
+	}
+}
+
+// after tells msg to the cell when d has passed.
+func (c *cell) after(d time.Duration, msg any) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if phase(c.phase.Load()) != phaseLive {
+		return func() {}
+	}
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		c.mu.Lock() // also waits until t is set
+		delete(c.timers, t)
+		c.mu.Unlock()
+		c.tell(msg)
+	})
+	if c.timers == nil {
+		c.timers = make(map[*time.Timer]struct{})
+	}
+	c.timers[t] = struct{}{}
+	return func() {
+		t.Stop()
+		c.mu.Lock()
+		delete(c.timers, t)
+		c.mu.Unlock()
+	}
+}

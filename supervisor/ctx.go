@@ -1,0 +1,127 @@
+package supervisor
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Ctx is what a behaviour has of its supervisor. Context, Key, Epoch, Self,
+// Now, Tell, Beat, Hold, Note and Finish may be called from any goroutine, at
+// any time; the rest from the behaviour's own goroutine only: from Init, Handle
+// and Terminate.
+type Ctx struct{ c *cell }
+
+// Context ends when the incarnation is asked to stop, ends by itself or is
+// abandoned, always before Terminate is called; its cause is the [Exit].
+// Goroutines of the behaviour live under it.
+func (c *Ctx) Context() context.Context {
+	cell := c.c
+	cell.mu.Lock()
+	defer cell.mu.Unlock()
+	if cell.life == nil {
+		cell.life, cell.cancel = context.WithCancelCause(context.Background())
+		if cell.phaseNow() != phaseLive {
+			cell.cancel(cell.exit)
+		}
+	}
+	return cell.life
+}
+
+// Key is the child's name among its siblings.
+func (c *Ctx) Key() string { return c.c.spec.Key }
+
+// Epoch counts the incarnations of the child from 1.
+func (c *Ctx) Epoch() uint64 { return c.c.epoch }
+
+// Self addresses the child: this incarnation, and those after it.
+func (c *Ctx) Self() Ref { return Ref{c.c.slot} }
+
+// Now is the time. Behaviours that take it from here work under a virtual
+// clock.
+func (c *Ctx) Now() time.Time { return time.Now() }
+
+// Tell sends msg to this incarnation's own mailbox. False means that the
+// incarnation is over, or has been asked to stop, and that msg was not taken;
+// it is never given to a later incarnation. See [Droppable] for what happens
+// to a message that was taken too late.
+func (c *Ctx) Tell(msg any) bool { return c.c.tell(msg) }
+
+// After tells msg to this incarnation when d has passed, once. The timer ends
+// with the incarnation. A message that was sent when stop is called still
+// comes.
+func (c *Ctx) After(d time.Duration, msg any) (stop func()) { return c.c.after(d, msg) }
+
+// Watch tells this incarnation why the one that lives at who now has ended:
+// build makes the message, in this incarnation's goroutine. It comes once, at
+// once with [ErrNoProcess] if nobody lives there, and not at all after stop.
+func (c *Ctx) Watch(who Ref, build func(Exit) any) (stop func()) {
+	self := c.c
+	other := who.live()
+	if other == nil {
+		self.tell(built{build, noProcess})
+		return func() {}
+	}
+	var stopped atomic.Bool
+	w := other.watch(func(e Exit) {
+		if !stopped.Load() {
+			self.tell(built{build, e})
+		}
+	})
+	if w == nil {
+		self.tell(built{build, noProcess})
+		return func() {}
+	}
+	return func() {
+		stopped.Store(true)
+		other.unwatch(w)
+	}
+}
+
+// Up says that the child is ready for work, with Spec.ManualUp. Calls after the
+// first do nothing.
+func (c *Ctx) Up() {
+	if c.c.phaseNow() == phaseLive {
+		c.c.reportUp()
+	}
+}
+
+// Beat says that the behaviour and what it owns are alive. [Heartbeat] stops a
+// child that has beaten once and then stays silent.
+func (c *Ctx) Beat() { c.c.beat.Store(int64(time.Since(c.c.sys.began)) + 1) }
+
+// Hold says whether the behaviour waits for somebody else now, such as a
+// consumer without credit: a call that does not return is then no hang.
+func (c *Ctx) Hold(on bool) { c.c.held.Store(on) }
+
+// Note replaces the facts that snapshots show of the child. They are kept
+// until the next incarnation.
+func (c *Ctx) Note(f Facts) { c.c.facts.Store(&f) }
+
+// Finish answers w, and tells the shell that the child is free again. Work
+// that a shell dispatched has to be finished in the end: until then nothing
+// else is dispatched to the child. The result is that of [Work.Settle]; it is
+// false, and nothing happens, when this incarnation was abandoned.
+func (c *Ctx) Finish(w Work, answer any) bool {
+	if c.c.phaseNow() == phaseOver {
+		return false
+	}
+	// The shell is told first: when the answer is out, whoever waited for it
+	// finds the child free.
+	if w.to == c.c {
+		c.c.parent.post(ctl{op: ctlFinished, c: c.c, seq: w.seq})
+	}
+	return w.Settle(answer)
+}
+
+// Previous returns why the incarnation before this one ended; false: this is
+// the first.
+func (c *Ctx) Previous() (Exit, bool) {
+	if c.c.prev == nil {
+		return Exit{}, false
+	}
+	return *c.c.prev, true
+}
+
+// Served reports whether an incarnation before this one had work to do.
+func (c *Ctx) Served() bool { return c.c.served }

@@ -1,0 +1,100 @@
+package supervisor
+
+import (
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// This file is the only place that recovers. All code that is not ours runs
+// below one of its two functions.
+
+// op is which of the behaviour's functions is called.
+type op uint8
+
+const (
+	opNew op = iota
+	opInit
+	opHandle
+	opWake // a shell's control messages
+	opDrop // Dropped of a message
+	opTerminate
+)
+
+// guarded calls op of the cell's behaviour, and returns how it failed; nil if
+// it did not. When the goroutine is ended under the call, by runtime.Goexit,
+// guarded does not return: its deferred function is the last that runs, and
+// ends the incarnation, because the Hollywood mailbox of a goroutine that is
+// gone never moves again.
+func (c *cell) guarded(o op, msg any) (exit *Exit) {
+	returned := false
+	c.handling.Store(int64(time.Since(c.sys.began)) + 1)
+	defer func() {
+		if returned {
+			c.handling.Store(0)
+			return
+		}
+		v := recover()
+		if v == nil {
+			c.killed(o, msg)
+			return
+		}
+		c.handling.Store(0)
+		exit = &Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack(), Msg: msgName(o, msg)}
+	}()
+	err := c.call(o, msg)
+	returned = true
+	if err != nil {
+		return classify(err, msgName(o, msg))
+	}
+	return nil
+}
+
+// classify makes an Exit of what a behaviour returned. Only an error that is
+// an Exit keeps its kind: one that wraps an Exit tells of somebody else's end.
+func classify(err error, msg string) *Exit {
+	if e, ok := err.(Exit); ok {
+		if e.Msg == "" {
+			e.Msg = msg
+		}
+		if e.Kind == "" {
+			e.Kind = messages.ExitFailed
+		}
+		return &e
+	}
+	if errors.Is(err, ErrDone) {
+		return &Exit{Kind: messages.ExitNormal}
+	}
+	return &Exit{Kind: messages.ExitFailed, Err: err, Msg: msg}
+}
+
+func msgName(o op, msg any) string {
+	if o == opHandle {
+		return typeName(msg)
+	}
+	return ""
+}
+
+// protect calls a function of the Door or of the Strategy. A panic or an error
+// becomes the failure of the shell, which reports it at the end of its turn:
+// the shell's own tables are in order by then. It returns whether f returned
+// without error. runtime.Goexit goes on to the guard of the cell.
+func (s *Shell) protect(f func() error) (ok bool) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil {
+			s.fail(Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()})
+		}
+	}()
+	err := f()
+	returned = true
+	if err != nil {
+		s.fail(err)
+	}
+	return err == nil
+}

@@ -1,0 +1,281 @@
+package supervisor
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// shellView is the View of one event.
+type shellView struct{ s *Shell }
+
+func (v shellView) Now() time.Time                     { return v.s.Now() }
+func (v shellView) Child(key string) (ChildView, bool) { return v.s.Child(key) }
+func (v shellView) Children() iter.Seq[ChildView]      { return v.s.Children() }
+func (v shellView) Len() int                           { return len(v.s.table) }
+func (v shellView) GroupFailures() []time.Time         { return v.s.times(v.s.groupFailures) }
+
+func (v shellView) Failures(key string) []time.Time {
+	if ch := v.s.table[key]; ch != nil {
+		return v.s.times(ch.failures)
+	}
+	return nil
+}
+
+func (s *Shell) times(l []instant) []time.Time {
+	if len(l) == 0 {
+		return nil
+	}
+	t := make([]time.Time, len(l))
+	for i, at := range l {
+		t[i] = s.sys.at(at)
+	}
+	return t
+}
+
+// decide asks the strategy about an event and does what it says about other
+// children than self. What it says about self is returned; grouped says that a
+// group restart has taken self over and nothing is left to do.
+func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
+	if s.o.Strategy == nil || s.ending != nil {
+		return Directive{}, false
+	}
+	var all []Directive
+	s.protect(func() error { all = s.o.Strategy.Decide(shellView{s}, ev); return nil })
+	if len(all) == 0 {
+		return Directive{}, false
+	}
+	all = worst(all)
+	if i := slices.IndexFunc(all, func(d Directive) bool { return d.Verb == VerbEscalate }); i >= 0 {
+		s.escalate(all[i])
+		return Directive{}, false
+	}
+	why := cause(ev)
+	group := s.groupRestart(all, why)
+	for _, o := range all {
+		s.announce(o)
+		ch := s.table[o.Key]
+		switch {
+		case ch == nil:
+		case slices.Contains(group, ch):
+			grouped = grouped || ch == self
+		case ch == self:
+			d = o
+		default:
+			s.apply(ch, o, why)
+		}
+	}
+	return d, grouped
+}
+
+// cause is the exit that children get which are restarted because of an event
+// of another one.
+func cause(ev Event) Exit {
+	switch ev := ev.(type) {
+	case Fail:
+		return exitf(messages.ExitShutdown, "restarted together with %s", ev.Key)
+	case Gone:
+		return exitf(messages.ExitShutdown, "restarted together with %s", ev.Key)
+	default:
+		return exitf(messages.ExitShutdown, "restarted by its supervisor")
+	}
+}
+
+// escalate ends the shell.
+func (s *Shell) escalate(d Directive) {
+	s.announce(d)
+	if !d.Exit.Failure() {
+		s.fail(d.Exit)
+		return
+	}
+	exit := d.Exit
+	if exit.Kind != messages.ExitEscalated {
+		exit = Exit{Kind: messages.ExitEscalated, Err: d.Exit}
+	}
+	s.fail(exit)
+}
+
+// apply does what was decided about a child that the event was not about.
+func (s *Shell) apply(ch *child, d Directive, why Exit) {
+	switch {
+	case d.Verb == VerbRestart && ch.cell != nil && ch.next == sequelOpen:
+		ch.after = d.After
+		s.stop(ch, why, sequelAgain)
+	case d.Verb == VerbRestart && ch.cell == nil && ch.static && ch.group == groupNone &&
+		(ch.state == messages.ChildGone || ch.state == messages.ChildFailed):
+		ch.after = d.After
+		s.again(ch)
+	case d.Verb == VerbAbandon && ch.cell != nil:
+		next := ch.next
+		if next == sequelOpen {
+			next = s.afterStop(ch, d)
+		}
+		s.abandon(ch, d.Exit, next)
+	case d.Verb != VerbStop && d.Verb != VerbAbandon:
+	case ch.cell != nil:
+		if ch.next == sequelOpen {
+			s.stop(ch, d.Exit, s.afterStop(ch, d))
+		}
+	case ch.state == messages.ChildWaiting:
+		s.refuse(ch, d.Exit)
+	default: // failed, or waiting for its restart
+		s.unserveQueue(ch, ErrEnded, d.Exit)
+		s.forget(ch, d.Exit)
+	}
+}
+
+// afterStop is what follows a Stop or Abandon of a child that did not report a
+// failure itself.
+func (s *Shell) afterStop(ch *child, d Directive) sequel {
+	if d.Exit.Failure() {
+		s.count(ch)
+	}
+	return ch.afterFailure(d)
+}
+
+// announce tells the watchers what a strategy decided.
+func (s *Shell) announce(d Directive) {
+	if d.Verb <= VerbResume || !s.sys.events.watched() {
+		return
+	}
+	ev := messages.Decided{At: s.Now(), Path: cmp.Or(s.ctx.c.slot.path, s.ctx.c.slot.name), Directive: d.Verb.String(), After: d.After}
+	if ch := s.table[d.Key]; ch != nil {
+		ev.Path = ch.slot.path
+	}
+	if d.Exit.Kind != "" {
+		v := d.Exit.Value()
+		ev.Exit = &v
+	}
+	s.sys.events.emit(ev)
+}
+
+// propose starts the child of a key that has none, if the strategy agrees.
+func (s *Shell) propose(ch *child) {
+	ch.queue.trim()
+	if ch.queue.len() == 0 && !ch.revive {
+		s.forget(ch, exitf(messages.ExitNormal, "nothing waits for it any more"))
+		return
+	}
+	if err := s.specify(ch); err != nil {
+		exit := Exit{Kind: messages.ExitFailed, Err: err}
+		s.unserveQueue(ch, ErrStartFailed, exit)
+		s.forget(ch, exit)
+		return
+	}
+	if s.table[ch.spec.Key] != ch || ch.cell != nil {
+		return // the Door ended it
+	}
+	ch.state = messages.ChildWaiting
+	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
+	switch d.Verb {
+	case VerbWait:
+		if !ch.waiting {
+			ch.waiting = true
+			s.waiting = append(s.waiting, ch)
+		}
+		s.to(ch, messages.ChildWaiting, nil)
+	case VerbStop, VerbAbandon:
+		s.refuse(ch, d.Exit)
+	default:
+		s.unwait(ch)
+		s.spawn(ch)
+	}
+}
+
+// specify asks the Door how to make the child, once for each time that the key
+// comes to have one.
+func (s *Shell) specify(ch *child) error {
+	if ch.specified || ch.queue.len() == 0 && ch.spec.New != nil {
+		return nil
+	}
+	if s.o.Door == nil {
+		return fmt.Errorf("no child %q: %w", ch.spec.Key, ErrNoProcess)
+	}
+	var w Work
+	if ch.queue.len() > 0 {
+		w = ch.queue.peek()
+	}
+	var spec Spec
+	var err error
+	if !s.protect(func() error { spec, err = s.o.Door.Spec(s, ch.spec.Key, w); return nil }) {
+		return fmt.Errorf("make the child %q: %w", ch.spec.Key, s.failure)
+	}
+	if err != nil {
+		return err
+	}
+	spec.Key = ch.spec.Key
+	ch.spec, ch.specified = spec, true
+	return nil
+}
+
+// refuse ends a key that the strategy does not let start.
+func (s *Shell) refuse(ch *child, exit Exit) {
+	kind := ErrStartFailed
+	switch exit.Kind {
+	case messages.ExitOverloaded:
+		kind = ErrOverloaded
+	case messages.ExitExhausted:
+		kind = ErrExhausted
+	}
+	s.unserveQueue(ch, kind, exit)
+	s.forget(ch, exit)
+}
+
+// offerRoom asks again for the keys that wait, oldest first. After one that
+// has to go on waiting, and that no child ends for, others of the same kind
+// and owner are not asked: the answer would be the same.
+func (s *Shell) offerRoom() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	type group struct{ kind, owner string }
+	var full []group
+	for _, ch := range slices.Clone(s.waiting) {
+		g := group{ch.spec.Kind, ch.spec.Owner}
+		if !ch.waiting || slices.Contains(full, g) {
+			continue
+		}
+		ending := s.endings
+		s.propose(ch)
+		if ch.waiting && s.endings == ending {
+			full = append(full, g)
+		}
+	}
+}
+
+// unwait takes a key out of those that wait for capacity.
+func (s *Shell) unwait(ch *child) {
+	if ch.waiting {
+		ch.waiting = false
+		s.waiting = slices.DeleteFunc(s.waiting, func(o *child) bool { return o == ch })
+	}
+}
+
+// worst keeps, of several directives about one key, the most severe one; of
+// two restarts the one that waits longer. The order is kept.
+func worst(all []Directive) []Directive {
+	if len(all) < 2 {
+		return all
+	}
+	at := make(map[string]int, len(all))
+	out := make([]Directive, 0, len(all))
+	for _, d := range all {
+		key := d.Key
+		if d.Verb == VerbEscalate {
+			key = ""
+		}
+		i, seen := at[key]
+		switch {
+		case !seen:
+			at[key] = len(out)
+			out = append(out, d)
+		case d.Verb > out[i].Verb || d.Verb == out[i].Verb && d.After > out[i].After:
+			out[i] = d
+		}
+	}
+	return out
+}

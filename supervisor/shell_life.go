@@ -1,0 +1,318 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// spawn starts the next incarnation.
+func (s *Shell) spawn(ch *child) {
+	ch.epoch++
+	ch.startedAt, ch.upAt, ch.doneEpoch, ch.served = s.now, 0, 0, false
+	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
+	c := &cell{
+		sys: s.sys, parent: &s.box, slot: ch.slot, spec: &ch.spec, child: ch,
+		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit,
+	}
+	ch.cell = c
+	s.live++
+	s.to(ch, messages.ChildStarting, nil)
+	s.deadline(ch, ch.spec.startTimeout(false))
+	c.spawn()
+}
+
+// onUp hears that the child is ready.
+func (s *Shell) onUp(ch *child) {
+	if ch.up() {
+		return
+	}
+	ch.upAt, ch.lastDone = s.now, s.now
+	if ch.next != sequelOpen || ch.state != messages.ChildStarting {
+		return // it ends, or has failed since
+	}
+	s.undue(ch)
+	s.to(ch, messages.ChildIdle, nil)
+	s.moved()
+	s.decide(Up{Key: ch.spec.Key}, nil)
+	s.kick(ch)
+}
+
+// stop asks the incarnation to end; then follows next. When it has been asked
+// before, the first exit stays, and what follows changes.
+func (s *Shell) stop(ch *child, exit Exit, next sequel) {
+	asked := ch.next != sequelOpen
+	ch.next = next
+	if next == sequelAgain {
+		s.to(ch, messages.ChildRestarting, &exit)
+	} else {
+		s.to(ch, messages.ChildStopping, &exit)
+	}
+	if !asked {
+		s.endings++
+		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
+		ch.cell.stop(exit)
+	}
+}
+
+// abandon gives the incarnation up; then follows next.
+func (s *Shell) abandon(ch *child, exit Exit, next sequel) {
+	ch.next = next
+	c := ch.cell
+	s.endings++
+	if !s.sys.abandonTree(c, exit) {
+		return // it has just ended; its last word is in the box
+	}
+	s.zombies = slices.DeleteFunc(append(s.zombies, c), func(c *cell) bool { return c.zombieOver.Load() })
+	if len(s.zombies) > s.o.MaxAbandoned && s.ending == nil {
+		s.fail(exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.zombies)))
+	}
+	s.onGone(ch, exit)
+}
+
+// onFail hears that the incarnation failed and is suspended.
+func (s *Shell) onFail(ch *child, exit Exit) {
+	if ch.next != sequelOpen || ch.group == groupStop {
+		return // it is about to end anyway
+	}
+	s.undue(ch)
+	s.count(ch)
+	ch.failure = &exit
+	s.to(ch, messages.ChildSuspended, &exit)
+	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: exit}, ch)
+	if grouped || ch.next != sequelOpen {
+		return
+	}
+	if d.Verb == VerbRestart && ch.hand.Last {
+		d.Verb = VerbStop // nobody will ask this child again
+	}
+	switch d.Verb {
+	case VerbResume:
+		s.resume(ch)
+	case VerbRestart:
+		ch.after = d.After
+		s.stop(ch, exit, sequelAgain)
+	case VerbAbandon:
+		s.abandon(ch, exit, ch.afterFailure(d))
+	default:
+		s.stop(ch, exit, ch.afterFailure(d))
+	}
+}
+
+// afterFailure is what follows a Stop or Abandon of a failed child.
+func (ch *child) afterFailure(d Directive) sequel {
+	switch {
+	case d.Exit.Kind == messages.ExitExhausted:
+		return sequelFail
+	case !ch.up():
+		return sequelRefuse
+	default:
+		return sequelForget
+	}
+}
+
+// resume lets a suspended incarnation go on.
+func (s *Shell) resume(ch *child) {
+	ch.failure = nil
+	switch {
+	case !ch.up():
+		s.to(ch, messages.ChildStarting, nil)
+		s.deadline(ch, ch.spec.startTimeout(ch.isShell()))
+	case ch.hand.seq != 0:
+		s.to(ch, messages.ChildBusy, nil)
+	default:
+		s.to(ch, messages.ChildIdle, nil)
+		s.kick(ch)
+	}
+	ch.cell.send(resumeMsg{})
+}
+
+// count notes a failure in the child's history and in the group's.
+func (s *Shell) count(ch *child) {
+	ch.failures = appendBounded(ch.failures, s.now, maxFailures)
+	s.groupFailures = appendBounded(s.groupFailures, s.now, maxGroupFailures)
+}
+
+func appendBounded(l []instant, t instant, limit int) []instant {
+	if len(l) >= limit {
+		l = slices.Delete(l, 0, len(l)-limit+1)
+	}
+	return append(l, t)
+}
+
+// onDying hears that the incarnation ends by itself: its Terminate runs.
+func (s *Shell) onDying(ch *child) {
+	if ch.next != sequelOpen {
+		return
+	}
+	s.to(ch, messages.ChildStopping, nil)
+	s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
+}
+
+// onGone hears that the incarnation is over.
+func (s *Shell) onGone(ch *child, exit Exit) {
+	begun := ch.cell.begun()
+	ch.cell = nil
+	s.live--
+	s.undue(ch)
+	s.moved()
+	s.room = true
+	ch.lastExit = &exit
+	s.settleHand(ch, begun, exit)
+	if begun != 0 {
+		ch.ever, ch.barren = true, 0
+	} else if ch.queue.len() > 0 {
+		ch.barren++
+	}
+	if ch.next == sequelOpen { // it ended by itself
+		switch {
+		case ch.group == groupStop:
+			ch.next = sequelAgain
+		case exit.Failure():
+			if s.failedForGood(ch, exit) {
+				return
+			}
+		case !ch.up():
+			ch.next = sequelRefuse
+		default:
+			ch.next = sequelForget
+		}
+	}
+	s.sequel(ch, exit)
+}
+
+// failedForGood decides about a child that failed without being able to wait
+// for the decision: its goroutine was ended under it, or it was abandoned.
+// True: the decision belongs to a group, which takes it from here.
+func (s *Shell) failedForGood(ch *child, exit Exit) bool {
+	s.count(ch)
+	s.to(ch, messages.ChildSuspended, &exit)
+	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: exit}, ch)
+	if grouped {
+		return true
+	}
+	if d.Verb == VerbRestart {
+		ch.next, ch.after = sequelAgain, d.After
+	} else {
+		ch.next = ch.afterFailure(d)
+	}
+	return false
+}
+
+// settleHand decides what becomes of the work that was in hand. Work that the
+// incarnation had not begun is not lost: it waits again, before the rest.
+func (s *Shell) settleHand(ch *child, begun uint64, exit Exit) {
+	if ch.hand.seq == 0 {
+		return
+	}
+	w := ch.hand
+	s.release(ch)
+	switch {
+	case w.seq == begun:
+		s.unserve(w, ErrLost, exit, true)
+	case w.seq <= ch.endSeq:
+		s.unserve(w, ErrEnded, exit, false)
+	default:
+		w.to = nil
+		ch.queue.pushFront(w)
+	}
+}
+
+// sequel does what follows the end of an incarnation.
+func (s *Shell) sequel(ch *child, exit Exit) {
+	next := ch.next
+	ch.next = sequelOpen
+	if s.ending != nil || s.draining != nil && !ch.static {
+		s.unserveQueue(ch, ErrDraining, exit)
+		s.forget(ch, exit)
+		return
+	}
+	switch next {
+	case sequelAgain:
+		s.again(ch)
+	case sequelFail:
+		s.unserveQueue(ch, ErrExhausted, exit)
+		s.to(ch, messages.ChildFailed, &exit)
+		s.ungroup(ch)
+		s.notStarted(ch, exit)
+		s.decide(Gone{Key: ch.spec.Key, Exit: exit}, nil)
+	case sequelRefuse:
+		s.unserveQueue(ch, ErrStartFailed, exit)
+		s.end(ch, exit)
+	default:
+		ch.queue.trim()
+		if ch.static || ch.queue.len() == 0 {
+			s.end(ch, exit)
+			return
+		}
+		if ch.barren > maxBarren {
+			// It comes up and ends again and again without touching the work.
+			s.unserveQueue(ch, ErrStartFailed, exit)
+			s.end(ch, exit)
+			return
+		}
+		ch.state = messages.ChildWaiting
+		s.kick(ch)
+	}
+}
+
+// maxBarren is how many incarnations in a row may end without having begun the
+// work that waits.
+const maxBarren = 3
+
+// again starts the next incarnation in the same place, when its time has come.
+func (s *Shell) again(ch *child) {
+	ch.totalRestarts++
+	if ch.reset {
+		ch.reset, ch.restarts = false, 0
+	} else {
+		ch.restarts++
+	}
+	s.to(ch, messages.ChildRestarting, nil)
+	switch {
+	case ch.group != groupNone:
+		s.moved()
+	case ch.after > 0:
+		s.deadline(ch, ch.after)
+	default:
+		s.kick(ch)
+	}
+}
+
+// end is the end of a child that nothing is planned for: the strategy may
+// bring it back, otherwise it is forgotten.
+func (s *Shell) end(ch *child, exit Exit) {
+	ch.state = messages.ChildGone
+	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: exit}, ch)
+	switch {
+	case grouped:
+	case d.Verb == VerbRestart:
+		ch.after = d.After
+		s.again(ch)
+	default:
+		s.unserveQueue(ch, ErrEnded, exit) // a static child has nobody who could take it
+		s.forget(ch, exit)
+		s.notStarted(ch, exit)
+	}
+}
+
+// notStarted makes the shell fail when one of its static children does not
+// come up while the shell itself starts.
+func (s *Shell) notStarted(ch *child, exit Exit) {
+	if s.initial && ch.static && !ch.up() {
+		s.fail(fmt.Errorf("start %s: %w", ch.slot.path, exit))
+	}
+}
+
+// forget ends what is left of a child. The entry of a static child stays.
+func (s *Shell) forget(ch *child, exit Exit) {
+	s.undue(ch)
+	s.unwait(ch)
+	s.ungroup(ch)
+	s.to(ch, messages.ChildGone, &exit)
+	if !ch.static {
+		s.remove(ch)
+	}
+	s.room = true
+}

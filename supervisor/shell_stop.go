@@ -1,0 +1,226 @@
+package supervisor
+
+import (
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Restart ends the incarnation of key's child, and starts another one: a
+// reset. It clears what was held against the child: its failures, and the
+// state failed. Work in hand goes to the Door's Unserved when the child does
+// not finish it; work that waits goes to the next incarnation. Calls while a
+// start or restart is under way do nothing more. False: the key is not known.
+func (s *Shell) Restart(key string, exit Exit) bool {
+	ch := s.table[key]
+	if ch == nil {
+		return false
+	}
+	if exit.Kind == "" {
+		exit.Kind = messages.ExitReset
+	}
+	ch.failures, ch.restarts = nil, 0
+	switch {
+	case s.draining != nil || s.ending != nil:
+	case ch.cell != nil && ch.state == messages.ChildStarting:
+	case ch.cell != nil:
+		ch.reset, ch.after = true, 0
+		s.stop(ch, exit, sequelAgain)
+	case ch.state == messages.ChildRestarting:
+		ch.reset, ch.after = true, 0
+		s.undue(ch)
+		s.moved()
+		s.kick(ch)
+	case ch.static && ch.epoch > 0:
+		ch.reset, ch.after = true, 0
+		s.again(ch)
+	case !ch.static && ch.state == messages.ChildFailed:
+		ch.revive = true
+		ch.state = messages.ChildWaiting
+		s.kick(ch)
+	}
+	return true
+}
+
+// End ends the child of key and forgets the key. Work that waits goes to the
+// Door's Unserved with ErrEnded; work in hand, with ErrLost, when the child
+// does not finish it while it ends. Work that is submitted later gets a new
+// child. False: the key is not known.
+func (s *Shell) End(key string, exit Exit) bool {
+	ch := s.table[key]
+	if ch == nil {
+		return false
+	}
+	if exit.Kind == "" {
+		exit.Kind = messages.ExitShutdown
+	}
+	ch.endSeq = s.seq
+	s.unserveQueue(ch, ErrEnded, exit)
+	if ch.cell == nil {
+		s.forget(ch, exit)
+		return true
+	}
+	s.ungroup(ch)
+	s.stop(ch, exit, sequelForget)
+	return true
+}
+
+// Pin exempts the child of key from what a [Pin] strategy covers, or ends the
+// exemption. False: the key is not known.
+func (s *Shell) Pin(key string, on bool) bool {
+	ch := s.table[key]
+	if ch == nil {
+		return false
+	}
+	ch.pinned = on
+	s.room = s.room || !on
+	return true
+}
+
+// Drain takes no new work from now on: what waits and what comes goes to the
+// Door's Unserved with ErrDraining. Work in hand is finished. Every dynamic
+// child is ended as soon as it has none. Static children stay until the shell
+// itself ends.
+func (s *Shell) Drain(exit Exit) {
+	if s.draining != nil || s.ending != nil {
+		return
+	}
+	if exit.Kind == "" {
+		exit.Kind = messages.ExitShutdown
+	}
+	s.draining = &exit
+	for ch := s.first; ch != nil; ch = ch.behind {
+		s.unserveQueue(ch, ErrDraining, exit)
+		switch {
+		case ch.static:
+		case ch.cell == nil:
+			s.forget(ch, exit)
+		default:
+			s.retire(ch)
+		}
+	}
+}
+
+// retire ends a dynamic child without work in hand, if the shell drains.
+func (s *Shell) retire(ch *child) bool {
+	if s.draining == nil || ch.static {
+		return false
+	}
+	if ch.hand.seq == 0 {
+		s.stop(ch, *s.draining, sequelForget)
+	}
+	return true
+}
+
+// drainBelow drains this shell and those below it.
+func (s *Shell) drainBelow(r *round) {
+	s.Drain(exitf(messages.ExitShutdown, "the system shuts down"))
+	for ch := s.first; ch != nil; ch = ch.behind {
+		if ch.cell == nil {
+			continue
+		}
+		if below := ch.cell.shell.Load(); below != nil {
+			r.enter()
+			if !below.box.post(ctl{op: ctlDrain, round: r}) {
+				r.leave()
+			}
+		}
+	}
+	s.settle()
+	r.leave()
+}
+
+// Terminate ends all children: the dynamic ones at once, then the static ones
+// in reverse order, each bounded by its StopTimeout. It returns when they are
+// gone or abandoned, and everything that was submitted is settled.
+func (s *Shell) Terminate(_ *Ctx, exit Exit) {
+	if s.ctx == nil {
+		return // Init refused a second use
+	}
+	c := s.ctx.c
+	s.now = s.sys.now()
+	s.ending = &exit
+	s.kicks, s.waiting, s.batch, s.room = nil, nil, nil, false
+	s.box.rewire(func() {
+		select {
+		case s.bell <- struct{}{}:
+		default:
+		}
+	})
+	down := Exit{Kind: messages.ExitShutdown}
+	if exit.Failure() {
+		down.Err = exit
+	} else {
+		down.Err = exit.Err
+	}
+	for ch := s.first; ch != nil; ch = ch.behind {
+		ch.group, ch.waiting, ch.queued = groupNone, false, false
+		s.unserveQueue(ch, ErrDraining, down)
+		switch {
+		case ch.cell == nil:
+			s.forget(ch, down)
+		case !ch.static:
+			s.stop(ch, down, sequelForget)
+		}
+	}
+	hurry, fenced := s.sys.hurry.wait(), c.over.wait()
+	for s.readBox(); s.live > 0 && c.phaseNow() != phaseOver; s.readBox() {
+		s.stopStatic(down)
+		select {
+		case <-s.bell:
+		case <-hurry:
+			hurry = nil
+			s.now = s.sys.now()
+			s.hurryUp(exitf(messages.ExitHung, "did not end before the deadline of the shutdown"))
+		case <-fenced:
+		}
+	}
+	s.close(exit)
+}
+
+// stopStatic ends the last static child, once the dynamic ones are gone.
+func (s *Shell) stopStatic(exit Exit) {
+	for ch := s.last; ch != nil; ch = ch.before {
+		if ch.cell == nil {
+			continue
+		}
+		if ch.static && ch.next != sequelForget {
+			s.stop(ch, exit, sequelForget)
+			s.settle()
+		}
+		return
+	}
+}
+
+// hurryUp gives up all children but shells, which do the same below them.
+func (s *Shell) hurryUp(exit Exit) {
+	for ch := s.first; ch != nil; ch = ch.behind {
+		switch {
+		case ch.cell == nil:
+		case ch.isShell():
+			s.stop(ch, exit, sequelForget)
+		default:
+			s.abandon(ch, exit, sequelForget)
+		}
+	}
+}
+
+// close is the last thing a shell does.
+func (s *Shell) close(exit Exit) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	// There are incarnations left only if the shell itself was abandoned: they
+	// are in other hands, but the work is still ours.
+	for ch := s.first; ch != nil; ch = ch.behind {
+		if ch.cell != nil {
+			s.settleHand(ch, ch.cell.begun(), exit)
+			s.unserveQueue(ch, ErrDraining, exit)
+		}
+	}
+	s.settle()
+	if s.opened {
+		s.protect(func() error { s.o.Door.Close(s, exit); return nil })
+	}
+	s.settle()
+	s.sys.unanswered.Add(int64(s.ledger.close(ErrGone)))
+	s.box.close()
+}

@@ -1,0 +1,112 @@
+package supervisor
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// A child has at most one deadline at a time: while it starts, while it ends,
+// or until its delayed restart. One timer per shell serves them all, and the
+// tick of the strategy.
+
+// deadline sets the child's deadline to d from now.
+func (s *Shell) deadline(ch *child, d time.Duration) {
+	ch.due = s.now + instant(d)
+	if ch.index < 0 {
+		heap.Push(&s.due, ch)
+	} else {
+		heap.Fix(&s.due, ch.index)
+	}
+}
+
+// undue takes the child's deadline away.
+func (s *Shell) undue(ch *child) {
+	if ch.index >= 0 {
+		heap.Remove(&s.due, ch.index)
+	}
+	ch.due = 0
+}
+
+// arm sets the timer to what comes first. The turn's last act.
+func (s *Shell) arm() {
+	next := instant(0)
+	if s.o.Strategy != nil && s.ending == nil && len(s.table) > 0 {
+		next = s.nextTick
+	}
+	if len(s.due) > 0 && (next == 0 || s.due[0].due < next) {
+		next = s.due[0].due
+	}
+	if next == s.armed || next == 0 {
+		return // a timer that fires for nothing does no harm
+	}
+	s.armed = next
+	d := time.Duration(max(next-s.now, 0))
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, func() { s.box.post(ctl{op: ctlTimer}) })
+		return
+	}
+	s.timer.Reset(d)
+}
+
+// onTimer serves what is due.
+func (s *Shell) onTimer() {
+	s.armed = 0
+	if late := s.now - s.nextTick; late >= 0 {
+		s.nextTick = s.now + instant(s.o.Tick)
+		s.decide(Tick{Late: time.Duration(late)}, nil)
+	}
+	for len(s.due) > 0 && s.due[0].due <= s.now {
+		ch := s.due[0]
+		s.undue(ch)
+		s.expired(ch)
+	}
+}
+
+// expired is what the end of a deadline means.
+func (s *Shell) expired(ch *child) {
+	switch {
+	case ch.cell == nil: // its delay is over
+		s.moved()
+		s.kick(ch)
+	case ch.state == messages.ChildStarting:
+		limit := ch.spec.startTimeout(ch.isShell())
+		if rest := time.Duration(ch.startedAt) + limit - time.Duration(s.now); rest > 0 && ch.isShell() {
+			s.deadline(ch, rest) // only now it is known to be a shell
+			return
+		}
+		s.onFail(ch, Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
+	default:
+		s.abandon(ch, exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell())), ch.next)
+	}
+}
+
+// dueHeap orders children by their deadline.
+type dueHeap []*child
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push is for package heap.
+func (h *dueHeap) Push(x any) {
+	ch := x.(*child)
+	ch.index = len(*h)
+	*h = append(*h, ch)
+}
+
+// Pop is for package heap.
+func (h *dueHeap) Pop() any {
+	old := *h
+	ch := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	ch.index = -1
+	return ch
+}

@@ -1,0 +1,178 @@
+package supervisor
+
+import "github.com/coppice-run/coppice/messages"
+
+// control handles what the children, the timer and the system have reported.
+func (s *Shell) control() error {
+	s.readBox()
+	return s.failed()
+}
+
+// readBox empties the box. It goes on where it was when the goroutine was
+// ended under it, so that no report is lost to runtime.Goexit in a Door.
+func (s *Shell) readBox() {
+	for {
+		if s.read == len(s.reading) {
+			s.reading, s.read = s.box.take(s.reading), 0
+			if len(s.reading) == 0 {
+				return
+			}
+		}
+		m := s.reading[s.read]
+		s.read++
+		s.now = s.sys.now()
+		s.on(m)
+		s.settle()
+	}
+}
+
+func (s *Shell) on(m ctl) {
+	switch m.op {
+	case ctlTimer:
+		s.onTimer()
+		return
+	case ctlDrain:
+		s.drainBelow(m.round)
+		return
+	case ctlSnapshot:
+		s.describe(m.snap)
+		return
+	}
+	ch := m.c.child
+	if ch.cell != m.c {
+		return // an incarnation that was abandoned has nothing to say
+	}
+	switch m.op {
+	case ctlUp:
+		s.onUp(ch)
+	case ctlFinished:
+		s.onFinished(ch, m.seq)
+	case ctlFail:
+		s.onFail(ch, *m.exit)
+	case ctlDying:
+		s.onDying(ch)
+	case ctlGone:
+		s.onGone(ch, *m.exit)
+	}
+}
+
+// settle does everything that follows from what has happened, until nothing
+// does. Everything that touches several children, or calls the Door, waits
+// for settle, so that the tables are in order whenever code that is not ours
+// sees them.
+func (s *Shell) settle() {
+	for {
+		switch {
+		case len(s.kicks) > 0:
+			for i := 0; i < len(s.kicks); i++ {
+				ch := s.kicks[i]
+				s.kicks[i], ch.queued = nil, false
+				s.step(ch)
+			}
+			s.kicks = s.kicks[:0]
+		case s.batch != nil && s.batch.moved:
+			s.batch.moved = false
+			s.advance()
+		case s.room:
+			s.room = false
+			s.offerRoom()
+		case s.noted < len(s.notes):
+			n := s.notes[s.noted]
+			s.notes[s.noted] = note{}
+			s.noted++
+			s.tellDoor(n)
+		default:
+			s.notes, s.noted = s.notes[:0], 0
+			s.arm()
+			return
+		}
+	}
+}
+
+// kick has step called for ch before the turn ends.
+func (s *Shell) kick(ch *child) {
+	if !ch.queued {
+		ch.queued = true
+		s.kicks = append(s.kicks, ch)
+	}
+}
+
+// step does the next thing for a child that has no event of its own to wait
+// for.
+func (s *Shell) step(ch *child) {
+	if s.table[ch.spec.Key] != ch {
+		return // forgotten in the meantime
+	}
+	switch {
+	case ch.cell != nil:
+		if ch.state == messages.ChildIdle {
+			s.dispatch(ch)
+		}
+	case ch.state == messages.ChildRestarting:
+		if ch.group == groupNone && ch.due == 0 {
+			s.spawn(ch)
+		}
+	case ch.state == messages.ChildFailed:
+		s.unserveQueue(ch, ErrExhausted, ch.exit())
+	case ch.static: // only a reset brings back one that ended for good
+		if ch.state == messages.ChildGone {
+			s.unserveQueue(ch, ErrEnded, ch.exit())
+		}
+	default:
+		s.propose(ch)
+	}
+}
+
+// tellDoor delivers a note.
+func (s *Shell) tellDoor(n note) {
+	if n.err == nil {
+		s.protect(func() error { s.o.Door.Changed(s, n.changed); return nil })
+		return
+	}
+	if n.w.Settled() {
+		return
+	}
+	if s.o.Door == nil || !s.protect(func() error { s.o.Door.Unserved(s, n.w, n.err); return nil }) {
+		n.w.Settle(n.err)
+	}
+}
+
+// to moves a child to another state and announces it.
+func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
+	ch.state = state
+	if ch.told == state {
+		return
+	}
+	from := ch.told
+	ch.told, ch.since = state, s.now
+	watched := s.sys.events.watched()
+	if s.o.Door == nil && !watched {
+		return
+	}
+	ev := messages.ChildChanged{
+		At: s.Now(), Path: ch.slot.path, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: state,
+	}
+	if exit != nil {
+		v := exit.Value()
+		ev.Exit = &v
+	}
+	if ch.cell != nil {
+		if f := ch.cell.facts.Load(); f != nil {
+			ev.PID = f.PID
+		}
+	}
+	if s.o.Door != nil {
+		s.notes = append(s.notes, note{changed: ev})
+	}
+	if watched {
+		s.sys.events.emit(ev)
+	}
+}
+
+// exit is why the last incarnation ended; the zero Exit if there was none.
+func (ch *child) exit() Exit {
+	if ch.lastExit == nil {
+		return Exit{}
+	}
+	return *ch.lastExit
+}

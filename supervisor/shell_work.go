@@ -1,0 +1,138 @@
+package supervisor
+
+import (
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Submit hands w to the child of key. Each child has at most one work in hand;
+// the rest waits here, in the order of Submit. A key that has no child gets
+// one, if the strategy agrees. The shell sees to it that w is settled: by the
+// child, by the Door's Unserved, or at the latest when the shell ends.
+func (s *Shell) Submit(key string, w Work) {
+	if w.t == nil {
+		w.t = &ticket{done: make(chan struct{})}
+	}
+	s.seq++
+	w.key, w.seq, w.to = key, s.seq, nil
+	if !s.ledger.add(w.t) {
+		w.Settle(ErrGone)
+		return
+	}
+	if s.draining != nil || s.ending != nil {
+		s.unserve(w, ErrDraining, Exit{}, false)
+		return
+	}
+	ch := s.table[key]
+	if ch == nil {
+		ch = s.add(Spec{Key: key}, false)
+	}
+	if ch.queue.len() >= s.o.MaxQueue {
+		s.unserve(w, ErrOverloaded, Exit{}, false)
+		return
+	}
+	ch.queue.push(w)
+	s.kick(ch)
+}
+
+// Withdraw takes w, which waits for the child of key, out of the queue without
+// disturbing the order of the rest. It is the caller's again. False: it was
+// dispatched already, or is not known.
+func (s *Shell) Withdraw(key string, w Work) bool {
+	ch := s.table[key]
+	if ch == nil || !ch.queue.remove(w) {
+		return false
+	}
+	s.kick(ch) // a key that waits for capacity may have nothing to wait for now
+	return true
+}
+
+// Running returns the work that the child of key has in hand.
+func (s *Shell) Running(key string) (Work, bool) {
+	ch := s.table[key]
+	if ch == nil || ch.hand.seq == 0 {
+		return Work{}, false
+	}
+	return ch.hand, true
+}
+
+// Waiting returns the work that waits for the child of key, oldest first.
+func (s *Shell) Waiting(key string) []Work {
+	ch := s.table[key]
+	if ch == nil {
+		return nil
+	}
+	return append([]Work(nil), ch.queue.w[ch.queue.head:]...)
+}
+
+// Send tells msg to the child of key: [Ref.Tell].
+func (s *Shell) Send(key string, msg any) bool { return s.Ref(key).Tell(msg) }
+
+// dispatch gives the next work to an idle child.
+func (s *Shell) dispatch(ch *child) {
+	if s.retire(ch) {
+		return
+	}
+	ch.queue.trim()
+	if ch.queue.len() == 0 {
+		s.to(ch, messages.ChildIdle, nil)
+		s.room = true // it can be evicted now
+		return
+	}
+	if ch.queue.peek().Fresh && ch.served {
+		s.stop(ch, Exit{Kind: messages.ExitReset}, sequelAgain)
+		return
+	}
+	w := ch.queue.pop()
+	w.to = ch.cell
+	ch.hand, ch.served, ch.busySince = w, true, s.now
+	s.sys.dispatched()
+	s.to(ch, messages.ChildBusy, nil)
+	// A refusal means that the cell has just ended: the work then is in hand
+	// without having been begun, and goes to the next incarnation.
+	ch.cell.tell(w)
+}
+
+// onFinished hears that the work in hand was finished.
+func (s *Shell) onFinished(ch *child, seq uint64) {
+	if ch.hand.seq != seq {
+		return
+	}
+	last := ch.hand.Last
+	s.release(ch)
+	ch.done++
+	ch.doneEpoch++
+	ch.restarts, ch.barren = 0, 0
+	ch.lastDone = s.now
+	if ch.state != messages.ChildBusy {
+		return // it failed or ends: what becomes of it is decided there
+	}
+	ch.state = messages.ChildIdle
+	if last {
+		s.stop(ch, exitf(messages.ExitShutdown, "its last work is done"), sequelForget)
+		return
+	}
+	s.step(ch)
+}
+
+// release takes the work out of the child's hand.
+func (s *Shell) release(ch *child) {
+	ch.hand, ch.busySince = Work{}, 0
+	s.sys.finished()
+}
+
+// unserve lets the Door decide about work that no child will answer.
+func (s *Shell) unserve(w Work, kind error, exit Exit, dispatched bool) {
+	if w.Settled() {
+		return
+	}
+	w.to = nil
+	s.sys.unserved()
+	s.notes = append(s.notes, note{w: w, err: &ServiceError{Key: w.key, Kind: kind, Dispatched: dispatched, Exit: exit}})
+}
+
+// unserveQueue does so for everything that waits for a child.
+func (s *Shell) unserveQueue(ch *child, kind error, exit Exit) {
+	for ch.queue.len() > 0 {
+		s.unserve(ch.queue.pop(), kind, exit, false)
+	}
+}
