@@ -91,7 +91,8 @@ type SetupResult struct {
 // The environment is built in place, under a mark beside it that goes away at
 // the very end. Building elsewhere and renaming would leave scripts, such as
 // bin/pip, that name an interpreter which is not there any more; and an update
-// in place keeps the packages that the user added.
+// in place keeps the packages that the user added, unless it is interrupted: pip
+// can leave a package half replaced, so that all is then built anew.
 func Setup(ctx context.Context, o SetupOptions) (SetupResult, error) {
 	b, err := newBuild(o)
 	if err != nil {
