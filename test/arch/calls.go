@@ -3,7 +3,6 @@ package arch
 import (
 	"go/ast"
 	"go/token"
-	"strings"
 )
 
 // checkHollywood is about files that import Hollywood; it goes by the names of
@@ -68,70 +67,6 @@ func checkRecover(t *Tree) []Violation {
 		})
 	}
 	return out.sorted()
-}
-
-// waitsAllowed names the files that may sleep or skip, each with the reason.
-var waitsAllowed = map[string]string{}
-
-// checkWaits forbids time.Sleep everywhere but in a synctest bubble, where time
-// is a number, and skips that a machine without some program would take.
-func checkWaits(t *Tree) []Violation {
-	out := found{tree: t}
-	for _, f := range t.Go() {
-		if waitsAllowed[f.Path] != "" {
-			continue
-		}
-		bubbles := synctestBubbles(f.AST)
-		ast.Inspect(f.AST, func(n ast.Node) bool {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			switch {
-			case sel.Sel.Name == "Sleep" && isIdent(sel.X, "time"):
-				if !within(bubbles, sel.Pos()) {
-					out.at(f, sel.Pos(), "time.Sleep: wait for the event, or use testing/synctest")
-				}
-			case f.IsTest() && (sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf" || sel.Sel.Name == "SkipNow"):
-				if isIdent(sel.X, "t") || isIdent(sel.X, "tb") || isIdent(sel.X, "b") {
-					out.at(f, sel.Pos(), "%s hides a test: make it run, or give the file a build constraint", sel.Sel.Name)
-				}
-			}
-			return true
-		})
-	}
-	return out.sorted()
-}
-
-type span struct{ from, to token.Pos }
-
-func within(spans []span, pos token.Pos) bool {
-	for _, s := range spans {
-		if s.from <= pos && pos < s.to {
-			return true
-		}
-	}
-	return false
-}
-
-// synctestBubbles returns the extents of the calls of synctest.Test, and of
-// functions that say by their name that they run in a bubble.
-func synctestBubbles(file *ast.File) []span {
-	var spans []span
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Test" && isIdent(sel.X, "synctest") {
-				spans = append(spans, span{n.Pos(), n.End()})
-			}
-		case *ast.FuncDecl:
-			if strings.HasSuffix(n.Name.Name, "InBubble") {
-				spans = append(spans, span{n.Pos(), n.End()})
-			}
-		}
-		return true
-	})
-	return spans
 }
 
 func checkGoroutineLeaks(t *Tree) []Violation {

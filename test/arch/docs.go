@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// checkPackageDoc wants the package comment in doc.go; a command and a package
-// of tests alone may have it anywhere.
+// checkPackageDoc wants the package comment in doc.go. A command, and a package
+// with one file besides its tests, may have it anywhere.
 func checkPackageDoc(t *Tree) []Violation {
 	out := found{tree: t}
 	type pkg struct {
-		first             *File
-		main, code, inDoc bool
-		comment           bool
+		first                *File
+		main, comment, inDoc bool
+		code                 int // files besides tests
 	}
 	pkgs := map[string]*pkg{}
 	for _, f := range t.Go() {
@@ -24,10 +24,12 @@ func checkPackageDoc(t *Tree) []Violation {
 			pkgs[f.Dir()] = p
 		}
 		p.main = p.main || f.AST.Name.Name == "main"
-		p.code = p.code || !f.IsTest()
+		if !f.IsTest() {
+			p.code++
+		}
 		if f.AST.Doc != nil {
 			text := f.AST.Doc.Text()
-			if strings.HasPrefix(text, "Package "+strings.TrimSuffix(f.AST.Name.Name, "_test")+" ") || (p.main && strings.HasPrefix(text, "Command ")) {
+			if isPackageComment(text, f.AST.Name.Name) || p.main && strings.HasPrefix(text, "Command ") {
 				p.comment = true
 				p.inDoc = p.inDoc || strings.HasSuffix(f.Path, "doc.go")
 			}
@@ -37,15 +39,19 @@ func checkPackageDoc(t *Tree) []Violation {
 		switch {
 		case !p.comment:
 			out.at(p.first, token.NoPos, "package %s has no package comment", dir)
-		case p.code && !p.main && !p.inDoc:
+		case p.code > 1 && !p.main && !p.inDoc:
 			out.at(p.first, token.NoPos, "the package comment of %s is not in doc.go", dir)
 		}
 	}
 	return out.sorted()
 }
 
+func isPackageComment(text, name string) bool {
+	return strings.HasPrefix(text, "Package "+name+" ") || strings.HasPrefix(text, "Package "+strings.TrimSuffix(name, "_test")+" ")
+}
+
 // checkExportedDoc wants a comment at everything exported outside tests and
-// commands. A group of constants or variables may share one.
+// commands. A group may share one.
 func checkExportedDoc(t *Tree) []Violation {
 	out := found{tree: t}
 	for _, f := range t.Go() {
@@ -95,7 +101,7 @@ func undocumented(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	var names []*ast.Ident
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		if s.Doc == nil && s.Name.IsExported() && (d.Doc == nil || d.Lparen.IsValid()) {
+		if s.Doc == nil && s.Comment == nil && d.Doc == nil && s.Name.IsExported() {
 			names = append(names, s.Name)
 		}
 	case *ast.ValueSpec:

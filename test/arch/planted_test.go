@@ -77,11 +77,11 @@ func TestPlanted(t *testing.T) {
 		{"recover", "sinks/x.go", "package sinks\n\nfunc (s S) recover() { s.recover() }\n", ""},
 
 		{"package-doc", "sinks/x.go", "package sinks\n", "sinks has no package comment"},
-		{"package-doc", "sinks/x.go", "// Package sinks takes output.\npackage sinks\n", "not in doc.go"},
+		{"package-doc", "sinks/x.go", "// Package sinks takes output.\npackage sinks\n", ""},
 		{"package-doc", "sinks/x.go", "// Package other takes output.\npackage sinks\n", "no package comment"},
 		{"package-doc", "cmd/other/main.go", "// Command other does.\npackage main\n", ""},
 		{"package-doc", "cmd/other/main.go", "package main\n", "no package comment"},
-		{"package-doc", "test/chaos/x_test.go", "// Package chaos_test breaks things.\npackage chaos_test\n", "no package comment"},
+		{"package-doc", "test/chaos/x_test.go", "// Package chaos_test breaks things.\npackage chaos_test\n", ""},
 		{"package-doc", "test/chaos/x_test.go", "// Package chaos breaks things.\npackage chaos_test\n", ""},
 
 		{"exported-doc", "messages/x.go", "package messages\n\nfunc F() {}\n", "exported F"},
@@ -91,6 +91,7 @@ func TestPlanted(t *testing.T) {
 		{"exported-doc", "messages/x.go", "package messages\n\nconst C = 1\n", "exported C"},
 		{"exported-doc", "messages/x.go", "package messages\n\n// The numbers.\nconst (\n\tC = 1\n\tD = 2\n)\n", ""},
 		{"exported-doc", "messages/x.go", "package messages\n\nvar V int\n", "exported V"},
+		{"exported-doc", "messages/x.go", "package messages\n\n// Both are.\ntype (\n\tT = int\n\tU = int\n)\n", ""},
 		{"exported-doc", "messages/x_test.go", "package messages\n\nfunc F() {}\n", ""},
 
 		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 600), "601 lines"},
@@ -103,9 +104,16 @@ func TestPlanted(t *testing.T) {
 		{"waits", "messages/x_test.go", "package messages\n\nfunc f() { time.Sleep(1) }\n", "time.Sleep"},
 		{"waits", "messages/x.go", "package messages\n\nfunc f() { time.Sleep(1) }\n", "time.Sleep"},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc f(t T) { synctest.Test(t, func(t T) { time.Sleep(1) }) }\n", ""},
-		{"waits", "messages/x_test.go", "package messages\n\nfunc stepInBubble(t T) { time.Sleep(1) }\n", ""},
-		{"waits", "messages/x_test.go", "package messages\n\nfunc f(t T) { t.Skip(1) }\n", "Skip hides a test"},
-		{"waits", "messages/x_test.go", "package messages\n\nfunc f(tb T) { tb.Skipf(1) }\n", "Skipf hides a test"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { synctest.Test(f) }\n\nfunc f() { in(func() { time.Sleep(1) }) }\n", ""},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { f() }\n\nfunc f() { in(func() { time.Sleep(1) }) }\n", "time.Sleep"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { synctest.Test(f) }\n\nfunc f() { time.Sleep(1) }\n", "time.Sleep"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { t.Skip(1) }\n", "Skip hides a test"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc f(x testing.TB) { x.Skipf(1) }\n", "Skipf hides a test"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { if noPython { t.SkipNow() } }\n", "SkipNow hides a test"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { if runtime.GOOS == \"windows\" { t.Skip(1) } }\n", ""},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { if runtime.GOOS == \"windows\" { return }; t.Skip(1) }\n", "Skip hides a test"},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { rapid.Check(t, func(t *rapid.T) { t.Skip(1) }) }\n", ""},
+		{"waits", "messages/x_test.go", "package messages\n\nfunc FuzzX(f *testing.F) { f.Fuzz(func(t *testing.T, s string) { t.Skip(1) }) }\n", ""},
 
 		{"goroutine-leaks", "messages/x.go", "package messages\n\nfunc f() { go f() }\n", "messages starts goroutines"},
 		{"goroutine-leaks", "messages/x_test.go", "package messages\n\nfunc f() { go f() }\n", ""},
@@ -153,6 +161,18 @@ func TestSound(t *testing.T) {
 	for _, rule := range arch.Rules() {
 		require.Empty(t, check(t, rule.Name, with("", "")), rule.Name)
 	}
+}
+
+// TestPackageDocPlace wants the comment of a package with two files in doc.go.
+func TestPackageDocPlace(t *testing.T) {
+	t.Parallel()
+	sources := with("sinks/x.go", "// Package sinks takes output.\npackage sinks\n")
+	sources["sinks/x_test.go"] = []byte("package sinks\n")
+	require.Empty(t, check(t, "package-doc", sources))
+	sources["sinks/y.go"] = []byte("package sinks\n")
+	require.Len(t, check(t, "package-doc", sources), 1)
+	sources["sinks/doc.go"] = []byte("// Package sinks takes output.\npackage sinks\n")
+	require.Empty(t, check(t, "package-doc", sources))
 }
 
 // TestGoroutineLeaksProved wants the proof and the goroutine in one package.
