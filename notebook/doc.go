@@ -1,5 +1,5 @@
 // Package notebook reads, shows, edits and writes Jupyter notebooks (.ipynb,
-// nbformat 4; nbformat 2 and 3 are upgraded). It runs no code: it turns a file
+// nbformat 4; nbformat 3 is upgraded). It runs no code: it turns a file
 // into text and edits into a file.
 //
 // # Guarantees

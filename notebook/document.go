@@ -47,8 +47,8 @@ func New() *Document {
 	return d
 }
 
-// Parse reads a notebook: any nbformat 4, and nbformat 2 and 3, which are
-// upgraded in memory to 4.5. The document keeps data and never writes into it;
+// Parse reads a notebook: any nbformat 4, and nbformat 3, which is upgraded
+// in memory to 4.5. The document keeps data and never writes into it;
 // the caller must not either.
 //
 // The work is one walk over the bytes; outputs are not decoded before they are
@@ -107,13 +107,13 @@ func (d *Document) adopt() error {
 	}
 	list := d.root.get("cells")
 	if list == nil && d.root.get("worksheets") != nil {
-		if known && major < 2 {
-			return fault(ErrVersion, "nbformat %d is older than 2", major)
+		if known && major < 3 {
+			return fault(ErrVersion, "nbformat %d is older than 3", major)
 		}
 		if err := d.upgradeWorksheets(); err != nil {
 			return err
 		}
-		d.from = max(major, 2)
+		d.from = 3
 		list = d.root.get("cells")
 	}
 	if list == nil || list.kind() != kindArray {

@@ -136,7 +136,7 @@ func TestHardFailures(t *testing.T) {
 		{"cell type is a number", `{"cells": [{"cell_type": 1}], ` + rest, notebook.ErrCell, "Invalid notebook cell 0: cell_type is a number"},
 		{"unknown cell type", `{"cells": [{"cell_type": "heading"}], ` + rest, notebook.ErrCell, `Invalid notebook cell 0: cell_type is "heading", expected code, markdown or raw`},
 		{"too new", `{"cells": [], "metadata": {}, "nbformat": 5, "nbformat_minor": 0}`, notebook.ErrVersion, "unsupported nbformat: nbformat 5 is newer than 4"},
-		{"too old", `{"worksheets": [], "nbformat": 1}`, notebook.ErrVersion, "unsupported nbformat: nbformat 1 is older than 2"},
+		{"too old", `{"worksheets": [], "nbformat": 2}`, notebook.ErrVersion, "unsupported nbformat: nbformat 2 is older than 3"},
 		{"worksheets is no array", `{"worksheets": 1, "nbformat": 3}`, notebook.ErrStructure, "Invalid notebook structure (missing cells array)"},
 		{"worksheet without cells", `{"worksheets": [{}], "nbformat": 3}`, notebook.ErrStructure, "Invalid notebook structure (missing cells array in worksheet 0)"},
 		{"unknown old cell", `{"worksheets": [{"cells": [{"cell_type": "x"}]}], "nbformat": 3}`, notebook.ErrCell, `Invalid notebook cell 0: cell_type is "x", expected code, markdown, raw, heading or html`},

@@ -227,15 +227,18 @@ func (b Bundle) node() *node {
 	var members []member
 	for mime, raw := range b {
 		n, err := parseValue(bytes.ToValidUTF8(raw, []byte("\uFFFD")))
-		switch {
-		case err != nil:
+		if err != nil {
 			continue
-		case isJSONType(mime):
-		case !isMultiline(n):
-			// The schema allows text only: keep what was sent, as text.
-			n = newStrings(SplitLines(string(compact(n))))
-		case splitsLines(mime):
-			n = newStrings(SplitLines(n.multiline()))
+		}
+		if !isJSONType(mime) {
+			text := n.multiline()
+			if !isMultiline(n) {
+				// The schema allows text only: keep what was sent, as text.
+				text = string(compact(n))
+			}
+			if n = newString(text); splitsLines(mime) {
+				n = newStrings(SplitLines(text))
+			}
 		}
 		members = append(members, member{mime, n})
 	}

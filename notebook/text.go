@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -107,26 +108,36 @@ func (t *Text) readCells(text string) error {
 	return nil
 }
 
+// misspelled matches a line that was meant as a marker of the view and is none:
+// it has cell: after the type, or nothing but a type that there is not. Text
+// with such a line is a failed edit of the view and not in the percent format.
+var (
+	misspelled  = regexp.MustCompile(`^\s*#\s*%%.*\]\s*cell:|^\s*#\s*%%\s*\[[^\]]*\]\s*$`)
+	percentType = regexp.MustCompile(`^\s*#\s*%%\s*\[(?:markdown|md|raw|code)\]\s*$`)
+)
+
 // looksPercent reports whether text is in the percent format and cannot be the
-// view. Markers like "# %% [markdown]" are in both; what tells is a first line
-// that only percent has, or markdown that is commented out.
+// view. A marker like "# %% [markdown]" is in both. What tells is a first line
+// that only percent has; or that no cell is marked [code], that there are bare
+// markers, and that all markdown is commented out.
 func looksPercent(text string) bool {
-	first, commented, plain := true, false, false
-	startsPercent, bare := false, false
+	first, startsPercent := true, false
+	bare, commented, plain := false, false, false
 	inMarkdown := false
 	for line := range strings.SplitSeq(text, "\n") {
 		m, strict := parseMarker(line)
-		if strict && m.numbered && m.extra == 0 {
+		strict = strict && m.extra == 0
+		if strict && (m.numbered || m.typ == Code) || misspelled.MatchString(line) && !percentType.MatchString(line) {
 			return false
 		}
-		_, percent := parsePercentMarker(line)
+		_, percent := percentOptions(line)
 		if first && strings.TrimSpace(line) != "" {
 			first = false
 			startsPercent = !strict && (percent || strings.TrimSpace(line) == "# ---")
 		}
 		switch {
-		case strict && m.extra == 0:
-			inMarkdown = m.typ != Code
+		case strict:
+			inMarkdown = true
 		case percent:
 			bare, inMarkdown = true, false
 		case inMarkdown && strings.HasPrefix(line, "#"):

@@ -54,9 +54,9 @@ var mimeOfV3 = map[string]string{
 	"javascript": "application/javascript",
 }
 
-// upgradeWorksheets turns the tree of an nbformat 2 or 3 notebook into one of
-// 4.5: worksheets become one list of cells, and cells and outputs change their
-// shape as nbformat's own converter changes it. Texts keep their spelling.
+// upgradeWorksheets turns the tree of an nbformat 3 notebook into one of 4.5:
+// worksheets become one list of cells, and cells and outputs change their shape
+// as nbformat's own converter changes it. Texts keep their spelling.
 func (d *Document) upgradeWorksheets() error {
 	d.st = detectStyle(d.root, d.src)
 	sheets := d.root.get("worksheets")
