@@ -61,7 +61,8 @@ func (e Exit) reason() string {
 	case e.Panic != nil:
 		r = fmt.Sprint(e.Panic)
 	}
-	if e.Msg == "" || !e.Failure() {
+	// An error says itself what was attempted; a panic does not.
+	if e.Msg == "" || !e.Failure() || (r != "" && e.Kind != messages.ExitPanicked) {
 		return r
 	}
 	if r == "" {

@@ -150,7 +150,7 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 		return
 	}
 	ev := messages.ChildChanged{
-		At: s.Now(), Path: ch.slot.path, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: state,
+		At: s.Now(), Path: ch.slot.path, Key: ch.spec.Key, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: state,
 	}
 	if exit != nil {
 		v := exit.Value()
