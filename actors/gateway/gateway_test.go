@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,7 +78,9 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 func (k *scripted) finish(ctx *supervisor.Ctx, out messages.Outcome) {
 	k.n++
 	exec := k.work.Msg.(messages.Execute)
+	k.tree.mu.Lock()
 	k.tree.order = append(k.tree.order, exec.ID)
+	k.tree.mu.Unlock()
 	r := messages.Result{Outcome: out, State: messages.StateKept, Exec: exec.ID, Text: fmt.Sprint(k.n)}
 	if k.n == 1 {
 		r.State = messages.StateFresh
@@ -93,19 +97,19 @@ func (k *scripted) finish(ctx *supervisor.Ctx, out messages.Outcome) {
 }
 
 func (k *scripted) Terminate(*supervisor.Ctx, supervisor.Exit) {
-	k.tree.ended++
+	k.tree.ended.Add(1)
 	if k.work != nil {
 		k.work.Settle(messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateLost})
 	}
 }
 
-// tree is a system with one gateway of scripted kernels. Its fields are written
-// by actors and read by the test when they are idle.
+// tree is a system with one gateway of scripted kernels.
 type tree struct {
 	t      *testing.T
 	system *supervisor.System
-	order  []string
-	ended  int
+	mu     sync.Mutex
+	order  []string // of the calls that ended; guarded by mu, read when all is idle
+	ended  atomic.Int64
 	start  time.Duration
 }
 
@@ -122,11 +126,14 @@ func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
 		}}})
 		require.NoError(t, err)
 		tr.system = system
+		defer func() { // also when f fails: nothing may stay in the bubble
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if report := system.Shutdown(ctx); !report.Clean() || len(system.Bugs()) > 0 {
+				t.Errorf("%+v %v", report, system.Bugs())
+			}
+		}()
 		f(t, tr)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.True(t, system.Shutdown(ctx).Clean())
-		require.Empty(t, system.Bugs())
 	})
 }
 
@@ -254,7 +261,7 @@ func TestAnIdleSessionEndsAfterItsTTL(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		require.Equal(t, messages.StateKept, tr.run("a", "x").State)
 		time.Sleep(6 * time.Minute)
-		require.Equal(t, 1, tr.ended)
+		require.EqualValues(t, 1, tr.ended.Load())
 		require.Equal(t, messages.StateFresh, tr.run("a", "x").State)
 	})
 }
@@ -292,7 +299,7 @@ func TestAPerCallKernelIsAlwaysEnded(t *testing.T) {
 			require.Equal(t, messages.StateFresh, r.State)
 			require.Empty(t, r.Reason)
 			time.Sleep(time.Second)
-			require.Equal(t, i+1, tr.ended)
+			require.EqualValues(t, i+1, tr.ended.Load())
 		}
 	})
 }

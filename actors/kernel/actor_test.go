@@ -72,15 +72,24 @@ func inTree(t *testing.T, o kernel.Options, f func(*testing.T, *tree)) {
 			},
 		}}})
 		require.NoError(t, err)
-		tr := &tree{t: t, backend: backend, system: system}
-		f(t, tr)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		report := system.Shutdown(ctx)
-		require.True(t, report.Clean(), "%+v", report)
-		require.Empty(t, system.Bugs())
-		require.Zero(t, backend.living(), "an interpreter was left behind")
+		defer func() { // also when f fails: nothing may stay in the bubble
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			report := system.Shutdown(ctx)
+			assertClean(t, report.Clean() && len(system.Bugs()) == 0, "%+v %v", report, system.Bugs())
+			assertClean(t, backend.living() == 0, "an interpreter was left behind")
+		}()
+		f(t, &tree{t: t, backend: backend, system: system})
 	})
+}
+
+// assertClean fails without ending the test, so that it can be called while a
+// failed one unwinds.
+func assertClean(t *testing.T, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
 }
 
 func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("door") }

@@ -39,10 +39,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			return kernel.CellReply{}, fmt.Errorf("set the call's environment: %w", err)
 		}
 	}
-	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StopOnError: true},
+	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin},
 		func(c context.Context, o jupyter.Output) error { return emitOutput(c, o, emit) })
 	reply := kernel.CellReply{
-		OK: out.Status == jupyter.StatusOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
+		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
 		Incomplete: out.Incomplete, Duration: out.Duration,
 	}
 	if out.Error != nil {
@@ -84,12 +84,12 @@ func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context
 // silently runs code of ours: no history, no output, and an exception is an
 // error.
 func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.ExecuteReply, error) {
-	reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: code, Silent: true, StopOnError: true, UserExpressions: initExpressions},
+	reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: code, Silent: true, UserExpressions: initExpressions},
 		func(context.Context, jupyter.Output) error { return nil })
 	if err != nil {
 		return reply, lost(err)
 	}
-	if reply.Status != jupyter.StatusOK {
+	if reply.Status != jupyter.ReplyOK {
 		if reply.Error != nil {
 			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Value)
 		}
