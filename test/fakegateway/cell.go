@@ -74,6 +74,14 @@ func (c *Cell) Stream(name, text string) {
 	c.Publish("stream", map[string]any{"name": name, "text": text})
 }
 
+// Drop stands for n messages that the kernel sent and that never arrive, as a
+// full ZeroMQ queue makes it.
+func (c *Cell) Drop(n int) {
+	for range n {
+		c.Kernel.header("stream")
+	}
+}
+
 // Display publishes a bundle; with an id, one that can be updated.
 func (c *Cell) Display(data map[string]any, id string) {
 	transient := map[string]any{}

@@ -1,6 +1,7 @@
 package fakegateway
 
 import (
+	"fmt"
 	"sync"
 )
 
@@ -23,6 +24,7 @@ type Kernel struct {
 	types    map[string]int         // guarded by mu: requests by type
 	inputs   map[string]chan string // guarded by mu: waiting input requests
 	loseIdle int                    // guarded by mu
+	sent     int                    // guarded by mu: how many messages there were; their ids count them
 	mute     bool                   // guarded by mu
 }
 
@@ -120,12 +122,13 @@ func (k *Kernel) everybody() []*client {
 func (k *Kernel) header(typ string) map[string]any {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return header(typ, k.session)
+	k.sent++
+	return header(typ, k.session, fmt.Sprintf("%s_1_%d", k.session, k.sent))
 }
 
-func header(typ, session string) map[string]any {
+func header(typ, session, id string) map[string]any {
 	return map[string]any{
-		"msg_id": newID(), "msg_type": typ, "session": session,
+		"msg_id": id, "msg_type": typ, "session": session,
 		"username": "fake", "date": "2024-01-01T00:00:00.000000Z", "version": "5.3",
 	}
 }
@@ -143,7 +146,7 @@ func (k *Kernel) Publish(typ string, parent, content map[string]any) {
 // connection, as jupyter_server does.
 func (k *Kernel) Announce(typ string, parent, content map[string]any) {
 	for _, c := range k.everybody() {
-		c.send(Message{Channel: "iopub", Header: header(typ, c.session), Parent: parent, Content: content})
+		c.send(Message{Channel: "iopub", Header: header(typ, c.session, newID()), Parent: parent, Content: content})
 	}
 }
 

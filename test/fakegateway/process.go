@@ -63,9 +63,11 @@ func (k *Kernel) info(from *client, m Message) {
 	}
 	k.mu.Unlock()
 	status := func(state string) {
-		if !lose {
-			k.Publish("status", m.Header, map[string]any{"execution_state": state})
+		if lose {
+			k.header("status") // it was sent, and dropped
+			return
 		}
+		k.Publish("status", m.Header, map[string]any{"execution_state": state})
 	}
 	status("busy")
 	from.send(Message{Channel: m.Channel, Header: k.header("kernel_info_reply"), Parent: m.Header, Content: map[string]any{

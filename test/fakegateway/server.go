@@ -31,6 +31,8 @@ type Faults struct {
 	// Status answers a route with that status instead of serving it. Routes
 	// are kernelspecs, create, get, delete, interrupt and channels.
 	Status map[string]int
+	// Times is how many requests Status spoils; 0 means all.
+	Times int
 	// Body goes with Status.
 	Body string
 	// Hang lets requests to these routes hang until the client leaves.
@@ -164,6 +166,11 @@ func (s *Server) route(name string, serve http.HandlerFunc) http.HandlerFunc {
 		s.mu.Lock()
 		f := s.faults
 		code, hang := f.Status[name], f.Hang[name]
+		if code != 0 && f.Times > 0 {
+			if s.faults.Times--; s.faults.Times == 0 {
+				s.faults.Status = nil
+			}
+		}
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 		s.mu.Unlock()
 		switch {

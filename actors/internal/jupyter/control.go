@@ -59,6 +59,9 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 		}
 	}
 	// Nobody waits for the answer.
+	k.mu.Lock()
+	k.asked++
+	k.mu.Unlock()
 	f, err := k.message(chanShell, typeInfoRequest, k.newID(), nil, noContent{})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/coppice-run/coppice/actors/internal/spool"
 )
@@ -93,6 +94,7 @@ func (k *Kernel) begin(ctx context.Context, r ExecuteRequest) (*execution, error
 	case k.exec != nil:
 		err = ErrBusy
 	default:
+		x.mark = k.markLocked()
 		k.exec = x
 	}
 	k.mu.Unlock()
@@ -183,22 +185,14 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		}
 	}
 	r.Duration = done.endedAt.Sub(done.begunAt)
-	r.Incomplete = done.incomplete
+	notices, incomplete := done.shortfall(malformed)
+	r.Incomplete = incomplete
 
-	tail := make([]Output, 0, len(pages)+1)
+	tail := make([]Output, 0, len(pages)+len(notices))
 	for _, p := range pages {
 		tail = append(tail, p)
 	}
-	switch {
-	case done.notKept > 0:
-		r.Incomplete = fmt.Sprintf("%d outputs could not be kept: %v", done.notKept, done.keepErr)
-		tail = append(tail, Notice{Code: NoticeNotKept, Text: r.Incomplete})
-	case malformed > 0 && r.Incomplete == "":
-		r.Incomplete = fmt.Sprintf("%d outputs could not be read", malformed)
-	case done.replied && !done.idle && done.lost == nil:
-		tail = append(tail, Notice{Code: NoticeIncomplete, Text: r.Incomplete})
-	}
-	for _, o := range tail {
+	for _, o := range append(tail, notices...) {
 		if err := emit(ctx, o); err != nil {
 			return ExecuteReply{}, err
 		}
@@ -218,4 +212,30 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		k.lose(&LostError{Reason: "its code asked for the end of the interpreter"})
 	}
 	return r, nil
+}
+
+// shortfall says what is missing of the output of x, which is over: the notices
+// that were not emitted yet, and all reasons in one sentence part.
+func (x *execution) shortfall(malformed int) (notices []Output, incomplete string) {
+	var reasons []string
+	if x.rateLimited {
+		reasons = append(reasons, "the gateway's rate limit dropped output")
+	}
+	if malformed > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d outputs could not be read", malformed))
+	}
+	tell := func(code, text string) {
+		reasons = append(reasons, text)
+		notices = append(notices, Notice{Code: code, Text: text})
+	}
+	if x.notKept > 0 {
+		tell(NoticeNotKept, fmt.Sprintf("%d outputs could not be kept: %v", x.notKept, x.keepErr))
+	}
+	if x.dropped > 0 {
+		tell(NoticeDropped, fmt.Sprintf("%d messages of the kernel never arrived", x.dropped))
+	}
+	if x.replied && !x.idle && x.lost == nil {
+		tell(NoticeIncomplete, "the kernel's end-of-output mark was lost, and perhaps output before it")
+	}
+	return notices, strings.Join(reasons, "; ")
 }

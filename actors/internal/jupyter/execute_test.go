@@ -229,6 +229,37 @@ func TestRateLimitIsNoticed(t *testing.T) {
 	}
 }
 
+// The numbers of the messages show that some are missing. Pings, whose answers
+// are numbered too, do not; and with a second client nothing can be said.
+func TestDroppedMessagesAreNoticed(t *testing.T) {
+	t.Parallel()
+	stranger := map[string]any{"msg_id": "other", "session": "somebody"}
+	k, _ := fakeKernel(t, fakegateway.Options{Execute: func(c *fakegateway.Cell) {
+		c.Begin()
+		c.Stream("stdout", "a")
+		if c.Code != "whole" {
+			c.Drop(7)
+		}
+		if c.Code == "stranger" {
+			c.Kernel.Publish("status", stranger, map[string]any{"execution_state": "busy"})
+		}
+		c.Reply("ok", nil)
+		c.Status("idle")
+	}})
+	for _, code := range []string{"whole", "drops", "whole", "stranger", "drops"} {
+		require.NoError(t, k.Ping(within(t)))
+		r, out := run(t, k, code)
+		if code != "drops" {
+			require.Empty(t, r.Incomplete, code)
+			require.Len(t, out.list(), 1)
+			continue
+		}
+		require.Equal(t, "7 messages of the kernel never arrived", r.Incomplete)
+		require.Equal(t, jupyter.Notice{Code: jupyter.NoticeDropped, Text: r.Incomplete}, out.list()[1])
+	}
+	require.EqualValues(t, 14, k.Stats().Dropped)
+}
+
 func TestMalformedOutputIsLeftOutAndTold(t *testing.T) {
 	t.Parallel()
 	k, _ := fakeKernel(t, fakegateway.Options{Execute: func(c *fakegateway.Cell) {

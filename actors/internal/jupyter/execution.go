@@ -39,8 +39,10 @@ type execution struct {
 	notKept   int64
 	keepErr   error
 	lost      *LostError
-	// incomplete says why output may be missing.
-	incomplete string
+	mark      mark  // of the kernel's numbers when it began
+	dropped   int64 // messages that were lost between the kernel and its server
+	// rateLimited is true when the server said that it drops output.
+	rateLimited bool
 }
 
 // newExecution returns an execution that is about to be sent.
@@ -103,16 +105,13 @@ func (k *Kernel) settle() (again time.Duration, probe *frame) {
 		return 0, nil
 	}
 	x.probes[id] = true
+	k.asked++
 	return wait, &f
 }
 
 // giveUpLocked ends x without its missing half. The kernel's mu is held.
 func (k *Kernel) giveUpLocked(x *execution) {
-	if x.replied {
-		x.incomplete = "the kernel's end-of-output mark was lost, and perhaps output before it"
-	} else {
-		x.noReply = true
-	}
+	x.noReply = !x.replied
 	k.endLocked(x)
 }
 
@@ -169,6 +168,10 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	switch {
 	case complete:
 		k.mu.Lock()
+		if !x.over {
+			x.dropped = k.droppedLocked(x.mark)
+			k.stats.Dropped += x.dropped
+		}
 		k.endLocked(x)
 		k.mu.Unlock()
 	case half:
@@ -237,7 +240,7 @@ func (k *Kernel) markRateLimited(m *message) {
 		k.mu.Unlock()
 		return
 	}
-	x.incomplete = "the gateway's rate limit dropped output"
+	x.rateLimited = true
 	x.run()
 	keep := !x.abandoned
 	k.mu.Unlock()

@@ -47,6 +47,9 @@ type Kernel struct {
 	exec          *execution      // guarded by mu: the one that runs, or was abandoned and runs
 	asks          map[string]*ask // guarded by mu: requests other than executions, by message id
 	stats         Stats           // guarded by mu
+	numbers       sequence        // guarded by mu
+	asked         int64           // guarded by mu: requests of ours other than executions
+	strangers     int64           // guarded by mu: messages that answer other clients
 	gone          bool            // guarded by mu: the server has confirmed the deletion
 }
 
@@ -57,6 +60,9 @@ type Stats struct {
 	Background, BackgroundBytes int64
 	// Foreign counts messages that answer nobody, or another client.
 	Foreign int64
+	// Dropped counts messages that the kernel sent and that never came, as far
+	// as it can be known.
+	Dropped int64
 	// Received counts all messages, and ReceivedBytes their frames.
 	Received, ReceivedBytes int64
 }
@@ -139,12 +145,12 @@ func (k *Kernel) Err() error {
 	return k.lost
 }
 
-// lose declares the kernel lost, once: what runs is ended, what waits is woken,
-// the connection is cut, and with it the reader and the writer. It never waits.
-func (k *Kernel) lose(e *LostError) {
+// declare says that the kernel is lost, once: what runs is ended, what waits is
+// woken, and the writer ends. It never waits.
+func (k *Kernel) declare(e *LostError) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.lost != nil {
-		k.mu.Unlock()
 		return
 	}
 	k.lost = e
@@ -153,21 +159,43 @@ func (k *Kernel) lose(e *LostError) {
 		k.endLocked(x)
 	}
 	close(k.done)
-	k.mu.Unlock()
+}
+
+// lose declares the kernel lost and cuts the connection, with which the reader
+// ends too. It never waits.
+func (k *Kernel) lose(e *LostError) {
+	k.declare(e)
 	_ = k.tcp.Close()
 }
+
+// hangUp ends the connection as the protocol wants it, waits a little for the
+// server to agree, and joins the reader and the writer.
+//
+// The wait matters. A server that has to delete a kernel whose WebSocket it
+// believes to be open destroys sockets that its event loop still watches; the
+// next connection that gets the same descriptor fails, whoever it belongs to.
+func (k *Kernel) hangUp(e *LostError) {
+	if k.Err() == nil {
+		k.declare(e)
+		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		if k.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(farewell)) == nil {
+			cut := time.AfterFunc(farewell, func() { _ = k.tcp.Close() })
+			k.loops.Wait()
+			cut.Stop()
+		}
+	}
+	_ = k.tcp.Close()
+	k.loops.Wait()
+}
+
+// farewell bounds the wait for the server's side of a close.
+const farewell = 250 * time.Millisecond
 
 // Delete ends the kernel on the server and the connection to it. An execution
 // that runs is lost. It returns nil when the kernel is known to be gone, and
 // may be called again when it did not.
 func (k *Kernel) Delete(ctx context.Context) error {
-	if k.Err() == nil {
-		// A courtesy that keeps the server's log clean.
-		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		_ = k.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(50*time.Millisecond))
-	}
-	k.lose(&LostError{Reason: "it was deleted"})
-	k.loops.Wait()
+	k.hangUp(&LostError{Reason: "it was deleted"})
 	k.mu.Lock()
 	gone := k.gone
 	k.mu.Unlock()
@@ -214,6 +242,7 @@ func (k *Kernel) ask(ctx context.Context, channel, typ string, answers chan<- an
 		return "", err
 	}
 	k.mu.Lock()
+	k.asked++
 	k.asks[id] = &ask{answers: answers}
 	k.mu.Unlock()
 	if err := k.send(ctx, f); err != nil {

@@ -118,6 +118,9 @@ func (k *Kernel) route(m *message, size int) *LostError {
 	k.mu.Lock()
 	k.stats.Received++
 	k.stats.ReceivedBytes += int64(size)
+	if m.header.Session != k.session {
+		k.numbers.observe(m.header.MsgID)
+	}
 	verified := k.kernelSession
 	x := k.exec
 	a := k.asks[m.parent.MsgID]
@@ -159,6 +162,9 @@ func (k *Kernel) route(m *message, size int) *LostError {
 		}
 	default:
 		k.countForeign()
+		k.mu.Lock()
+		k.strangers++
+		k.mu.Unlock()
 	}
 	return nil
 }

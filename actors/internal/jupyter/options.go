@@ -54,6 +54,9 @@ type Options struct {
 	// Settle is how long an execution waits for the missing one of reply and
 	// idle before the kernel is probed. 0 means 2 s.
 	Settle time.Duration
+	// StartGrace is how long a Start goes on after its caller left, so that it
+	// can delete what it began. 0 means 3 s.
+	StartGrace time.Duration
 	// VerifyEvery is the pause between probes of a kernel that starts, and of
 	// the server about it. 0 means 300 ms.
 	VerifyEvery time.Duration
@@ -80,6 +83,7 @@ func (o Options) withDefaults() Options {
 	def(&o.PingEvery, 15*time.Second)
 	def(&o.Silence, 3*o.PingEvery)
 	def(&o.Settle, 2*time.Second)
+	def(&o.StartGrace, 3*time.Second)
 	def(&o.VerifyEvery, 300*time.Millisecond)
 	return o
 }

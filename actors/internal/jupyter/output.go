@@ -61,6 +61,9 @@ const (
 	NoticeMalformed = "malformed-output"
 	// NoticeNotKept: outputs were dropped since the spool's disk failed.
 	NoticeNotKept = "output-not-kept"
+	// NoticeDropped: the kernel sent output faster than its server took it, and
+	// part of it was dropped between the two.
+	NoticeDropped = "output-dropped"
 	// NoticeIncomplete: the end of the output was lost on its way.
 	NoticeIncomplete = "output-incomplete"
 )

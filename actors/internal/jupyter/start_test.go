@@ -87,8 +87,6 @@ func TestSlowHandshake(t *testing.T) {
 // Every way in which a start can fail leaves no kernel behind.
 func TestFailedStarts(t *testing.T) {
 	t.Parallel()
-	var lost *jupyter.LostError
-	var status *jupyter.StatusError
 	for name, tc := range map[string]struct {
 		faults fakegateway.Faults
 		change func(*jupyter.Options)
@@ -97,6 +95,7 @@ func TestFailedStarts(t *testing.T) {
 		"dies at birth": {
 			faults: fakegateway.Faults{DieAtBirth: true},
 			check: func(t *testing.T, err error) {
+				var lost *jupyter.LostError
 				require.ErrorAs(t, err, &lost)
 				require.Contains(t, err.Error(), "died while it started")
 			},
@@ -108,6 +107,7 @@ func TestFailedStarts(t *testing.T) {
 		"create failed": {
 			faults: fakegateway.Faults{Status: map[string]int{"create": 500}},
 			check: func(t *testing.T, err error) {
+				var status *jupyter.StatusError
 				require.ErrorAs(t, err, &status)
 				require.Equal(t, 500, status.Code)
 				require.NotContains(t, err.Error(), "secret")
@@ -128,6 +128,7 @@ func TestFailedStarts(t *testing.T) {
 		"handshake refused": {
 			faults: fakegateway.Faults{Status: map[string]int{"channels": 500}},
 			check: func(t *testing.T, err error) {
+				var status *jupyter.StatusError
 				require.ErrorAs(t, err, &status)
 				require.Contains(t, status.Path, "/channels")
 			},
@@ -148,7 +149,10 @@ func TestFailedStarts(t *testing.T) {
 		},
 		"server says dead": {
 			faults: fakegateway.Faults{HoldHandshake: make(chan struct{}), State: "dead"},
-			check:  func(t *testing.T, err error) { require.ErrorAs(t, err, &lost) },
+			check: func(t *testing.T, err error) {
+				var lost *jupyter.LostError
+				require.ErrorAs(t, err, &lost)
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +188,7 @@ func TestStartCancelled(t *testing.T) {
 	for _, stage := range []string{jupyter.StageCreate, jupyter.StageConnect, jupyter.StageVerify} {
 		t.Run(stage, func(t *testing.T) {
 			t.Parallel()
-			s, c := fake(t, fakegateway.Options{Faults: fakegateway.Faults{Mute: true}})
+			s, c := fake(t, fakegateway.Options{})
 			ctx, cancel := context.WithCancelCause(within(t))
 			k, err := c.Start(ctx, jupyter.StartRequest{OnStage: func(now string) {
 				if now == stage {
@@ -196,6 +200,41 @@ func TestStartCancelled(t *testing.T) {
 			require.Empty(t, s.Live())
 		})
 	}
+}
+
+// A kernel that never answers holds a caller who left only for the grace.
+func TestStartCancelledWhileHanging(t *testing.T) {
+	t.Parallel()
+	left := errors.New("left")
+	for name, faults := range map[string]fakegateway.Faults{
+		"create":    {Hang: map[string]bool{"create": true}},
+		"handshake": {HoldHandshake: make(chan struct{})},
+		"verify":    {Mute: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := fake(t, fakegateway.Options{Faults: faults}, func(o *jupyter.Options) { o.StartGrace = 50 * time.Millisecond })
+			ctx, cancel := context.WithCancelCause(within(t))
+			_, err := c.Start(ctx, jupyter.StartRequest{OnStage: func(string) { cancel(left) }})
+			require.ErrorIs(t, err, left)
+			require.Empty(t, s.Live())
+		})
+	}
+}
+
+// One handshake that fails does not fail the start.
+func TestHandshakeIsRetried(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{Faults: fakegateway.Faults{Status: map[string]int{"channels": 500}, Times: 2}})
+	k := startKernel(t, c)
+	run(t, k, "out a")
+	n := 0
+	for _, r := range s.Requests() {
+		if strings.HasSuffix(r, "/channels") {
+			n++
+		}
+	}
+	require.Equal(t, 3, n)
 }
 
 // Starts beyond MaxStarts wait their turn.

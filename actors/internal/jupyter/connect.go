@@ -1,0 +1,165 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// dialled is what the dialling goroutine of dialWatched returns.
+type dialled struct {
+	ws  *websocket.Conn
+	tcp *tunedConn
+	err error
+}
+
+// connect dials a kernel and verifies it. With an error it may return the
+// kernel as well: then its goroutines run.
+func (c *Client) connect(ctx context.Context, id string, stage func(string)) (*Kernel, error) {
+	stage(StageConnect)
+	session := messages.NewID()
+	for attempt := 1; ; attempt++ {
+		d := c.dialWatched(ctx, id, session)
+		switch {
+		case d.err == nil:
+			k := newKernel(c, id, session, d.ws, d.tcp)
+			stage(StageVerify)
+			return k, k.verify(ctx)
+		case attempt == dialAttempts || !worthRetrying(d.err):
+			return nil, fmt.Errorf("connect to kernel: %w", d.err)
+		}
+		if err := c.diedAtBirth(ctx, id); err != nil {
+			return nil, err
+		}
+		pause := time.NewTimer(c.opts.VerifyEvery)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// worthRetrying reports whether a failed handshake may succeed the next time.
+// Servers fail single handshakes for reasons of other connections.
+func worthRetrying(err error) bool {
+	if se := (*StatusError)(nil); errors.As(err, &se) {
+		return se.Code >= 500
+	}
+	ue := (*UnreachableError)(nil)
+	return errors.As(err, &ue) && !ue.Timeout
+}
+
+// dialWatched dials a kernel and meanwhile asks the server for it: a server
+// holds the handshake back for a minute when the kernel never answers, also
+// when its process is long dead.
+func (c *Client) dialWatched(ctx context.Context, id, session string) dialled {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	result := make(chan dialled, 1)
+	go func() {
+		ws, tcp, err := c.dial(ctx, id, session)
+		result <- dialled{ws, tcp, err}
+	}()
+	poll := time.NewTicker(min(c.opts.VerifyEvery, 250*time.Millisecond))
+	defer poll.Stop()
+	for {
+		select {
+		case d := <-result:
+			return d
+		case <-poll.C:
+			err := c.diedAtBirth(ctx, id)
+			if err == nil {
+				continue
+			}
+			cancel(err)
+			if d := <-result; d.ws != nil {
+				_ = d.ws.Close()
+			}
+			return dialled{err: err}
+		}
+	}
+}
+
+// diedAtBirth asks the server for the kernel and returns an error when it is
+// gone. When the server does not answer, that proves nothing.
+func (c *Client) diedAtBirth(ctx context.Context, id string) error {
+	m, err := c.Get(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &LostError{Reason: errStartDied.Error(), Err: err}
+	case err == nil && m.ExecutionState == "dead":
+		return &LostError{Reason: errStartDied.Error()}
+	}
+	return nil
+}
+
+// verify returns nil when the kernel has answered a request on shell and its
+// idle has come on iopub. The second half matters: the server subscribes to
+// iopub late, and output before that is lost without a sign.
+func (k *Kernel) verify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.DialTimeout, errNoAnswer)
+	defer cancel()
+	// Every request can bring two answers. Those of requests that find no room
+	// are not needed: one request with both is enough.
+	answers := make(chan answer, 64)
+	type seen struct {
+		reply, idle string // sessions
+		info        []byte
+	}
+	asked := map[string]*seen{}
+	defer func() {
+		for id := range asked {
+			k.forget(id)
+		}
+	}()
+	again := time.NewTicker(k.client.opts.VerifyEvery)
+	defer again.Stop()
+	for {
+		id, err := k.ask(ctx, chanShell, typeInfoRequest, answers)
+		if err != nil {
+			return err
+		}
+		asked[id] = &seen{}
+
+	wait:
+		for {
+			select {
+			case a := <-answers:
+				s := asked[a.id]
+				if a.idle {
+					s.idle = a.session
+				} else {
+					s.reply, s.info = a.session, a.content
+				}
+				if s.info == nil || s.idle == "" || s.idle != s.reply {
+					continue
+				}
+				info, err := decodeInfo(s.info)
+				if err != nil {
+					return err
+				}
+				k.info = info
+				k.mu.Lock()
+				k.kernelSession = s.reply
+				k.mu.Unlock()
+				return nil
+			case <-again.C:
+				if err := k.client.diedAtBirth(ctx, k.id); err != nil {
+					return err
+				}
+				break wait
+			case <-k.done:
+				return k.Err()
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
