@@ -40,21 +40,44 @@ func (w *Writer) Path() string { return w.file.Name() }
 // error. After an error, which is returned again by every later call, the file
 // holds the beginning of the output.
 func (w *Writer) Write(p []byte) (int, error) {
-	w.total += int64(len(p))
+	part, err := w.room(len(p))
+	if err != nil {
+		return 0, err
+	}
+	n, err := w.buf.Write(p[:part])
+	return w.wrote(n, len(p), err)
+}
+
+// WriteString is Write for a string.
+func (w *Writer) WriteString(s string) (int, error) {
+	part, err := w.room(len(s))
+	if err != nil {
+		return 0, err
+	}
+	n, err := w.buf.WriteString(s[:part])
+	return w.wrote(n, len(s), err)
+}
+
+// room counts n bytes and returns how many of them are to be kept.
+func (w *Writer) room(n int) (int, error) {
+	w.total += int64(n)
 	if w.err != nil {
 		return 0, w.err
 	}
-	part := p
 	if limit := w.store.o.MaxBytes; limit > 0 {
-		part = p[:max(min(int64(len(p)), limit-w.kept), 0)]
+		return int(max(min(int64(n), limit-w.kept), 0)), nil
 	}
-	n, err := w.buf.Write(part)
-	w.kept += int64(n)
+	return n, nil
+}
+
+// wrote counts what was kept of size bytes.
+func (w *Writer) wrote(kept, size int, err error) (int, error) {
+	w.kept += int64(kept)
 	if err != nil {
 		w.fail(err)
-		return n, w.err
+		return kept, w.err
 	}
-	return len(p), nil
+	return size, nil
 }
 
 func (w *Writer) fail(err error) {

@@ -219,3 +219,7 @@ func (s *Slot) Set(text []byte) bool {
 	s.w.trim()
 	return true
 }
+
+// Live reports whether the slot is wholly in its window, so that Set will
+// replace it.
+func (s *Slot) Live() bool { return s.node != nil }

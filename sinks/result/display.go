@@ -1,0 +1,128 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/budget"
+	"github.com/coppice-run/coppice/sinks/htmltext"
+	"github.com/coppice-run/coppice/sinks/sanitise"
+)
+
+// placeholder is the text/plain of an object whose class has no text of its
+// own, as IPython 9 makes it.
+var placeholder = regexp.MustCompile(`^<IPython\.(core|lib)\.display\.\w+ object>$`)
+
+// bundleText returns the text of a bundle, and whether it is Markdown that the
+// code wrote. limit is for JSON.
+func bundleText(b messages.Bundle, status string, limit int) (text string, markdown bool) {
+	if text, ok := b.Text(messages.MIMEMarkdown); ok {
+		return text, true
+	}
+	plain, hasPlain := b.Text(messages.MIMEPlain)
+	if hasPlain && !placeholder.MatchString(plain) {
+		return plain, false
+	}
+	if html, ok := b.Text(messages.MIMEHTML); ok {
+		if text := htmltext.Markdown(html); text != "" {
+			return text, false
+		}
+	}
+	if latex, ok := b.Text(messages.MIMELaTeX); ok {
+		return latex, false
+	}
+	if raw, ok := b[messages.MIMEJSON]; ok {
+		return jsonText(raw, limit), false
+	}
+	if hasPlain {
+		return plain, false
+	}
+	var notes []string
+	for _, mime := range slices.Sorted(maps.Keys(b)) {
+		switch mime {
+		case messages.MIMEPNG, messages.MIMEJPEG, messages.MIMEHTML, status:
+		default:
+			notes = append(notes, fmt.Sprintf("[%s of %s not shown]", mime, budget.Size(int64(len(b[mime])))))
+		}
+	}
+	return strings.Join(notes, "\n"), false
+}
+
+// jsonText is the pretty form of a JSON value, cut to limit bytes.
+func jsonText(raw messages.RawJSON, limit int) string {
+	text := string(raw)
+	if len(raw) <= 4*limit { // indenting what is cut anyway helps nobody
+		var b bytes.Buffer
+		if json.Indent(&b, raw, "", "  ") == nil {
+			text = b.String()
+		}
+	}
+	if len(text) <= limit {
+		return text
+	}
+	n := limit
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s\n[… %s more …]", text[:n], budget.Size(int64(len(text)-n)))
+}
+
+// statusEvent returns raw if it is an object with an "op" member.
+func statusEvent(raw messages.RawJSON) bool {
+	var o struct {
+		Op *json.RawMessage `json:"op"`
+	}
+	return json.Unmarshal(raw, &o) == nil && o.Op != nil
+}
+
+// base64Data removes the white space that kernels put into base64; false when
+// something else is in it that does not belong there.
+func base64Data(s string) (string, bool) {
+	clean := true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/', c == '=':
+		case c == '\n', c == '\r', c == ' ', c == '\t':
+			clean = false
+		default:
+			return "", false
+		}
+	}
+	if clean {
+		return s, s != ""
+	}
+	s = strings.Map(func(r rune) rune {
+		if r <= ' ' {
+			return -1
+		}
+		return r
+	}, s)
+	return s, s != ""
+}
+
+// traceback is the text of an exception.
+func traceback(e messages.ErrorDetails) string {
+	if len(e.Traceback) > 0 {
+		return strings.Join(e.Traceback, "\n")
+	}
+	if e.Message == "" {
+		return e.Name
+	}
+	return e.Name + ": " + e.Message
+}
+
+// lineOf makes text one block: clean, and ended by a newline if there is any.
+func lineOf(text string) string {
+	text = sanitise.Clean(text)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}

@@ -1,0 +1,38 @@
+// Package result folds the events of one call into what a caller gets: the
+// output half of a messages.Result ([Fold]), and the text that a model reads
+// ([BuildText]).
+//
+// # Guarantees
+//
+//   - The text of a cell is its stdout, stderr, displays, tracebacks and notices
+//     in the order in which they came, as plain text (package sanitise). A
+//     display, a traceback and a notice begin on a line of their own.
+//   - An update of a display replaces it where it stands, also in an earlier
+//     cell of the call; one that is not in the text any more, or was shown by an
+//     earlier call, is shown where the update came. Clearing a cell removes its
+//     text, its images and its JSON.
+//   - Memory is bounded, whatever is printed: the text by the budget of the
+//     call (package budget), images, JSON and status events by [Options]. What
+//     is left out is said in the text.
+//   - When the text cannot hold everything, the raw output goes to an artifact,
+//     byte for byte and from its beginning; at most one for a call. What was
+//     cleared or updated away is in it too.
+//
+// # The budget of a call
+//
+// A call of one cell has the whole budget. In a call of several, a cell gets an
+// equal share of what the cells before it left over, so that all of them
+// together stay within the budget, give or take [MinShare] for each.
+//
+// # Displays
+//
+// A bundle with the brand's status type is a status event and nothing else. Of
+// another, images and JSON are captured, and its text is the first of:
+// text/markdown; text/plain; text/html, converted; text/latex, its source; the
+// JSON, pretty and cut. A text/plain that only names the object
+// (<IPython.core.display.HTML object>) comes last. Of a bundle that has none of
+// these its types are named.
+//
+// Nothing in this package may be called from two goroutines at once, except
+// [BuildText].
+package result

@@ -1,0 +1,60 @@
+package result
+
+import (
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/artifact"
+	"github.com/coppice-run/coppice/sinks/budget"
+)
+
+// MinShare is what every cell of a call may show, however many cells there are.
+const (
+	MinShare      = 1 << 10 // bytes
+	MinShareLines = 20
+)
+
+// Options bound what a [Fold] keeps. The zero value is the documented default.
+type Options struct {
+	// Brand names the status MIME type. "": coppice.
+	Brand string
+	// Budget is the text of the whole call.
+	Budget budget.Options
+	// Store takes the raw output of a call whose text is cut. nil, or one
+	// without a directory: it is lost.
+	Store *artifact.Store
+	// Images and ImageBytes bound the images of a call, the bytes as base64.
+	// 0: 16 images, 16 MiB.
+	Images, ImageBytes int
+	// JSON and JSONBytes bound the JSON displays of a call. 0: 64, 1 MiB.
+	JSON, JSONBytes int
+	// JSONText is how many bytes of a JSON display are shown as text. 0: 8000.
+	JSONText int
+	// Events and EventBytes bound the status events of a call. 0: 1000,
+	// 256 KiB.
+	Events, EventBytes int
+}
+
+// withDefaults returns o with its zero fields filled in.
+func (o Options) withDefaults() Options {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.Images, 16)
+	def(&o.ImageBytes, 16<<20)
+	def(&o.JSON, 64)
+	def(&o.JSONBytes, 1<<20)
+	def(&o.JSONText, 8000)
+	def(&o.Events, 1000)
+	def(&o.EventBytes, 256<<10)
+	if o.Brand == "" {
+		o.Brand = "coppice"
+	}
+	o.Budget = o.Budget.WithDefaults()
+	return o
+}
+
+// maxSlots is how many displays of a call can be updated.
+const maxSlots = 256
+
+func (o Options) statusMIME() string { return messages.StatusMIME(o.Brand) }

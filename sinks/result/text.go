@@ -1,0 +1,235 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/budget"
+)
+
+// BuildText returns the text of a result, which is what a model reads. It uses
+// every field of r but Text; timeout is the call's own, 0 if it had none. Cells
+// are counted from 1. Any goroutine may call it.
+//
+// The text has these parts, each that there is, with a blank line between:
+//
+//   - the output: of a call with one cell as it is, of one with several as
+//     blocks "[i/n] title", "(ok)" for a cell that completed without any;
+//   - what went wrong;
+//   - in brackets, what is not shown and where to read it;
+//   - in brackets, what became of the variables, when that is not what a caller
+//     expects.
+func BuildText(r messages.Result, timeout time.Duration) string {
+	parts := []string{body(r)}
+	if r.StdinRequested {
+		parts = append(parts, "Kernel requested stdin; interactive input is not supported.")
+	}
+	parts = append(parts, failure(r, timeout), showing(r), variables(r))
+	var b strings.Builder
+	for _, p := range parts {
+		if p == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(p)
+	}
+	return b.String()
+}
+
+// body is the output of all cells that were started.
+func body(r messages.Result) string {
+	if len(r.Cells) > 1 {
+		var blocks []string
+		for i, c := range r.Cells {
+			if c.Status != messages.CellPending {
+				blocks = append(blocks, block(c, i+1, len(r.Cells)))
+			}
+		}
+		return strings.Join(blocks, "\n\n")
+	}
+	text := ""
+	if len(r.Cells) == 1 {
+		text = trim(r.Cells[0].Output)
+	}
+	switch {
+	case text != "" || r.Outcome != messages.OutcomeOK:
+		return text
+	case len(r.JSON) > 0 || len(r.Images) > 0:
+		return "(no text output)"
+	default:
+		return "(no output)"
+	}
+}
+
+// block is the output of one cell of several.
+func block(c messages.CellResult, i, n int) string {
+	head := fmt.Sprintf("[%d/%d]", i, n)
+	if title := strings.Join(strings.Fields(c.Title), " "); title != "" {
+		head += " " + title
+	}
+	switch text := trim(c.Output); {
+	case text != "":
+		return head + "\n" + text
+	case c.Status == messages.CellComplete && c.Outcome == messages.OutcomeOK:
+		return head + " (ok)"
+	default:
+		return head + " (no output)"
+	}
+}
+
+// trim removes empty lines before the text and white space after it. Blanks
+// before the first word stay: they hold the columns of a table together.
+func trim(s string) string {
+	s = strings.TrimRight(s, " \t\r\n")
+	for {
+		line, rest, ok := strings.Cut(s, "\n")
+		if !ok || strings.TrimSpace(line) != "" {
+			return s
+		}
+		s = rest
+	}
+}
+
+// failure says what went wrong.
+func failure(r messages.Result, timeout time.Duration) string {
+	at := failed(r)
+	switch r.Outcome {
+	case messages.OutcomeError:
+		return raised(r, at)
+	case messages.OutcomeTimeout:
+		line := "Command timed out"
+		if timeout > 0 {
+			line = fmt.Sprintf("Command timed out after %d seconds", max(1, (timeout+time.Second/2)/time.Second))
+		}
+		return stopped(r, at, line)
+	case messages.OutcomeCancelled:
+		return stopped(r, at, "Command aborted")
+	case messages.OutcomeLost:
+		return lost(r, at)
+	case messages.OutcomeNotStarted:
+		if why := reason(r); why != "" {
+			return "The code was not run: " + why + "."
+		}
+		return "The code was not run."
+	}
+	return ""
+}
+
+// failed returns the index of the last cell that was started and did not
+// complete, -1 if there is none.
+func failed(r messages.Result) int {
+	for i := len(r.Cells) - 1; i >= 0; i-- {
+		if s := r.Cells[i].Status; s == messages.CellError || s == messages.CellRunning {
+			return i
+		}
+	}
+	return -1
+}
+
+// earlier says that the cells before the failed one count, if they do.
+func earlier(r messages.Result, at int) string {
+	if at < 1 || r.State == messages.StateLost {
+		return ""
+	}
+	return " Earlier cells succeeded—their state persists."
+}
+
+func raised(r messages.Result, at int) string {
+	code := 1
+	if at >= 0 && r.Cells[at].ExitCode != nil {
+		code = *r.Cells[at].ExitCode
+	}
+	if len(r.Cells) < 2 || at < 0 {
+		return fmt.Sprintf("Command exited with code %d", code)
+	}
+	return fmt.Sprintf("Cell %d failed (exit code %d).%s Fix only cell %d.", at+1, code, earlier(r, at), at+1)
+}
+
+// stopped is for a call that was ended from outside: line, and where it was.
+func stopped(r messages.Result, at int, line string) string {
+	switch {
+	case len(r.Cells) < 2:
+		return line
+	case at < 0:
+		return line + "\nNo cell was running."
+	default:
+		return fmt.Sprintf("%s\nCell %d was stopped.%s", line, at+1, earlier(r, at))
+	}
+}
+
+func lost(r messages.Result, at int) string {
+	where := "during the call"
+	if at >= 0 {
+		where = fmt.Sprintf("while cell %d ran", at+1)
+	}
+	why := reason(r)
+	if why == "" {
+		why = "why is not known"
+	}
+	return fmt.Sprintf("The kernel died %s: %s. All variables are gone. The code was not run again: it may have had effects, check for them before you repeat it.", where, why)
+}
+
+// showing says what is not shown, and where to read it.
+func showing(r messages.Result) string {
+	read := ""
+	if r.Artifact != nil && *r.Artifact != "" {
+		read = "Read " + *r.Artifact + " for full output"
+	}
+	t := r.Truncation
+	if t == nil {
+		if read == "" {
+			return ""
+		}
+		return "[" + read + "]"
+	}
+	limit := t.MaxBytes
+	if limit == 0 {
+		limit = t.OutputBytes
+	}
+	text := fmt.Sprintf("Showing %s (%s limit)", ranges(*t), budget.Size(limit))
+	if t.TruncatedBy == "lines" {
+		text = "Showing " + ranges(*t)
+	}
+	if read != "" {
+		text += ". " + read
+	}
+	return "[" + text + "]"
+}
+
+// ranges says which lines are shown.
+func ranges(t messages.Truncation) string {
+	head := t.OutputLines - (t.ShownEnd - t.ShownStart + 1)
+	switch {
+	case t.ShownStart <= 0 || t.ShownEnd < t.ShownStart:
+		return fmt.Sprintf("%d of %d lines", t.OutputLines, t.TotalLines)
+	case t.Direction == "middle" && head > 0:
+		return fmt.Sprintf("lines 1-%d and %d-%d of %d", head, t.ShownStart, t.ShownEnd, t.TotalLines)
+	default:
+		return fmt.Sprintf("lines %d-%d of %d", t.ShownStart, t.ShownEnd, t.TotalLines)
+	}
+}
+
+// variables says what became of them, when a caller would not expect it: a
+// session that had variables before has none now.
+func variables(r messages.Result) string {
+	why := reason(r)
+	switch {
+	case r.Outcome == messages.OutcomeLost: // said already
+	case r.State == messages.StateLost && r.Outcome == messages.OutcomeNotStarted:
+		return "[All variables of earlier calls are gone.]"
+	case r.State == messages.StateLost && why != "":
+		return "[All variables are gone: " + why + ".]"
+	case r.State == messages.StateLost:
+		return "[All variables are gone.]"
+	case r.State == messages.StateFresh && why != "" && r.Outcome != messages.OutcomeNotStarted:
+		return "[This call got a new kernel: " + why + ". The variables of earlier calls are gone.]"
+	}
+	return ""
+}
+
+// reason is the result's reason without a full stop.
+func reason(r messages.Result) string { return strings.TrimRight(strings.TrimSpace(r.Reason), ".") }
