@@ -178,13 +178,11 @@ func (a *Actor) pong(m pong) {
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	if r := a.run; r != nil {
 		a.run = nil
-		outcome := stoppedOutcome(exit)
-		select {
-		case <-r.done: // it had ended by itself; only the news was still under way
-			outcome = r.outcome
-		default:
-			a.end(exit)
-			<-r.done
+		a.end(exit)
+		<-r.done
+		outcome := r.outcome // it had ended by itself; only the news was still under way
+		if r.cutOff {
+			outcome = stoppedOutcome(exit)
 		}
 		r.work.Settle(a.result(r, outcome, endReason(exit.Value()), true))
 	}

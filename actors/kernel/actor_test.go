@@ -321,7 +321,7 @@ func TestAKernelThatDoesNotAnswerIsReplaced(t *testing.T) {
 		i.silent = true
 		i.mu.Unlock()
 		time.Sleep(20 * time.Second)
-		require.NotSame(t, i, tr.backend.last(), "the silent interpreter was not replaced")
+		require.True(t, i != tr.backend.last(), "the silent interpreter was not replaced")
 		r := tr.run("count")
 		require.Equal(t, messages.StateFresh, r.State)
 		require.Contains(t, r.Reason, "heartbeat")
@@ -330,7 +330,7 @@ func TestAKernelThatDoesNotAnswerIsReplaced(t *testing.T) {
 
 func TestABusyKernelThatAnswersIsAlive(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
-		r := tr.run("sleep 1h")
+		r := tr.run("sleep 50m")
 		require.Equal(t, ok, r.Outcome)
 		require.Equal(t, messages.StateFresh, r.State)
 	})

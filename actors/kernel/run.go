@@ -44,6 +44,7 @@ type run struct {
 	outcome   messages.Outcome
 	lost      error // the interpreter is gone or given up
 	exited    bool  // the code ended its interpreter
+	cutOff    bool  // the incarnation was stopped while a cell ran
 	stdin     bool
 	notes     []string // why output may be missing
 	out       messages.Output
@@ -57,6 +58,10 @@ func (a *Actor) begin(w supervisor.Work) error {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
 		return supervisor.Unknown(w.Msg)
+	}
+	if a.interpGone() { // and the news of it is still under way
+		a.ctx.Return(w)
+		return a.interp.Err()
 	}
 	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
@@ -130,6 +135,8 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	if err == nil && reply.Error != nil {
 		cell.Error = reply.Error
 	}
+	var stop supervisor.Exit
+	r.cutOff = err != nil && errors.As(context.Cause(r.life), &stop)
 	switch {
 	case err != nil && cause == "":
 		cell.Outcome, r.lost = messages.OutcomeLost, err
