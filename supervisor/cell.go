@@ -67,6 +67,7 @@ type cell struct {
 	abandoned bool          // phaseOver without the cell's consent
 	exit      Exit          // why, from phaseStopping on
 	taken     uint64        // number of the last work that was begun; written by the own goroutine under RLock
+	earlier   uint64        // what taken was before; likewise
 	life      context.Context
 	cancel    context.CancelCauseFunc
 	timers    map[*time.Timer]struct{}
@@ -84,6 +85,9 @@ type (
 	wakeMsg   struct{}
 	resumeMsg struct{}
 	stopMsg   struct{}
+	// dispatch is how a shell hands out work. That tells it from a Work that
+	// somebody else tells.
+	dispatch struct{ w Work }
 	// built is a message that is made in the goroutine of its receiver.
 	built struct {
 		make func(Exit) any
@@ -168,17 +172,25 @@ func (c *cell) handle(m any) {
 			return
 		}
 	}
-	if w, ok := m.(Work); ok && w.to == c && !c.take(w.seq) {
-		return // the cell was fenced; its shell has the work
+	if d, ok := m.(*dispatch); ok {
+		if !c.take(d.w.seq) {
+			return // the cell was fenced; its shell has the work
+		}
+		m = d.w
 	}
-	exit := c.guarded(opHandle, m)
-	if exit == nil {
-		return
+	if exit := c.guarded(opHandle, m); exit != nil {
+		c.failedIn(m, *exit)
 	}
+}
+
+// failedIn is failed for a call that had m in hand.
+//
+//go:noinline
+func (c *cell) failedIn(m any, exit Exit) {
 	if a, ok := m.(ask); ok {
-		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, *exit))
+		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, exit))
 	}
-	c.failed(*exit)
+	c.failed(exit)
 }
 
 // take notes that the work seq is begun. From then on it counts as lost when
@@ -189,8 +201,17 @@ func (c *cell) take(seq uint64) bool {
 	if phase(c.phase.Load()) != phaseLive {
 		return false
 	}
-	c.taken = seq
+	c.earlier, c.taken = c.taken, seq
 	return true
+}
+
+// giveBack takes the note back: nothing of the work seq was done.
+func (c *cell) giveBack(seq uint64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.taken == seq {
+		c.taken = c.earlier
+	}
 }
 
 // begun returns the number of the last work that was begun; 0: none.
@@ -282,13 +303,12 @@ func (c *cell) failed(exit Exit) {
 }
 
 // drop lets go of a message that will not be handled. Work that the shell
-// numbered stays the shell's.
+// dispatched stays the shell's.
 func (c *cell) drop(m any) {
 	switch m := m.(type) {
+	case *dispatch:
+		return
 	case Work:
-		if m.to == c {
-			return
-		}
 		m.Settle(ErrGone)
 	case ask:
 		m.w.Settle(ErrGone)

@@ -108,10 +108,20 @@ func (c *Ctx) Finish(w Work, answer any) bool {
 	}
 	// The shell is told first: when the answer is out, whoever waited for it
 	// finds the child free.
-	if w.to == c.c {
-		c.c.parent.post(ctl{op: ctlFinished, c: c.c, seq: w.seq})
+	if w.seq != 0 {
+		c.c.parent.post(ctl{op: ctlFinished, c: c.c, t: w.t})
 	}
 	return w.Settle(answer)
+}
+
+// Return gives back w, which was dispatched to this incarnation: nothing of it
+// was done, because what would do it is gone already. The behaviour has to end
+// in the same call of Handle, with an error or with ErrDone; w then goes to the
+// next incarnation, before everything else that waits.
+func (c *Ctx) Return(w Work) {
+	if w.to == c.c {
+		c.c.giveBack(w.seq)
+	}
 }
 
 // Previous returns why the incarnation before this one ended; false: this is

@@ -110,15 +110,20 @@ func (s *Shell) apply(ch *child, d Directive, why Exit) {
 		ch.after = d.After
 		s.again(ch)
 	case d.Verb == VerbAbandon && ch.cell != nil:
-		next := ch.next
+		next, grouped := ch.next, false
 		if next == sequelOpen {
-			next = s.afterStop(ch, d)
+			next, grouped = s.afterStop(ch, d)
 		}
-		s.abandon(ch, d.Exit, next)
+		if !grouped {
+			s.abandon(ch, d.Exit, next)
+		}
 	case d.Verb != VerbStop && d.Verb != VerbAbandon:
 	case ch.cell != nil:
-		if ch.next == sequelOpen {
-			s.stop(ch, d.Exit, s.afterStop(ch, d))
+		if ch.next != sequelOpen {
+			return
+		}
+		if next, grouped := s.afterStop(ch, d); !grouped {
+			s.stop(ch, d.Exit, next)
 		}
 	case ch.state == messages.ChildWaiting:
 		s.refuse(ch, d.Exit)
@@ -129,12 +134,31 @@ func (s *Shell) apply(ch *child, d Directive, why Exit) {
 }
 
 // afterStop is what follows a Stop or Abandon of a child that did not report a
-// failure itself.
-func (s *Shell) afterStop(ch *child, d Directive) sequel {
-	if d.Exit.Failure() {
-		s.count(ch)
+// failure itself. When the reason is a failure, such as a heartbeat that is
+// missing, the strategy is asked about it as about any other failure, so that
+// one policy for restarts holds for both. True: a group restart has taken the
+// child over.
+func (s *Shell) afterStop(ch *child, d Directive) (next sequel, grouped bool) {
+	if !d.Exit.Failure() || d.Exit.Kind == messages.ExitExhausted || !ch.up() {
+		if d.Exit.Failure() {
+			s.count(ch)
+		}
+		return ch.afterFailure(d), false
 	}
-	return ch.afterFailure(d)
+	s.count(ch)
+	s.to(ch, messages.ChildSuspended, &d.Exit)
+	verdict, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: d.Exit}, ch)
+	switch {
+	case grouped:
+		return sequelOpen, true
+	case verdict.Verb == VerbRestart:
+		ch.after = verdict.After
+		return sequelAgain, false
+	case verdict.Verb == VerbStop || verdict.Verb == VerbAbandon:
+		return ch.afterFailure(verdict), false
+	default:
+		return ch.afterFailure(d), false
+	}
 }
 
 // announce tells the watchers what a strategy decided.
