@@ -47,7 +47,7 @@ type cell struct {
 	inited    bool // Init was entered, so Terminate is owed
 	suspended bool
 	ended     bool // Terminate was called, or is not owed
-	stash     []any
+	stash     []stashed
 
 	// Any goroutine.
 	handling atomic.Int64 // when the call of the behaviour began, +1; 0: none
@@ -74,6 +74,12 @@ type cell struct {
 	watchers  []*watcher
 }
 
+// stashed is a message that came while the cell was suspended.
+type stashed struct {
+	msg        any
+	dispatched bool
+}
+
 // watcher is told once why a cell ended. fn must not block.
 type watcher struct{ fn func(Exit) }
 
@@ -85,9 +91,6 @@ type (
 	wakeMsg   struct{}
 	resumeMsg struct{}
 	stopMsg   struct{}
-	// dispatch is how a shell hands out work. That tells it from a Work that
-	// somebody else tells.
-	dispatch struct{ w Work }
 	// built is a message that is made in the goroutine of its receiver.
 	built struct {
 		make func(Exit) any
@@ -114,7 +117,7 @@ func (c *cell) Receive(hc *actor.Context) {
 	case actor.Initialized, actor.Started:
 		// These run in the goroutine of the spawner: nothing may happen here.
 	case actor.Stopped:
-		c.endBySelf(Exit{Kind: messages.ExitKilled, Err: errors.New("stopped from outside of its tree")})
+		c.poisoned()
 	case beginMsg:
 		c.begin()
 	case wakeMsg:
@@ -124,8 +127,13 @@ func (c *cell) Receive(hc *actor.Context) {
 	case stopMsg:
 		c.end()
 	default:
-		c.deliver(m)
+		c.deliver(m, hc.Sender() == c.pid)
 	}
+}
+
+//go:noinline
+func (c *cell) poisoned() {
+	c.endBySelf(Exit{Kind: messages.ExitKilled, Err: errors.New("stopped from outside of its tree")})
 }
 
 func (c *cell) begin() {
@@ -138,7 +146,7 @@ func (c *cell) begin() {
 	}
 	switch {
 	case exit != nil:
-		c.failed(*exit)
+		c.failed(exit)
 	case !c.spec.ManualUp && c.shell.Load() == nil:
 		c.reportUp()
 	}
@@ -147,48 +155,47 @@ func (c *cell) begin() {
 func (c *cell) reportUp() { c.parent.post(ctl{op: ctlUp, c: c}) }
 
 // deliver gives one message to the behaviour, keeps it while the cell is
-// suspended, or drops it when its time is over.
-func (c *cell) deliver(m any) {
+// suspended, or drops it when its time is over. Work that the shell dispatched
+// is told from a Work that anybody else tells by its sender, the cell itself:
+// that costs nothing.
+func (c *cell) deliver(m any, dispatched bool) {
 	switch {
 	case c.ended || c.phaseNow() != phaseLive:
-		c.drop(m)
+		c.drop(m, dispatched)
 	case c.suspended:
-		if len(c.stash) >= maxStash {
-			c.drop(m)
+		if len(c.stash) >= maxStash && !dispatched {
+			c.drop(m, false)
 			return
 		}
-		c.stash = append(c.stash, m)
+		c.stash = append(c.stash, stashed{m, dispatched})
 	default:
-		c.handle(m)
+		c.handle(m, dispatched)
 	}
 }
 
-func (c *cell) handle(m any) {
+func (c *cell) handle(m any, dispatched bool) {
 	if c.shell.Load() != nil {
 		// Control overtakes data: what is reported is known before the next
 		// message is looked at.
 		if c.wake(); c.suspended || c.ended {
-			c.deliver(m)
+			c.deliver(m, dispatched)
 			return
 		}
 	}
-	if d, ok := m.(*dispatch); ok {
-		if !c.take(d.w.seq) {
-			return // the cell was fenced; its shell has the work
-		}
-		m = d.w
+	if dispatched && !c.take(m.(Work).seq) {
+		return // the cell was fenced; its shell has the work
 	}
 	if exit := c.guarded(opHandle, m); exit != nil {
-		c.failedIn(m, *exit)
+		c.failedIn(m, exit)
 	}
 }
 
 // failedIn is failed for a call that had m in hand.
 //
 //go:noinline
-func (c *cell) failedIn(m any, exit Exit) {
+func (c *cell) failedIn(m any, exit *Exit) {
 	if a, ok := m.(ask); ok {
-		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, exit))
+		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, *exit))
 	}
 	c.failed(exit)
 }
@@ -266,7 +273,7 @@ func (c *cell) wake() {
 		return
 	}
 	if exit := c.guarded(opWake, nil); exit != nil {
-		c.failed(*exit)
+		c.failed(exit)
 	}
 }
 
@@ -287,27 +294,28 @@ func (c *cell) resume() {
 			c.stash = append(c.stash, stash[i:]...)
 			return
 		}
-		c.deliver(m)
+		c.deliver(m.msg, m.dispatched)
 	}
 }
 
 // failed handles the exit that a call ended with: an end in order, or a failure
 // to report.
-func (c *cell) failed(exit Exit) {
+func (c *cell) failed(exit *Exit) {
 	if !exit.Failure() {
-		c.endBySelf(exit)
+		c.endBySelf(*exit)
 		return
 	}
 	c.suspended = true
-	c.parent.post(ctl{op: ctlFail, c: c, exit: &exit})
+	c.parent.post(ctl{op: ctlFail, c: c, exit: exit})
 }
 
 // drop lets go of a message that will not be handled. Work that the shell
 // dispatched stays the shell's.
-func (c *cell) drop(m any) {
-	switch m := m.(type) {
-	case *dispatch:
+func (c *cell) drop(m any, dispatched bool) {
+	if dispatched {
 		return
+	}
+	switch m := m.(type) {
 	case Work:
 		m.Settle(ErrGone)
 	case ask:

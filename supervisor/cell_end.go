@@ -22,6 +22,15 @@ func (c *cell) tell(msg any) bool {
 	return true
 }
 
+// give puts work into the mailbox as dispatched by the shell.
+func (c *cell) give(w Work) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if phase(c.phase.Load()) == phaseLive {
+		c.sys.engine.SendLocal(c.pid, w, c.pid)
+	}
+}
+
 // stop asks the cell to end. Every message that was taken is in the mailbox
 // before the request. The cell answers with ctlGone. The parent calls it.
 func (c *cell) stop(exit Exit) {
@@ -82,7 +91,7 @@ func (c *cell) end() {
 	stash := c.stash
 	c.stash = nil
 	for _, m := range stash {
-		c.drop(m) // may end the goroutine, and with it this loop; Terminate still runs
+		c.drop(m.msg, m.dispatched) // may end the goroutine, and with it this loop; Terminate still runs
 	}
 	c.ended = true
 	c.mu.RLock()

@@ -46,7 +46,7 @@ type child struct {
 	since, startedAt, upAt, lastDone, busySince instant
 
 	queue  fifo
-	hand   Work // the work in hand; its seq is 0 without
+	hand   Work // the work in hand; the zero Work without
 	served bool // work was dispatched to this incarnation
 	ever   bool // an incarnation before this one had begun work
 	barren int  // incarnations in a row that ended without having begun work, while work waited

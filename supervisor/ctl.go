@@ -10,7 +10,7 @@ type ctlOp uint8
 
 const (
 	ctlUp       ctlOp = iota // the cell is ready for work
-	ctlFinished              // the cell has finished the work seq
+	ctlFinished              // the cell has finished the work t
 	ctlFail                  // the cell has failed and is suspended
 	ctlDying                 // the cell ends by itself; gone follows
 	ctlGone                  // the cell has ended: its last word
@@ -23,7 +23,7 @@ const (
 type ctl struct {
 	op    ctlOp
 	c     *cell
-	seq   uint64
+	t     *ticket
 	exit  *Exit
 	round *round // with ctlDrain
 	snap  *snap  // with ctlSnapshot

@@ -119,7 +119,7 @@ func (c *Ctx) Finish(w Work, answer any) bool {
 // in the same call of Handle, with an error or with ErrDone; w then goes to the
 // next incarnation, before everything else that waits.
 func (c *Ctx) Return(w Work) {
-	if w.to == c.c {
+	if w.seq != 0 {
 		c.c.giveBack(w.seq)
 	}
 }

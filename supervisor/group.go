@@ -19,7 +19,8 @@ const (
 // [Intensity] or [Backoff].
 func OneForOne() Strategy { return group{reachOne} }
 
-// OneForAll does so too, and restarts all other static children with it.
+// OneForAll does so too, and restarts all other static children with it:
+// those that had ended as well, but temporary ones end for good.
 func OneForAll() Strategy { return group{reachAll} }
 
 // RestForOne does so too, and restarts the static children after it, in the
@@ -59,8 +60,11 @@ func (g group) Decide(v View, ev Event) []Directive {
 		if !o.Static || o.Key == key || g.reach == reachRest && o.Order < c.Order {
 			continue
 		}
-		if o.Live() || o.State == "" {
+		switch {
+		case o.RestartType != Temporary && o.RestartType != "":
 			ds = append(ds, Restart(o.Key, 0))
+		case o.Live(): // never started again, not even because of another one
+			ds = append(ds, Stop(o.Key, exitf(messages.ExitShutdown, "ended together with %s", key)))
 		}
 	}
 	return ds

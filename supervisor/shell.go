@@ -131,11 +131,11 @@ func (s *Shell) Init(ctx *Ctx) error {
 	}
 	s.initial = true
 	s.batch = &batch{moved: true}
-	for _, spec := range s.o.Children {
-		if s.table[spec.Key] != nil {
-			return fmt.Errorf("two children are called %q", spec.Key)
+	for i := range s.o.Children {
+		if key := s.o.Children[i].Key; s.table[key] != nil {
+			return fmt.Errorf("two children are called %q", key)
 		}
-		s.join(s.add(spec, true), Exit{})
+		s.join(s.add(&s.o.Children[i], true), nil)
 	}
 	s.settle()
 	return s.failed()
@@ -145,7 +145,7 @@ func (s *Shell) Init(ctx *Ctx) error {
 func (s *Shell) Handle(_ *Ctx, msg any) error {
 	s.now = s.sys.now()
 	if s.o.Door == nil {
-		s.ctx.c.drop(msg)
+		s.ctx.c.drop(msg, false)
 		return nil
 	}
 	s.protect(func() error { return s.o.Door.Handle(s, msg) })
@@ -202,9 +202,9 @@ func (s *Shell) Children() iter.Seq[ChildView] {
 }
 
 // add makes an entry for a key.
-func (s *Shell) add(spec Spec, static bool) *child {
+func (s *Shell) add(spec *Spec, static bool) *child {
 	s.order++
-	ch := &child{spec: spec, static: static, order: s.order, slot: s.ctx.c.slot.grow(spec.Key), index: -1, before: s.last}
+	ch := &child{spec: *spec, static: static, order: s.order, slot: s.ctx.c.slot.grow(spec.Key), index: -1, before: s.last}
 	ch.since = s.now
 	ch.slot.static = static
 	if s.last != nil {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,12 +52,13 @@ func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
 	}
 	all = worst(all)
 	if i := slices.IndexFunc(all, func(d Directive) bool { return d.Verb == VerbEscalate }); i >= 0 {
-		s.escalate(all[i])
+		s.escalate(&all[i])
 		return Directive{}, false
 	}
 	why := cause(ev)
 	group := s.groupRestart(all, why)
-	for _, o := range all {
+	for i := range all {
+		o := &all[i]
 		s.announce(o)
 		ch := s.table[o.Key]
 		switch {
@@ -64,7 +66,7 @@ func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
 		case slices.Contains(group, ch):
 			grouped = grouped || ch == self
 		case ch == self:
-			d = o
+			d = *o
 		default:
 			s.apply(ch, o, why)
 		}
@@ -74,19 +76,16 @@ func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
 
 // cause is the exit that children get which are restarted because of an event
 // of another one.
-func cause(ev Event) Exit {
-	switch ev := ev.(type) {
-	case Fail:
-		return exitf(messages.ExitShutdown, "restarted together with %s", ev.Key)
-	case Gone:
-		return exitf(messages.ExitShutdown, "restarted together with %s", ev.Key)
-	default:
-		return exitf(messages.ExitShutdown, "restarted by its supervisor")
+func cause(ev Event) *Exit {
+	exit := exitf(messages.ExitShutdown, "restarted by its supervisor")
+	if key := eventKey(ev); key != "" {
+		exit = exitf(messages.ExitShutdown, "restarted together with %s", key)
 	}
+	return &exit
 }
 
 // escalate ends the shell.
-func (s *Shell) escalate(d Directive) {
+func (s *Shell) escalate(d *Directive) {
 	s.announce(d)
 	if !d.Exit.Failure() {
 		s.fail(d.Exit)
@@ -100,7 +99,7 @@ func (s *Shell) escalate(d Directive) {
 }
 
 // apply does what was decided about a child that the event was not about.
-func (s *Shell) apply(ch *child, d Directive, why Exit) {
+func (s *Shell) apply(ch *child, d *Directive, why *Exit) {
 	switch {
 	case d.Verb == VerbRestart && ch.cell != nil && ch.next == sequelOpen:
 		ch.after = d.After
@@ -115,7 +114,7 @@ func (s *Shell) apply(ch *child, d Directive, why Exit) {
 			next, grouped = s.afterStop(ch, d)
 		}
 		if !grouped {
-			s.abandon(ch, d.Exit, next)
+			s.abandon(ch, &d.Exit, next)
 		}
 	case d.Verb != VerbStop && d.Verb != VerbAbandon:
 	case ch.cell != nil:
@@ -123,13 +122,13 @@ func (s *Shell) apply(ch *child, d Directive, why Exit) {
 			return
 		}
 		if next, grouped := s.afterStop(ch, d); !grouped {
-			s.stop(ch, d.Exit, next)
+			s.stop(ch, &d.Exit, next)
 		}
 	case ch.state == messages.ChildWaiting:
-		s.refuse(ch, d.Exit)
+		s.refuse(ch, &d.Exit)
 	default: // failed, or waiting for its restart
-		s.unserveQueue(ch, ErrEnded, d.Exit)
-		s.forget(ch, d.Exit)
+		s.unserveQueue(ch, ErrEnded, &d.Exit)
+		s.forget(ch, &d.Exit)
 	}
 }
 
@@ -138,7 +137,7 @@ func (s *Shell) apply(ch *child, d Directive, why Exit) {
 // missing, the strategy is asked about it as about any other failure, so that
 // one policy for restarts holds for both. True: a group restart has taken the
 // child over.
-func (s *Shell) afterStop(ch *child, d Directive) (next sequel, grouped bool) {
+func (s *Shell) afterStop(ch *child, d *Directive) (next sequel, grouped bool) {
 	if !d.Exit.Failure() || d.Exit.Kind == messages.ExitExhausted || !ch.up() {
 		if d.Exit.Failure() {
 			s.count(ch)
@@ -155,14 +154,14 @@ func (s *Shell) afterStop(ch *child, d Directive) (next sequel, grouped bool) {
 		ch.after = verdict.After
 		return sequelAgain, false
 	case verdict.Verb == VerbStop || verdict.Verb == VerbAbandon:
-		return ch.afterFailure(verdict), false
+		return ch.afterFailure(&verdict), false
 	default:
 		return ch.afterFailure(d), false
 	}
 }
 
 // announce tells the watchers what a strategy decided.
-func (s *Shell) announce(d Directive) {
+func (s *Shell) announce(d *Directive) {
 	if d.Verb <= VerbResume || !s.sys.events.watched() {
 		return
 	}
@@ -177,15 +176,17 @@ func (s *Shell) announce(d Directive) {
 	s.sys.events.emit(ev)
 }
 
+var nothingWaits = &Exit{Kind: messages.ExitNormal, Err: errors.New("nothing waits for it any more")}
+
 // propose starts the child of a key that has none, if the strategy agrees.
 func (s *Shell) propose(ch *child) {
 	ch.queue.trim()
 	if ch.queue.len() == 0 && !ch.revive {
-		s.forget(ch, exitf(messages.ExitNormal, "nothing waits for it any more"))
+		s.forget(ch, nothingWaits)
 		return
 	}
 	if err := s.specify(ch); err != nil {
-		exit := Exit{Kind: messages.ExitFailed, Err: err}
+		exit := &Exit{Kind: messages.ExitFailed, Err: err}
 		s.unserveQueue(ch, ErrStartFailed, exit)
 		s.forget(ch, exit)
 		return
@@ -203,7 +204,7 @@ func (s *Shell) propose(ch *child) {
 		}
 		s.to(ch, messages.ChildWaiting, nil)
 	case VerbStop, VerbAbandon:
-		s.refuse(ch, d.Exit)
+		s.refuse(ch, &d.Exit)
 	default:
 		s.unwait(ch)
 		s.spawn(ch)
@@ -237,7 +238,7 @@ func (s *Shell) specify(ch *child) error {
 }
 
 // refuse ends a key that the strategy does not let start.
-func (s *Shell) refuse(ch *child, exit Exit) {
+func (s *Shell) refuse(ch *child, exit *Exit) {
 	kind := ErrStartFailed
 	switch exit.Kind {
 	case messages.ExitOverloaded:

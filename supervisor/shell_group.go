@@ -20,8 +20,8 @@ const (
 // started one after the other in order, each up before the next.
 type batch struct {
 	stop  []*child // by order; those that still have to end
-	start []*child // by order; those that are not up yet, the ones in stop included
-	why   Exit     // what children get that did not fail themselves
+	start []*child // by order; those that are not up yet; some of them in stop as well
+	why   *Exit    // what children get that did not fail themselves
 	moved bool     // something happened that advance waits for
 }
 
@@ -38,7 +38,7 @@ func insert(l []*child, ch *child) []*child {
 // groupRestart starts an operation if the directives restart more than one
 // static child, or one that is part of an operation. It returns the children
 // that it has taken over.
-func (s *Shell) groupRestart(all []Directive, why Exit) []*child {
+func (s *Shell) groupRestart(all []Directive, why *Exit) []*child {
 	var group []*child
 	joins := false
 	for _, d := range all {
@@ -50,23 +50,38 @@ func (s *Shell) groupRestart(all []Directive, why Exit) []*child {
 	if len(group) == 0 || len(group) == 1 && !joins {
 		return nil
 	}
+	restarts := len(group)
 	for _, d := range all {
-		if ch := s.table[d.Key]; ch != nil && slices.Contains(group, ch) {
+		ch := s.table[d.Key]
+		switch {
+		case ch == nil || !ch.static:
+		case slices.Contains(group[:restarts], ch):
 			s.join(ch, why)
 			ch.after = d.After
+		case d.Verb == VerbStop && ch.cell != nil && ch.next == sequelOpen && d.Exit.Kind == messages.ExitShutdown:
+			group = append(group, ch) // ends in its turn, and stays down
+			s.joinStop(ch)
 		}
 	}
 	return group
 }
 
+// joinStop has a static child end in its turn.
+func (s *Shell) joinStop(ch *child) {
+	b := s.batch
+	b.start = slices.DeleteFunc(b.start, func(o *child) bool { return o == ch })
+	b.stop = insert(b.stop, ch)
+	ch.group = groupStop
+}
+
 // join makes a static child part of the operation.
-func (s *Shell) join(ch *child, why Exit) {
+func (s *Shell) join(ch *child, why *Exit) {
 	if s.batch == nil {
 		s.batch = &batch{}
 	}
 	b := s.batch
 	b.moved = true
-	if why.Kind != "" {
+	if why != nil {
 		b.why = why
 	}
 	b.start = insert(b.start, ch)
@@ -104,8 +119,12 @@ func (s *Shell) advance() {
 	for len(b.stop) > 0 {
 		ch := b.stop[len(b.stop)-1]
 		if ch.cell != nil {
-			if ch.next != sequelAgain {
-				s.stop(ch, b.exit(ch), sequelAgain)
+			next := sequelAgain
+			if !slices.Contains(b.start, ch) {
+				next = sequelForget
+			}
+			if ch.next != next {
+				s.stop(ch, b.exit(ch), next)
 			}
 			return
 		}
@@ -137,9 +156,9 @@ func (s *Shell) advance() {
 }
 
 // exit is what a child is ended with: its own failure, or the group's reason.
-func (b *batch) exit(ch *child) Exit {
+func (b *batch) exit(ch *child) *Exit {
 	if ch.state == messages.ChildSuspended && ch.failure != nil {
-		return *ch.failure
+		return ch.failure
 	}
 	return b.why
 }

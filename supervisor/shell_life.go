@@ -41,27 +41,27 @@ func (s *Shell) onUp(ch *child) {
 
 // stop asks the incarnation to end; then follows next. When it has been asked
 // before, the first exit stays, and what follows changes.
-func (s *Shell) stop(ch *child, exit Exit, next sequel) {
+func (s *Shell) stop(ch *child, exit *Exit, next sequel) {
 	asked := ch.next != sequelOpen
 	ch.next = next
 	if next == sequelAgain {
-		s.to(ch, messages.ChildRestarting, &exit)
+		s.to(ch, messages.ChildRestarting, exit)
 	} else {
-		s.to(ch, messages.ChildStopping, &exit)
+		s.to(ch, messages.ChildStopping, exit)
 	}
 	if !asked {
 		s.endings++
 		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
-		ch.cell.stop(exit)
+		ch.cell.stop(*exit)
 	}
 }
 
 // abandon gives the incarnation up; then follows next.
-func (s *Shell) abandon(ch *child, exit Exit, next sequel) {
+func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	ch.next = next
 	c := ch.cell
 	s.endings++
-	if !s.sys.abandonTree(c, exit) {
+	if !s.sys.abandonTree(c, *exit) {
 		return // it has just ended; its last word is in the box
 	}
 	s.zombies = slices.DeleteFunc(append(s.zombies, c), func(c *cell) bool { return c.zombieOver.Load() })
@@ -72,15 +72,15 @@ func (s *Shell) abandon(ch *child, exit Exit, next sequel) {
 }
 
 // onFail hears that the incarnation failed and is suspended.
-func (s *Shell) onFail(ch *child, exit Exit) {
+func (s *Shell) onFail(ch *child, exit *Exit) {
 	if ch.next != sequelOpen || ch.group == groupStop {
 		return // it is about to end anyway
 	}
 	s.undue(ch)
 	s.count(ch)
-	ch.failure = &exit
-	s.to(ch, messages.ChildSuspended, &exit)
-	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: exit}, ch)
+	ch.failure = exit
+	s.to(ch, messages.ChildSuspended, exit)
+	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: *exit}, ch)
 	if grouped || ch.next != sequelOpen {
 		return
 	}
@@ -94,14 +94,14 @@ func (s *Shell) onFail(ch *child, exit Exit) {
 		ch.after = d.After
 		s.stop(ch, exit, sequelAgain)
 	case VerbAbandon:
-		s.abandon(ch, exit, ch.afterFailure(d))
+		s.abandon(ch, exit, ch.afterFailure(&d))
 	default:
-		s.stop(ch, exit, ch.afterFailure(d))
+		s.stop(ch, exit, ch.afterFailure(&d))
 	}
 }
 
 // afterFailure is what follows a Stop or Abandon of a failed child.
-func (ch *child) afterFailure(d Directive) sequel {
+func (ch *child) afterFailure(d *Directive) sequel {
 	switch {
 	case d.Exit.Kind == messages.ExitExhausted:
 		return sequelFail
@@ -119,7 +119,7 @@ func (s *Shell) resume(ch *child) {
 	case !ch.up():
 		s.to(ch, messages.ChildStarting, nil)
 		s.deadline(ch, ch.spec.startTimeout(ch.isShell()))
-	case ch.hand.seq != 0:
+	case ch.hand.t != nil:
 		s.to(ch, messages.ChildBusy, nil)
 	default:
 		s.to(ch, messages.ChildIdle, nil)
@@ -151,14 +151,14 @@ func (s *Shell) onDying(ch *child) {
 }
 
 // onGone hears that the incarnation is over.
-func (s *Shell) onGone(ch *child, exit Exit) {
+func (s *Shell) onGone(ch *child, exit *Exit) {
 	begun := ch.cell.begun()
 	ch.cell = nil
 	s.live--
 	s.undue(ch)
 	s.moved()
 	s.room = true
-	ch.lastExit = &exit
+	ch.lastExit = exit
 	s.settleHand(ch, begun, exit)
 	if begun != 0 {
 		ch.ever, ch.barren = true, 0
@@ -167,8 +167,10 @@ func (s *Shell) onGone(ch *child, exit Exit) {
 	}
 	if ch.next == sequelOpen { // it ended by itself
 		switch {
-		case ch.group == groupStop:
+		case ch.group == groupStop && slices.Contains(s.batch.start, ch):
 			ch.next = sequelAgain
+		case ch.group == groupStop:
+			ch.next = sequelForget
 		case exit.Failure():
 			if s.failedForGood(ch, exit) {
 				return
@@ -185,42 +187,41 @@ func (s *Shell) onGone(ch *child, exit Exit) {
 // failedForGood decides about a child that failed without being able to wait
 // for the decision: its goroutine was ended under it, or it was abandoned.
 // True: the decision belongs to a group, which takes it from here.
-func (s *Shell) failedForGood(ch *child, exit Exit) bool {
+func (s *Shell) failedForGood(ch *child, exit *Exit) bool {
 	s.count(ch)
-	s.to(ch, messages.ChildSuspended, &exit)
-	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: exit}, ch)
+	s.to(ch, messages.ChildSuspended, exit)
+	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: *exit}, ch)
 	if grouped {
 		return true
 	}
 	if d.Verb == VerbRestart {
 		ch.next, ch.after = sequelAgain, d.After
 	} else {
-		ch.next = ch.afterFailure(d)
+		ch.next = ch.afterFailure(&d)
 	}
 	return false
 }
 
 // settleHand decides what becomes of the work that was in hand. Work that the
 // incarnation had not begun is not lost: it waits again, before the rest.
-func (s *Shell) settleHand(ch *child, begun uint64, exit Exit) {
-	if ch.hand.seq == 0 {
+func (s *Shell) settleHand(ch *child, begun uint64, exit *Exit) {
+	if ch.hand.t == nil {
 		return
 	}
 	w := ch.hand
 	s.release(ch)
 	switch {
 	case w.seq == begun:
-		s.unserve(w, ErrLost, exit, true)
+		s.unserve(&w, ErrLost, exit, true)
 	case w.seq <= ch.endSeq:
-		s.unserve(w, ErrEnded, exit, false)
+		s.unserve(&w, ErrEnded, exit, false)
 	default:
-		w.to = nil
 		ch.queue.pushFront(w)
 	}
 }
 
 // sequel does what follows the end of an incarnation.
-func (s *Shell) sequel(ch *child, exit Exit) {
+func (s *Shell) sequel(ch *child, exit *Exit) {
 	next := ch.next
 	ch.next = sequelOpen
 	if s.ending != nil || s.draining != nil && !ch.static {
@@ -233,10 +234,10 @@ func (s *Shell) sequel(ch *child, exit Exit) {
 		s.again(ch)
 	case sequelFail:
 		s.unserveQueue(ch, ErrExhausted, exit)
-		s.to(ch, messages.ChildFailed, &exit)
+		s.to(ch, messages.ChildFailed, exit)
 		s.ungroup(ch)
 		s.notStarted(ch, exit)
-		s.decide(Gone{Key: ch.spec.Key, Exit: exit}, nil)
+		s.decide(Gone{Key: ch.spec.Key, Exit: *exit}, nil)
 	case sequelRefuse:
 		s.unserveQueue(ch, ErrStartFailed, exit)
 		s.end(ch, exit)
@@ -282,9 +283,9 @@ func (s *Shell) again(ch *child) {
 
 // end is the end of a child that nothing is planned for: the strategy may
 // bring it back, otherwise it is forgotten.
-func (s *Shell) end(ch *child, exit Exit) {
+func (s *Shell) end(ch *child, exit *Exit) {
 	ch.state = messages.ChildGone
-	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: exit}, ch)
+	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: *exit}, ch)
 	switch {
 	case grouped:
 	case d.Verb == VerbRestart:
@@ -299,18 +300,18 @@ func (s *Shell) end(ch *child, exit Exit) {
 
 // notStarted makes the shell fail when one of its static children does not
 // come up while the shell itself starts.
-func (s *Shell) notStarted(ch *child, exit Exit) {
+func (s *Shell) notStarted(ch *child, exit *Exit) {
 	if s.initial && ch.static && !ch.up() {
-		s.fail(fmt.Errorf("start %s: %w", ch.slot.path, exit))
+		s.fail(fmt.Errorf("start %s: %w", ch.slot.path, *exit))
 	}
 }
 
 // forget ends what is left of a child. The entry of a static child stays.
-func (s *Shell) forget(ch *child, exit Exit) {
+func (s *Shell) forget(ch *child, exit *Exit) {
 	s.undue(ch)
 	s.unwait(ch)
 	s.ungroup(ch)
-	s.to(ch, messages.ChildGone, &exit)
+	s.to(ch, messages.ChildGone, exit)
 	if !ch.static {
 		s.remove(ch)
 	}

@@ -23,7 +23,7 @@ func (s *Shell) Restart(key string, exit Exit) bool {
 	case ch.cell != nil && ch.state == messages.ChildStarting:
 	case ch.cell != nil:
 		ch.reset, ch.after = true, 0
-		s.stop(ch, exit, sequelAgain)
+		s.stop(ch, &exit, sequelAgain)
 	case ch.state == messages.ChildRestarting:
 		ch.reset, ch.after = true, 0
 		s.undue(ch)
@@ -53,13 +53,13 @@ func (s *Shell) End(key string, exit Exit) bool {
 		exit.Kind = messages.ExitShutdown
 	}
 	ch.endSeq = s.seq
-	s.unserveQueue(ch, ErrEnded, exit)
+	s.unserveQueue(ch, ErrEnded, &exit)
 	if ch.cell == nil {
-		s.forget(ch, exit)
+		s.forget(ch, &exit)
 		return true
 	}
 	s.ungroup(ch)
-	s.stop(ch, exit, sequelForget)
+	s.stop(ch, &exit, sequelForget)
 	return true
 }
 
@@ -88,11 +88,11 @@ func (s *Shell) Drain(exit Exit) {
 	}
 	s.draining = &exit
 	for ch := s.first; ch != nil; ch = ch.behind {
-		s.unserveQueue(ch, ErrDraining, exit)
+		s.unserveQueue(ch, ErrDraining, &exit)
 		switch {
 		case ch.static:
 		case ch.cell == nil:
-			s.forget(ch, exit)
+			s.forget(ch, &exit)
 		default:
 			s.retire(ch)
 		}
@@ -104,8 +104,8 @@ func (s *Shell) retire(ch *child) bool {
 	if s.draining == nil || ch.static {
 		return false
 	}
-	if ch.hand.seq == 0 {
-		s.stop(ch, *s.draining, sequelForget)
+	if ch.hand.t == nil {
+		s.stop(ch, s.draining, sequelForget)
 	}
 	return true
 }
@@ -145,7 +145,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 		default:
 		}
 	})
-	down := Exit{Kind: messages.ExitShutdown}
+	down := &Exit{Kind: messages.ExitShutdown}
 	if exit.Failure() {
 		down.Err = exit
 	} else {
@@ -169,7 +169,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 		case <-hurry:
 			hurry = nil
 			s.now = s.sys.now()
-			s.hurryUp(exitf(messages.ExitHung, "did not end before the deadline of the shutdown"))
+			s.hurryUp(&Exit{Kind: messages.ExitHung, Err: errDeadline})
 		case <-fenced:
 		}
 	}
@@ -177,7 +177,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 }
 
 // stopStatic ends the last static child, once the dynamic ones are gone.
-func (s *Shell) stopStatic(exit Exit) {
+func (s *Shell) stopStatic(exit *Exit) {
 	for ch := s.last; ch != nil; ch = ch.before {
 		if ch.cell == nil {
 			continue
@@ -191,7 +191,7 @@ func (s *Shell) stopStatic(exit Exit) {
 }
 
 // hurryUp gives up all children but shells, which do the same below them.
-func (s *Shell) hurryUp(exit Exit) {
+func (s *Shell) hurryUp(exit *Exit) {
 	for ch := s.first; ch != nil; ch = ch.behind {
 		switch {
 		case ch.cell == nil:
@@ -212,8 +212,8 @@ func (s *Shell) close(exit Exit) {
 	// are in other hands, but the work is still ours.
 	for ch := s.first; ch != nil; ch = ch.behind {
 		if ch.cell != nil {
-			s.settleHand(ch, ch.cell.begun(), exit)
-			s.unserveQueue(ch, ErrDraining, exit)
+			s.settleHand(ch, ch.cell.begun(), &exit)
+			s.unserveQueue(ch, ErrDraining, &exit)
 		}
 	}
 	s.settle()

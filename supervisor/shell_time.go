@@ -77,9 +77,10 @@ func (s *Shell) expired(ch *child) {
 			s.deadline(ch, rest) // only now it is known to be a shell
 			return
 		}
-		s.onFail(ch, Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
+		s.onFail(ch, &Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
 	default:
-		s.abandon(ch, exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell())), ch.next)
+		exit := exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell()))
+		s.abandon(ch, &exit, ch.next)
 	}
 }
 

@@ -46,13 +46,13 @@ func (s *Shell) on(m ctl) {
 	case ctlUp:
 		s.onUp(ch)
 	case ctlFinished:
-		s.onFinished(ch, m.seq)
+		s.onFinished(ch, m.t)
 	case ctlFail:
-		s.onFail(ch, *m.exit)
+		s.onFail(ch, m.exit)
 	case ctlDying:
 		s.onDying(ch)
 	case ctlGone:
-		s.onGone(ch, *m.exit)
+		s.onGone(ch, m.exit)
 	}
 }
 
@@ -77,10 +77,7 @@ func (s *Shell) settle() {
 			s.room = false
 			s.offerRoom()
 		case s.noted < len(s.notes):
-			n := s.notes[s.noted]
-			s.notes[s.noted] = note{}
-			s.noted++
-			s.tellDoor(n)
+			s.tellDoor()
 		default:
 			s.notes, s.noted = s.notes[:0], 0
 			s.arm()
@@ -113,26 +110,28 @@ func (s *Shell) step(ch *child) {
 			s.spawn(ch)
 		}
 	case ch.state == messages.ChildFailed:
-		s.unserveQueue(ch, ErrExhausted, ch.exit())
+		s.unserveQueue(ch, ErrExhausted, ch.lastExit)
 	case ch.static: // only a reset brings back one that ended for good
 		if ch.state == messages.ChildGone {
-			s.unserveQueue(ch, ErrEnded, ch.exit())
+			s.unserveQueue(ch, ErrEnded, ch.lastExit)
 		}
 	default:
 		s.propose(ch)
 	}
 }
 
-// tellDoor delivers a note.
-func (s *Shell) tellDoor(n note) {
-	if n.err == nil {
+// tellDoor delivers the oldest note.
+//
+//go:noinline
+func (s *Shell) tellDoor() {
+	n := &note{}
+	*n, s.notes[s.noted] = s.notes[s.noted], *n
+	s.noted++
+	switch {
+	case n.err == nil:
 		s.protect(func() error { s.o.Door.Changed(s, n.changed); return nil })
-		return
-	}
-	if n.w.Settled() {
-		return
-	}
-	if s.o.Door == nil || !s.protect(func() error { s.o.Door.Unserved(s, n.w, n.err); return nil }) {
+	case n.w.Settled():
+	case s.o.Door == nil || !s.protect(func() error { s.o.Door.Unserved(s, n.w, n.err); return nil }):
 		n.w.Settle(n.err)
 	}
 }
@@ -145,12 +144,15 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 	}
 	from := ch.told
 	ch.told, ch.since = state, s.now
-	watched := s.sys.events.watched()
-	if s.o.Door == nil && !watched {
-		return
+	if s.o.Door != nil || s.sys.events.watched() {
+		s.announceChange(ch, from, exit)
 	}
+}
+
+//go:noinline
+func (s *Shell) announceChange(ch *child, from messages.ChildState, exit *Exit) {
 	ev := messages.ChildChanged{
-		At: s.Now(), Path: ch.slot.path, Key: ch.spec.Key, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: state,
+		At: s.Now(), Path: ch.slot.path, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: ch.state,
 	}
 	if exit != nil {
 		v := exit.Value()
@@ -164,15 +166,7 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 	if s.o.Door != nil {
 		s.notes = append(s.notes, note{changed: ev})
 	}
-	if watched {
+	if s.sys.events.watched() {
 		s.sys.events.emit(ev)
 	}
-}
-
-// exit is why the last incarnation ended; the zero Exit if there was none.
-func (ch *child) exit() Exit {
-	if ch.lastExit == nil {
-		return Exit{}
-	}
-	return *ch.lastExit
 }

@@ -1,8 +1,12 @@
 package supervisor
 
 import (
+	"errors"
+
 	"github.com/coppice-run/coppice/messages"
 )
+
+var lastWork = &Exit{Kind: messages.ExitShutdown, Err: errors.New("its last work is done")}
 
 // Submit hands w to the child of key. Each child has at most one work in hand;
 // the rest waits here, in the order of Submit. A key that has no child gets
@@ -12,26 +16,34 @@ func (s *Shell) Submit(key string, w Work) {
 	if w.t == nil {
 		w.t = &ticket{done: make(chan struct{})}
 	}
-	s.seq++
-	w.key, w.seq, w.to = key, s.seq, nil
-	if !s.ledger.add(w.t) {
-		w.Settle(ErrGone)
-		return
-	}
-	if s.draining != nil || s.ending != nil {
-		s.unserve(w, ErrDraining, Exit{}, false)
-		return
-	}
 	ch := s.table[key]
 	if ch == nil {
-		ch = s.add(Spec{Key: key}, false)
+		ch = s.unknown(key)
 	}
-	if ch.queue.len() >= s.o.MaxQueue {
-		s.unserve(w, ErrOverloaded, Exit{}, false)
-		return
+	s.seq++
+	w.seq, w.at = s.seq, ch.slot
+	switch {
+	case !s.ledger.add(w.t):
+		w.Settle(ErrGone)
+	case s.draining != nil || s.ending != nil:
+		s.unserve(&w, ErrDraining, nil, false)
+	case ch.queue.len() >= s.o.MaxQueue:
+		s.unserve(&w, ErrOverloaded, nil, false)
+	default:
+		ch.queue.push(w)
+		s.kick(ch)
 	}
-	ch.queue.push(w)
-	s.kick(ch)
+}
+
+// unknown makes an entry for a key that has none. One that takes no work has
+// a place without an entry.
+//
+//go:noinline
+func (s *Shell) unknown(key string) *child {
+	if s.draining != nil || s.ending != nil {
+		return &child{slot: &slot{name: key}}
+	}
+	return s.add(&Spec{Key: key}, false)
 }
 
 // Withdraw takes w, which waits for the child of key, out of the queue without
@@ -49,7 +61,7 @@ func (s *Shell) Withdraw(key string, w Work) bool {
 // Running returns the work that the child of key has in hand.
 func (s *Shell) Running(key string) (Work, bool) {
 	ch := s.table[key]
-	if ch == nil || ch.hand.seq == 0 {
+	if ch == nil || ch.hand.t == nil {
 		return Work{}, false
 	}
 	return ch.hand, true
@@ -79,22 +91,21 @@ func (s *Shell) dispatch(ch *child) {
 		return
 	}
 	if ch.queue.peek().Fresh && ch.served {
-		s.stop(ch, Exit{Kind: messages.ExitReset}, sequelAgain)
+		s.stop(ch, &Exit{Kind: messages.ExitReset}, sequelAgain)
 		return
 	}
-	w := ch.queue.pop()
-	w.to = ch.cell
-	ch.hand, ch.served, ch.busySince = w, true, s.now
+	ch.hand = ch.queue.pop()
+	ch.served, ch.busySince = true, s.now
 	s.sys.dispatched()
 	s.to(ch, messages.ChildBusy, nil)
 	// A refusal means that the cell has just ended: the work then is in hand
 	// without having been begun, and goes to the next incarnation.
-	ch.cell.tell(w)
+	ch.cell.give(ch.hand)
 }
 
 // onFinished hears that the work in hand was finished.
-func (s *Shell) onFinished(ch *child, seq uint64) {
-	if ch.hand.seq != seq {
+func (s *Shell) onFinished(ch *child, t *ticket) {
+	if ch.hand.t != t {
 		return
 	}
 	last := ch.hand.Last
@@ -108,7 +119,7 @@ func (s *Shell) onFinished(ch *child, seq uint64) {
 	}
 	ch.state = messages.ChildIdle
 	if last {
-		s.stop(ch, exitf(messages.ExitShutdown, "its last work is done"), sequelForget)
+		s.stop(ch, lastWork, sequelForget)
 		return
 	}
 	s.step(ch)
@@ -121,18 +132,24 @@ func (s *Shell) release(ch *child) {
 }
 
 // unserve lets the Door decide about work that no child will answer.
-func (s *Shell) unserve(w Work, kind error, exit Exit, dispatched bool) {
+//
+//go:noinline
+func (s *Shell) unserve(w *Work, kind error, exit *Exit, dispatched bool) {
 	if w.Settled() {
 		return
 	}
-	w.to = nil
 	s.sys.unserved()
-	s.notes = append(s.notes, note{w: w, err: &ServiceError{Key: w.key, Kind: kind, Dispatched: dispatched, Exit: exit}})
+	e := &ServiceError{Key: w.Key(), Kind: kind, Dispatched: dispatched}
+	if exit != nil {
+		e.Exit = *exit
+	}
+	s.notes = append(s.notes, note{w: *w, err: e})
 }
 
 // unserveQueue does so for everything that waits for a child.
-func (s *Shell) unserveQueue(ch *child, kind error, exit Exit) {
+func (s *Shell) unserveQueue(ch *child, kind error, exit *Exit) {
 	for ch.queue.len() > 0 {
-		s.unserve(ch.queue.pop(), kind, exit, false)
+		w := ch.queue.pop()
+		s.unserve(&w, kind, exit, false)
 	}
 }

@@ -14,6 +14,8 @@ import (
 // to give up what is left below them.
 const lastGrace = 100 * time.Millisecond
 
+var errDeadline = errors.New("did not end before the deadline of the shutdown")
+
 // Shutdown ends the tree: no shell takes new work; running work may finish
 // within SystemOptions.Drain; children are stopped, dynamic ones in parallel
 // and static ones in reverse order, each within its StopTimeout; what does not
@@ -122,7 +124,7 @@ func (s *System) lastChance() {
 	select {
 	case <-s.root.gone:
 	case <-timer.C:
-		s.abandonTree(s.root.cell, exitf(messages.ExitHung, "did not end before the deadline of the shutdown"))
+		s.abandonTree(s.root.cell, Exit{Kind: messages.ExitHung, Err: errDeadline})
 	}
 }
 
@@ -185,7 +187,7 @@ func (s *System) abandonOrphans() {
 			return
 		}
 		for _, c := range left {
-			s.abandonTree(c, exitf(messages.ExitHung, "did not end before the end of the shutdown"))
+			s.abandonTree(c, Exit{Kind: messages.ExitHung, Err: errDeadline})
 			s.release(c)
 		}
 	}

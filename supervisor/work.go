@@ -23,9 +23,8 @@ type Work struct {
 	// Owner is a label for whoever makes the child's Spec.
 	Owner string
 
-	key string  // set by Submit
+	at  *slot   // the child's place; set by Submit
 	seq uint64  // set by Submit
-	to  *cell   // set when it is dispatched: the incarnation it is in the hand of
 	t   *ticket // nil only in the zero Work
 }
 
@@ -80,7 +79,12 @@ func (w Work) Settled() bool { return w.t != nil && w.t.settled.Load() }
 func (w Work) Seq() uint64 { return w.seq }
 
 // Key is the child that the work was submitted to; empty before that.
-func (w Work) Key() string { return w.key }
+func (w Work) Key() string {
+	if w.at == nil {
+		return ""
+	}
+	return w.at.name
+}
 
 // same reports whether both stand for the same work.
 func (w Work) same(o Work) bool { return w.t != nil && w.t == o.t }

@@ -1,0 +1,29 @@
+package supervisor
+
+import (
+	"context"
+
+	"github.com/anthdm/hollywood/actor"
+)
+
+// Live counts the incarnations that are not over.
+func (s *System) Live() int { return int(s.cells.Load()) }
+
+// InHand counts the work in the hands of children.
+func (s *System) InHand() int { return int(s.inHand.Load()) }
+
+// Zombies counts the abandoned incarnations whose goroutine has not come back.
+func (s *System) Zombies() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.zombies)
+}
+
+// Poison does to the incarnation at r what this package never does.
+func (s *System) Poison(r Ref) context.Context { return s.engine.Poison(r.live().pid) }
+
+// Engine is the Hollywood engine.
+func (s *System) Engine() *actor.Engine { return s.engine }
+
+// View is what a strategy would see of the shell now.
+func (s *Shell) View() View { return shellView{s} }
