@@ -152,7 +152,7 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 //go:noinline
 func (s *Shell) announceChange(ch *child, from messages.ChildState, exit *Exit) {
 	ev := messages.ChildChanged{
-		At: s.Now(), Path: ch.slot.path, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: ch.state,
+		At: s.Now(), Path: ch.slot.path, Key: ch.spec.Key, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: ch.state,
 	}
 	if exit != nil {
 		v := exit.Value()
