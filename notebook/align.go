@@ -24,8 +24,8 @@ func sketches(cells []*Cell) []sketch {
 // align pairs the cells of two notebooks that are versions of one another. An
 // id that occurs once on each side pairs two cells wherever they are. The
 // others are paired in order: first those with equal type and source, then,
-// between these, those with sources that have half of their lines in common,
-// then those that are alone of their type between two pairs.
+// between these and unless both have an id, those with sources that have half
+// of their lines in common, then those that are alone between two pairs.
 func align(a, b []sketch) []pair {
 	pairs := alignIDs(a, b)
 	takenA, takenB := make(map[int]bool), make(map[int]bool)
@@ -43,9 +43,7 @@ func align(a, b []sketch) []pair {
 	equal := lcs(same(a, freeA), same(b, freeB))
 	fromA, fromB := 0, 0
 	for _, p := range append(equal, pair{len(freeA), len(freeB)}) {
-		for _, q := range alignGap(a, b, freeA[fromA:p.a], freeB[fromB:p.b]) {
-			pairs = append(pairs, q)
-		}
+		pairs = append(pairs, alignGap(a, b, freeA[fromA:p.a], freeB[fromB:p.b])...)
 		if p.a < len(freeA) {
 			pairs = append(pairs, pair{freeA[p.a], freeB[p.b]})
 		}
@@ -99,14 +97,14 @@ func alignGap(a, b []sketch, inA, inB []int) []pair {
 	for n, i := range inA {
 		best, bestScore := -1, 0.5
 		for j := next; j < min(len(inB), next+window); j++ {
-			if a[i].typ != b[inB[j]].typ {
+			if !maySucceed(a[i], b[inB[j]]) {
 				continue
 			}
 			if score := similarity(a[i].source, b[inB[j]].source); score > bestScore || score == bestScore && best < 0 {
 				best, bestScore = j, score
 			}
 		}
-		if best < 0 && len(inA)-n == 1 && len(inB)-next == 1 && a[i].typ == b[inB[next]].typ {
+		if best < 0 && len(inA)-n == 1 && len(inB)-next == 1 && maySucceed(a[i], b[inB[next]]) {
 			best = next
 		}
 		if best >= 0 {
@@ -116,6 +114,10 @@ func alignGap(a, b []sketch, inA, inB []int) []pair {
 	}
 	return pairs
 }
+
+// maySucceed reports whether b can be a later version of a. Two cells that both
+// have an id, and not the same one, are two cells.
+func maySucceed(a, b sketch) bool { return a.typ == b.typ && (a.id == "" || b.id == "") }
 
 // similarity is the share of lines that two texts have in common, from 0 to 1.
 // Empty texts have nothing in common.

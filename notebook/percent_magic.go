@@ -28,15 +28,21 @@ func isMagic(line string) bool {
 
 // commentMagics returns the lines of a code cell as a script has them.
 func commentMagics(lines []string) []string {
-	return mapCode(lines, func(line string) string {
+	out := slices.Clone(lines)
+	eachCode(lines, out, func(line string, continued bool) string {
+		if continued {
+			return "# " + line
+		}
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 		return indent + "# " + line[len(indent):]
-	}, func(line string) bool { return isMagic(line) || markerLike.MatchString(line) })
+	}, func(line string) bool { return isMagic(line) || markerLike.MatchString(line) }, out)
+	return out
 }
 
 // uncommentMagics undoes commentMagics.
 func uncommentMagics(lines []string) []string {
-	return mapCode(lines, func(line string) string {
+	out := slices.Clone(lines)
+	eachCode(lines, out, func(line string, _ bool) string {
 		body := strings.TrimLeft(line, " \t")
 		indent := line[:len(line)-len(body)]
 		if rest, ok := strings.CutPrefix(body, "# "); ok {
@@ -49,26 +55,26 @@ func uncommentMagics(lines []string) []string {
 		}
 		inner, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "# ")
 		return ok && markerLike.MatchString(inner)
-	})
+	}, lines)
+	return out
 }
 
-// mapCode applies f to the lines that pick chooses, and to those that a
-// backslash at the end of a chosen magic joins to it. Lines that begin inside
-// a string stay.
-func mapCode(lines []string, f func(string) string, pick func(string) bool) []string {
-	out := slices.Clone(lines)
+// eachCode sets out[i] to f of each line that pick chooses, or that a backslash
+// at the end of a chosen line continues. Lines that begin inside a string stay.
+// What is a string is read off script: the lines as the script has them, in
+// which magics are comments and their quotes do not count.
+func eachCode(lines, out []string, f func(line string, continued bool) string, pick func(string) bool, script []string) {
 	var q quoteTracker
 	continued := false
 	for i, line := range lines {
 		if !q.quoted() && (continued || pick(line)) {
-			out[i] = f(line)
+			out[i] = f(line, continued)
 			continued = strings.HasSuffix(strings.TrimRight(line, " \t"), `\`)
 		} else {
 			continued = false
 		}
-		q.read(line)
+		q.read(script[i])
 	}
-	return out
 }
 
 // quoteTracker tells whether a line begins inside a triple-quoted string.

@@ -139,6 +139,8 @@ func uncomment(lines []string) []string {
 // readHeader reads the YAML header that Jupytext writes, between two lines
 // "# ---", and returns the number of lines that it takes. The kernelspec goes
 // to Metadata; other top-level entries become a raw cell, as Jupytext has it.
+// The line that names the interpreter and the one that names the encoding are
+// passed over.
 func (t *Text) readHeader(lines []string) int {
 	start := 0
 	for start < len(lines) && (strings.HasPrefix(lines[start], "#!") ||
@@ -146,17 +148,17 @@ func (t *Text) readHeader(lines []string) int {
 		start++
 	}
 	if start >= len(lines) || strings.TrimSpace(lines[start]) != "# ---" {
-		return 0
+		return start
 	}
 	end := start + 1
 	for end < len(lines) && strings.TrimSpace(lines[end]) != "# ---" {
 		if !strings.HasPrefix(lines[end], "#") {
-			return 0
+			return start
 		}
 		end++
 	}
 	if end == len(lines) {
-		return 0
+		return start
 	}
 	var jupyter, rest []string
 	inJupyter := false

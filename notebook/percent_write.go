@@ -78,11 +78,13 @@ func (c *Cell) percent(withMetadata bool) string {
 	if c.typ == Code {
 		name, args, rest, ok := cutCellMagic(source)
 		if ok {
-			m.metadata = append(m.metadata, member{"language", newString(name)})
 			if args != "" {
 				m.metadata = append(m.metadata, member{"magic_args", newString(args)})
 			}
-			body = comment(strings.Split(rest, "\n"))
+			m.metadata = append(m.metadata, member{"language", newString(name)})
+			if rest = strings.TrimRight(rest, "\n"); rest != "" {
+				body = comment(strings.Split(rest, "\n"))
+			}
 		} else if source != "" {
 			body = commentMagics(strings.Split(source, "\n"))
 		}
