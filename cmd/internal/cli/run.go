@@ -147,7 +147,7 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 	}
 	write := a.eventWriter()
 	if !f.events {
-		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Now: time.Now})
+		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
 			a.out.print(drawing.Event(e))
 			return nil

@@ -8,12 +8,17 @@ import (
 	"image"
 	_ "image/jpeg" // decoders for image.DecodeConfig
 	_ "image/png"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/sanitise"
 )
+
+// wrapper is the text form of IPython's objects that hold something else, and
+// says nothing beside it.
+var wrapper = regexp.MustCompile(`^<IPython\.core\.display\.\w+ object>$`)
 
 // Bundle draws rich output: the text that suits a terminal best, and a line for
 // each image. JSON beside a text is left to [JSONTree]; of what has no text
@@ -26,15 +31,20 @@ func Bundle(s Style, b messages.Bundle) []string {
 		}
 	}
 	isPicture := len(lines) > 0
+	_, isJSON := b[messages.MIMEJSON]
 	for _, mime := range []string{messages.MIMEMarkdown, messages.MIMEPlain, messages.MIMELaTeX} {
-		if text, ok := b.Text(mime); ok {
-			if isPicture && mime == messages.MIMEPlain {
-				return append(lines, s.in(dim, oneLine(text))) // <Figure size 640x480 with 1 Axes>
-			}
+		text, ok := b.Text(mime)
+		switch {
+		case !ok:
+		case (isPicture || isJSON) && wrapper.MatchString(text):
+			return lines
+		case isPicture && mime == messages.MIMEPlain:
+			return append(lines, s.in(dim, oneLine(text))) // <Figure size 640x480 with 1 Axes>
+		default:
 			return append(lines, printed(s, text)...)
 		}
 	}
-	if _, isJSON := b[messages.MIMEJSON]; !isPicture && !isJSON && len(b) > 0 {
+	if !isPicture && !isJSON && len(b) > 0 {
 		var types []string
 		for mime, raw := range b {
 			types = append(types, mime+", "+Bytes(int64(len(raw))))

@@ -75,6 +75,8 @@ func TestBundle(t *testing.T) {
 	require.Equal(t, "▣ text/html, 5 B", bundle(messages.Bundle{"text/html": raw(`"<p>"`)}))
 	require.Empty(t, bundle(messages.Bundle{"application/json": raw(`{}`)}), "JSON is drawn by JSONTree")
 	require.Empty(t, bundle(nil))
+	require.Empty(t, bundle(messages.Bundle{"application/json": raw(`{}`), "text/plain": text("<IPython.core.display.JSON object>")}))
+	require.Equal(t, "<IPython.core.display.JSON object>", bundle(messages.Bundle{"text/plain": text("<IPython.core.display.JSON object>")}))
 }
 
 // FuzzRun draws whatever a kernel prints: plain text never has an escape, and

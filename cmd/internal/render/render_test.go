@@ -93,8 +93,17 @@ var calls = map[string]struct {
 	"timeout": {
 		cells: []messages.Cell{{Code: "loop()"}},
 		events: []messages.Event{
+			running(0),
+			messages.Error{Position: at(0), ErrorDetails: messages.ErrorDetails{Name: "KeyboardInterrupt", Traceback: []string{"---", "a", "b"}}},
+			failed(0),
+			messages.Final{Result: messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateFresh, Cells: cells("error")}},
+		},
+	},
+	"cancelled": {
+		cells: []messages.Cell{{Code: "loop()"}},
+		events: []messages.Event{
 			running(0), failed(0),
-			messages.Final{Result: messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateKept, Duration: 2100 * time.Millisecond, Cells: cells("error")}},
+			messages.Final{Result: messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateLost, Reason: "it did not stop", Cells: cells("error")}},
 		},
 	},
 	"refused": {
@@ -170,7 +179,7 @@ func TestRun(t *testing.T) {
 		for as, style := range styles {
 			t.Run(name+"/"+as, func(t *testing.T) {
 				t.Parallel()
-				run := render.NewRun(render.RunOptions{Style: style, Cells: call.cells, Expand: call.expand, Now: ticking()})
+				run := render.NewRun(render.RunOptions{Style: style, Cells: call.cells, Expand: call.expand, Timeout: 2 * time.Second, Now: ticking()})
 				var b strings.Builder
 				for _, e := range call.events {
 					b.WriteString(run.Event(e))
@@ -202,8 +211,9 @@ func TestRunStreams(t *testing.T) {
 func TestRunPrefix(t *testing.T) {
 	t.Parallel()
 	run := render.NewRun(render.RunOptions{Style: render.Style{Terminal: true}, Cells: make([]messages.Cell, 1), Prefix: "a | "})
-	got := run.Event(running(0)) + run.Event(out(0, "1\n2\nhalf")) + run.Event(complete(0))
-	require.Equal(t, "a | ▸ [1/1]\na | 1\na | 2\na | half\na | ✓ [1/1]\n", got)
+	got := run.Event(running(0)) + run.Event(out(0, "1\n\n2\nhalf")) + run.Event(complete(0)) +
+		run.Event(messages.Error{ErrorDetails: messages.ErrorDetails{Traceback: []string{"E", "", "F"}}})
+	require.Equal(t, "a | ▸ [1/1]\na | 1\na | \na | 2\na | half\na | ✓ [1/1]\na | E\na | \na | F\n", got)
 }
 
 // TestLongTraceback keeps both ends of a long traceback.

@@ -20,6 +20,8 @@ type RunOptions struct {
 	// Prefix stands before every line: calls that are drawn side by side on one
 	// terminal tell each other apart by it.
 	Prefix string
+	// Timeout is that of the call, 0 when it has none.
+	Timeout time.Duration
 	// Now tells the time; cells are timed by it. Nil leaves durations out.
 	Now func() time.Time
 }
@@ -143,14 +145,18 @@ func (r *Run) bundle(b messages.Bundle) {
 // rule at its head.
 func (r *Run) raise(e messages.Error) {
 	lines := tracebackLines(r.o.Style, e.Traceback)
-	if !r.o.Expand {
+	switch {
+	case r.o.Expand:
+	case e.Name == "KeyboardInterrupt":
+		lines = nil // somebody stopped it; where it stood is seldom the question
+	default:
 		lines = middleCut(lines, tracebackHead, tracebackTail)
 	}
 	for _, line := range lines {
 		r.text.line(line)
 	}
 	if len(lines) == 0 {
-		r.text.line(r.o.in(red, oneLine(e.Name+": "+e.Message)))
+		r.text.line(r.o.in(red, strings.TrimSuffix(oneLine(e.Name+": "+e.Message), ":")))
 	}
 }
 
@@ -202,22 +208,27 @@ func (r *Run) final(res messages.Result) {
 			r.text.line(line)
 		}
 	}
-	for _, line := range Ending(r.o.Style, res) {
+	for _, line := range Ending(r.o.Style, res, r.o.Timeout) {
 		r.text.line(line)
 	}
 }
 
 // Ending says how a call ended, in at most three lines; nothing when there is
-// nothing to say beyond the cells.
-func Ending(s Style, res messages.Result) []string {
+// nothing to say beyond the cells. timeout is that of the call, 0 when it had
+// none.
+func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	var lines []string
 	add := func(p paint, text string) { lines = append(lines, s.in(p, oneLine(text))) }
 	reason := res.Reason
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
-		add(red, "✗ timed out after "+Duration(res.Duration))
+		limit := ""
+		if timeout > 0 {
+			limit = " after " + Duration(timeout)
+		}
+		add(red, "✗ timed out"+limit)
 	case messages.OutcomeCancelled:
-		add(yellow, "✗ cancelled after "+Duration(res.Duration))
+		add(yellow, "✗ cancelled")
 	case messages.OutcomeLost:
 		add(red, "✗ the kernel was lost: "+orUnknown(reason))
 		reason = ""
@@ -233,7 +244,7 @@ func Ending(s Style, res messages.Result) []string {
 		add(yellow, "! state lost: variables of earlier calls are gone")
 	case res.State == messages.StateFresh && reason != "":
 		add(yellow, "! new kernel: "+reason)
-	case res.State == messages.StateKept && (res.Outcome == messages.OutcomeTimeout || res.Outcome == messages.OutcomeCancelled):
+	case res.State != messages.StateLost && (res.Outcome == messages.OutcomeTimeout || res.Outcome == messages.OutcomeCancelled):
 		add(dim, "the session is kept")
 	}
 	if res.StdinRequested {

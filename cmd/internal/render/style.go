@@ -59,7 +59,7 @@ func pad(text string, width int) string {
 }
 
 // Duration writes a duration with about three digits: 840 µs, 12 ms, 1.24 s,
-// 2 min 5 s.
+// 30 s, 2 min 5 s.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -68,6 +68,8 @@ func Duration(d time.Duration) string {
 		return strconv.FormatInt(d.Microseconds(), 10) + " µs"
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute && d%time.Second == 0:
+		return strconv.Itoa(int(d/time.Second)) + " s"
 	case d < 10*time.Second:
 		return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
 	case d < time.Minute:
@@ -99,7 +101,7 @@ func Number(n int, what string) string {
 		switch {
 		case strings.HasSuffix(what, "y"):
 			what = strings.TrimSuffix(what, "y") + "ies"
-		case strings.HasSuffix(what, "ch"):
+		case strings.HasSuffix(what, "ch"), strings.HasSuffix(what, "ss"):
 			what += "es"
 		default:
 			what += "s"

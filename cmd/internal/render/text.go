@@ -63,9 +63,7 @@ func (t *text) finish() {
 // line adds a line of our own.
 func (t *text) line(s string) {
 	t.finish()
-	t.raw(s)
-	t.out.WriteByte('\n')
-	t.middle = false
+	t.raw(s + "\n")
 }
 
 // raw adds text with the prefix at the head of each line.

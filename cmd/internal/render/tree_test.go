@@ -54,7 +54,7 @@ func TestLifecycle(t *testing.T) {
 	}{
 		{messages.ChildChanged{Path: "gateway/a", To: messages.ChildStarting}, "gateway/a  starting"},
 		{messages.ChildChanged{Path: "gateway/a", From: messages.ChildBusy, To: messages.ChildSuspended, Exit: failed}, "gateway/a  busy → suspended (failed: killed by signal 9)"},
-		{messages.Decided{Path: "gateway/a", Directive: "restart", After: 2 * time.Second, Exit: failed}, "gateway/a  decided: restart after 2.00 s (failed: killed by signal 9)"},
+		{messages.Decided{Path: "gateway/a", Directive: "restart", After: 2 * time.Second, Exit: failed}, "gateway/a  decided: restart after 2 s (failed: killed by signal 9)"},
 		{messages.Decided{Path: "gateway/a", Directive: "stop", Exit: &messages.Exit{Kind: messages.ExitEvicted}}, "gateway/a  decided: stop (evicted)"},
 		{messages.Dropped{Path: "gateway/a", Count: 3, What: "messages"}, "gateway/a  dropped 3 messages"},
 	} {
@@ -69,7 +69,7 @@ func TestShutdown(t *testing.T) {
 	require.Equal(t, []string{"✓ clean shutdown: 5 actors stopped in 12 ms, 1 call ended by it"},
 		render.Shutdown(render.Style{}, messages.ShutdownReport{Stopped: 5, Unanswered: 1, Duration: 12 * time.Millisecond}))
 	require.Equal(t, []string{
-		"✗ shutdown: 1 actor stopped in 5.00 s, 1 actor left over",
+		"✗ shutdown: 1 actor stopped in 5 s, 1 actor left over",
 		"  gateway/a: hung: it did not end, pid 7",
 	}, render.Shutdown(render.Style{}, messages.ShutdownReport{Stopped: 1, Duration: 5 * time.Second, Leftovers: []messages.Leftover{
 		{Path: "gateway/a", Exit: messages.Exit{Kind: messages.ExitHung, Reason: "it did not end"}, PID: 7},
@@ -103,7 +103,7 @@ func TestUnits(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-1: "0 ms", 0: "0 µs", 840 * time.Microsecond: "840 µs", 12 * time.Millisecond: "12 ms", 1240 * time.Millisecond: "1.24 s",
-		9999 * time.Millisecond: "10.00 s", 12 * time.Second: "12.0 s", 125 * time.Second: "2 min 5 s", 3 * time.Hour: "180 min 0 s",
+		9999 * time.Millisecond: "10.00 s", 12 * time.Second: "12 s", 12340 * time.Millisecond: "12.3 s", 125 * time.Second: "2 min 5 s", 3 * time.Hour: "180 min 0 s",
 	} {
 		require.Equal(t, want, render.Duration(d))
 	}
