@@ -33,6 +33,8 @@ type Kernel struct {
 	// gate holds one token while an execution begins and while an interrupt is
 	// on its way, so that a late interrupt cannot hit the next execution.
 	gate chan struct{}
+	// bye makes everybody who hangs up wait for the first who does.
+	bye sync.Once
 	// loops joins the reader and the writer.
 	loops sync.WaitGroup
 	done  chan struct{}
@@ -175,17 +177,19 @@ func (k *Kernel) lose(e *LostError) {
 // believes to be open destroys sockets that its event loop still watches; the
 // next connection that gets the same descriptor fails, whoever it belongs to.
 func (k *Kernel) hangUp(e *LostError) {
-	if k.Err() == nil {
-		k.declare(e)
-		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		if k.ws.WriteControl(websocket.CloseMessage, bye, time.Now().Add(farewell)) == nil {
-			cut := time.AfterFunc(farewell, func() { _ = k.tcp.Close() })
-			k.loops.Wait()
-			cut.Stop()
+	k.bye.Do(func() {
+		if k.Err() == nil {
+			k.declare(e)
+			text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+			if k.ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(farewell)) == nil {
+				cut := time.AfterFunc(farewell, func() { _ = k.tcp.Close() })
+				k.loops.Wait()
+				cut.Stop()
+			}
 		}
-	}
-	_ = k.tcp.Close()
-	k.loops.Wait()
+		_ = k.tcp.Close()
+		k.loops.Wait()
+	})
 }
 
 // farewell bounds the wait for the server's side of a close.

@@ -3,7 +3,6 @@ package jupyter_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // realGateway is the Jupyter Kernel Gateway that all tests of this binary
@@ -36,7 +36,8 @@ var realGateway struct {
 func real(t testing.TB) *jupyter.Client {
 	t.Helper()
 	g := &realGateway
-	g.once.Do(func() { g.err = startRealGateway() })
+	python := testpython.Path(t)
+	g.once.Do(func() { g.err = startRealGateway(python) })
 	require.NoError(t, g.err)
 	c, err := jupyter.NewClient(jupyter.Options{URL: g.url, Token: g.token, SpoolDir: t.TempDir()})
 	require.NoError(t, err)
@@ -48,32 +49,6 @@ func real(t testing.TB) *jupyter.Client {
 func realKernel(t testing.TB) *jupyter.Kernel {
 	t.Helper()
 	return startKernel(t, real(t))
-}
-
-// testPython finds the interpreter that has ipykernel and the gateway.
-func testPython() (string, error) {
-	if p := os.Getenv("COPPICE_TEST_PYTHON"); p != "" {
-		return p, nil
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod above the test")
-		}
-		dir = up
-	}
-	p := filepath.Join(dir, ".cache", "python", "bin", "python")
-	if _, err := os.Stat(p); err != nil {
-		return "", fmt.Errorf("no Python with jupyter_kernel_gateway and ipykernel: run `make test-env`, or set COPPICE_TEST_PYTHON (looked for %s)", p)
-	}
-	return p, nil
 }
 
 // launcher starts ipykernel without a bound on the queue of its iopub socket.
@@ -97,12 +72,8 @@ App.launch_instance()
 // (MultiKernelManager.shared_context), a server that loses or deletes a kernel
 // destroys sockets that its event loop watches, and later requests that get the
 // same descriptors fail with status 500 ("fd … added twice").
-func startRealGateway() error {
+func startRealGateway(python string) (err error) {
 	g := &realGateway
-	python, err := testPython()
-	if err != nil {
-		return err
-	}
 	// Sockets of kernels live here, and a socket's path is short.
 	if g.dir, err = os.MkdirTemp("", "cpj"); err != nil {
 		return err

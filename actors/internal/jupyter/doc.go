@@ -1,0 +1,54 @@
+// Package jupyter is the client side of Jupyter kernels behind a server: REST
+// to make and end them, one WebSocket for each to talk to it. It serves Kernel
+// Gateway, Enterprise Gateway and Jupyter Server. It contains no actors.
+//
+// The protocol is "Messaging in Jupyter" (jupyter-client.readthedocs.io, version
+// 5.3), carried in either framing of jupyter_server: one JSON text per message,
+// or v1.kernel.websocket.jupyter.org.
+//
+// # Guarantees
+//
+//   - A connection is always read. What belongs to the running execution waits
+//     in memory up to a bound and beyond it on disk; whoever takes the output
+//     may be as slow as it likes. Nothing else is kept.
+//   - [Kernel.Execute] returns when the reply and the idle of its request have
+//     come, in whichever order, and all output was handed over. When one of the
+//     two is lost the kernel is probed, and the reply says what may be missing.
+//   - Output that is known to be missing is never passed over: the reply's
+//     Incomplete and a [Notice] say so. Known are a server's rate limit, a full
+//     ZeroMQ queue behind an ipykernel (its messages are numbered), a lost end
+//     mark, a failing disk and unreadable messages.
+//   - A kernel whose process was replaced is lost, however the server words it:
+//     the session in the header of every message names the process. Code is
+//     never sent twice.
+//   - An interrupt reaches the execution that ran when it was asked for, or none.
+//   - [Client.Start] leaves no kernel behind when it fails, or says which.
+//   - No error and no trace holds the token or a text of the server, which may
+//     be a traceback with its paths. The token is sent in a header only.
+//   - No lock is held while something waits. No goroutine outlives its kernel:
+//     two of them run while it lives, and end when it is lost or deleted.
+//
+// # Who may call
+//
+// [Kernel.Execute] is called from one goroutine at a time. Everything else may
+// be called from any, also while Execute runs.
+//
+// # States of a kernel
+//
+//	Start: create ──▶ connect ──▶ verify ──▶ live ──┬─ dead, restarting, new session, 404,
+//	          └───────────┴──────────┴─▶ deleted    │  connection gone, exit() ──▶ lost ──Delete──▶ gone
+//	                  (on failure)                  └──Delete──▶ lost ──────────────────────────▶ gone
+//
+// Lost is final: [Kernel.Done] is closed, and the connection with it. There is
+// no reconnection, because the server does not say what a dead connection has
+// swallowed. Lost does not mean gone: the process may live until Delete.
+//
+// # States of an execution
+//
+//	sent ──▶ running ──┬─ reply ──▶ settling ── idle, or probed ──┬──▶ over
+//	                   └─ idle ───▶ settling ── reply, or probed ─┘
+//
+// It is running from execute_input or its first output on: only then does the
+// kernel heed an interrupt, so [Kernel.Interrupt] waits for it. An execution
+// that Execute gave up on goes through the same states without an audience.
+package jupyter
