@@ -61,3 +61,9 @@ func read(pid int) (Process, bool) {
 	cmd, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 	return Process{PID: pid, Parent: parent, Command: string(bytes.ReplaceAll(cmd, []byte{0}, []byte{' '}))}, true
 }
+
+// Alive reports whether the process runs: a zombie does not.
+func Alive(pid int) bool {
+	_, ok := read(pid)
+	return ok
+}

@@ -1,0 +1,232 @@
+//go:build linux
+
+package jupyter_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+// backend starts a real gateway for one test and stops it at the end.
+func backend(t *testing.T) *jupyter.Backend {
+	t.Helper()
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ()})
+	ctx, cancel := context.WithCancel(context.Background())
+	up, ended := make(chan int, 1), make(chan error, 1)
+	go func() { ended <- server.Run(ctx, func(pid int) { up <- pid }) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return jupyter.New(jupyter.Options{Server: server})
+}
+
+func startKernel(t *testing.T, b *jupyter.Backend, o kernel.StartOptions) kernel.Interpreter {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	i, err := b.Start(ctx, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, i.Close(ctx))
+	})
+	return i
+}
+
+// recorder keeps what a cell emits.
+type recorder struct {
+	mu     sync.Mutex
+	events []messages.Event
+}
+
+func (r *recorder) emit(_ context.Context, e messages.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+	return nil
+}
+
+func (r *recorder) text(name messages.StreamName) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, e := range r.events {
+		if s, ok := e.(messages.Stream); ok && s.Name == name {
+			b.WriteString(s.Text)
+		}
+	}
+	return b.String()
+}
+
+func find[T messages.Event](r *recorder) []T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []T
+	for _, e := range r.events {
+		if t, ok := e.(T); ok {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func TestOneKernelFromStartToEnd(t *testing.T) {
+	b := backend(t)
+	cwd := t.TempDir()
+	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: cwd}, Env: map[string]string{"GIVEN": "at start"}})
+	info := i.Info()
+	require.NotEmpty(t, info.ID)
+	require.NotZero(t, info.PID)
+	require.True(t, strings.HasPrefix(info.Python, "3."), info.Python)
+	require.Positive(t, i.RSS())
+	require.NoError(t, i.Ping(t.Context()))
+
+	run := func(code string) (kernel.CellReply, *recorder) {
+		t.Helper()
+		rec := &recorder{}
+		reply, err := i.Execute(t.Context(), kernel.CellRequest{Exec: "x", Code: code, Env: map[string]string{"CALL": "☘"}}, rec.emit)
+		require.NoError(t, err)
+		return reply, rec
+	}
+
+	reply, rec := run("import os, sys\nprint(os.getcwd()); print(os.environ['GIVEN'], os.environ['CALL'])\nprint('e', file=sys.stderr)\n6*7")
+	require.True(t, reply.OK)
+	require.Contains(t, rec.text(messages.StdoutStream), "at start ☘")
+	require.Equal(t, "e\n", rec.text(messages.StderrStream))
+	results := find[messages.ExecuteResult](rec)
+	require.Len(t, results, 1)
+	text, _ := results[0].Data.Text(messages.MIMEPlain)
+	require.Equal(t, "42", text)
+
+	reply, rec = run("raise ValueError('boom')")
+	require.False(t, reply.OK)
+	require.Equal(t, "ValueError", reply.Error.Name)
+	require.Len(t, find[messages.Error](rec), 1)
+
+	reply, rec = run("input('who? ')")
+	require.True(t, reply.StdinRequested)
+	require.Len(t, find[messages.Notice](rec), 1)
+
+	reply, rec = run("from IPython.display import display, clear_output\nh = display('a', display_id='d')\nclear_output(wait=True)\nh = display('b', display_id='d', update=True)")
+	require.True(t, reply.OK, "%+v", reply)
+	shown := find[messages.Display](rec)
+	require.Len(t, shown, 2)
+	require.True(t, shown[1].Update)
+	require.Equal(t, "d", shown[1].DisplayID)
+	require.True(t, find[messages.ClearOutput](rec)[0].Wait)
+
+	reply, _ = run("dir()")
+	require.True(t, reply.OK)
+	_, rec = run("[n for n in dir() if 'coppice' in n]")
+	text, _ = find[messages.ExecuteResult](rec)[0].Data.Text(messages.MIMEPlain)
+	require.Equal(t, "[]", text, "the preparation left names behind")
+}
+
+func TestInterruptsReachEveryKindOfCell(t *testing.T) {
+	b := backend(t)
+	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
+	for name, code := range map[string]string{
+		"loop":  "print('go', flush=True)\nwhile True: pass",
+		"sleep": "import time; print('go', flush=True); time.sleep(100)",
+		"await": "import asyncio; print('go', flush=True)\nawait asyncio.sleep(100)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := make(chan struct{})
+			var once sync.Once
+			go func() {
+				<-running
+				_ = i.Interrupt(t.Context()) // the cell's end is what the test judges by
+			}()
+			begin := time.Now()
+			reply, err := i.Execute(t.Context(), kernel.CellRequest{Code: code}, func(_ context.Context, e messages.Event) error {
+				if _, ok := e.(messages.Stream); ok {
+					once.Do(func() { close(running) })
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.True(t, reply.Interrupted, "%+v", reply.Error)
+			require.Less(t, time.Since(begin), 2*time.Second)
+		})
+	}
+}
+
+func TestDeathIsToldAndClosedAfterIt(t *testing.T) {
+	b := backend(t)
+	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
+	_, err := i.Execute(t.Context(), kernel.CellRequest{Code: "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"}, (&recorder{}).emit)
+	var lost *kernel.LostError
+	require.ErrorAs(t, err, &lost)
+	<-i.Done()
+	require.ErrorAs(t, i.Err(), &lost)
+	require.Error(t, i.Ping(t.Context()))
+	require.NoError(t, i.Close(t.Context()))
+	require.NoError(t, i.Close(t.Context()))
+}
+
+func TestExitIsNotALoss(t *testing.T) {
+	b := backend(t)
+	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
+	reply, err := i.Execute(t.Context(), kernel.CellRequest{Code: "exit()"}, (&recorder{}).emit)
+	require.NoError(t, err)
+	require.True(t, reply.Exited)
+}
+
+func TestCloseEndsAKernelWhoseGatewayIsGone(t *testing.T) {
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ()})
+	up, ended := make(chan int, 1), make(chan error, 1)
+	go func() { ended <- server.Run(t.Context(), func(pid int) { up <- pid }) }()
+	b := jupyter.New(jupyter.Options{Server: server})
+	i, err := b.Start(t.Context(), kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(<-up, syscall.SIGKILL))
+	require.ErrorContains(t, <-ended, "the gateway ended")
+	<-i.Done()
+	require.NoError(t, i.Close(t.Context()))
+	require.False(t, proc.Alive(i.Info().PID))
+	_, err = server.Endpoint(t.Context())
+	require.ErrorContains(t, err, "the gateway ended")
+}
+
+func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o    jupyter.ServerOptions
+		want string
+	}{
+		"no python":        {jupyter.ServerOptions{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}, Cwd: t.TempDir()}, "Python"},
+		"external refused": {jupyter.ServerOptions{URL: "http://127.0.0.1:1"}, "not reachable"},
+		"not a URL":        {jupyter.ServerOptions{URL: "ftp://x"}, "ftp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := jupyter.NewServer(tc.o)
+			err := server.Run(t.Context(), func(int) {})
+			require.ErrorContains(t, err, tc.want)
+			_, err = jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{})
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+func TestAStartEndsWithItsContext(t *testing.T) {
+	server := jupyter.NewServer(jupyter.ServerOptions{}) // never run
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the caller left"))
+	_, err := jupyter.New(jupyter.Options{Server: server}).Start(ctx, kernel.StartOptions{})
+	require.ErrorContains(t, err, "the caller left")
+}
