@@ -48,7 +48,6 @@ var layers = []layer{
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/python", ours: []string{"actors/internal/pyenv"}},
-	{dir: "actors/python", ours: []string{"actors/internal/..."}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.

@@ -63,7 +63,8 @@ type Server struct {
 func NewServer(o ServerOptions) *Server { return &Server{o: o, changed: make(chan struct{})} }
 
 // Endpoint returns the server when it can be used. It waits while the server
-// starts, and fails at once when the last start did.
+// starts, and while one that had been up is on its way back; it fails at once
+// when the last start failed.
 func (s *Server) Endpoint(ctx context.Context) (*Endpoint, error) {
 	for {
 		s.mu.Lock()
@@ -91,12 +92,19 @@ func (s *Server) set(e *Endpoint, err error) {
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
 	s.set(nil, nil)
-	err := s.run(ctx, up)
-	if err == nil {
+	wasUp := false
+	err := s.run(ctx, func(pid int) {
+		wasUp = true
+		up(pid)
+	})
+	switch {
+	case err == nil:
 		s.set(nil, errStopped)
-		return nil
+	case wasUp:
+		s.set(nil, nil) // whoever runs it will start it again
+	default:
+		s.set(nil, err)
 	}
-	s.set(nil, err)
 	return err
 }
 
