@@ -3,6 +3,7 @@ package jupyter
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -56,6 +57,10 @@ func (k *Kernel) readLoop() {
 func (k *Kernel) connectionLost(err error) *LostError {
 	if errors.Is(err, websocket.ErrReadLimit) {
 		return &LostError{Reason: "the server sent a message larger than allowed", Err: err}
+	}
+	if ce := (*websocket.CloseError)(nil); errors.As(err, &ce) && ce.Code != websocket.CloseAbnormalClosure {
+		// The text that comes with the code is the server's.
+		return &LostError{Reason: "its server closed the connection", Err: fmt.Errorf("code %d", ce.Code)}
 	}
 	if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
 		return &LostError{Reason: "the connection to its server went silent", Err: err}

@@ -52,6 +52,12 @@ func TestLoss(t *testing.T) {
 		"the connection drops": {
 			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) { k.Drop() }, reason: "connection to its server ended",
 		},
+		"the server says goodbye": {
+			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) {
+				k.Raw(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret path"))
+			},
+			reason: "its server closed the connection",
+		},
 		"the server ends": {
 			happen: func(_ *fakegateway.Kernel, s *fakegateway.Server) { s.Close() }, reason: "connection to its server ended",
 		},
@@ -118,6 +124,7 @@ func TestLoss(t *testing.T) {
 			f := await(t, end)
 			lost := requireLost(t, k, f.err, tc.replaced)
 			require.Contains(t, lost.Reason, tc.reason)
+			require.NotContains(t, lost.Error(), "secret")
 			require.Equal(t, "a\n", out.text("stdout"))
 			_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "x"}, nil)
 			requireLost(t, k, err, tc.replaced)

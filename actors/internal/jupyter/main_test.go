@@ -27,7 +27,7 @@ func (w withGateway) Run() int {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(withGateway{m}) }
 
 // patience bounds every wait of a test that is expected to succeed.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // tick is how often a condition is looked at.
 const tick = 2 * time.Millisecond

@@ -177,7 +177,7 @@ func TestRealExit(t *testing.T) {
 // the connection open and says nothing.
 func TestRealDeletedByOthers(t *testing.T) {
 	t.Parallel()
-	c := real(t)
+	c := realClient(t)
 	k := startKernel(t, c)
 	require.NoError(t, c.Delete(within(t), k.ID()))
 	if err := k.Ping(within(t)); err == nil {
@@ -191,7 +191,7 @@ func TestRealDeletedByOthers(t *testing.T) {
 func TestRealFlood(t *testing.T) {
 	t.Parallel()
 	c, err := jupyter.NewClient(jupyter.Options{
-		URL: real(t).URL(), Token: realGateway.token, SpoolMemory: 64 << 10, SpoolDir: t.TempDir(),
+		URL: realClient(t).URL(), Token: realGateway.token, SpoolMemory: 64 << 10, SpoolDir: t.TempDir(),
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -224,7 +224,7 @@ func TestRealFlood(t *testing.T) {
 // takes half a second for a kernel to come up.
 func TestRealStartCancelled(t *testing.T) {
 	t.Parallel()
-	c := real(t)
+	c := realClient(t)
 	ctx, cancel := context.WithCancel(within(t))
 	_, err := c.Start(ctx, jupyter.StartRequest{OnStage: func(s string) {
 		if s == jupyter.StageConnect {

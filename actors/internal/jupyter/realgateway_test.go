@@ -32,8 +32,8 @@ var realGateway struct {
 	err   error
 }
 
-// real returns a client of the real gateway.
-func real(t testing.TB) *jupyter.Client {
+// realClient returns a client of the real gateway.
+func realClient(t testing.TB) *jupyter.Client {
 	t.Helper()
 	g := &realGateway
 	python := testpython.Path(t)
@@ -48,7 +48,7 @@ func real(t testing.TB) *jupyter.Client {
 // realKernel starts a kernel of the real gateway.
 func realKernel(t testing.TB) *jupyter.Kernel {
 	t.Helper()
-	return startKernel(t, real(t))
+	return startKernel(t, realClient(t))
 }
 
 // launcher starts ipykernel without a bound on the queue of its iopub socket.
