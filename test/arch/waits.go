@@ -2,6 +2,7 @@ package arch
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 )
 
@@ -106,9 +107,9 @@ func (w *waitFinder) inBubble() bool {
 // testing, in the innermost function that has a parameter of that name, and not
 // the one of a fuzz input.
 func (w *waitFinder) isTestingValue(name string) bool {
-	for i := len(w.stack) - 1; i >= 0; i-- {
+	for i, n := range slices.Backward(w.stack) {
 		var params *ast.FieldList
-		switch n := w.stack[i].(type) {
+		switch n := n.(type) {
 		case *ast.FuncDecl:
 			params = n.Type.Params
 		case *ast.FuncLit:

@@ -251,7 +251,7 @@ func demoCell(title, file string) messages.Cell {
 
 // ending shuts the host down and looks whether anything is left.
 func (d *demo) ending() {
-	d.title("The end: everything is stopped, in order")
+	d.title(context.Background(), "The end: everything is stopped, in order")
 	d.kernels(context.Background())
 	report := d.host.end()
 	d.say(strings.Join(render.Shutdown(d.style, report), "\n") + "\n")

@@ -14,7 +14,7 @@ import (
 
 // sideBySide starts three kernels at once and lets them print at once.
 func (d *demo) sideBySide(ctx context.Context) {
-	d.title("Three sessions start, each with a kernel of its own")
+	d.title(ctx, "Three sessions start, each with a kernel of its own")
 	names := []string{"a", "b", "c"}
 	files := []string{"stream_a.py", "stream_b.py", "stream_c.py"}
 	titles := []string{"numbers", "chance", "words"}
@@ -29,7 +29,7 @@ func (d *demo) sideBySide(ctx context.Context) {
 	}
 	d.tree(ctx)
 
-	d.title("They stream side by side")
+	d.title(ctx, "They stream side by side")
 	results := d.all(names, func(i int) ran {
 		return d.play(ctx, names[i], []messages.Cell{demoCell(titles[i], files[i])}, nil)
 	})
@@ -72,7 +72,7 @@ func (d *demo) all(names []string, play func(i int) ran) []ran {
 
 // rich shows output that is more than text.
 func (d *demo) rich(ctx context.Context) {
-	d.title("Rich output: a table, a plot as text and as a picture, data")
+	d.title(ctx, "Rich output: a table, a plot as text and as a picture, data")
 	r := d.play(ctx, "a", []messages.Cell{demoCell("table and plot", "rich.py")}, nil)
 	table := len(r.Cells) == 1 && strings.Contains(r.Cells[0].Output, "sin(x)")
 	ok := r.Outcome == messages.OutcomeOK && table && len(r.Images) == 1 && len(r.JSON) == 1
@@ -85,7 +85,7 @@ func (d *demo) rich(ctx context.Context) {
 
 // raises shows a cell that raises in the middle of a call.
 func (d *demo) raises(ctx context.Context) {
-	d.title("A cell raises; the next one is not run, the session goes on")
+	d.title(ctx, "A cell raises; the next one is not run, the session goes on")
 	r := d.play(ctx, "a", []messages.Cell{
 		{Title: "before", Code: "answer = 42"},
 		{Title: "the mistake", Code: "def share(total, people):\n    return total / people\n\nshare(answer, people=0)"},
@@ -103,7 +103,7 @@ func (d *demo) raises(ctx context.Context) {
 
 // killed kills the kernel of a session while it works.
 func (d *demo) killed(ctx context.Context) {
-	d.title("The kernel of session b is killed (SIGKILL) while it works")
+	d.title(ctx, "The kernel of session b is killed (SIGKILL) while it works")
 	from := d.seen()
 	before := d.kernels(ctx)["b"]
 	var once sync.Once
@@ -142,7 +142,7 @@ func (d *demo) killed(ctx context.Context) {
 
 // evicted opens one session more than the cap allows.
 func (d *demo) evicted(ctx context.Context) {
-	d.title(fmt.Sprintf("A fourth session, with a cap of %d: the least recently used one makes room", demoCap))
+	d.title(ctx, fmt.Sprintf("A fourth session, with a cap of %d: the least recently used one makes room", demoCap))
 	from := d.seen()
 	r := d.play(ctx, "d", []messages.Cell{{Title: "hello", Code: "print('session d has a kernel')"}}, nil)
 	gone := d.await(ctx, from, func(c messages.ChildChanged) bool {

@@ -10,8 +10,10 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// How often the tree is drawn anew, and how long a look at it may take.
+// How often the tree is drawn anew, how long a look at it may take, and how long
+// a title stands before its scene.
 const (
+	stageBeat     = 900 * time.Millisecond
 	stageEvery    = 100 * time.Millisecond
 	stagePatience = 250 * time.Millisecond
 )
@@ -59,8 +61,18 @@ func (s *stage) say(text string) {
 	}
 }
 
-// title begins a scene.
-func (s *stage) title(text string) { s.say("\n" + s.style.Title(text) + "\n") }
+// title begins a scene. On a terminal it leaves time to read it, unless ctx
+// ends.
+func (s *stage) title(ctx context.Context, text string) {
+	s.say("\n" + s.style.Title(text) + "\n")
+	if !s.out.terminal {
+		return
+	}
+	select {
+	case <-time.After(stageBeat):
+	case <-ctx.Done():
+	}
+}
 
 // tree writes the tree as it is now, where it is not drawn all the time.
 func (s *stage) tree(ctx context.Context) {

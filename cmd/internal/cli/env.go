@@ -39,9 +39,9 @@ func (a *app) showEnv(ctx context.Context, f hostFlags, cwd string, asJSON bool)
 	waiting := a.startProgress("looking for an interpreter", asJSON)
 	report, err := coppice.Environment(ctx, coppice.Options{Env: a.env, Backend: f.backend, Python: f.python}, cwd)
 	waiting.done()
-	var wrong *coppice.RequestError
+	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
-	case errors.Is(err, coppice.ErrOptions), errors.As(err, &wrong):
+	case wrong, errors.Is(err, coppice.ErrOptions):
 		return usageError{err}
 	case ctx.Err() != nil:
 		return &codeError{code: codeCancelled}

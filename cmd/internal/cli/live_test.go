@@ -66,7 +66,7 @@ func TestStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, stdout, _ := testApp(t, "")
 		s := newStage(a, look, short)
-		s.title("scene")
+		s.title(t.Context(), "scene")
 		s.say("said\n")
 		s.say("")
 		s.tree(t.Context())

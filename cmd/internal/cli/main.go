@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -96,8 +95,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return codeOK
 	}
-	var coded *codeError
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*codeError](err); ok {
 		if coded.err != nil {
 			_, _ = fmt.Fprintf(a.err, "coppice: %v\n", coded.err)
 		}
@@ -107,7 +105,3 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	_, _ = fmt.Fprintf(a.err, "coppice: %v\nRun '%s --help' for how to use it.\n", err, cmd.CommandPath())
 	return codeUsage
 }
-
-// background returns a context for what must happen although the command was
-// interrupted. It ends when everything has to.
-func (a *app) background() context.Context { return a.stops.hard }

@@ -121,9 +121,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset}, f, waiting)
 	waiting.done()
 	host.end()
-	var wrong *coppice.RequestError
+	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
-	case errors.As(err, &wrong):
+	case wrong:
 		return usageError{err}
 	case err != nil:
 		return &codeError{code: codeLost, err: err}

@@ -74,7 +74,8 @@ var calls = map[string]struct {
 	"error": {
 		cells: []messages.Cell{{Title: "compute"}, {Title: "never"}},
 		events: []messages.Event{
-			running(0), out(0, "no newline"), messages.Stream{Position: at(0), Name: messages.StderrStream, Text: "warning\n"},
+			running(0), out(0, "no newline"),
+			messages.Stream{Position: at(0), Name: messages.StderrStream, Text: "warning\n"},
 			messages.Error{Position: at(0), ErrorDetails: messages.ErrorDetails{
 				Name: "ZeroDivisionError", Message: "division by zero",
 				Traceback: []string{"\x1b[31m---------------\x1b[39m", "\x1b[31mZeroDivisionError\x1b[39m  Traceback (most recent call last)", "Cell \x1b[92mIn[1]\x1b[39m, line 1\n----> 1 1/0\n", "\x1b[31mZeroDivisionError\x1b[39m: division by zero"},
