@@ -68,14 +68,13 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
-	h.hub.Attach(h.system.Ref(nameSinks))
 	return h, nil
 }
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
 	server := jupyter.NewServer(jupyter.ServerOptions{
-		Brand: h.o.Brand, Dir: h.o.dir, Home: h.o.Home, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken,
+		Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken,
 	})
 	backend := jupyter.New(jupyter.Options{Server: server, KernelName: h.o.KernelName})
 	ko := kernel.Options{Backend: backend, StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}

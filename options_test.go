@@ -1,6 +1,7 @@
 package coppice_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,7 +34,7 @@ func bare(t *testing.T) *coppice.Host {
 	t.Helper()
 	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.True(t, host.Shutdown(t.Context()).Clean()) })
+	t.Cleanup(func() { require.True(t, host.Shutdown(context.Background()).Clean()) })
 	return host
 }
 

@@ -21,8 +21,6 @@ type ServerOptions struct {
 
 	// The other fields are for a server that is started.
 
-	// Brand names the user's folders. "": coppice.
-	Brand string
 	// Home is ~/.<brand>, where the managed environment is.
 	Home string
 	// Cwd is where the interpreter is looked for first. "": the directory of
