@@ -35,16 +35,29 @@ func newCell(d *Document, n *node) (c *Cell, reason string) {
 		return nil, fmt.Sprintf("expected an object, found %s", n.kind())
 	}
 	typ := n.get("cell_type")
-	name, ok := typ.str()
-	switch {
-	case typ == nil:
+	if typ == nil {
 		return nil, "cell_type is missing"
-	case !ok:
-		return nil, fmt.Sprintf("cell_type is %s", typ.kind())
-	case !CellType(name).Valid():
-		return nil, fmt.Sprintf("cell_type is %q, expected code, markdown or raw", name)
 	}
-	return &Cell{doc: d, n: n, typ: CellType(name)}, ""
+	// The usual spelling is told without a copy; a notebook can have a million
+	// cells.
+	c = &Cell{doc: d, n: n}
+	switch string(typ.raw) {
+	case `"code"`:
+		c.typ = Code
+	case `"markdown"`:
+		c.typ = Markdown
+	case `"raw"`:
+		c.typ = Raw
+	default:
+		name, ok := typ.str()
+		if !ok {
+			return nil, fmt.Sprintf("cell_type is %s", typ.kind())
+		}
+		if c.typ = CellType(name); !c.typ.Valid() {
+			return nil, fmt.Sprintf("cell_type is %q, expected code, markdown or raw", name)
+		}
+	}
+	return c, ""
 }
 
 // Type returns the cell's type.

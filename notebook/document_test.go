@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -162,7 +164,7 @@ func TestFailuresNameTheFile(t *testing.T) {
 	_, err := notebook.Open(missing)
 	require.ErrorIs(t, err, notebook.ErrNotFound)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorContains(t, err, "Notebook not found: "+missing)
+	require.EqualError(t, err, "Notebook not found: "+missing)
 	for name, tt := range map[string]struct{ data, message string }{
 		"json":      {"x", "Invalid JSON in notebook: %s: expected a value"},
 		"object":    {"[]", "Invalid notebook structure (expected object): %s"},
@@ -177,6 +179,11 @@ func TestFailuresNameTheFile(t *testing.T) {
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, path, e.Path)
 	}
+	f, err := notebook.OpenOrNew(missing)
+	require.NoError(t, err)
+	_, err = f.ApplyText("x", nil)
+	require.EqualError(t, err, "Invalid notebook editable representation for "+missing+
+		`: expected first line to be "# %% [code] cell:0", "# %% [markdown] cell:0", or "# %% [raw] cell:0".`)
 }
 
 // What the scanner takes and refuses is what encoding/json does, but for NaN
@@ -261,32 +268,67 @@ func TestReadingACell(t *testing.T) {
 	require.JSONEq(t, `{"cell_type": "markdown"}`, string(d.Cell(2).JSON()))
 }
 
-// A notebook of a hundred megabytes is mostly outputs. Showing its first lines
-// must not copy them: what is allocated does not grow with them.
-func TestShowingALargeNotebookCopiesNothing(t *testing.T) {
+// largeNotebook returns a notebook with that many images of 1.5 MiB.
+func largeNotebook(images int) []byte {
 	image := strings.Repeat("iVBORw0KGgoAAAANSUhEUgAA", 1<<16) // 1.5 MiB
 	var b strings.Builder
 	b.WriteString(`{"cells": [`)
-	for i := range 8 {
+	for i := range images {
 		if i > 0 {
 			b.WriteString(",\n")
 		}
 		fmt.Fprintf(&b, `{"cell_type": "code", "execution_count": 1, "id": "c%d", "metadata": {}, "outputs": [{"output_type": "display_data", "data": {"image/png": %q}, "metadata": {}}], "source": ["a\n", "b\n", "c"]}`, i, image)
 	}
 	b.WriteString(`], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}`)
-	data := []byte(b.String())
+	return []byte(b.String())
+}
+
+// A notebook of a hundred megabytes is mostly outputs. Showing its first lines
+// must not copy them: what is allocated does not grow with them. The test is
+// not parallel, for it measures what the whole process allocates.
+func TestShowingALargeNotebookCopiesNothing(t *testing.T) {
+	data := largeNotebook(8)
 	sel, err := notebook.ParseSelector("1-20")
 	require.NoError(t, err)
-	result := testing.Benchmark(func(b *testing.B) {
-		for b.Loop() {
-			d, err := notebook.Parse(data)
-			require.NoError(b, err)
-			lines := 0
-			for range d.Select(sel) {
-				lines++
-			}
-			require.Equal(b, 20, lines)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d, err := notebook.Parse(data)
+	require.NoError(t, err)
+	lines := 0
+	for range d.Select(sel) {
+		lines++
+	}
+	runtime.ReadMemStats(&after)
+	require.Equal(t, 20, lines)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100_000))
+}
+
+// BenchmarkShow is the work of showing the first lines of a notebook of
+// 100 MiB, beyond reading the file.
+func BenchmarkShow(b *testing.B) {
+	data := largeNotebook(66)
+	sel, err := notebook.ParseSelector("1-20")
+	require.NoError(b, err)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := notebook.Parse(data)
+		require.NoError(b, err)
+		for range d.Select(sel) {
 		}
-	})
-	require.Less(t, result.AllocedBytesPerOp(), int64(100_000))
+	}
+}
+
+// BenchmarkApply is the work of changing one line of it and writing it.
+func BenchmarkApply(b *testing.B) {
+	data := largeNotebook(66)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		d, err := notebook.Parse(data)
+		require.NoError(b, err)
+		_, err = d.ApplyText(strings.Replace(d.Text(), "a\n", "A\n", 1), nil)
+		require.NoError(b, err)
+		_, err = d.WriteTo(io.Discard)
+		require.NoError(b, err)
+	}
 }

@@ -69,6 +69,7 @@ func (e *Error) Error() string {
 	switch e.Kind {
 	case ErrNotFound:
 		of("Notebook not found", ": ")
+		return b.String() // the cause says the same again
 	case ErrInvalidJSON:
 		of("Invalid JSON in notebook", ": ")
 	case ErrStructure:

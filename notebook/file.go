@@ -90,6 +90,12 @@ func resolveNew(path string) (string, error) {
 // saved.
 func (f *File) Exists() bool { return f.exists }
 
+// ApplyText is [Document.ApplyText]; an error names the file.
+func (f *File) ApplyText(text string, opts *ApplyOptions) (*ApplyReport, error) {
+	report, err := f.Document.ApplyText(text, opts)
+	return report, withPath(err, f.Path)
+}
+
 // Save writes the notebook if it is not what is on disk, and reports whether
 // it wrote.
 //

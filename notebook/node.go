@@ -114,6 +114,10 @@ func parseNode(s *scanner, depth int) (*node, error) {
 		}
 		it.val = val
 		after := s.space()
+		if len(n.items) == cap(n.items) {
+			// By doubling: append's own steps for long lists copy them often.
+			n.items = slices.Grow(n.items, max(4, len(n.items)))
+		}
 		switch s.peek() {
 		case closing:
 			n.items, n.tail = append(n.items, it), after

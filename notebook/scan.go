@@ -24,9 +24,10 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("offset %d: %s", e.off
 type scanner struct {
 	src []byte
 	pos int
-	// stack holds the closing bracket of each container that skip is in; it
-	// lives here to be reused from value to value.
-	stack []byte
+	// stack holds the closing bracket of each container that skip is in. It
+	// begins in shallow, so that ordinary values cost no allocation.
+	stack   []byte
+	shallow [32]byte
 	// nonFinite is the offset of the first NaN or Infinity, -1 when none was
 	// seen.
 	nonFinite int
@@ -70,6 +71,9 @@ func (s *scanner) describe() string {
 // skip passes one value, containers with all they hold, and checks its syntax.
 // It does not recurse: depth costs one byte of stack.
 func (s *scanner) skip() error {
+	if s.stack == nil {
+		s.stack = s.shallow[:0]
+	}
 	s.stack = s.stack[:0]
 	for {
 		switch c := s.peek(); c {

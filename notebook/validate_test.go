@@ -120,7 +120,7 @@ func TestVerdictsOnMutationsAreNbformats(t *testing.T) {
 		if d.UpgradedFrom() != 0 || strings.Contains(name, "nan") || strings.Contains(name, "surrogate") || strings.Contains(name, "numbers") || name == "future-4.7" {
 			continue
 		}
-		for range 25 {
+		for range 16 {
 			var tree map[string]any
 			require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(string(data), "\ufeff")), &tree))
 			tree["nbformat"] = 4
@@ -138,7 +138,7 @@ func TestVerdictsOnMutationsAreNbformats(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, len(texts), 800)
+	require.Greater(t, len(texts), 500)
 	valid := 0
 	for i, verdict := range verdicts(t, texts) {
 		found := errorsOnly(texts[i])
@@ -147,8 +147,8 @@ func TestVerdictsOnMutationsAreNbformats(t *testing.T) {
 			valid++
 		}
 	}
-	require.Greater(t, valid, 100, "some of the mutations must be harmless")
-	require.Less(t, valid, len(texts)-100, "some of the mutations must do harm")
+	require.Greater(t, valid, 50, "some of the mutations must be harmless")
+	require.Less(t, valid, len(texts)-50, "some of the mutations must do harm")
 }
 
 // mutate changes one place of a notebook: it removes, adds or replaces a
@@ -212,10 +212,12 @@ func TestWhatIsWrittenIsValidToNbformat(t *testing.T) {
 		d.Upgrade()
 		add(name+" upgraded", d)
 		for edit, f := range edits(t) {
-			for _, e := range []*notebook.Document{d.Clone(), parse(t, string(data))} {
-				f(e)
-				add(fmt.Sprintf("%s %s", name, edit), e)
+			e := d.Clone()
+			if len(texts)%2 == 0 {
+				e = parse(t, string(data)) // in the format that it came in
 			}
+			f(e)
+			add(fmt.Sprintf("%s %s", name, edit), e)
 		}
 	}
 	require.Greater(t, len(texts), 500)
@@ -317,7 +319,7 @@ func TestUpgradeIsNbformats(t *testing.T) {
 		}
 	}
 	require.Len(t, names, 3)
-	for i, answer := range askNbformat(t, questions) {
+	for i, answer := range official.ask(t, questions) {
 		d := parse(t, questions[i].Text)
 		require.False(t, d.Edited())
 		require.Equal(t, questions[i].Text, string(d.Bytes()), "unedited, it is written as it was")
@@ -382,7 +384,7 @@ func TestNbformatReadsWhatWeRead(t *testing.T) {
 		names = append(names, name)
 		questions = append(questions, question{Do: "read", Text: string(data)})
 	}
-	for i, answer := range askNbformat(t, questions) {
+	for i, answer := range official.ask(t, questions) {
 		var nb struct {
 			Cells []struct {
 				Type   string `json:"cell_type"`
