@@ -126,3 +126,18 @@ func lineOf(text string) string {
 	}
 	return text
 }
+
+// BundleText returns the text of a bundle as a result would hold it, not yet
+// cleaned. A status event of the brand has none. Any goroutine may call it.
+func BundleText(b messages.Bundle, brand string) string {
+	o := Options{Brand: brand}.withDefaults()
+	if _, ok := b[o.statusMIME()]; ok {
+		return ""
+	}
+	text, _ := bundleText(b, o.statusMIME(), o.JSONText)
+	return text
+}
+
+// Traceback returns the text of an exception: its traceback as it came, colours
+// included, or its name and message if it has none.
+func Traceback(e messages.ErrorDetails) string { return traceback(e) }

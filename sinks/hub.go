@@ -1,0 +1,269 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/artifact"
+	"github.com/coppice-run/coppice/sinks/budget"
+	"github.com/coppice-run/coppice/sinks/result"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Attachment is a sink of the host that takes the events of all calls.
+type Attachment struct {
+	// Name is the name of its actor in the tree. Required, and unique.
+	Name string
+	// For makes the sink that takes the events of one call. It is called by
+	// [Hub.Open], from any goroutine; all sinks that it makes are used by one
+	// actor, one at a time. nil from it: not this call.
+	For func(messages.Execute) Sink
+	// Lossy lets it drop and count events instead of holding calls back.
+	Lossy bool
+	// Credit is how many bytes of events of all calls may be on their way. 0: 1
+	// MiB.
+	Credit int64
+}
+
+// HubOptions make a [Hub]. The zero value of each field is its default.
+type HubOptions struct {
+	// Name is the hub's key in the tree. "": "sinks".
+	Name string
+	// Brand names the MIME type of status events. "": coppice.
+	Brand string
+	// Artifacts is the folder for the raw output of calls whose text is cut. "":
+	// it is not kept. Store takes its place if it is set.
+	Artifacts string
+	Store     *artifact.Store
+	// Budget bounds the text of one call.
+	Budget budget.Options
+	// Result has the other bounds of what a result keeps; its Brand, Budget and
+	// Store are the hub's.
+	Result result.Options
+	// Credit is how many bytes of events may be on their way to the result sink
+	// of one call. 0: 1 MiB.
+	Credit int64
+	// Shards is how many actors share the result sinks of all sessions. 0: 8.
+	Shards int
+	// Sinks take the events of all calls.
+	Sinks []Attachment
+	// Metrics counts the events of all calls. nil: nobody does.
+	Metrics *Metrics
+}
+
+// Hub owns the sinks of a host: a shell in the tree, and the calls that are
+// open. Any goroutine may use it.
+type Hub struct {
+	o      HubOptions
+	shards []*station // not changed
+	shared []*station // of o.Sinks, in order; not changed
+	credit []*supervisor.Credit
+	seed   maphash.Seed
+
+	shell  atomic.Pointer[supervisor.Ref] // nil while no calls can be opened
+	serial atomic.Uint64
+
+	mu      sync.Mutex
+	singles map[*station]struct{}
+}
+
+// NewHub makes a hub. It does nothing until its Spec was started.
+func NewHub(o HubOptions) (*Hub, error) {
+	if o.Name == "" {
+		o.Name = "sinks"
+	}
+	if o.Shards <= 0 {
+		o.Shards = 8
+	}
+	if o.Store == nil {
+		o.Store = artifact.New(artifact.Options{Dir: o.Artifacts})
+	}
+	o.Credit = creditOf(o.Credit)
+	o.Result.Brand, o.Result.Budget, o.Result.Store = o.Brand, o.Budget, o.Store
+	h := &Hub{o: o, seed: maphash.MakeSeed(), singles: make(map[*station]struct{})}
+	names := make(map[string]bool)
+	for i := range o.Shards {
+		st := h.newStation("result-"+strconv.Itoa(i), false)
+		names[st.key] = true
+		h.shards = append(h.shards, st)
+	}
+	for _, a := range o.Sinks {
+		if a.Name == "" || a.For == nil {
+			return nil, errors.New("a sink for all calls needs a name and a function that makes it")
+		}
+		if names[a.Name] {
+			return nil, fmt.Errorf("two sinks for all calls are called %q", a.Name)
+		}
+		names[a.Name] = true
+		h.shared = append(h.shared, h.newStation(a.Name, false))
+		h.credit = append(h.credit, supervisor.NewCredit(creditOf(a.Credit)))
+	}
+	return h, nil
+}
+
+func creditOf(n int64) int64 {
+	if n <= 0 {
+		return DefaultCredit
+	}
+	return n
+}
+
+func (h *Hub) newStation(key string, single bool) *station {
+	return &station{hub: h, key: key, single: single, lanes: make(map[*lane]struct{})}
+}
+
+// Artifacts returns the store of the raw outputs.
+func (h *Hub) Artifacts() *artifact.Store { return h.o.Store }
+
+// Spec returns how to make the hub's shell: a child for the root of a tree. It
+// should be the first one there, so that it ends last.
+func (h *Hub) Spec() supervisor.Spec {
+	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
+		var children []supervisor.Spec
+		for i, st := range append(append([]*station(nil), h.shards...), h.shared...) {
+			kind := "result"
+			if i >= len(h.shards) {
+				kind = "sink"
+			}
+			children = append(children, supervisor.Spec{
+				Key: st.key, Kind: kind, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return &consumer{st: st} },
+			})
+		}
+		return supervisor.NewShell(supervisor.Options{
+			Name: h.o.Name, Door: &door{hub: h}, Children: children, Strategy: supervisor.RestartOnce(),
+		})
+	}}
+}
+
+// opened is told that the shell is there.
+func (h *Hub) opened(shell supervisor.Ref) {
+	for _, st := range append(append([]*station(nil), h.shards...), h.shared...) {
+		st.dead.Store(nil)
+	}
+	h.shell.Store(&shell)
+}
+
+// closed is told that it has ended.
+func (h *Hub) closed() {
+	h.shell.Store(nil)
+	for _, st := range h.all() {
+		st.end(ErrClosed)
+	}
+}
+
+// all returns the stations that are in use.
+func (h *Hub) all() []*station {
+	all := append(append([]*station(nil), h.shards...), h.shared...)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for st := range h.singles {
+		all = append(all, st)
+	}
+	return all
+}
+
+// Open makes the outlet of one call, with the result sink, the sinks of the hub
+// and extra ones. A [Lane] says more about one of these; a [Channel] is served
+// without an actor. ctx is for the opening alone.
+//
+// The caller closes the outlet when the call has ended, whether it was used or
+// not. The error is [ErrClosed] when the hub is not part of a running tree, or
+// the cause of ctx; the extra sinks are not touched then.
+func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*Call, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	shell := h.shell.Load()
+	if shell == nil {
+		return nil, ErrClosed
+	}
+	c := &Call{hub: h, lanes: make([]outgoing, 0, 1+len(h.shared)+len(extra))}
+	c.result = h.resultLane(exec)
+	c.lanes = append(c.lanes, c.result)
+	for i, a := range h.o.Sinks {
+		if s := a.For(exec); s != nil {
+			c.lanes = append(c.lanes, h.add(h.shared[i], &lane{name: a.Name, sink: s, lossy: a.Lossy, credit: h.credit[i], max: creditOf(a.Credit)}))
+		}
+	}
+	for _, s := range extra {
+		c.lanes = append(c.lanes, h.extraLane(*shell, s))
+	}
+	h.o.Metrics.opened()
+	return c, nil
+}
+
+func (h *Hub) resultLane(exec messages.Execute) *lane {
+	s := &resultSink{fold: result.New(h.o.Result, len(exec.Cells))}
+	shard := maphash.Comparable(h.seed, exec.Key) % uint64(len(h.shards))
+	return h.add(h.shards[shard], &lane{
+		name: "result", sink: s, credit: supervisor.NewCredit(h.o.Credit), max: h.o.Credit,
+		again: func() Sink { return s }, // what it gathered is worth more than a clean start
+	})
+}
+
+// extraLane connects a sink of one call, and starts its actor.
+func (h *Hub) extraLane(shell supervisor.Ref, s Sink) outgoing {
+	var o Lane
+	switch v := s.(type) {
+	case Lane:
+		o = v
+	case *Lane:
+		o = *v
+	default:
+		o.Sink = s
+	}
+	if o.Name == "" {
+		o.Name = "sink"
+	}
+	if ch, ok := o.Sink.(*Channel); ok {
+		return newChannelLane(ch, o)
+	}
+	l := &lane{name: o.Name, sink: o.Sink, lossy: o.Lossy, max: creditOf(o.Credit), again: o.Again, onGone: o.OnGone}
+	l.credit = supervisor.NewCredit(l.max)
+	st := h.newStation(o.Name+"#"+strconv.FormatUint(h.serial.Add(1), 10), true)
+	h.add(st, l)
+	w, _ := supervisor.NewWork[any](serve{st})
+	w.Last = true
+	if !shell.Tell(w) {
+		st.end(ErrClosed)
+	}
+	return l
+}
+
+// add gives l a place at a station.
+func (h *Hub) add(st *station, l *lane) *lane {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.station = st
+	st.lanes[l] = struct{}{}
+	if st.single {
+		h.singles[st] = struct{}{}
+	}
+	return l
+}
+
+// remove takes a lane out, and its station if that has no other.
+func (h *Hub) remove(l *lane) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(l.station.lanes, l)
+	if l.station.single {
+		delete(h.singles, l.station)
+	}
+}
+
+func (h *Hub) lanesOf(st *station) []*lane {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lanes := make([]*lane, 0, len(st.lanes))
+	for l := range st.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}

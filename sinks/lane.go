@@ -1,0 +1,393 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// batch is how many events a sink takes before another lane of the same actor
+// gets its turn.
+const batch = 256
+
+// lane is the way from one call to one sink: the events that the sink has not
+// taken yet, and the credit for them. It outlives the sink's actor.
+type lane struct {
+	name    string
+	station *station
+	lossy   bool
+	credit  *supervisor.Credit
+	max     int64 // the whole credit: no event counts more
+	again   func() Sink
+	onGone  func(error)
+
+	// taken says that the emitting goroutine holds credit for the event that it
+	// is about to put in. Only that goroutine uses it.
+	taken bool
+
+	mu     sync.Mutex
+	queue  []item // waiting, from head on
+	head   int
+	hand   item // what the sink has in hand
+	busy   bool // hand is something
+	woken  bool // the actor has been told, and will look
+	inside bool // an incarnation is in the sink
+	dead   error
+	ended  bool // closed in order; the lane can be forgotten
+	report LaneReport
+
+	// sink and failures belong to the incarnation that is inside.
+	sink     Sink
+	failures int
+}
+
+// item is what travels in a lane: an event with the credit that it holds, or a
+// barrier.
+type item struct {
+	e messages.Event
+	n int64
+	b *barrier
+}
+
+// barrier asks the sink, once everything before was handled, to flush or to
+// close.
+type barrier struct {
+	close bool
+	done  chan struct{} // closed when out and err are set
+	out   messages.Output
+	err   error
+}
+
+func (b *barrier) resolve(out messages.Output, err error) {
+	b.out, b.err = out, err
+	close(b.done)
+}
+
+// acquire takes credit for an event of n bytes. A lane that will not carry the
+// event takes none, and that is no error.
+func (l *lane) acquire(ctx context.Context, n int64) error {
+	l.taken = false
+	if l.gone() != nil {
+		return nil
+	}
+	n = min(n, l.max)
+	if l.lossy {
+		l.taken = l.credit.TryAcquire(n)
+		if !l.taken {
+			l.mu.Lock()
+			l.report.Dropped++
+			l.mu.Unlock()
+		}
+		return nil
+	}
+	if err := l.credit.Acquire(ctx, n); err != nil {
+		return err
+	}
+	l.taken = true
+	return nil
+}
+
+// cancel gives back what acquire took.
+func (l *lane) cancel(n int64) {
+	if l.taken {
+		l.credit.Release(min(n, l.max))
+	}
+}
+
+// put hands over the event that credit was acquired for.
+func (l *lane) put(e messages.Event, n int64) {
+	l.mu.Lock()
+	if l.dead != nil {
+		l.report.Lost++
+		l.mu.Unlock()
+		l.cancel(n)
+		return
+	}
+	if !l.taken {
+		l.mu.Unlock()
+		return
+	}
+	l.push(item{e: e, n: min(n, l.max)})
+}
+
+// push appends to the queue and wakes the actor. The mutex is held, and
+// released.
+func (l *lane) push(it item) {
+	l.queue = append(l.queue, it)
+	wake := !l.woken
+	l.woken = true
+	l.mu.Unlock()
+	if wake {
+		l.station.wake(l)
+	}
+}
+
+// ask puts a barrier in. On a dead lane it is resolved at once.
+func (l *lane) ask(b *barrier) {
+	l.mu.Lock()
+	if l.dead == nil {
+		l.push(item{b: b})
+		return
+	}
+	err := l.dead
+	l.ended = l.ended || b.close
+	l.mu.Unlock()
+	b.resolve(messages.Output{}, err)
+	if b.close {
+		l.station.wake(l) // the actor may have to end with the lane
+	}
+}
+
+// gone returns why the lane is dead, nil while it is not.
+func (l *lane) gone() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// over reports whether the lane can be forgotten.
+func (l *lane) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended && !l.inside
+}
+
+// stats returns the lane's counters.
+func (l *lane) stats() LaneReport {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.report
+	r.Name, r.Err = l.name, l.dead
+	if l.ended && errors.Is(l.dead, ErrClosed) {
+		r.Err = nil
+	}
+	return r
+}
+
+// die ends the lane: what waits in it is lost, and nobody waits for its credit
+// any more. It returns false if it was dead already.
+func (l *lane) die(err error) bool {
+	l.mu.Lock()
+	if l.dead != nil {
+		l.mu.Unlock()
+		return false
+	}
+	l.dead = err
+	rest := l.queue[l.head:]
+	l.queue, l.head = nil, 0
+	if l.busy && !l.inside { // who is inside finishes what it has in hand
+		rest = append([]item{l.hand}, rest...)
+		l.hand, l.busy = item{}, false
+	}
+	var held int64
+	for _, it := range rest {
+		held += it.n
+		if it.b == nil {
+			l.report.Lost++
+		} else if it.b.close {
+			l.ended = true
+		}
+	}
+	l.mu.Unlock()
+	l.credit.Release(held)
+	for _, it := range rest {
+		if it.b != nil {
+			it.b.resolve(messages.Output{}, err)
+		}
+	}
+	if l.onGone != nil {
+		l.onGone(err)
+	}
+	return true
+}
+
+// pending prepares the lane for an actor that looks anew: it returns whether
+// there is something to do, and lets the next event wake it if not.
+func (l *lane) pending() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.woken = l.ended || len(l.queue) > l.head || l.busy
+	return l.woken
+}
+
+// enter begins a stay in the sink. It returns false when another incarnation
+// has not come back from there: the lane then is dead.
+func (l *lane) enter() bool {
+	l.mu.Lock()
+	if l.inside {
+		l.mu.Unlock()
+		l.die(errAbandoned)
+		return false
+	}
+	l.inside = true
+	l.mu.Unlock()
+	return true
+}
+
+// leave ends it, however it ends.
+func (l *lane) leave() {
+	l.mu.Lock()
+	l.inside = false
+	l.mu.Unlock()
+}
+
+// pop takes the next item in hand. It returns false when there is none; the
+// next one that comes wakes the actor then.
+func (l *lane) pop() (item, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.head == len(l.queue) {
+		l.queue, l.head, l.woken = l.queue[:0], 0, false
+		if cap(l.queue) > 4*batch {
+			l.queue = nil
+		}
+		return item{}, false
+	}
+	it := l.queue[l.head]
+	l.queue[l.head] = item{}
+	l.head++
+	l.hand, l.busy = it, true
+	return it, true
+}
+
+// done ends the handling of what is in hand, and gives its credit back.
+func (l *lane) done(lost bool) {
+	l.mu.Lock()
+	n := l.hand.n
+	l.hand, l.busy = item{}, false
+	if lost {
+		l.report.Lost++
+	}
+	l.mu.Unlock()
+	l.credit.Release(n)
+}
+
+// inHand returns what an incarnation left in hand that ended in the sink.
+func (l *lane) inHand() (item, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hand, l.busy
+}
+
+// drain gives waiting items to the sink, at most so many; no limit if that is
+// negative. It returns whether there may be more. The error is the sink's, when
+// it failed and the lane goes on with another one.
+func (l *lane) drain(ctx context.Context, most int) (more bool, err error) {
+	if !l.enter() {
+		return false, nil
+	}
+	defer l.leave()
+	if it, ok := l.inHand(); ok {
+		l.resume(ctx, it)
+	}
+	for i := 0; i != most; i++ {
+		it, ok := l.pop()
+		if !ok {
+			return false, nil
+		}
+		if err := l.handle(ctx, it); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// resume goes on after an incarnation that ended in the sink, with it in hand.
+// It is called from inside.
+func (l *lane) resume(ctx context.Context, it item) {
+	if it.b == nil {
+		l.done(true)
+	}
+	if it.b == nil || !it.b.close {
+		_ = l.failed(errPanicked) // the supervisor knows already
+	}
+	if it.b != nil {
+		_ = l.handle(ctx, it) // a barrier fails nobody
+	}
+}
+
+// handle lets the sink do one thing. It is called from inside.
+func (l *lane) handle(ctx context.Context, it item) error {
+	switch {
+	case it.b == nil:
+		err := l.sink.Consume(ctx, it.e)
+		l.done(err != nil)
+		if err != nil {
+			return l.failed(err)
+		}
+		return nil
+	case it.b.close:
+		l.shut(it.b)
+		return nil
+	default:
+		l.flush(ctx, it.b)
+		return nil
+	}
+}
+
+// flush flushes the sink. The output is that of a result sink. When the sink
+// fails and another one takes its place, that one is flushed.
+func (l *lane) flush(ctx context.Context, b *barrier) {
+	err := l.sink.Flush(ctx)
+	if err != nil && l.failed(err) != nil {
+		if err = l.sink.Flush(ctx); err != nil {
+			_ = l.failed(err)
+		}
+	}
+	var out messages.Output
+	if s, ok := l.sink.(*resultSink); ok {
+		out = s.fold.Output()
+	}
+	if gone := l.gone(); gone != nil && err == nil {
+		err = gone
+	}
+	l.done(false)
+	b.resolve(out, err)
+}
+
+// shut closes the sink. A sink that panics meanwhile is not closed again.
+func (l *lane) shut(b *barrier) {
+	sink := l.sink
+	l.sink = deadSink{}
+	l.mu.Lock()
+	if l.dead == nil {
+		l.dead = ErrClosed
+	}
+	l.ended = true
+	l.mu.Unlock()
+	err := sink.Close()
+	l.done(false)
+	b.resolve(messages.Output{}, err)
+}
+
+// failed decides what follows a failure of the sink: another sink, and the
+// error is returned for the supervisor to see; or the end of the lane. It is
+// called from inside.
+func (l *lane) failed(err error) error {
+	l.failures++
+	final := l.again == nil || l.failures > 1 || errors.Is(err, ErrConsumerGone)
+	old := l.sink
+	l.sink = deadSink{}
+	if !errors.Is(err, errPanicked) {
+		_ = old.Close() // it failed: whether it closes well says nothing new
+	}
+	if final {
+		l.die(err)
+		return nil
+	}
+	l.sink = l.again()
+	return err
+}
+
+// errPanicked stands for the failure of a sink that the supervisor caught.
+var errPanicked = errors.New("the sink panicked")
+
+// deadSink stands in for a sink that is gone.
+type deadSink struct{}
+
+func (deadSink) Consume(context.Context, messages.Event) error { return nil }
+func (deadSink) Flush(context.Context) error                   { return nil }
+func (deadSink) Close() error                                  { return nil }

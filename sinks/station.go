@@ -1,0 +1,225 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// station is the place of one sink actor in the tree, and the lanes that it
+// serves. It outlives the actor's incarnations.
+type station struct {
+	hub *Hub
+	key string
+	// single says that the actor serves one lane and ends with it. A failure of
+	// its sink is a failure of the actor.
+	single bool
+
+	lanes map[*lane]struct{} // guarded by hub.mu
+	// at addresses the actor, once the first incarnation has begun.
+	at atomic.Pointer[supervisor.Ref]
+	// dead says why there will be no further incarnation.
+	dead atomic.Pointer[error]
+}
+
+// wake tells the actor that l has something for it. An actor that is about to
+// start looks by itself.
+func (st *station) wake(l *lane) {
+	if at := st.at.Load(); at != nil && at.Tell(l) {
+		return
+	}
+	if err := st.dead.Load(); err != nil {
+		l.die(*err)
+		if l.over() {
+			st.hub.remove(l)
+		}
+	}
+}
+
+// end kills all lanes, and those that are added later.
+func (st *station) end(err error) {
+	st.dead.Store(&err)
+	for _, l := range st.hub.lanesOf(st) {
+		l.die(err)
+		if l.over() {
+			st.hub.remove(l)
+		}
+	}
+}
+
+// kill kills the lanes that are here now; the station goes on.
+func (st *station) kill(err error) {
+	for _, l := range st.hub.lanesOf(st) {
+		l.die(err)
+	}
+}
+
+// serve is the work of an actor with a single lane: it is in hand for as long as
+// the lane is open, so that a tree which drains waits for it.
+type serve struct{ st *station }
+
+// consumer is the actor of a station.
+type consumer struct {
+	st   *station
+	ctx  context.Context
+	hand supervisor.Work // serve, while it is in hand
+}
+
+// Init makes itself known, and looks at what an earlier incarnation left.
+func (c *consumer) Init(ctx *supervisor.Ctx) error {
+	c.ctx = ctx.Context()
+	self := ctx.Self()
+	c.st.at.Store(&self)
+	for _, l := range c.st.hub.lanesOf(c.st) {
+		if l.pending() {
+			ctx.Tell(l)
+		}
+	}
+	return nil
+}
+
+// Handle serves one lane for a while.
+func (c *consumer) Handle(ctx *supervisor.Ctx, msg any) error {
+	switch m := msg.(type) {
+	case *lane:
+		return c.drain(ctx, m)
+	case supervisor.Work:
+		if _, ok := m.Msg.(serve); !ok {
+			return supervisor.Unknown(m.Msg)
+		}
+		c.hand = m
+		lanes := c.st.hub.lanesOf(c.st)
+		if len(lanes) == 0 { // it was closed before the actor was up
+			c.finish(ctx)
+			return nil
+		}
+		return c.drain(ctx, lanes[0])
+	default:
+		return supervisor.Unknown(msg)
+	}
+}
+
+func (c *consumer) drain(ctx *supervisor.Ctx, l *lane) error {
+	more, err := l.drain(c.ctx, batch)
+	switch {
+	case l.over():
+		c.st.hub.remove(l)
+		c.finish(ctx)
+	case more:
+		ctx.Tell(l)
+	}
+	if err != nil && c.st.single {
+		return err
+	}
+	return nil
+}
+
+// finish ends an actor whose only lane is closed.
+func (c *consumer) finish(ctx *supervisor.Ctx) {
+	if c.hand.Msg != nil {
+		ctx.Finish(c.hand, nil)
+		c.hand = supervisor.Work{}
+	}
+}
+
+// shutdownTime bounds what sinks may still do when the tree ends under an open
+// call.
+const shutdownTime = 3 * time.Second
+
+// Terminate brings the open lanes to an end if the tree ends. In every other
+// case they go on with the next incarnation.
+func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
+	if exit.Kind != messages.ExitShutdown {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	for _, l := range c.st.hub.lanesOf(c.st) {
+		l.ask(&barrier{done: make(chan struct{})})
+		l.ask(&barrier{close: true, done: make(chan struct{})})
+		_, err := l.drain(ctx, -1)
+		for err != nil { // a sink that was replaced: bounded, since that happens once
+			_, err = l.drain(ctx, -1)
+		}
+		l.die(ErrClosed)
+		c.st.hub.remove(l)
+	}
+}
+
+// door is the hub's part of its shell. Its methods run in the shell's goroutine.
+type door struct {
+	supervisor.BaseDoor
+	hub *Hub
+}
+
+// Open lets calls be opened.
+func (d *door) Open(s *supervisor.Shell) error {
+	d.hub.opened(s.Ctx().Self())
+	return nil
+}
+
+// Handle starts the actor of a single lane.
+func (d *door) Handle(s *supervisor.Shell, msg any) error {
+	w, ok := msg.(supervisor.Work)
+	if !ok {
+		return supervisor.Unknown(msg)
+	}
+	m, ok := w.Msg.(serve)
+	if !ok {
+		return supervisor.Unknown(w.Msg)
+	}
+	s.Submit(m.st.key, w)
+	return nil
+}
+
+// Spec makes the actor of a single lane.
+func (d *door) Spec(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+	m, ok := w.Msg.(serve)
+	if !ok {
+		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
+	}
+	return supervisor.Spec{Kind: "sink", New: func() supervisor.Behaviour { return &consumer{st: m.st} }}, nil
+}
+
+// Unserved starts the actor of a single lane again when it failed. The lane
+// counts the failures of its sink, and is dead after the second.
+func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+	m, ok := w.Msg.(serve)
+	if !ok {
+		w.Settle(e)
+		return
+	}
+	if errors.Is(e, supervisor.ErrLost) && e.Exit.Failure() {
+		s.Submit(m.st.key, w)
+		return
+	}
+	m.st.end(e)
+	w.Settle(e)
+}
+
+// Changed keeps the stations in step with their actors.
+func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
+	if ev.To != messages.ChildFailed {
+		return
+	}
+	for _, st := range d.hub.all() {
+		if ev.Path != s.Ctx().Self().Path()+"/"+st.key {
+			continue
+		}
+		// Failed for good: so are the calls that it served, but not the next one.
+		st.kill(supervisor.Exit{Kind: messages.ExitExhausted, Err: errors.New("the sink failed twice")})
+		s.Restart(st.key, supervisor.Exit{Kind: messages.ExitReset})
+	}
+}
+
+// Close ends what is still open.
+func (d *door) Close(*supervisor.Shell, supervisor.Exit) { d.hub.closed() }
+
+var (
+	_ supervisor.Behaviour = (*consumer)(nil)
+	_ supervisor.Door      = (*door)(nil)
+)
