@@ -29,8 +29,9 @@ func TestProgress(t *testing.T) {
 
 		p = a.startProgress("one", false)
 		time.Sleep(1500 * time.Millisecond)
-		p.stage("two")
-		p.stage("")
+		p.stage("two", "1 of 2")
+		p.stage("two", "2 of 2")
+		p.stage("", "")
 		time.Sleep(time.Second)
 		p.done()
 		require.Equal(t, "coppice: one\ncoppice: two\n", stderr.String())
@@ -40,8 +41,11 @@ func TestProgress(t *testing.T) {
 		a.err.terminal, a.err.width = true, 30
 		p := a.startProgress("one", true)
 		time.Sleep(1500 * time.Millisecond)
+		p.stage("one", "3 of 4")
+		time.Sleep(500 * time.Millisecond)
 		p.done()
 		text := stderr.String()
+		require.Contains(t, text, " one 3 of 4 (1.")
 		require.Contains(t, text, " one (1.20 s)\x1b[K\r")
 		require.True(t, strings.HasSuffix(text, "\r\x1b[K"), "the line is removed")
 		require.NotContains(t, text, "\n")
@@ -49,7 +53,7 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _, stderr := testApp(t, "")
 		p := a.startProgress("one", true)
-		p.stage("two")
+		p.stage("two", "")
 		time.Sleep(2 * time.Second)
 		p.done()
 		require.Empty(t, stderr.String(), "scripts are not told")

@@ -23,11 +23,13 @@ type progress struct {
 	w     *output
 	style render.Style
 
-	mu    sync.Mutex
-	text  string    // guarded by mu: the stage
-	since time.Time // guarded by mu: when the stage began
-	told  string    // guarded by mu: the last stage that was told as a line
 	began time.Time // when the whole began
+
+	mu     sync.Mutex
+	text   string    // guarded by mu: the stage
+	detail string    // guarded by mu: where it stands
+	since  time.Time // guarded by mu: when the stage began
+	told   string    // guarded by mu: the last stage that was told as a line
 
 	stop   sync.Once
 	quit   chan struct{}
@@ -48,13 +50,15 @@ func (a *app) startProgress(text string, quiet bool) *progress {
 	return p
 }
 
-// stage says what is waited for now.
-func (p *progress) stage(text string) {
+// stage says what is waited for now. Detail changes often; it is for a line
+// that is repainted.
+func (p *progress) stage(text, detail string) {
 	if p == nil || text == "" {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.detail = detail
 	if p.text != text {
 		p.text, p.since = text, time.Now()
 	}
@@ -93,12 +97,15 @@ func (p *progress) paint() {
 
 func (p *progress) frame(n int, now time.Time) {
 	p.mu.Lock()
-	text, since := p.text, p.since
+	text, detail, since := p.text, p.detail, p.since
 	news := p.told != text
 	p.told = text
 	p.mu.Unlock()
 	switch {
 	case p.w.terminal:
+		if detail != "" {
+			text += " " + detail
+		}
 		p.w.print("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+render.Duration(now.Sub(since).Truncate(100*time.Millisecond))+")") + "\x1b[K")
 	case news:
 		p.w.print("coppice: " + text + "\n")

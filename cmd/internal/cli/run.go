@@ -112,7 +112,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	waiting := a.startProgress("starting", f.json || f.events)
 	defer waiting.done()
 	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, OnEvent: func(e messages.Lifecycle) {
-		waiting.stage(stageOf(e))
+		waiting.stage(stageOf(e), "")
 	}})
 	if err != nil {
 		return err

@@ -77,28 +77,28 @@ func (a *app) setup(ctx context.Context, f setupFlags) error {
 // readyState is the state of an environment that can be used.
 const readyState = "ready"
 
-// setupStage says in words what the set-up is doing.
-func setupStage(s coppice.SetupStage) string {
+// setupStage says in words what the set-up is doing, and where it stands.
+func setupStage(s coppice.SetupStage) (text, detail string) {
 	switch s.Name {
 	case "collecting":
 		if s.Total > 0 {
-			return fmt.Sprintf("collecting packages: %d of %d", s.Done, s.Total)
+			detail = fmt.Sprintf("%d of %d", s.Done, s.Total)
 		}
-		return "collecting packages"
+		return "collecting packages", detail
 	case "installing":
-		return "installing packages"
+		return "installing packages", ""
 	case "creating":
-		return "making a virtual environment " + s.Detail
+		return "making a virtual environment " + s.Detail, ""
 	case "removing":
-		return "removing what is in " + s.Detail
+		return "removing what is in " + s.Detail, ""
 	case "finding":
-		return "looking for an interpreter"
+		return "looking for an interpreter", ""
 	case "checking":
-		return "checking what was installed"
+		return "checking what was installed", ""
 	case "waiting":
-		return "waiting " + s.Detail
+		return "waiting " + s.Detail, ""
 	default:
-		return string(s.Name)
+		return string(s.Name), s.Detail
 	}
 }
 
