@@ -61,9 +61,9 @@ test: test-env ## Run all tests with the race detector (sets up what they need)
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -timeout 12m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-full
-test-full: test-env ## Run all tests three times in random order, uncached
+test-full: test-env ## Run all tests three times in random order, long ones in full
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files

@@ -54,7 +54,7 @@ var layers = []layer{
 	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// Fourth floor: programs and tests that use it.
-	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli"}},
+	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise"}, theirs: []string{terminal}},
 	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
@@ -62,7 +62,7 @@ var layers = []layer{
 	{dir: "examples/...", ours: public},
 	{dir: "test/arch"},
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/kernel/..."}, public...), theirs: testOnly},
+	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 
 // testOnly may be imported by every _test.go file, besides what the package

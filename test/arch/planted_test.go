@@ -107,6 +107,8 @@ func TestPlanted(t *testing.T) {
 		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { synctest.Test(f) }\n\nfunc f() { in(func() { time.Sleep(1) }) }\n", ""},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { f() }\n\nfunc f() { in(func() { time.Sleep(1) }) }\n", "time.Sleep"},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc in(f func()) { synctest.Test(f) }\n\nfunc f() { time.Sleep(1) }\n", "time.Sleep"},
+		{"waits", "messages/x_test.go", "package messages\n\nimport \"testing/synctest\"\n\nfunc step() { time.Sleep(1) }\n", ""},
+		{"waits", "messages/x_test.go", "package messages\n\nimport \"testing/synctest\"\n\nfunc TestX() { time.Sleep(1) }\n", "time.Sleep"},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { t.Skip(1) }\n", "Skip hides a test"},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc f(x testing.TB) { x.Skipf(1) }\n", "Skipf hides a test"},
 		{"waits", "messages/x_test.go", "package messages\n\nfunc TestX(t *testing.T) { if noPython { t.SkipNow() } }\n", "SkipNow hides a test"},

@@ -82,7 +82,7 @@ func (w *waitFinder) look(n ast.Node) {
 	}
 	switch {
 	case sel.Sel.Name == "Sleep" && isIdent(sel.X, "time"):
-		if !w.inBubble() {
+		if !w.inBubble() && !w.forBubbles() {
 			w.out.at(w.file, sel.Pos(), "time.Sleep: wait for the event, or use testing/synctest")
 		}
 	case sel.Sel.Name == "Skip" || sel.Sel.Name == "Skipf" || sel.Sel.Name == "SkipNow":
@@ -98,6 +98,21 @@ func (w *waitFinder) inBubble() bool {
 			if id, isName := call.Fun.(*ast.Ident); isBubble(call) || isName && w.helpers[id.Name] {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// forBubbles reports whether the node stands in a function that helps tests, in
+// a file whose tests run in bubbles.
+func (w *waitFinder) forBubbles() bool {
+	if _, ok := w.file.Imports()["testing/synctest"]; !ok || !w.file.IsTest() {
+		return false
+	}
+	for _, n := range w.stack {
+		if d, ok := n.(*ast.FuncDecl); ok {
+			name := d.Name.Name
+			return !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Benchmark") && !strings.HasPrefix(name, "Fuzz")
 		}
 	}
 	return false
