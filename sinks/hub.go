@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -126,7 +127,7 @@ func (h *Hub) Artifacts() *artifact.Store { return h.o.Store }
 func (h *Hub) Spec() supervisor.Spec {
 	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
 		var children []supervisor.Spec
-		for i, st := range append(append([]*station(nil), h.shards...), h.shared...) {
+		for i, st := range h.static() {
 			kind := "result"
 			if i >= len(h.shards) {
 				kind = "sink"
@@ -136,14 +137,14 @@ func (h *Hub) Spec() supervisor.Spec {
 			})
 		}
 		return supervisor.NewShell(supervisor.Options{
-			Name: h.o.Name, Door: &door{hub: h}, Children: children, Strategy: supervisor.RestartOnce(),
+			Name: h.o.Name, Door: &door{hub: h}, Children: children, Strategy: again{},
 		})
 	}}
 }
 
 // opened is told that the shell is there.
 func (h *Hub) opened(shell supervisor.Ref) {
-	for _, st := range append(append([]*station(nil), h.shards...), h.shared...) {
+	for _, st := range h.static() {
 		st.dead.Store(nil)
 	}
 	h.shell.Store(&shell)
@@ -157,9 +158,12 @@ func (h *Hub) closed() {
 	}
 }
 
+// static returns the stations that are always there.
+func (h *Hub) static() []*station { return slices.Concat(h.shards, h.shared) }
+
 // all returns the stations that are in use.
 func (h *Hub) all() []*station {
-	all := append(append([]*station(nil), h.shards...), h.shared...)
+	all := h.static()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for st := range h.singles {

@@ -3,6 +3,7 @@ package sinks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -48,13 +49,6 @@ func (st *station) end(err error) {
 		if l.over() {
 			st.hub.remove(l)
 		}
-	}
-}
-
-// kill kills the lanes that are here now; the station goes on.
-func (st *station) kill(err error) {
-	for _, l := range st.hub.lanesOf(st) {
-		l.die(err)
 	}
 }
 
@@ -150,6 +144,24 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	}
 }
 
+// again restarts every actor that failed in a sink. It is the lane that counts:
+// a sink that fails twice is not called again, so one bad sink cannot keep its
+// actor from serving the others, nor make it fail for ever. An actor that does
+// not come up is not tried again.
+type again struct{}
+
+// Decide answers failures.
+func (again) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
+	f, ok := ev.(supervisor.Fail)
+	if !ok {
+		return nil
+	}
+	if c, ok := v.Child(f.Key); !ok || c.UpAt.IsZero() {
+		return nil
+	}
+	return []supervisor.Directive{supervisor.Restart(f.Key, 0)}
+}
+
 // door is the hub's part of its shell. Its methods run in the shell's goroutine.
 type door struct {
 	supervisor.BaseDoor
@@ -201,18 +213,15 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.Se
 	w.Settle(e)
 }
 
-// Changed keeps the stations in step with their actors.
+// Changed ends the lanes of a static actor that is gone for good.
 func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
-	if ev.To != messages.ChildFailed {
+	if ev.To != messages.ChildFailed && ev.To != messages.ChildGone {
 		return
 	}
-	for _, st := range d.hub.all() {
-		if ev.Path != s.Ctx().Self().Path()+"/"+st.key {
-			continue
+	for _, st := range d.hub.static() {
+		if ev.Path == s.Ctx().Self().Path()+"/"+st.key {
+			st.end(fmt.Errorf("%w: the actor %s has ended", ErrClosed, ev.Path))
 		}
-		// Failed for good: so are the calls that it served, but not the next one.
-		st.kill(supervisor.Exit{Kind: messages.ExitExhausted, Err: errors.New("the sink failed twice")})
-		s.Restart(st.key, supervisor.Exit{Kind: messages.ExitReset})
 	}
 }
 
@@ -221,5 +230,6 @@ func (d *door) Close(*supervisor.Shell, supervisor.Exit) { d.hub.closed() }
 
 var (
 	_ supervisor.Behaviour = (*consumer)(nil)
+	_ supervisor.Strategy  = again{}
 	_ supervisor.Door      = (*door)(nil)
 )
