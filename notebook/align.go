@@ -93,14 +93,19 @@ func alignIDs(a, b []sketch) []pair {
 func alignGap(a, b []sketch, inA, inB []int) []pair {
 	const window = 50
 	var pairs []pair
+	bags := make([]bag, len(inB))
 	next := 0
 	for n, i := range inA {
-		best, bestScore := -1, 0.5
+		lines := newBag(a[i].source)
+		best, bestScore := -1, 0.0
 		for j := next; j < min(len(inB), next+window); j++ {
 			if !maySucceed(a[i], b[inB[j]]) {
 				continue
 			}
-			if score := similarity(a[i].source, b[inB[j]].source); score > bestScore || score == bestScore && best < 0 {
+			if bags[j].lines == nil {
+				bags[j] = newBag(b[inB[j]].source)
+			}
+			if score := lines.similarity(bags[j]); score >= 0.5 && score > bestScore {
 				best, bestScore = j, score
 			}
 		}
@@ -119,15 +124,30 @@ func alignGap(a, b []sketch, inA, inB []int) []pair {
 // have an id, and not the same one, are two cells.
 func maySucceed(a, b sketch) bool { return a.typ == b.typ && (a.id == "" || b.id == "") }
 
-// similarity is the share of lines that two texts have in common, from 0 to 1.
-// Empty texts have nothing in common.
-func similarity(a, b string) float64 {
-	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
-	if a == "" || b == "" || len(x) > 4*len(y) || len(y) > 4*len(x) {
+// bag counts the lines of a text.
+type bag struct {
+	lines map[string]int
+	total int
+}
+
+func newBag(text string) bag {
+	b := bag{lines: make(map[string]int)}
+	for _, line := range SplitLines(text) {
+		b.lines[strings.TrimSuffix(line, "\n")]++
+		b.total++
+	}
+	return b
+}
+
+// similarity is the share of lines that two texts have in common in any order,
+// from 0 to 1. Empty texts have nothing in common.
+func (b bag) similarity(c bag) float64 {
+	if b.total == 0 || c.total == 0 {
 		return 0
 	}
-	if len(x) > 2000 || len(y) > 2000 {
-		return 0
+	common := 0
+	for line, n := range b.lines {
+		common += min(n, c.lines[line])
 	}
-	return 2 * float64(len(lcs(x, y))) / float64(len(x)+len(y))
+	return 2 * float64(common) / float64(b.total+c.total)
 }

@@ -26,6 +26,8 @@ const lockPoll = 20 * time.Millisecond
 func lockFile(ctx context.Context, notebook string) (unlock func() error, err error) {
 	path := lockPath(notebook)
 	for {
+		// Others who may write the notebook must be able to open the lock; it
+		// holds nothing.
 		l := flock.New(path, flock.SetPermissions(0o644))
 		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
 			if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -30,9 +31,13 @@ func (t *Text) readPercent(text string) {
 		if !marked && strings.TrimSpace(strings.Join(body, "")) == "" {
 			continue // blank lines before the first marker
 		}
+		valid := validMetadata(&marker)
 		c := percentCell(marker, body)
 		if marked {
 			c.Line = start + 1
+		}
+		if !valid {
+			t.Doubtful = append(t.Doubtful, start+1)
 		}
 		t.Cells = append(t.Cells, c)
 	}
@@ -104,6 +109,18 @@ func percentCell(m percentMarker, body []string) TextCell {
 		c.Source = strings.Join(uncommentMagics(body), "\n")
 	}
 	return c
+}
+
+// validMetadata takes members out of a marker that nbformat does not allow, such
+// as a name that is a number, and reports whether there were none.
+func validMetadata(m *percentMarker) bool {
+	all := len(m.metadata)
+	m.metadata = slices.DeleteFunc(slices.Clone(m.metadata), func(kv member) bool {
+		v := validator{minor: 5}
+		v.cellMetadata(m.typ, newObject(kv))
+		return len(v.problems) > 0
+	})
+	return len(m.metadata) == all
 }
 
 // readComment returns the text of a markdown or raw cell: what stands between

@@ -108,6 +108,16 @@ func TestPercentMarkers(t *testing.T) {
 	}
 }
 
+func TestMetadataThatNbformatDoesNotAllowIsLeftOut(t *testing.T) {
+	t.Parallel()
+	got, err := notebook.ParseText("# %% a\n\n# %% tags=\"a\" name=1 k=1\n\n# %% {\"tags\": [\"a,b\"], \"collapsed\": 1}\n# %% [markdown] collapsed=1", notebook.FormatPercent)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 5}, got.Doubtful)
+	require.JSONEq(t, `{"k": 1}`, string(got.Cells[1].Metadata))
+	require.Nil(t, got.Cells[2].Metadata)
+	require.JSONEq(t, `{"collapsed": 1}`, string(got.Cells[3].Metadata))
+}
+
 func TestFormatIsDetected(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]notebook.TextFormat{
@@ -238,7 +248,7 @@ func TestPercentRoundTrip(t *testing.T) {
 			}
 			spec.Source = strings.TrimRightFunc(spec.Source, unicode.IsSpace)
 			metadata := map[string]any{}
-			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"name", "a-b", "title", "odd key", "t.u", "é"}), 0, 3, rapid.ID).Draw(t, "names") {
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"label", "a-b", "title", "odd key", "t.u", "é"}), 0, 3, rapid.ID).Draw(t, "names") {
 				metadata[name] = value.Draw(t, "value")
 			}
 			raw, err := json.Marshal(metadata)

@@ -31,7 +31,9 @@ type Text struct {
 	// JSON object with kernelspec, or nil.
 	Metadata json.RawMessage
 	// Doubtful are the numbers of lines, from 1, that look as if a marker was
-	// meant but are none, such as "#%% [code]". They were read as content.
+	// meant but are none, such as "#%% [code]", which were read as content; in a
+	// percent text, of markers with metadata that nbformat does not allow, which
+	// was left out.
 	Doubtful []int
 	// CRLF says that the lines of the text ended with carriage return and
 	// newline. The sources here have newlines alone.
