@@ -15,19 +15,31 @@ func (d *door) withdrawn(s *supervisor.Shell, c *call, cause messages.InterruptC
 	if cause == messages.CauseTimeout {
 		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
 	}
-	if child, ok := s.Child(c.child); ok && child.Done > 0 {
-		r.State = messages.StateKept
-	}
+	r.State = state(s, c)
 	return r
+}
+
+// state is what a session has while a call of it ends that no kernel served:
+// its variables are kept when the present incarnation has been given work and
+// goes on. What earlier incarnations did is gone with them.
+func state(s *supervisor.Shell, c *call) messages.State {
+	child, ok := s.Child(c.child)
+	if !ok || !child.Served {
+		return messages.StateFresh
+	}
+	switch child.State {
+	case messages.ChildIdle, messages.ChildBusy:
+		return messages.StateKept
+	default:
+		return messages.StateFresh
+	}
 }
 
 // unserved is the result of a call that no kernel will answer.
 func (d *door) unserved(s *supervisor.Shell, c *call, why *supervisor.ServiceError) messages.Result {
 	r := d.blank(c)
 	r.Outcome, r.Reason = messages.OutcomeNotStarted, reason(why)
-	if child, ok := s.Child(c.child); ok && child.Live() && child.Done > 0 {
-		r.State = messages.StateKept
-	}
+	r.State = state(s, c)
 	if errors.Is(why, supervisor.ErrExhausted) {
 		r.State = messages.StateLost
 	}
