@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the only one that changes the tree of a document. Every change
-// goes through touch, so that Edited is true exactly when something changed.
-
+// touch is called before each change of a document's tree, and only when
+// something will be another, so that Edited tells the truth.
 func (d *Document) touch() { d.edited = true }
 
 // setMember sets a member of a cell.
@@ -157,15 +156,7 @@ func (d *Document) orderLikeNeighbours(n *node, typ CellType) {
 	slices.SortStableFunc(n.items, func(a, b item) int { return rank(a) - rank(b) })
 }
 
-// freshID returns an id that no cell of the document has.
-func (d *Document) freshID() string {
-	used := make(map[string]bool, len(d.cells))
-	for _, c := range d.cells {
-		used[c.ID()] = true
-	}
-	return d.freshIDNotIn(used)
-}
-
+// freshIDNotIn makes an id that is not in used, and adds it there.
 func (d *Document) freshIDNotIn(used map[string]bool) string {
 	for range 100 {
 		if d.NewID == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -194,7 +195,7 @@ func (s *slot) output() Output {
 }
 
 func (s *slot) write(text string, fold bool) {
-	if !fold {
+	if !fold || !strings.ContainsAny(text, "\r\b") && !bytes.HasSuffix(s.text, []byte("\r")) {
 		s.text = append(s.text, text...)
 		return
 	}

@@ -75,7 +75,10 @@ func ParseText(text string, format TextFormat) (*Text, error) {
 		return t, nil
 	}
 	t.Format = FormatCells
-	return t, t.readCells(text)
+	if err := t.readCells(text); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // readCells reads the view: a marker, the lines of its source, and so on.

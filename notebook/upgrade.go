@@ -37,11 +37,12 @@ func (d *Document) AddMissingIDs() int {
 		return 0
 	}
 	added := 0
+	used := d.usedIDs()
 	for _, c := range d.cells {
 		if c.n.get("id") != nil {
 			continue
 		}
-		d.setMember(c, "id", newString(d.freshID()))
+		d.setMember(c, "id", newString(d.freshIDNotIn(used)))
 		added++
 	}
 	return added
