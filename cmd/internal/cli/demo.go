@@ -113,7 +113,7 @@ func (d *demo) look(ctx context.Context) (messages.Node, error) {
 }
 
 // watch hears what happens in the tree, and tells it but for the states that
-// come and go with every call.
+// come and go with every call, and for single sinks.
 func (d *demo) watch(e messages.Lifecycle) {
 	c, ok := e.(messages.ChildChanged)
 	if !ok {
@@ -125,7 +125,8 @@ func (d *demo) watch(e messages.Lifecycle) {
 		d.pids[c.PID] = true
 	}
 	d.mu.Unlock()
-	if c.To != messages.ChildBusy && (c.From != messages.ChildBusy || c.To != messages.ChildIdle) {
+	quiet := c.To == messages.ChildBusy || c.From == messages.ChildBusy && c.To == messages.ChildIdle || strings.Contains("/"+c.Path, "/"+sinksNode+"/")
+	if !quiet {
 		c.Path = d.shorten(c.Path)
 		d.say(d.style.Quiet("  tree │ ") + render.Lifecycle(d.style, c) + "\n")
 	}

@@ -18,6 +18,9 @@ const (
 	stagePatience = 250 * time.Millisecond
 )
 
+// sinksNode is the part of the tree of which the demo only counts the children.
+const sinksNode = "sinks"
+
 // stage is what the viewer of the demo sees: text that scrolls, and below it,
 // on a terminal, the supervision tree as it is now. What is said is written by
 // the stage's own goroutine, so that nobody who says something waits for a
@@ -141,5 +144,9 @@ func (s *stage) lines(ctx context.Context, style render.Style) []string {
 	if err != nil {
 		return nil // the tree is going down
 	}
-	return render.Tree(root, render.TreeOptions{Style: style, Now: time.Now(), Names: func(n messages.Node) string { return s.short(n.Name) }})
+	return render.Tree(root, render.TreeOptions{
+		Style: style, Now: time.Now(),
+		Fold:  func(n messages.Node) bool { return n.Name == sinksNode },
+		Names: func(n messages.Node) string { return s.short(n.Name) },
+	})
 }

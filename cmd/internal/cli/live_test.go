@@ -140,6 +140,7 @@ func TestDemoHears(t *testing.T) {
 		d.watch(change("a", messages.ChildStarting, messages.ChildIdle))
 		d.watch(change("a", messages.ChildIdle, messages.ChildBusy))
 		d.watch(change("a", messages.ChildBusy, messages.ChildIdle))
+		d.watch(messages.ChildChanged{Path: "sinks/result-0", To: messages.ChildGone})
 		d.watch(messages.Dropped{})
 		synctest.Wait()
 		d.watch(change("b", messages.ChildIdle, messages.ChildGone))

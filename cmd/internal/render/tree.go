@@ -17,6 +17,8 @@ type TreeOptions struct {
 	Now time.Time
 	// Home is written as ~ in names that end in a path.
 	Home string
+	// Fold, if not nil, says of which nodes the children are only counted.
+	Fold func(messages.Node) bool
 	// Names, if not nil, gives a node a shorter name; "" keeps its own.
 	Names func(messages.Node) string
 }
@@ -54,6 +56,9 @@ func Tree(root messages.Node, o TreeOptions) []string {
 		}
 		head := o.in(dim, first) + o.in(icon.in, icon.icon) + " " + o.in(bold, o.name(n))
 		rows = append(rows, row{head, o.describe(n)})
+		if o.folds(n) {
+			return
+		}
 		for i, c := range n.Children {
 			if i == len(n.Children)-1 {
 				walk(c, rest+"└─ ", rest+"   ")
@@ -81,6 +86,10 @@ func Tree(root messages.Node, o TreeOptions) []string {
 	return lines
 }
 
+func (o TreeOptions) folds(n messages.Node) bool {
+	return o.Fold != nil && len(n.Children) > 0 && o.Fold(n)
+}
+
 func (o TreeOptions) name(n messages.Node) string {
 	if o.Names != nil {
 		if name := o.Names(n); name != "" {
@@ -104,6 +113,9 @@ func (o TreeOptions) describe(n messages.Node) string {
 	}
 	parts := []string{o.in(stateIcons[n.State].in, state)}
 	note := func(p paint, s string) { parts = append(parts, o.in(p, s)) }
+	if o.folds(n) {
+		note(dim, childCounts(n))
+	}
 	if n.Queue > 0 {
 		note(yellow, strconv.Itoa(n.Queue)+" waiting")
 	}
@@ -124,6 +136,23 @@ func (o TreeOptions) describe(n messages.Node) string {
 		note(dim, Bytes(n.RSS))
 	}
 	return strings.Join(parts, o.in(dim, " · "))
+}
+
+// childCounts counts children by state: 7 idle, 1 busy.
+func childCounts(n messages.Node) string {
+	var order []messages.ChildState
+	counts := map[messages.ChildState]int{}
+	for _, c := range n.Children {
+		if counts[c.State] == 0 {
+			order = append(order, c.State)
+		}
+		counts[c.State]++
+	}
+	text := make([]string, len(order))
+	for i, state := range order {
+		text[i] = strconv.Itoa(counts[state]) + " " + string(state)
+	}
+	return strings.Join(text, ", ")
 }
 
 // timed reports whether it matters how long a state has lasted.

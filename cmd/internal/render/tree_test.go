@@ -42,6 +42,12 @@ func TestTree(t *testing.T) {
 	}})
 	require.Contains(t, short[4], "● a  ")
 	require.NotContains(t, short[4], " for ", "without a clock there are no ages")
+	folded := render.Tree(tree(), render.TreeOptions{Fold: func(n messages.Node) bool { return n.Name == "gateway" || n.Name == "sinks" }})
+	require.Equal(t, []string{
+		"○ supervisor  idle",
+		"├─ ○ sinks    idle",
+		"└─ ○ gateway  idle · 1 idle, 2 busy, 1 restarting, 1 unheard-of",
+	}, folded)
 }
 
 // TestLifecycle writes each event on a line.
