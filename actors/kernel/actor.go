@@ -29,6 +29,9 @@ type Actor struct {
 	life context.Context
 	end  context.CancelCauseFunc
 
+	// made carries the interpreter from the goroutine that started it to started,
+	// or to Terminate when the news came too late to be handled.
+	made    chan Interpreter
 	interp  Interpreter // nil until started
 	run     *run        // the call in hand, nil when idle
 	served  bool        // a call was begun on this interpreter
@@ -40,14 +43,11 @@ type Actor struct {
 
 // New returns a kernel actor that is cold. It starts its interpreter in Init
 // and reports Up when that is ready, so its Spec must say ManualUp.
-func New(o Options) *Actor { return &Actor{o: o.withDefaults()} }
+func New(o Options) *Actor { return &Actor{o: o.withDefaults(), made: make(chan Interpreter, 1)} }
 
 // Messages that the actor's own goroutines send to it.
 type (
-	started struct {
-		interp Interpreter
-		err    error
-	}
+	started      struct{ err error }
 	died         struct{ err error }
 	callEnded    struct{ run *run }
 	graceOver    struct{ run *run }
@@ -72,9 +72,10 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 			Key: a.o.Key, Epoch: epoch, Env: a.o.Env,
 			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) },
 		})
-		if !ctx.Tell(started{interp, err}) && interp != nil {
-			a.close(interp)
+		if err == nil {
+			a.made <- interp
 		}
+		ctx.Tell(started{err})
 	})
 	return nil
 }
@@ -112,12 +113,13 @@ func (a *Actor) started(m started) error {
 	if m.err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, m.err)
 	}
-	a.interp = m.interp
+	interp := <-a.made
+	a.interp = interp
 	a.note()
 	a.pump(func() {
 		select {
-		case <-m.interp.Done():
-			a.ctx.Tell(died{m.interp.Err()})
+		case <-interp.Done():
+			a.ctx.Tell(died{interp.Err()})
 		case <-a.life.Done():
 		}
 	})
@@ -187,8 +189,18 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		r.work.Settle(a.result(r, outcome, endReason(exit.Value()), true))
 	}
 	a.end(exit)
+	if a.interp == nil {
+		a.pumps.Wait() // the start is cancelled, or it was done a moment ago
+		select {
+		case a.interp = <-a.made:
+		default:
+		}
+	}
 	if a.interp != nil {
 		ctx.Note(supervisor.Facts{Detail: "closing", PID: a.interp.Info().PID})
+		if k, ok := a.interp.(Killer); ok && exit.Failure() {
+			k.Kill()
+		}
 		a.close(a.interp)
 	}
 	a.pumps.Wait()

@@ -1,0 +1,85 @@
+package kernel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// slow is a kernel actor that can be kept from handling messages.
+type slow struct{ *kernel.Actor }
+
+// hold keeps it in Handle until the channel is closed.
+type hold chan struct{}
+
+func (a slow) Handle(ctx *supervisor.Ctx, msg any) error {
+	if h, ok := msg.(hold); ok {
+		<-h
+		return nil
+	}
+	return a.Actor.Handle(ctx, msg)
+}
+
+// slowDoor serves one slow kernel, and ends it when it is told to.
+type slowDoor struct {
+	supervisor.BaseDoor
+	o kernel.Options
+}
+
+type endIt struct{}
+
+func (d *slowDoor) Handle(s *supervisor.Shell, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		s.Submit(childKey, m)
+	case endIt:
+		s.End(childKey, supervisor.Exit{Kind: messages.ExitShutdown})
+	}
+	return nil
+}
+
+func (d *slowDoor) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+	return supervisor.Spec{
+		Key: childKey, ManualUp: true, StopTimeout: d.o.StopTimeout(),
+		New: func() supervisor.Behaviour { return slow{kernel.New(d.o)} },
+	}, nil
+}
+
+// The news that the interpreter has started is in the mailbox when the actor is
+// asked to stop, and is not handled any more.
+func TestAnInterpreterThatStartedTooLateIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &fakeBackend{startDelay: time.Second}
+		o := kernel.Options{Backend: backend}
+		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{{
+			Key: "door", New: func() supervisor.Behaviour {
+				return supervisor.NewShell(supervisor.Options{Name: "door", Door: &slowDoor{o: o}})
+			},
+		}}})
+		require.NoError(t, err)
+		defer system.Shutdown(context.Background())
+		exec := messages.Execute{ID: "call", Out: &fakeOutlet{}}
+		_, reply, err := supervisor.Begin[messages.Result](system.Ref("door"), func(w supervisor.Work) any { w.Msg = exec; return w })
+		require.NoError(t, err)
+		synctest.Wait()
+
+		held := make(hold)
+		require.True(t, system.Ref("door", childKey).Tell(held))
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 1, backend.living())
+		require.True(t, system.Ref("door").Tell(endIt{}))
+		synctest.Wait()
+		close(held)
+		_, err = reply.Wait(t.Context())
+		require.ErrorIs(t, err, supervisor.ErrEnded)
+		synctest.Wait()
+		require.Zero(t, backend.living())
+	})
+}
