@@ -335,3 +335,18 @@ func TestABusyKernelThatAnswersIsAlive(t *testing.T) {
 		require.Equal(t, messages.StateFresh, r.State)
 	})
 }
+
+func TestACallInTheHandOfAHungKernelIsLost(t *testing.T) {
+	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		i := tr.backend.last()
+		i.mu.Lock()
+		i.silent = true
+		i.mu.Unlock()
+		r := tr.run("swallow")
+		require.Equal(t, isLost, r.Outcome)
+		require.Equal(t, messages.StateLost, r.State)
+		require.Contains(t, r.Reason, "heartbeat")
+		require.Equal(t, messages.StateFresh, tr.run("count").State)
+	})
+}

@@ -77,6 +77,11 @@ type Interpreter interface {
 	Close(ctx context.Context) error
 }
 
+// Killer is implemented by interpreters whose process can be ended at once. Kill
+// does so without asking; Close is still called afterwards. A kernel that hangs
+// would otherwise take the seconds that an orderly end may take.
+type Killer interface{ Kill() }
+
 // CellRequest is one cell to run.
 type CellRequest struct {
 	// Exec names the call, Index the cell in it, from 0.

@@ -52,14 +52,19 @@ func TestABusySessionOutlivesItsTTL(t *testing.T) {
 
 func TestAFrozenKernelIsReplacedOnceAndThenFailsForGood(t *testing.T) {
 	t.Parallel()
-	const beat = time.Second
+	const beat = 2 * time.Second
 	host := start(t, coppice.Options{Heartbeat: beat})
 	s := session(host, "a")
 	run(t, s, cells("x = 1"))
 
+	last := 0
 	freeze := func() messages.Result {
-		pid := kernels(t, host)[s.Key().ID()]
-		require.NotZero(t, pid)
+		var pid int
+		require.Eventually(t, func() bool {
+			pid = kernels(t, host)[s.Key().ID()]
+			return pid != 0 && pid != last
+		}, 20*time.Second, 50*time.Millisecond, "no new kernel")
+		last = pid
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 		begin := time.Now()
 		r := run(t, s, cells("x"))
@@ -72,7 +77,6 @@ func TestAFrozenKernelIsReplacedOnceAndThenFailsForGood(t *testing.T) {
 	require.Equal(t, messages.StateLost, r.State)
 	require.Contains(t, r.Reason, "heartbeat")
 
-	require.Eventually(t, func() bool { return kernels(t, host)[s.Key().ID()] != 0 }, 20*time.Second, 50*time.Millisecond, "no new kernel")
 	r = freeze()
 	require.Equal(t, messages.OutcomeLost, r.Outcome, r.Text)
 

@@ -97,7 +97,7 @@ func TestACellThatSwallowsTheInterruptLosesTheState(t *testing.T) {
 	host := start(t, coppice.Options{})
 	s := session(host, "a")
 	run(t, s, cells("gone = 1"))
-	req := cells("while True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: pass")
+	req := cells("import time\nwhile True:\n    try:\n        time.sleep(10)\n    except KeyboardInterrupt: pass")
 	req.Timeout = time.Second
 	begin := time.Now()
 	r := run(t, s, req)

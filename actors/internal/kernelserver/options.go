@@ -102,8 +102,6 @@ func (o Options) args(port int, p private) []string {
 		"--KernelRestarter.time_to_dead=0.5",
 		// By default output over a rate is dropped.
 		"--ZMQChannelsWebsocketConnection.limit_rate=False",
-		// One ZeroMQ context for all kernels ends at 168 of them.
-		"--MultiKernelManager.shared_context=False",
 	}
 	if runtime.GOOS != "windows" {
 		// Unix sockets: no port that another process can take or reach.

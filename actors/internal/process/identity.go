@@ -42,3 +42,12 @@ func Alive(id Identity) bool {
 	start, err := startTime(id.PID)
 	return err == nil && start == id.Start
 }
+
+// Activity is what a process is doing.
+type Activity struct {
+	// Stopped says that it was stopped by a signal or a debugger.
+	Stopped bool
+	// Ticks is the CPU time that it has used, in a unit of the system's own
+	// that is only good for comparison.
+	Ticks uint64
+}

@@ -38,6 +38,7 @@ type stat struct {
 	state byte
 	ppid  int
 	start uint64 // clock ticks since the boot
+	cpu   uint64 // clock ticks spent in user and in system mode
 }
 
 // ended is true of zombies and of the dead.
@@ -79,7 +80,27 @@ func parseStat(b []byte) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("start time in the stat line: %w", err)
 	}
-	return stat{state: f[0][0], ppid: ppid, start: start}, nil
+	user, err := strconv.ParseUint(string(f[11]), 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("user time in the stat line: %w", err)
+	}
+	system, err := strconv.ParseUint(string(f[12]), 10, 64)
+	if err != nil {
+		return stat{}, fmt.Errorf("system time in the stat line: %w", err)
+	}
+	return stat{state: f[0][0], ppid: ppid, start: start, cpu: user + system}, nil
+}
+
+// Look returns what a process is doing.
+func Look(pid int) (Activity, error) {
+	s, err := readStat(pid)
+	if err != nil {
+		return Activity{}, err
+	}
+	if s.ended() {
+		return Activity{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	return Activity{Stopped: s.state == 'T' || s.state == 't', Ticks: s.cpu}, nil
 }
 
 // RSS returns the resident memory of a process in bytes.

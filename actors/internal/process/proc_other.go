@@ -10,3 +10,6 @@ func Descendants(Identity) ([]Identity, error) { return nil, ErrUnsupported }
 
 // Holding returns [ErrUnsupported].
 func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
+
+// Look returns [ErrUnsupported].
+func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
@@ -53,7 +54,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 		}
 	}
-	if out.Exited && err == nil {
+	if errors.Is(err, jupyter.ErrNoReply) {
+		// An interrupt that comes in the instant in which the code begins can
+		// swallow the reply; the cell has ended, and the kernel is well.
+		reply.OK, reply.Interrupted = false, true
 		return reply, nil
 	}
 	return reply, lost(err)
@@ -107,8 +111,21 @@ func (i *Interpreter) SubmitInput(ctx context.Context, _, value string) error {
 }
 
 // Ping returns nil when the kernel answers on its control channel, which it
-// does while a cell runs.
-func (i *Interpreter) Ping(ctx context.Context) error { return i.kernel.Ping(ctx) }
+// does while a cell runs. A kernel of this machine that does not answer is
+// alive all the same while it uses the processor: native code that does not let
+// other threads run silences it.
+func (i *Interpreter) Ping(ctx context.Context) error {
+	before, lookErr := process.Look(i.identity.PID)
+	err := i.kernel.Ping(ctx)
+	var silent *jupyter.SilentError
+	if lookErr != nil || i.identity.PID == 0 || !errors.As(err, &silent) {
+		return lost(err)
+	}
+	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Ticks > before.Ticks && process.Alive(i.identity) {
+		return nil
+	}
+	return err
+}
 
 // RSS returns the memory of the kernel's process, 0 when it is not local.
 func (i *Interpreter) RSS() int64 {
@@ -135,6 +152,16 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	return nil
 }
 
+// Kill ends the kernel's process, when it is one of this machine.
+func (i *Interpreter) Kill() {
+	if i.identity.PID == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	process.KillAll(ctx, []process.Identity{i.identity}) // Close tells whether it worked
+}
+
 // lost translates the mechanism's error into the one that package kernel
 // decides by.
 func lost(err error) error {
@@ -145,4 +172,7 @@ func lost(err error) error {
 	return err
 }
 
-var _ kernel.Interpreter = (*Interpreter)(nil)
+var (
+	_ kernel.Interpreter = (*Interpreter)(nil)
+	_ kernel.Killer      = (*Interpreter)(nil)
+)
