@@ -81,7 +81,7 @@ func reason(why *supervisor.ServiceError) string {
 	case errors.Is(why, supervisor.ErrDraining):
 		return "the runtime is shutting down and takes no new calls"
 	case errors.Is(why, supervisor.ErrExhausted):
-		return "the kernel of this session died again after its one restart" + cause + "; reset the session to start over"
+		return "the kernel of this session failed again right after a restart (" + last(why.Exit) + "); reset the session to start over"
 	case errors.Is(why, supervisor.ErrStartFailed):
 		if cause == "" {
 			return "the kernel could not be started"
@@ -92,6 +92,19 @@ func reason(why *supervisor.ServiceError) string {
 	default:
 		return fmt.Sprintf("no kernel serves this session%s", cause)
 	}
+}
+
+// last is the failure at which a session was given up.
+func last(exit supervisor.Exit) string {
+	var failure supervisor.Exit
+	if errors.As(exit.Err, &failure) {
+		exit = failure
+	}
+	text := exit.Value().Reason
+	if exit.Kind == messages.ExitHung {
+		return "it did not answer its heartbeat: " + text
+	}
+	return text
 }
 
 // blank is a result in which nothing ran.
