@@ -34,7 +34,7 @@ type Actor struct {
 	made    chan Interpreter
 	interp  Interpreter // nil until started
 	run     *run        // the call in hand, nil when idle
-	served  bool        // a call was begun on this interpreter
+	served  bool        // a cell was begun on this interpreter
 	pinging bool
 
 	// pumps counts the goroutines that the actor started; Terminate waits.

@@ -15,6 +15,7 @@ func (a *Actor) callEnded(m callEnded) error {
 		return nil
 	}
 	a.run = nil
+	a.served = a.served || r.lastIndex >= 0
 	switch {
 	case r.lost != nil:
 		r.work.Settle(a.result(r, r.outcome, lostReason(r.lost), true))

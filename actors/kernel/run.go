@@ -70,7 +70,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	for i, c := range exec.Cells {
 		r.cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
 	}
-	a.run, a.served = r, true
+	a.run = r
 	ctx := a.ctx
 	a.pump(func() {
 		r.serve(ctx)

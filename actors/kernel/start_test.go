@@ -83,3 +83,18 @@ func TestAnInterpreterThatStartedTooLateIsClosed(t *testing.T) {
 		require.Zero(t, backend.living())
 	})
 }
+
+// Who left before the first cell does not read that the kernel is new: the next
+// call has to be told.
+func TestAKernelIsFreshUntilACellHasRun(t *testing.T) {
+	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		tr.backend.last().die()
+		synctest.Wait()
+		require.Equal(t, messages.StateFresh, tr.run().State, "a call without cells")
+		r := tr.run("count")
+		require.Equal(t, messages.StateFresh, r.State)
+		require.Contains(t, r.Reason, "died")
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+	})
+}
