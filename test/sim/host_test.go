@@ -180,16 +180,17 @@ func (w *world) close(session string) {
 func (w *world) pin(session string, on bool) {
 	w.mu.Lock()
 	p := w.place(sessionKey(session).ID())
+	p.pins++
+	asked, serial := w.now(), p.pins
 	if on {
 		p.note(w, "pin", "", 0)
 	} else {
 		p.note(w, "unpin", "", 0)
-		p.unpinned = w.now()
+		p.unpinned = asked
 	}
-	asked := w.now()
 	w.mu.Unlock()
 	w.ask(messages.Pin{Key: sessionKey(session), Pinned: on}, func(ok bool) {
-		if on && ok && p.ended < asked { // otherwise it may be another kernel's pin
+		if on && ok && p.pins == serial && p.ended < asked { // otherwise it may be another kernel's pin
 			p.pinned, p.pinnedAt, p.unpinned = true, w.now(), -1
 		}
 	})

@@ -67,6 +67,7 @@ type place struct {
 	recent, news       *call         // that ran something last; that an interpreter died under
 	ended              time.Duration // when the actor was gone
 	stopped            time.Duration // when somebody asked for the end of what runs
+	pins               int           // how often it was asked for, or for its end
 	pinned             bool          // since pinnedAt, as the gateway has confirmed
 	pinnedAt, unpinned time.Duration
 	log                []entry
