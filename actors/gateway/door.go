@@ -86,6 +86,9 @@ func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Exe
 	if !c.deadline.IsZero() {
 		d.arm(s, c)
 	}
+	if child, ok := s.Child(c.child); exec.Reset && ok && child.State == messages.ChildFailed {
+		s.Restart(c.child, supervisor.Exit{Kind: messages.ExitReset}) // a reset forgives
+	}
 	s.Submit(c.child, c.work)
 }
 

@@ -322,6 +322,27 @@ func TestResetGivesWaitingCallsANewKernel(t *testing.T) {
 	})
 }
 
+func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		giveUp := func() {
+			tr.run("a", "panic")
+			tr.run("a", "panic")
+			r := tr.run("a", "x")
+			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+			require.Equal(t, messages.StateLost, r.State)
+			require.Contains(t, r.Reason, "as told")
+			require.Contains(t, r.Reason, "reset the session")
+		}
+		giveUp()
+		exec := call("reset", "a", "x")
+		exec.Reset = true
+		require.Equal(t, messages.OutcomeOK, tr.wait(tr.begin(exec)).Outcome)
+		giveUp()
+		tr.ask(messages.Reset{Key: key("a")})
+		require.Equal(t, messages.OutcomeOK, tr.run("a", "x").Outcome)
+	})
+}
+
 func TestCloseForgetsTheSession(t *testing.T) {
 	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
 		running := tr.begin(call("running", "a", "sleep 1h"))
