@@ -113,6 +113,7 @@ func (c *cell) send(msg any) { c.sys.engine.SendLocal(c.pid, msg, nil) }
 
 // Receive is what Hollywood calls, from the cell's own goroutine.
 func (c *cell) Receive(hc *actor.Context) {
+	warm(false)
 	switch m := hc.Message().(type) {
 	case actor.Initialized, actor.Started:
 		// These run in the goroutine of the spawner: nothing may happen here.

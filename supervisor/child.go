@@ -60,6 +60,7 @@ type child struct {
 	after   time.Duration // with sequelAgain: the delay before the next start
 	reset   bool          // with sequelAgain: it was asked for, and clears the past
 	failure *Exit         // what this incarnation failed with, if it is suspended
+	final   *Exit         // why the key is failed for good, or will be
 	group   groupRole     // part of the operation Shell.batch
 	endSeq  uint64        // work up to this number was ended with the key
 	pinned  bool
@@ -68,7 +69,8 @@ type child struct {
 	specified bool // the Door has said how to make the next incarnation
 	queued    bool // in Shell.kicks
 	waiting   bool // in Shell.waiting
-	index     int  // in Shell.due, -1 when not
+	turn      uint64
+	index     int // in Shell.due, -1 when not
 	due       instant
 
 	before, behind *child // neighbours in the order of Shell.first
@@ -146,7 +148,7 @@ func (ch *child) view(s *Shell) ChildView {
 		Epoch: ch.epoch, State: ch.state,
 		Since: s.sys.at(ch.since), StartedAt: s.sys.at(ch.startedAt), UpAt: s.sys.at(ch.upAt),
 		LastDone: s.sys.at(ch.lastDone), BusySince: s.sys.at(ch.busySince),
-		Queue: ch.queue.len(), Done: ch.done, DoneThisEpoch: ch.doneEpoch,
+		Turn: ch.turn, Queue: ch.queue.len(), Done: ch.done, DoneThisEpoch: ch.doneEpoch,
 		Restarts: ch.restarts, TotalRestarts: ch.totalRestarts,
 		Pinned: ch.pinned, Static: ch.static, LastExit: ch.lastExit, Served: ch.served,
 		RestartType: ch.spec.Restart, Significant: ch.spec.Significant, Order: ch.order,

@@ -109,13 +109,14 @@ type count struct {
 	oldest                ChildView // the first to be evicted; Key is empty without
 }
 
-func (r roomFor) count(v View) count {
+// count counts, of the keys that wait, those up to turn.
+func (r roomFor) count(v View, turn uint64) count {
 	var n count
 	for c := range v.Children() {
 		if c.Static || r.owner != "" && c.Owner != r.owner {
 			continue
 		}
-		if c.State == messages.ChildWaiting {
+		if c.State == messages.ChildWaiting && c.Turn <= turn {
 			n.waiting++
 		}
 		if !c.Live() {
@@ -133,7 +134,8 @@ func (r roomFor) count(v View) count {
 }
 
 func (r roomFor) spawning(v View, key string) []Directive {
-	n := r.count(v)
+	self, _ := v.Child(key)
+	n := r.count(v, self.Turn)
 	switch {
 	case n.live < r.limit:
 		return nil
@@ -151,7 +153,7 @@ func (r roomFor) spawning(v View, key string) []Directive {
 func (r roomFor) excess(v View) []Directive {
 	var ds []Directive
 	for {
-		n := r.count(v)
+		n := r.count(v, 0)
 		if n.live-n.ending <= r.limit || n.oldest.Key == "" {
 			return ds
 		}

@@ -80,12 +80,13 @@ type Shell struct {
 	notes   []note   // what the Door is to be told; those before noted are done
 	noted   int
 	waiting []*child // keys that wait for capacity, oldest first
-	room    bool     // something happened that waiting keys wait for
-	batch   *batch   // the operation on several static children, nil without
-	initial bool     // the static children are being started for the first time
-	failure error    // what the shell fails with at the end of its turn
-	live    int      // incarnations
-	endings int      // how many incarnations were ever asked to end
+	turns   uint64
+	room    bool   // something happened that waiting keys wait for
+	batch   *batch // the operation on several static children, nil without
+	initial bool   // the static children are being started for the first time
+	failure error  // what the shell fails with at the end of its turn
+	live    int    // incarnations
+	endings int    // how many incarnations were ever asked to end
 
 	due      dueHeap
 	timer    *time.Timer

@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -144,20 +142,11 @@ func (s *Shell) afterStop(ch *child, d *Directive) (next sequel, grouped bool) {
 		}
 		return ch.afterFailure(d), false
 	}
-	s.count(ch)
-	s.to(ch, messages.ChildSuspended, &d.Exit)
-	verdict, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: d.Exit}, ch)
-	switch {
-	case grouped:
-		return sequelOpen, true
-	case verdict.Verb == VerbRestart:
-		ch.after = verdict.After
-		return sequelAgain, false
-	case verdict.Verb == VerbStop || verdict.Verb == VerbAbandon:
-		return ch.afterFailure(&verdict), false
-	default:
-		return ch.afterFailure(d), false
+	_, next, grouped = s.judge(ch, &d.Exit, ch.inLast(ch.cell.begun()))
+	if next == sequelOpen {
+		next = ch.afterFailure(d)
 	}
+	return next, grouped
 }
 
 // announce tells the watchers what a strategy decided.
@@ -174,110 +163,6 @@ func (s *Shell) announce(d *Directive) {
 		ev.Exit = &v
 	}
 	s.sys.events.emit(ev)
-}
-
-var nothingWaits = &Exit{Kind: messages.ExitNormal, Err: errors.New("nothing waits for it any more")}
-
-// propose starts the child of a key that has none, if the strategy agrees.
-func (s *Shell) propose(ch *child) {
-	ch.queue.trim()
-	if ch.queue.len() == 0 && !ch.revive {
-		s.forget(ch, nothingWaits)
-		return
-	}
-	if err := s.specify(ch); err != nil {
-		exit := &Exit{Kind: messages.ExitFailed, Err: err}
-		s.unserveQueue(ch, ErrStartFailed, exit)
-		s.forget(ch, exit)
-		return
-	}
-	if s.table[ch.spec.Key] != ch || ch.cell != nil {
-		return // the Door ended it
-	}
-	ch.state = messages.ChildWaiting
-	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
-	switch d.Verb {
-	case VerbWait:
-		if !ch.waiting {
-			ch.waiting = true
-			s.waiting = append(s.waiting, ch)
-		}
-		s.to(ch, messages.ChildWaiting, nil)
-	case VerbStop, VerbAbandon:
-		s.refuse(ch, &d.Exit)
-	default:
-		s.unwait(ch)
-		s.spawn(ch)
-	}
-}
-
-// specify asks the Door how to make the child, once for each time that the key
-// comes to have one.
-func (s *Shell) specify(ch *child) error {
-	if ch.specified || ch.queue.len() == 0 && ch.spec.New != nil {
-		return nil
-	}
-	if s.o.Door == nil {
-		return fmt.Errorf("no child %q: %w", ch.spec.Key, ErrNoProcess)
-	}
-	var w Work
-	if ch.queue.len() > 0 {
-		w = ch.queue.peek()
-	}
-	var spec Spec
-	var err error
-	if !s.protect(func() error { spec, err = s.o.Door.Spec(s, ch.spec.Key, w); return nil }) {
-		return fmt.Errorf("make the child %q: %w", ch.spec.Key, s.failure)
-	}
-	if err != nil {
-		return err
-	}
-	spec.Key = ch.spec.Key
-	ch.spec, ch.specified = spec, true
-	return nil
-}
-
-// refuse ends a key that the strategy does not let start.
-func (s *Shell) refuse(ch *child, exit *Exit) {
-	kind := ErrStartFailed
-	switch exit.Kind {
-	case messages.ExitOverloaded:
-		kind = ErrOverloaded
-	case messages.ExitExhausted:
-		kind = ErrExhausted
-	}
-	s.unserveQueue(ch, kind, exit)
-	s.forget(ch, exit)
-}
-
-// offerRoom asks again for the keys that wait, oldest first. After one that
-// has to go on waiting, and that no child ends for, others of the same kind
-// and owner are not asked: the answer would be the same.
-func (s *Shell) offerRoom() {
-	if len(s.waiting) == 0 {
-		return
-	}
-	type group struct{ kind, owner string }
-	var full []group
-	for _, ch := range slices.Clone(s.waiting) {
-		g := group{ch.spec.Kind, ch.spec.Owner}
-		if !ch.waiting || slices.Contains(full, g) {
-			continue
-		}
-		ending := s.endings
-		s.propose(ch)
-		if ch.waiting && s.endings == ending {
-			full = append(full, g)
-		}
-	}
-}
-
-// unwait takes a key out of those that wait for capacity.
-func (s *Shell) unwait(ch *child) {
-	if ch.waiting {
-		ch.waiting = false
-		s.waiting = slices.DeleteFunc(s.waiting, func(o *child) bool { return o == ch })
-	}
 }
 
 // worst keeps, of several directives about one key, the most severe one; of

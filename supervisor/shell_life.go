@@ -77,33 +77,46 @@ func (s *Shell) onFail(ch *child, exit *Exit) {
 		return // it is about to end anyway
 	}
 	s.undue(ch)
+	verb, next, grouped := s.judge(ch, exit, ch.inLast(ch.cell.begun()))
+	switch {
+	case grouped || ch.next != sequelOpen:
+	case next == sequelOpen:
+		s.resume(ch)
+	case verb == VerbAbandon:
+		s.abandon(ch, exit, next)
+	default:
+		s.stop(ch, exit, next)
+	}
+}
+
+// judge counts a failure and asks the strategy about it. It returns what
+// follows the incarnation; sequelOpen if it may go on. Grouped says that a
+// group restart has taken the child over. A child that has failed in its last
+// work is not restarted, because nobody will ask it again.
+func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb Verb, next sequel, grouped bool) {
 	s.count(ch)
 	ch.failure = exit
 	s.to(ch, messages.ChildSuspended, exit)
 	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: *exit}, ch)
-	if grouped || ch.next != sequelOpen {
-		return
-	}
-	if d.Verb == VerbRestart && ch.hand.Last {
-		d.Verb = VerbStop // nobody will ask this child again
-	}
-	switch d.Verb {
-	case VerbResume:
-		s.resume(ch)
-	case VerbRestart:
+	switch {
+	case d.Verb == VerbRestart && !last:
 		ch.after = d.After
-		s.stop(ch, exit, sequelAgain)
-	case VerbAbandon:
-		s.abandon(ch, exit, ch.afterFailure(&d))
+		return d.Verb, sequelAgain, grouped
+	case d.Verb == VerbResume:
+		return d.Verb, sequelOpen, grouped
 	default:
-		s.stop(ch, exit, ch.afterFailure(&d))
+		return d.Verb, ch.afterFailure(&d), grouped
 	}
 }
+
+// inLast reports whether the work that was begun last is the child's last.
+func (ch *child) inLast(begun uint64) bool { return ch.hand.Last && ch.hand.seq == begun }
 
 // afterFailure is what follows a Stop or Abandon of a failed child.
 func (ch *child) afterFailure(d *Directive) sequel {
 	switch {
 	case d.Exit.Kind == messages.ExitExhausted:
+		ch.final = &d.Exit
 		return sequelFail
 	case !ch.up():
 		return sequelRefuse
@@ -153,6 +166,7 @@ func (s *Shell) onDying(ch *child) {
 // onGone hears that the incarnation is over.
 func (s *Shell) onGone(ch *child, exit *Exit) {
 	begun := ch.cell.begun()
+	last := ch.inLast(begun)
 	ch.cell = nil
 	s.live--
 	s.undue(ch)
@@ -172,8 +186,14 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 		case ch.group == groupStop:
 			ch.next = sequelForget
 		case exit.Failure():
-			if s.failedForGood(ch, exit) {
+			// Its goroutine was ended under it, or it was abandoned: it cannot
+			// wait for the decision, or go on.
+			_, next, grouped := s.judge(ch, exit, last)
+			if grouped {
 				return
+			}
+			if ch.next = next; next == sequelOpen {
+				ch.next = ch.afterFailure(&Directive{})
 			}
 		case !ch.up():
 			ch.next = sequelRefuse
@@ -182,24 +202,6 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 		}
 	}
 	s.sequel(ch, exit)
-}
-
-// failedForGood decides about a child that failed without being able to wait
-// for the decision: its goroutine was ended under it, or it was abandoned.
-// True: the decision belongs to a group, which takes it from here.
-func (s *Shell) failedForGood(ch *child, exit *Exit) bool {
-	s.count(ch)
-	s.to(ch, messages.ChildSuspended, exit)
-	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: *exit}, ch)
-	if grouped {
-		return true
-	}
-	if d.Verb == VerbRestart {
-		ch.next, ch.after = sequelAgain, d.After
-	} else {
-		ch.next = ch.afterFailure(&d)
-	}
-	return false
 }
 
 // settleHand decides what becomes of the work that was in hand. Work that the
@@ -233,11 +235,11 @@ func (s *Shell) sequel(ch *child, exit *Exit) {
 	case sequelAgain:
 		s.again(ch)
 	case sequelFail:
-		s.unserveQueue(ch, ErrExhausted, exit)
-		s.to(ch, messages.ChildFailed, exit)
+		s.unserveQueue(ch, ErrExhausted, ch.final)
+		s.to(ch, messages.ChildFailed, ch.final)
 		s.ungroup(ch)
 		s.notStarted(ch, exit)
-		s.decide(Gone{Key: ch.spec.Key, Exit: *exit}, nil)
+		s.decide(Gone{Key: ch.spec.Key, Exit: *ch.final}, nil)
 	case sequelRefuse:
 		s.unserveQueue(ch, ErrStartFailed, exit)
 		s.end(ch, exit)

@@ -34,6 +34,9 @@ func (s *Shell) undue(ch *child) {
 func (s *Shell) arm() {
 	next := instant(0)
 	if s.o.Strategy != nil && s.ending == nil && len(s.table) > 0 {
+		if s.nextTick <= s.now && s.armed == 0 {
+			s.skipTicks() // there was nobody to tick for
+		}
 		next = s.nextTick
 	}
 	if len(s.due) > 0 && (next == 0 || s.due[0].due < next) {
@@ -55,7 +58,7 @@ func (s *Shell) arm() {
 func (s *Shell) onTimer() {
 	s.armed = 0
 	if late := s.now - s.nextTick; late >= 0 {
-		s.nextTick = s.now + instant(s.o.Tick)
+		s.skipTicks()
 		s.decide(Tick{Late: time.Duration(late)}, nil)
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {
@@ -63,6 +66,12 @@ func (s *Shell) onTimer() {
 		s.undue(ch)
 		s.expired(ch)
 	}
+}
+
+// skipTicks moves the next tick to the first that is still to come.
+func (s *Shell) skipTicks() {
+	every := instant(s.o.Tick)
+	s.nextTick += ((s.now-s.nextTick)/every + 1) * every
 }
 
 // expired is what the end of a deadline means.

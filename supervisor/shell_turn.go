@@ -110,7 +110,7 @@ func (s *Shell) step(ch *child) {
 			s.spawn(ch)
 		}
 	case ch.state == messages.ChildFailed:
-		s.unserveQueue(ch, ErrExhausted, ch.lastExit)
+		s.unserveQueue(ch, ErrExhausted, ch.final)
 	case ch.static: // only a reset brings back one that ended for good
 		if ch.state == messages.ChildGone {
 			s.unserveQueue(ch, ErrEnded, ch.lastExit)

@@ -91,6 +91,7 @@ func (s *Shell) dispatch(ch *child) {
 		return
 	}
 	if ch.queue.peek().Fresh && ch.served {
+		ch.reset = true
 		s.stop(ch, &Exit{Kind: messages.ExitReset}, sequelAgain)
 		return
 	}

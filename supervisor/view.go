@@ -49,6 +49,9 @@ type ChildView struct {
 	// HandlingSince is when the call of Init, Handle or Terminate that has not
 	// returned yet began; zero when the child is in none of them.
 	HandlingSince time.Time
+	// Turn orders the keys that wait for capacity: the smaller one waits for
+	// longer. 0 for all others.
+	Turn uint64
 	// Queue is how much work waits, without what is in hand.
 	Queue int
 	// Done counts the work that this child has finished, DoneThisEpoch that of

@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// propose has a key without a child get one. Keys are served in the order in
+// which they came here: one whose child has just made room stands behind those
+// that wait already.
+func (s *Shell) propose(ch *child) {
+	if s.pointless(ch) {
+		return
+	}
+	if err := s.specify(ch); err != nil {
+		exit := &Exit{Kind: messages.ExitFailed, Err: err}
+		s.unserveQueue(ch, ErrStartFailed, exit)
+		s.forget(ch, exit)
+		return
+	}
+	if s.table[ch.spec.Key] != ch || ch.cell != nil {
+		return // the Door ended it
+	}
+	if !ch.waiting {
+		s.turns++
+		ch.waiting, ch.turn = true, s.turns
+		s.waiting = append(s.waiting, ch)
+	}
+	if len(s.waiting) > 1 {
+		s.room = true
+		return
+	}
+	s.ask(ch)
+}
+
+var nothingWaits = &Exit{Kind: messages.ExitNormal, Err: errors.New("nothing waits for it any more")}
+
+// pointless forgets a key that nothing waits for.
+func (s *Shell) pointless(ch *child) bool {
+	ch.queue.trim()
+	if ch.queue.len() > 0 || ch.revive {
+		return false
+	}
+	s.forget(ch, nothingWaits)
+	return true
+}
+
+// ask asks the strategy whether a key that waits may start.
+func (s *Shell) ask(ch *child) {
+	ch.state = messages.ChildWaiting
+	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
+	switch d.Verb {
+	case VerbWait:
+		s.to(ch, messages.ChildWaiting, nil)
+	case VerbStop, VerbAbandon:
+		s.refuse(ch, &d.Exit)
+	default:
+		s.unwait(ch)
+		s.spawn(ch)
+	}
+}
+
+// offerRoom asks for the keys that wait, oldest first. After one that has to
+// go on waiting, and that no child ends for, others of the same kind and owner
+// are not asked: the answer would be the same.
+func (s *Shell) offerRoom() {
+	if len(s.waiting) == 0 {
+		return
+	}
+	type group struct{ kind, owner string }
+	var full []group
+	for _, ch := range slices.Clone(s.waiting) {
+		g := group{ch.spec.Kind, ch.spec.Owner}
+		switch {
+		case !ch.waiting || s.pointless(ch):
+		case slices.Contains(full, g) && ch.told == messages.ChildWaiting:
+		default:
+			ending := s.endings
+			s.ask(ch)
+			if ch.waiting && s.endings == ending {
+				full = append(full, g)
+			}
+		}
+	}
+}
+
+// unwait takes a key out of those that wait for capacity.
+func (s *Shell) unwait(ch *child) {
+	if ch.waiting {
+		ch.waiting, ch.turn = false, 0
+		s.waiting = slices.DeleteFunc(s.waiting, func(o *child) bool { return o == ch })
+	}
+}
+
+// specify asks the Door how to make the child, once for each time that the key
+// comes to have one.
+func (s *Shell) specify(ch *child) error {
+	if ch.specified || ch.queue.len() == 0 && ch.spec.New != nil {
+		return nil
+	}
+	if s.o.Door == nil {
+		return fmt.Errorf("no child %q: %w", ch.spec.Key, ErrNoProcess)
+	}
+	var w Work
+	if ch.queue.len() > 0 {
+		w = ch.queue.peek()
+	}
+	var spec Spec
+	var err error
+	if !s.protect(func() error { spec, err = s.o.Door.Spec(s, ch.spec.Key, w); return nil }) {
+		return fmt.Errorf("make the child %q: %w", ch.spec.Key, s.failure)
+	}
+	if err != nil {
+		return err
+	}
+	spec.Key = ch.spec.Key
+	ch.spec, ch.specified = spec, true
+	return nil
+}
+
+// refuse ends a key that the strategy does not let start.
+func (s *Shell) refuse(ch *child, exit *Exit) {
+	kind := ErrStartFailed
+	switch exit.Kind {
+	case messages.ExitOverloaded:
+		kind = ErrOverloaded
+	case messages.ExitExhausted:
+		kind = ErrExhausted
+	}
+	s.unserveQueue(ch, kind, exit)
+	s.forget(ch, exit)
+}
