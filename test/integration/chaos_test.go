@@ -107,9 +107,18 @@ func TestAGatewayThatIsKilledUnderLoadComesBack(t *testing.T) {
 		})
 	}
 	ready.Wait()
-	time.Sleep(300 * time.Millisecond) // the long cells are on their way
-	tree, err := host.Snapshot(t.Context())
-	require.NoError(t, err)
+	var tree messages.Node
+	require.Eventually(t, func() bool {
+		var err error
+		tree, err = host.Snapshot(t.Context())
+		busy := 0
+		for _, n := range find(tree, "gateway").Children {
+			if n.State == messages.ChildBusy {
+				busy++
+			}
+		}
+		return err == nil && busy == len(results)
+	}, time.Minute, 10*time.Millisecond, "the long cells do not run")
 	pid := find(tree, "kernel-gateway").PID
 	require.NotZero(t, pid)
 	begin := time.Now()
