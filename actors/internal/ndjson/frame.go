@@ -1,0 +1,115 @@
+package ndjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Version is the version of the protocol that this package speaks.
+const Version = 1
+
+// Limits of one line, in bytes, without its end.
+const (
+	// MaxRequest is the longest request that an interpreter takes.
+	MaxRequest = 16 << 20
+	// MaxFrame is the longest frame that the host takes.
+	MaxFrame = 32 << 20
+	// MaxControl is the longest request on the control descriptor.
+	MaxControl = 1 << 20
+)
+
+// The types of frames. PROTOCOL.md describes them.
+const (
+	TypeReady         = "ready"
+	TypeFailed        = "failed"
+	TypeStarted       = "started"
+	TypeDropped       = "dropped"
+	TypeStdout        = "stdout"
+	TypeStderr        = "stderr"
+	TypeDisplay       = "display"
+	TypeResult        = "result"
+	TypeClear         = "clear"
+	TypeError         = "error"
+	TypeInputRequest  = "input_request"
+	TypeDone          = "done"
+	TypeProtocolError = "protocol_error"
+	TypePong          = "pong"
+	TypeInterrupting  = "interrupting"
+	TypeForked        = "forked"
+	TypeSignalled     = "signalled"
+	TypeDrained       = "drained"
+	TypeExit          = "exit"
+)
+
+// Frame is one frame of an interpreter or of a fork server. Which fields are
+// set depends on Type.
+type Frame struct {
+	Type string `json:"type"`
+	// ID is the cell that the frame belongs to.
+	ID uint64 `json:"id"`
+	// Seq counts the output frames of a cell from 1.
+	Seq uint64 `json:"seq"`
+	// N repeats the number of the request that is answered.
+	N uint64 `json:"n"`
+
+	// stdout, stderr, dropped
+	Text  string `json:"text"`
+	Late  bool   `json:"late"`
+	Chars int64  `json:"chars"`
+
+	// display, result, clear
+	Data      messages.Bundle  `json:"data"`
+	Metadata  messages.RawJSON `json:"metadata"`
+	DisplayID string           `json:"display_id"`
+	Update    bool             `json:"update"`
+	Count     int              `json:"count"`
+	Wait      bool             `json:"wait"`
+
+	// error, failed, protocol_error
+	Name      string   `json:"name"`
+	Message   string   `json:"message"`
+	Traceback []string `json:"traceback"`
+
+	// input_request
+	Request  string `json:"request"`
+	Prompt   string `json:"prompt"`
+	Password bool   `json:"password"`
+
+	// done
+	OK             bool    `json:"ok"`
+	Seconds        float64 `json:"seconds"`
+	Interrupted    bool    `json:"interrupted"`
+	StdinRequested bool    `json:"stdin_requested"`
+
+	// ready, forked, exit
+	Version int               `json:"version"`
+	PID     int               `json:"pid"`
+	Python  string            `json:"python"`
+	Failed  map[string]string `json:"failed"`
+	Code    int               `json:"code"`
+	Signal  int               `json:"signal"`
+	Stdout  string            `json:"stdout"`
+	Stderr  string            `json:"stderr"`
+}
+
+// errNoType is why an object is no frame.
+var errNoType = errors.New("the frame has no type")
+
+// ParseFrame reads one line. The frame keeps nothing of line.
+func ParseFrame(line []byte) (Frame, error) {
+	var f Frame
+	if parseText(line, &f) {
+		return f, nil
+	}
+	f = Frame{}
+	if err := json.Unmarshal(line, &f); err != nil {
+		return Frame{}, fmt.Errorf("read a frame: %w", err)
+	}
+	if f.Type == "" {
+		return Frame{}, fmt.Errorf("read a frame: %w", errNoType)
+	}
+	return f, nil
+}

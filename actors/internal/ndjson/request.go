@@ -1,0 +1,85 @@
+package ndjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// The types of requests. PROTOCOL.md describes them.
+const (
+	TypeInit      = "init"
+	TypeExecute   = "execute"
+	TypePatch     = "patch"
+	TypeReset     = "reset"
+	TypeQuit      = "exit"
+	TypePing      = "ping"
+	TypeInterrupt = "interrupt"
+	TypeInput     = "input"
+	TypeFork      = "fork"
+	TypeSignal    = "signal"
+	TypeDrain     = "drain"
+)
+
+// Request is one request to an interpreter or to a fork server. Which fields
+// are used depends on Type.
+type Request struct {
+	Type string `json:"type"`
+	// ID numbers the cells of a session from 1.
+	ID uint64 `json:"id,omitempty"`
+	// N numbers the requests that are answered by number.
+	N uint64 `json:"n,omitempty"`
+
+	// init
+	Version int    `json:"version,omitempty"`
+	Prelude string `json:"prelude,omitempty"`
+
+	// init, patch, execute. A nil value of Env removes the name.
+	Cwd string             `json:"cwd,omitempty"`
+	Env map[string]*string `json:"env,omitempty"`
+
+	// execute
+	Code       *string `json:"code,omitempty"`
+	AllowStdin bool    `json:"allow_stdin,omitempty"`
+
+	// input
+	Request string  `json:"request,omitempty"`
+	Value   *string `json:"value,omitempty"`
+
+	// signal, drain
+	PID    int  `json:"pid,omitempty"`
+	Signal int  `json:"signal,omitempty"`
+	Group  bool `json:"group,omitempty"`
+}
+
+// ErrRequestTooLong is returned for a request that the interpreter would refuse.
+var ErrRequestTooLong = errors.New("the request is too long")
+
+// AppendRequest appends r as one line, with its end.
+func AppendRequest(dst []byte, r Request) ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return dst, fmt.Errorf("write a %s request: %w", r.Type, err)
+	}
+	limit := MaxRequest
+	switch r.Type {
+	case TypePing, TypeInterrupt, TypeInput:
+		limit = MaxControl
+	}
+	if len(data) > limit {
+		return dst, fmt.Errorf("%w: a %s request has %d bytes, and %d is the most", ErrRequestTooLong, r.Type, len(data), limit)
+	}
+	return append(append(dst, data...), '\n'), nil
+}
+
+// EnvPatch returns the env of a request that sets every name of env.
+func EnvPatch(env map[string]string) map[string]*string {
+	if len(env) == 0 {
+		return nil
+	}
+	patch := make(map[string]*string, len(env))
+	for name, value := range env {
+		patch[name] = &value
+	}
+	return patch
+}

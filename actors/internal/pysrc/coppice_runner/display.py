@@ -1,0 +1,195 @@
+"""Values as MIME bundles, and the display function."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from .interrupts import calls_user
+from .wire import MAX_FRAME, printable
+
+Bundle = Dict[str, Any]
+
+_REPRS = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_json_", "application/json"),
+)
+
+_PLAIN_TYPES = (int, str, float, bool, bytes, complex, range, slice)
+
+
+@calls_user
+def call_user(function: Callable[..., Any], *args: Any) -> Any:
+    """Calls code of the user; an interrupt may end it."""
+    return function(*args)
+
+
+def bundle(value: Any) -> Tuple[Bundle, Bundle]:
+    """Returns the MIME bundle of a value and its metadata. It raises what
+    repr() raises; what the richer forms raise leaves them out."""
+    data: Bundle = {}
+    metadata: Bundle = {}
+    if type(value) not in _PLAIN_TYPES and not isinstance(value, type):
+        _rich(value, data, metadata)
+    if "text/plain" not in data:
+        data["text/plain"] = printable(call_user(repr, value))
+    if "application/json" not in data and type(value) in (dict, list):
+        tree = as_json(value)
+        if tree is not _NOT_JSON:
+            data["application/json"] = tree
+    return _fit(data), metadata
+
+
+def _rich(value: Any, data: Bundle, metadata: Bundle) -> None:
+    if _is_figure(value):
+        data["image/png"] = _png_of(value)
+        return
+    made = _method(value, "_repr_mimebundle_")
+    if made is not None:
+        try:
+            got = call_user(made)
+        except Exception:
+            got = None
+        _merge(got, data, metadata)
+    for name, mime in _REPRS:
+        if mime in data:
+            continue
+        made = _method(value, name)
+        if made is None:
+            continue
+        try:
+            got = call_user(made)
+        except Exception:
+            continue
+        _merge(None if got is None else _with_metadata(mime, got), data, metadata)
+
+
+def _with_metadata(mime: str, got: Any) -> Any:
+    if isinstance(got, tuple) and len(got) == 2 and isinstance(got[1], dict):
+        return {mime: got[0]}, {mime: got[1]}
+    return {mime: got}
+
+
+def _merge(got: Any, data: Bundle, metadata: Bundle) -> None:
+    if isinstance(got, tuple) and len(got) == 2:
+        got, more = got
+        if isinstance(more, dict):
+            metadata.update(more)
+    if not isinstance(got, dict):
+        return
+    for mime, part in got.items():
+        if isinstance(mime, str) and part is not None:
+            data[mime] = encodable(mime, part)
+
+
+def encodable(mime: str, part: Any) -> Any:
+    """Returns one part of a bundle as JSON can carry it."""
+    if isinstance(part, (bytes, bytearray, memoryview)):
+        return base64.b64encode(bytes(part)).decode()
+    if isinstance(part, str):
+        return part
+    if mime == "application/json" or mime.endswith("+json"):
+        tree = as_json(part)
+        return call_user(repr, part) if tree is _NOT_JSON else tree
+    return call_user(str, part)
+
+
+def _method(value: Any, name: str) -> Optional[Callable[[], Any]]:
+    """Returns a method of value's class. What answers to every name (a mock, a
+    proxy) does not count, nor what is set on the instance alone."""
+    try:
+        if not callable(getattr(type(value), name, None)):
+            return None
+        found = call_user(getattr, value, name, None)
+    except Exception:
+        return None
+    return found if callable(found) else None
+
+
+_NOT_JSON = object()
+_MAX_NODES = 100_000
+
+
+def as_json(value: Any) -> Any:
+    """Returns value when JSON can say it without loss, else _NOT_JSON."""
+    budget = [_MAX_NODES]
+    return value if _is_json(value, budget, 0) else _NOT_JSON
+
+
+def _is_json(value: Any, budget: list, depth: int) -> bool:
+    budget[0] -= 1
+    if budget[0] < 0 or depth > 100:
+        return False
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return True
+    if kind is float:
+        return value == value and value not in (float("inf"), float("-inf"))
+    if kind is list:
+        return all(_is_json(v, budget, depth + 1) for v in value)
+    if kind is dict:
+        return all(type(k) is str and _is_json(v, budget, depth + 1) for k, v in value.items())
+    return False
+
+
+def _fit(data: Bundle) -> Bundle:
+    """Leaves out the parts that are too long for a frame."""
+    kept: Bundle = {}
+    room = MAX_FRAME // 4
+    left_out = []
+    for mime, part in data.items():
+        size = len(part) if isinstance(part, str) else 0
+        if size > room:
+            left_out.append(f"{mime} ({size} characters)")
+            continue
+        room -= size
+        kept[mime] = part
+    if left_out:
+        note = "left out because it is too long: " + ", ".join(left_out)
+        kept["text/plain"] = f"{kept['text/plain']}\n[{note}]" if "text/plain" in kept else f"[{note}]"
+    return kept
+
+
+# Figures of matplotlib. They are looked at only when the user imported it.
+
+_shown: "set[int]" = set()  # figures that the running cell displayed, by id
+
+
+def _is_figure(value: Any) -> bool:
+    figure = sys.modules.get("matplotlib.figure")
+    return figure is not None and isinstance(value, getattr(figure, "Figure", ()))
+
+
+def _png_of(figure: Any) -> str:
+    import io
+
+    out = io.BytesIO()
+    call_user(_save, figure, out)
+    _shown.add(id(figure))
+    return base64.b64encode(out.getvalue()).decode()
+
+
+@calls_user
+def _save(figure: Any, out: Any) -> None:
+    figure.savefig(out, format="png", bbox_inches="tight")
+
+
+def figures() -> "list[Any]":
+    """Returns pyplot's open figures that were not displayed yet, and closes all
+    of them: a figure is shown once, at the end of the cell that drew it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or not hasattr(pyplot, "get_fignums"):
+        _shown.clear()
+        return []
+    opened = [call_user(pyplot.figure, number) for number in call_user(pyplot.get_fignums)]
+    if opened:
+        call_user(pyplot.close, "all")
+    fresh = [f for f in opened if id(f) not in _shown]
+    _shown.clear()
+    return fresh

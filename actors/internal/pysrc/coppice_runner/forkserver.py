@@ -1,0 +1,265 @@
+"""The fork server: a process with one thread that has imported what sessions
+need, and becomes a new session in a millisecond by forking.
+
+It reads requests from one socket, with the descriptors of the session attached
+(SCM_RIGHTS), and reports the end of every child there. It holds no descriptor
+of a session but the two that its output can be read from, so that what a child
+printed before it died is not lost.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import gc
+import importlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import warnings
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Tuple
+
+from .streams import drain_descriptor
+from .wire import VERSION, encode
+
+# The descriptors of a fork request, in order.
+FDS = ("main", "control", "stdout_read", "stdout_write", "stderr_read", "stderr_write")
+
+_READ = 64 << 10
+_MAX_FDS = 64
+# The descriptors that the server keeps of its children are numbered from here,
+# so that a new child can close all of them at once.
+_KEPT = 64
+
+
+class Child:
+    """A session that was forked off and not reaped yet."""
+
+    def __init__(self, stdout: int, stderr: int) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def leftovers(self) -> Dict[str, str]:
+        """Returns what was printed and not read by the session itself."""
+        found = {}
+        for name, fd in (("stdout", self.stdout), ("stderr", self.stderr)):
+            text = drain_descriptor(fd)
+            if text:
+                found[name] = text
+        return found
+
+    def close(self) -> None:
+        os.close(self.stdout)
+        os.close(self.stderr)
+
+
+class Forked(Exception):
+    """Raised in the child, so that it leaves the server's code behind."""
+
+    def __init__(self, fds: List[int]) -> None:
+        super().__init__()
+        self.fds = fds
+
+
+class Server:
+    """The loop of the fork server."""
+
+    def __init__(self, control: Any, lifeline: int) -> None:
+        self._control = control
+        self._lifeline = lifeline
+        self._children: Dict[int, Child] = {}
+        self._highest = _KEPT  # the highest number that a kept descriptor ever had
+        self._buffer = b""
+        self._attached: Deque[List[int]] = deque()
+        self._woken, self._wake = os.pipe()
+
+    def preload(self, modules: List[str]) -> Dict[str, str]:
+        """Imports modules and returns why those that could not be imported
+        could not."""
+        failed = {}
+        for name in modules:
+            try:
+                importlib.import_module(name)
+            except BaseException as err:  # a module can raise anything, and is not needed
+                failed[name] = f"{type(err).__name__}: {err}"
+        return failed
+
+    def serve(self, preload: List[str]) -> None:
+        """Serves until the host is gone. In a child it raises Forked."""
+        failed = self.preload(preload)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for fd in (self._woken, self._wake):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # What is there now is never collected, so that its pages stay shared.
+        gc.collect()
+        gc.disable()
+        gc.freeze()
+        self._reply({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3])), "failed": failed})
+        poll = select.poll()
+        for fd in (self._control.fileno(), self._woken, self._lifeline):
+            poll.register(fd, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._woken:
+                    self._reap()
+                elif fd == self._lifeline:
+                    os._exit(0)
+                elif not self._receive():
+                    os._exit(0)
+
+    def _receive(self) -> bool:
+        size = array.array("i").itemsize * _MAX_FDS
+        data, ancillary, _, _ = self._control.recvmsg(_READ, socket.CMSG_SPACE(size), getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        if not data:
+            return False
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds = array.array("i")
+                fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+                self._attached.append(list(fds))
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._request(line)
+        return True
+
+    def _request(self, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+            kind, n = request["type"], request.get("n", 0)
+        except (ValueError, TypeError, KeyError, AttributeError) as err:
+            self._reply({"type": "protocol_error", "message": f"the request cannot be read: {err}"})
+            return
+        if kind == "fork":
+            self._fork(n)
+        elif kind == "signal":
+            self._signal(n, request)
+        elif kind == "drain":
+            child = self._children.get(request.get("pid", 0))
+            self._reply({"type": "drained", "n": n, **(child.leftovers() if child else {})})
+        elif kind == "ping":
+            self._reply({"type": "pong", "n": n})
+        else:
+            self._reply({"type": "protocol_error", "message": f"unknown request {kind!r}"})
+
+    def _fork(self, n: int) -> None:
+        fds = self._attached.popleft() if self._attached else []
+        if len(fds) != len(FDS):
+            for fd in fds:
+                os.close(fd)
+            self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
+            return
+        try:
+            pid = os.fork()
+        except OSError as err:
+            for fd in fds:
+                os.close(fd)
+            self._reply({"type": "failed", "n": n, "message": f"fork: {err}"})
+            return
+        if pid == 0:
+            raise Forked(fds)
+        self._children[pid] = Child(self._keep(fds[2]), self._keep(fds[4]))
+        for fd in fds:
+            os.close(fd)
+        self._reply({"type": "forked", "n": n, "pid": pid})
+
+    def _keep(self, fd: int) -> int:
+        kept = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _KEPT)
+        os.set_blocking(kept, False)
+        self._highest = max(self._highest, kept)
+        return kept
+
+    def _signal(self, n: int, request: Dict[str, Any]) -> None:
+        pid, number = request.get("pid", 0), request.get("signal", 0)
+        found = pid in self._children  # not reaped: the number is the child's own
+        if found:
+            try:
+                (os.killpg if request.get("group") else os.kill)(pid, number)
+            except (ProcessLookupError, PermissionError):
+                pass  # it ended just now, or is not the leader of its group yet
+        self._reply({"type": "signalled", "n": n, "found": found})
+
+    def _reap(self) -> None:
+        try:
+            while os.read(self._woken, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        while True:
+            pid = _ended()
+            if pid == 0:
+                return
+            # The zombie holds the number of its group until it is reaped.
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+            _, status = os.waitpid(pid, 0)
+            child = self._children.pop(pid, None)
+            if child is None:
+                continue
+            frame: Dict[str, Any] = {"type": "exit", "pid": pid, **child.leftovers()}
+            if os.WIFSIGNALED(status):
+                frame["signal"] = os.WTERMSIG(status)
+            else:
+                frame["code"] = os.WEXITSTATUS(status)
+            child.close()
+            self._reply(frame)
+
+    def _reply(self, frame: Dict[str, Any]) -> None:
+        try:
+            self._control.sendall(encode(frame))
+        except OSError:
+            os._exit(0)  # the host is gone
+
+    def leave(self) -> None:
+        """Lets go, in a child, of all that is the server's."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._control.close()
+        os.close(self._woken)
+        os.close(self._wake)
+        os.closerange(_KEPT, self._highest + 1)
+
+
+def _ended() -> int:
+    """Returns a child that has ended and is not reaped, or 0."""
+    try:
+        if hasattr(os, "waitid"):
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            return found.si_pid if found is not None else 0
+    except ChildProcessError:
+        pass
+    return 0
+
+
+def take_seat(fds: List[int]) -> Tuple[Any, Any, Dict[str, int]]:
+    """Makes the calling process a session's: a session and a process group of
+    its own, its descriptors, its random numbers."""
+    main, control, stdout_read, stdout_write, stderr_read, stderr_write = fds
+    try:
+        os.setsid()
+    except OSError:
+        pass  # it leads a group already
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(stdout_write, 1)
+    os.dup2(stderr_write, 2)
+    for fd in (null, stdout_write, stderr_write):
+        if fd > 2:
+            os.close(fd)
+    for fd in (main, control, stdout_read, stderr_read):
+        os.set_inheritable(fd, False)
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+    captured = {"stdout": stdout_read, "stderr": stderr_read}
+    return socket.socket(fileno=main), socket.socket(fileno=control), captured

@@ -1,0 +1,153 @@
+"""The side thread: it answers pings while a cell runs, delivers interrupts and
+input, forwards what was written to the descriptors 1 and 2, and ends the
+process when the host is gone."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import select
+import signal
+import sys
+import threading
+from typing import Any, Dict
+
+from .wire import Lines, RequestTooLong, encode
+
+# A control line that is longer is skipped: an input reply is one.
+_MAX_CONTROL = 1 << 20
+# The stack of the side thread, in bytes.
+_STACK = 256 << 10
+
+
+def end_group(why: str) -> None:
+    """Kills this process and what it started. It does not return."""
+    del why  # for who reads the call
+    try:
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+    finally:
+        os._exit(137)
+
+
+class Side:
+    """The thread and its descriptors. All methods but start and
+    close_descriptors run in it."""
+
+    def __init__(self, control: Any, lifeline: int, session: Any) -> None:
+        self._control = control
+        self._lifeline = lifeline  # its other end is the host's alone; -1 if there is none
+        self._session = session
+        self._lines = Lines(control, _MAX_CONTROL)
+
+    def start(self) -> None:
+        """Starts the thread. It is no threading.Thread, so that code which
+        looks at the threads of a program does not see it."""
+        die_with(self._lifeline)
+        old = threading.stack_size(_STACK)
+        _thread.start_new_thread(self._run, ())
+        threading.stack_size(old)
+
+    def close_descriptors(self) -> None:
+        """Lets go of the descriptors, in a process forked off."""
+        try:
+            self._control.close()
+            if self._lifeline >= 0:
+                os.close(self._lifeline)
+        except OSError:
+            pass  # the user's code has closed them
+
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except OSError:
+            end_group("a descriptor of the session was closed")
+        except BaseException:  # nobody else would answer the host any more
+            sys.excepthook(*sys.exc_info())
+            end_group("the side thread failed")
+
+    def _serve(self) -> None:
+        output, control, main = self._session.output, self._control.fileno(), self._session._main.fileno()
+        captured = list(output.captured.values())
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        if self._lifeline >= 0:
+            poll.register(self._lifeline, select.POLLIN)
+        for fd in captured:
+            poll.register(fd, select.POLLIN)
+        # While the host takes nothing, nothing is taken from the descriptors.
+        blocked = select.poll()
+        blocked.register(control, select.POLLIN)
+        if self._lifeline >= 0:
+            blocked.register(self._lifeline, select.POLLIN)
+        blocked.register(main, select.POLLOUT)
+        channel = self._session._channel
+        while True:
+            events = (blocked if channel.waiting() or not channel.ready() else poll).poll()
+            written = False
+            for fd, event in events:
+                if fd == control:
+                    self._request()
+                elif fd == self._lifeline:
+                    end_group("the host is gone")
+                elif fd in captured and not event & select.POLLIN:
+                    poll.unregister(fd)  # the user's code closed the descriptor that feeds it
+                else:
+                    written = True
+            if written:
+                output.pump()
+
+    def _request(self) -> None:
+        try:
+            line = self._lines.next()
+        except RequestTooLong:
+            return
+        if line is None:
+            end_group("the host is gone")
+        while True:
+            try:
+                self._answer(json.loads(line))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                self._reply({"type": "protocol_error", "message": "the control request cannot be read"})
+            if not self._lines.buffered():
+                return
+            line = self._lines.next()
+
+    def _answer(self, request: Dict[str, Any]) -> None:
+        kind = request["type"]
+        if kind == "ping":
+            self._reply({"type": "pong", "n": request.get("n", 0)})
+        elif kind == "interrupt":
+            self._session.interrupts.request(int(request["id"]))
+            self._reply({"type": "interrupting", "n": request.get("n", 0)})
+        elif kind == "input":
+            self._session.input.answer(str(request["request"]), request.get("value"))
+        else:
+            self._reply({"type": "protocol_error", "message": f"unknown control request {kind!r}"})
+
+    def _reply(self, frame: Dict[str, Any]) -> None:
+        self._control.sendall(encode(frame))
+
+
+def die_with(lifeline: int) -> None:
+    """Has the kernel kill this process group when the other end of the lifeline
+    is closed, so that not even native code that holds the interpreter's lock
+    outlives the host. Linux only; the side thread does the same a moment later.
+    """
+    if lifeline < 0 or not sys.platform.startswith("linux"):
+        return
+    try:
+        import fcntl
+
+        F_SETSIG = 10
+        # Owner and signal belong to the open file description, which all
+        # sessions of a fork server share: each opens one of its own.
+        own = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.dup2(own, lifeline, inheritable=False)
+        os.close(own)
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp() if os.getpgrp() == os.getpid() else os.getpid())
+        fcntl.fcntl(lifeline, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    except OSError:
+        pass  # a sandbox without /proc or without these signals

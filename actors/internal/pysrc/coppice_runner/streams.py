@@ -1,0 +1,328 @@
+"""Output: sys.stdout, sys.stderr, and whatever else is written to the
+descriptors 1 and 2, as frames in the order in which it was written."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import select
+from collections import deque
+from typing import Any, Deque, Dict, Iterable, Tuple
+
+from .interrupts import Interrupts
+from .wire import MAX_TEXT, Channel, encode, printable
+
+# Text without a line end that is sent nevertheless, in characters.
+_LONG_LINE = 8 << 10
+# Pieces of text without a line end that are kept.
+_MANY_PARTS = 256
+# What is kept of output that comes between cells, in characters.
+_MAX_LATE = 64 << 10
+# What is read from a descriptor at once, in bytes.
+_CHUNK = 16 << 10
+# What is read from the descriptors at the end of a cell at most: a pipe holds
+# no more, unless somebody goes on writing, and that is output of the next cell.
+_MAX_DRAIN = 1 << 20
+
+_FD = {"stdout": 1, "stderr": 2}
+
+_quote = json.encoder.encode_basestring
+
+
+class Output:
+    """All output of a session. Any thread may write."""
+
+    def __init__(self, channel: Channel, interrupts: Interrupts, captured: Dict[str, int]) -> None:
+        self._channel = channel
+        self._interrupts = interrupts
+        self.captured = captured  # name of a stream to the descriptor to read
+        self._names = {fd: name for name, fd in captured.items()}
+        self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in captured}
+        self._readable = select.poll()
+        for fd in captured.values():
+            os.set_blocking(fd, False)
+            self._readable.register(fd, select.POLLIN)
+        # Appending and popping are atomic, so that a signal handler or a
+        # finaliser that prints in the middle of a flush needs no lock.
+        self._parts: Deque[Tuple[str, str]] = deque()
+        # The fields below are guarded by the channel.
+        self._ident = 0  # the cell that output belongs to, 0 between cells
+        self._seq = 0
+        self._late: Deque[Tuple[str, str]] = deque()
+        self._late_size = 0
+        self._late_dropped = 0
+        self.forked = False  # this is a process that the user's code forked off
+
+    def write(self, name: str, text: str) -> None:
+        """Takes text for a stream. A finished line goes out at once."""
+        if self.forked:
+            _write_all(_FD[name], text.encode("utf-8", "backslashreplace"))
+            return
+        parts = self._parts
+        parts.append((name, text))
+        if "\n" in text or len(text) > _LONG_LINE or len(parts) > _MANY_PARTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what was written so far."""
+        channel = self._channel
+        while self._parts and not self.forked and not channel.mine():
+            if not channel.acquire():
+                break
+            try:
+                self._drain(_CHUNK)
+                self._send_parts()
+            finally:
+                channel.release()
+            if self._interrupts.waiting():
+                break
+        self._interrupts.check()
+
+    def send(self, frame: Dict[str, Any]) -> None:
+        """Sends a frame of the running cell, after all output before it."""
+        data = encode(frame)
+        channel = self._channel
+        if self.forked or not channel.acquire():
+            self._interrupts.check()
+            return
+        try:
+            self._drain(_CHUNK)
+            self._send_parts()
+            if self._ident:
+                channel.send(self._stamp(data))
+        finally:
+            channel.release()
+        self._interrupts.check()
+
+    def begin(self, ident: int) -> None:
+        """Begins a cell: what came since the last one goes out first."""
+        channel = self._channel
+        while not channel.acquire():
+            pass
+        try:
+            self._ident = ident
+            self._seq = 0
+            out = [b'{"type":"started","id":%d}\n' % ident]
+            if self._late_dropped:
+                out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
+            for name, text in self._late:
+                out.append(self._text_frame(name, text, b'"late":true,'))
+            self._late.clear()
+            self._late_size = self._late_dropped = 0
+            channel.send(b"".join(out))
+        finally:
+            channel.release()
+
+    def end(self, frames: Iterable[Dict[str, Any]]) -> None:
+        """Ends a cell with all its output and its last frames. It does not give
+        up when it is interrupted."""
+        lines = [encode(f) for f in frames]
+        channel = self._channel
+        while not channel.acquire():
+            pass
+        try:
+            self._drain(_MAX_DRAIN, last=True)
+            self._send_parts(last=True)
+            channel.send(b"".join([self._stamp(l) for l in lines]), last=True)
+            self._ident = 0
+        finally:
+            channel.release()
+
+    def pump(self) -> None:
+        """Forwards what was written to the descriptors. The side thread calls
+        it when there is something; it never blocks for longer than a step."""
+        channel = self._channel
+        if not channel.acquire(20):
+            return
+        try:
+            if channel.waiting():
+                channel.send(b"", block=False)
+            if not channel.waiting():
+                self._drain(_CHUNK, block=False)
+        finally:
+            channel.release()
+
+    # The methods below are called with the channel held.
+
+    def _stamp(self, line: bytes) -> bytes:
+        self._seq += 1
+        return b'{"id":%d,"seq":%d,%b' % (self._ident, self._seq, line[1:])
+
+    def _text_frame(self, name: str, text: str, flags: bytes = b"") -> bytes:
+        self._seq += 1
+        try:
+            quoted = _quote(text).encode()
+        except UnicodeEncodeError:
+            quoted = _quote(printable(text)).encode()
+        return b'{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._ident, self._seq, name.encode(), flags, quoted)
+
+    def _send_parts(self, last: bool = False) -> None:
+        parts = self._parts
+        while parts:
+            name, text = parts.popleft()
+            if parts and parts[0][0] == name:
+                texts = [text]
+                while parts and parts[0][0] == name:
+                    texts.append(parts.popleft()[1])
+                text = "".join(texts)
+            rest = self._send_text(name, text, last=last)
+            if rest:
+                parts.appendleft((name, rest))
+                return
+
+    def _send_text(self, name: str, text: str, block: bool = True, last: bool = False) -> str:
+        """Sends text, and returns what was not begun when it was interrupted."""
+        if not self._ident:
+            self._keep_late(name, text)
+            return ""
+        if len(text) <= MAX_TEXT:
+            self._channel.send(self._text_frame(name, text), block, last)
+            return ""
+        for at in range(0, len(text), MAX_TEXT):
+            if not last and self._interrupts.waiting():
+                return text[at:]
+            self._channel.send(self._text_frame(name, text[at : at + MAX_TEXT]), block, last)
+        return ""
+
+    def _keep_late(self, name: str, text: str) -> None:
+        for at in range(0, len(text), MAX_TEXT):
+            piece = text[at : at + MAX_TEXT]
+            late = self._late
+            if late and late[-1][0] == name and len(late[-1][1]) + len(piece) <= MAX_TEXT:
+                late[-1] = (name, late[-1][1] + piece)
+            else:
+                late.append((name, piece))
+            self._late_size += len(piece)
+            while self._late_size > _MAX_LATE:
+                dropped = len(late.popleft()[1])
+                self._late_size -= dropped
+                self._late_dropped += dropped
+
+    def _drain(self, limit: int, block: bool = True, last: bool = False) -> None:
+        """Takes what was written to the descriptors, at most limit bytes."""
+        while limit > 0:
+            events = self._readable.poll(0)
+            if not events:
+                return
+            for fd, _ in events:
+                try:
+                    data = os.read(fd, _CHUNK)
+                except (BlockingIOError, InterruptedError):
+                    return
+                if not data:
+                    self._readable.unregister(fd)
+                    continue
+                limit -= len(data)
+                name = self._names[fd]
+                text = self._decoders[name].decode(data)
+                if text:
+                    self._send_text(name, text, block, last)
+
+
+def drain_descriptor(fd: int) -> str:
+    """Returns what can be read from a descriptor now, at most 1 MiB."""
+    parts = []
+    size = 0
+    while size < _MAX_DRAIN:
+        try:
+            data = os.read(fd, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            break
+        if not data:
+            break
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+class Stream(io.TextIOBase):
+    """sys.stdout or sys.stderr of a session."""
+
+    def __init__(self, output: Output, name: str) -> None:
+        super().__init__()
+        self._output = output
+        self._name = name
+        self.name = f"<{name}>"
+        self.mode = "w"
+        self.buffer = _Buffer(self)
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+    newlines = None
+    line_buffering = True
+
+    def write(self, text: str) -> int:
+        if type(text) is not str:
+            if not isinstance(text, str):
+                raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+            text = str.__str__(text)  # a subclass may lie about its length and its parts
+        if text:
+            self._output.write(self._name, text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        self._output.flush()
+
+    def close(self) -> None:
+        """Flushes. The stream stays open: it is the session's."""
+        self._output.flush()
+
+    def detach(self) -> Any:
+        raise io.UnsupportedOperation("the session's streams cannot be detached")
+
+    def reconfigure(self, **_options: Any) -> None:
+        """Changes nothing: the host reads UTF-8."""
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        """Returns the descriptor whose output is that of the stream too."""
+        return _FD[self._name]
+
+
+class _Buffer(io.BufferedIOBase):
+    """What sys.stdout.buffer is: bytes, in order with the text."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    @property
+    def raw(self) -> Any:
+        return self
+
+    def write(self, data: Any) -> int:
+        view = bytes(memoryview(data))
+        self._stream.write(self._decoder.decode(view))
+        return len(view)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return self._stream.fileno()

@@ -1,0 +1,180 @@
+"""Frames: one JSON object on one line, over a private socket.
+
+PROTOCOL.md of package ndjson says what the frames mean.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import threading
+from typing import Any, Callable, Dict, Optional
+
+VERSION = 1
+
+# A request line that is longer is skipped and answered with a protocol error.
+MAX_REQUEST = 16 << 20
+# A display that makes a longer frame is replaced by a sentence.
+MAX_FRAME = 32 << 20
+# Characters of text in one stdout or stderr frame.
+MAX_TEXT = 16 << 10
+
+_READ = 64 << 10
+# How long a thread waits before it looks again whether it was interrupted.
+_STEP_MS = 20
+
+# The flag is missing on Windows, where sockets of this kind are too.
+_DONTWAIT = 0x40
+try:
+    from socket import MSG_DONTWAIT as _DONTWAIT  # type: ignore[no-redef]
+except ImportError:
+    pass
+
+
+class RequestTooLong(Exception):
+    """A request line was longer than MAX_REQUEST and was skipped."""
+
+
+class Lines:
+    """Reads lines from a socket. One thread at a time may use it."""
+
+    def __init__(self, sock: Any, limit: int = MAX_REQUEST) -> None:
+        self._sock = sock
+        self._limit = limit
+        self._buffer = b""
+
+    def buffered(self) -> bool:
+        """Says whether a whole line was read already."""
+        return b"\n" in self._buffer
+
+    def next(self) -> Optional[bytes]:
+        """Returns the next line without its end, or None when there are no more."""
+        buffer, self._buffer = self._buffer, b""
+        parts = []
+        size = 0
+        skipping = False
+        while True:
+            line, newline, rest = buffer.partition(b"\n")
+            size += len(line)
+            if size > self._limit:
+                skipping = True
+                parts.clear()
+            elif line:
+                parts.append(line)
+            if newline:
+                self._buffer = rest
+                if skipping:
+                    raise RequestTooLong(f"the request is longer than {self._limit} bytes")
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+            buffer = self._sock.recv(_READ)
+            if not buffer:
+                return None
+
+
+def encode(frame: Dict[str, Any]) -> bytes:
+    """Returns a frame as a line. What JSON cannot say becomes its repr."""
+    try:
+        text = json.dumps(frame, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode() + b"\n"
+    except (ValueError, TypeError, RecursionError, UnicodeEncodeError):
+        text = json.dumps(_plain(frame), separators=(",", ":"))
+        return text.encode() + b"\n"
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Returns value in terms that JSON knows."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float):
+        return value if value == value and value not in (float("inf"), float("-inf")) else repr(value)
+    if depth < 100 and isinstance(value, dict):
+        return {printable(k if isinstance(k, str) else _text(k)): _plain(v, depth + 1) for k, v in value.items()}
+    if depth < 100 and isinstance(value, (list, tuple)):
+        return [_plain(v, depth + 1) for v in value]
+    return printable(_text(value))
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as err:  # whatever a repr raises
+        return f"<{type(value).__name__} whose repr raised {type(err).__name__}>"
+
+
+def printable(text: str) -> str:
+    """Returns text with lone surrogates, which UTF-8 cannot say, as \\udcxx."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class Channel:
+    """The way out to the host: whole frames, in order, from any thread.
+
+    Sending blocks while the host takes nothing, so that output which nobody
+    reads holds its producer back. A blocked main thread gives up when it is
+    interrupted; what was not sent then goes first next time.
+    """
+
+    def __init__(self, sock: Any, interrupted: Callable[[], bool], broken: Callable[[], None]) -> None:
+        self._sock = sock
+        self._interrupted = interrupted
+        self._broken = broken
+        self._lock = threading.Lock()
+        self._owner = 0  # the thread that holds the lock, else 0
+        self._rest = b""  # frames, or the end of one, that wait for the host
+        self._writable = select.poll()
+        self._writable.register(sock.fileno(), select.POLLOUT)
+
+    def mine(self) -> bool:
+        """Says whether the calling thread holds the channel already: a signal
+        handler or a finaliser of the user interrupted it there."""
+        return self._owner == threading.get_ident()
+
+    def acquire(self, patience_ms: int = -1) -> bool:
+        """Takes the channel for a group of sends. Returns False when patience
+        ran out, or when the main thread was interrupted."""
+        while not self._lock.acquire(False):
+            if patience_ms >= 0 or self._interrupted():
+                if not self._lock.acquire(timeout=max(patience_ms, 0) / 1000):
+                    return False
+                break
+            if self._lock.acquire(timeout=_STEP_MS / 1000):
+                break
+        self._owner = threading.get_ident()
+        return True
+
+    def release(self) -> None:
+        """Gives the channel back."""
+        self._owner = 0
+        self._lock.release()
+
+    def ready(self) -> bool:
+        """Says whether the host takes something now."""
+        return bool(self._writable.poll(0))
+
+    def waiting(self) -> bool:
+        """Says whether something waits for the host."""
+        return bool(self._rest)
+
+    def send(self, data: bytes, block: bool = True, last: bool = False) -> None:
+        """Sends frames. The caller holds the channel. With last, an interrupt
+        does not make it give up."""
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        view = memoryview(data)
+        while view:
+            try:
+                sent = self._sock.send(view, _DONTWAIT)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self._broken()
+                return
+            view = view[sent:]
+            if not view:
+                return
+            if not block or (not last and self._interrupted()):
+                self._rest = bytes(view)
+                return
+            self._writable.poll(_STEP_MS)

@@ -1,0 +1,105 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/kernel"
+)
+
+// Name is the backend's name in results and in the tree.
+const Name = "runner"
+
+// Options makes a backend. The zero value of a field is its default.
+type Options struct {
+	// Server is where sessions are made. Required.
+	Server *Server
+	// Prelude is Python source that runs in every new session, in its namespace.
+	// "": none.
+	Prelude string
+}
+
+// Backend makes sessions. Any goroutine may use it.
+type Backend struct{ o Options }
+
+// New returns a backend.
+func New(o Options) *Backend { return &Backend{o: o} }
+
+// Name returns "runner".
+func (b *Backend) Name() string { return Name }
+
+// Start makes a session and waits until it is ready for cells.
+func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Interpreter, error) {
+	progress := o.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress("waiting for the fork server")
+	p, err := b.o.Server.place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress("starting a session")
+	child, err := p.make()
+	if err != nil {
+		return nil, fmt.Errorf("start a session: %w", err)
+	}
+	i := newInterpreter(child)
+	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+		defer cancel()
+		if closeErr := i.Close(c); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+		return nil, fmt.Errorf("start a session: %w", err)
+	}
+	return i, nil
+}
+
+// make makes the process of a session.
+func (p *place) make() (*forkserver.Child, error) {
+	if p.server == nil {
+		return forkserver.Spawn(p.spawn)
+	}
+	return p.server.Fork()
+}
+
+// prepare sends the session its place in the world and waits until it is ready.
+func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
+	line, err := ndjson.AppendRequest(nil, ndjson.Request{
+		Type: ndjson.TypeInit, Version: ndjson.Version, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude,
+	})
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err = i.child.Main.Write(line)
+	if err == nil {
+		line, err = i.lines.Next()
+	}
+	var f ndjson.Frame
+	if err == nil {
+		f, err = ndjson.ParseFrame(line)
+	}
+	i.lines.Release()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return i.gone(err)
+	case f.Type == ndjson.TypeFailed:
+		return errors.New(f.Message)
+	case f.Type != ndjson.TypeReady || f.Version != ndjson.Version:
+		return fmt.Errorf("it answered %q of version %d, not ready of version %d", f.Type, f.Version, ndjson.Version)
+	}
+	i.child.Known(f.PID)
+	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python}
+	return nil
+}
+
+var _ kernel.Backend = (*Backend)(nil)

@@ -1,0 +1,135 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/internal/process"
+)
+
+// native is how long a session may take to answer before it is taken to run
+// native code that holds the interpreter's lock, so that its side thread cannot.
+const native = 500 * time.Millisecond
+
+// Ping returns nil when the session's side thread answers. While a cell runs, it
+// is enough that the process is there: native code that holds the interpreter's
+// lock keeps every Python thread from answering, and is no reason to give a
+// session up.
+func (i *Interpreter) Ping(ctx context.Context) error {
+	c, cancel := ctx, context.CancelFunc(func() {})
+	if i.busy() {
+		c, cancel = context.WithTimeout(ctx, native)
+	}
+	defer cancel()
+	err := i.ask(c, ndjson.Request{Type: ndjson.TypePing})
+	if err == nil {
+		return nil
+	}
+	if gone := i.Err(); gone != nil {
+		return gone
+	}
+	if ctx.Err() == nil && i.busy() {
+		return nil
+	}
+	return err
+}
+
+func (i *Interpreter) busy() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.running != 0
+}
+
+// Interrupt raises KeyboardInterrupt in the cell that runs. The request names
+// the cell, so that it can never hit the next one.
+func (i *Interpreter) Interrupt(ctx context.Context) error {
+	i.mu.Lock()
+	cell := i.running
+	i.mu.Unlock()
+	if cell == 0 {
+		return nil
+	}
+	c, cancel := context.WithTimeout(ctx, native)
+	defer cancel()
+	err := i.ask(c, ndjson.Request{Type: ndjson.TypeInterrupt, ID: cell})
+	if err == nil || ctx.Err() != nil || i.Err() != nil {
+		return err
+	}
+	// The side thread cannot run. A signal reaches system calls of native code,
+	// and the cell when that code returns.
+	i.mu.Lock()
+	same := i.running == cell
+	i.mu.Unlock()
+	if !same {
+		return nil
+	}
+	return i.child.Signal(ctx, os.Interrupt)
+}
+
+// Steps of the end of a session.
+const (
+	// exitWait is how long an idle session has for its exit functions.
+	exitWait = time.Second
+	// termWait is how long SIGTERM has.
+	termWait = 500 * time.Millisecond
+)
+
+// Close ends the session: an exit request while no cell runs, SIGTERM, SIGKILL,
+// the last two to its process group. It returns nil when the process is gone.
+func (i *Interpreter) Close(ctx context.Context) error {
+	i.mu.Lock()
+	first, idle := !i.closing, i.running == 0
+	i.closing = true
+	i.mu.Unlock()
+	if first {
+		go i.end(idle) // ends with the process; Done is its join
+	}
+	select {
+	case <-i.done:
+		_ = i.child.Main.Close() // nobody may use it any more
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the Python process %d: %w", i.child.PID(), context.Cause(ctx))
+	}
+}
+
+// end takes the steps, until the process is gone.
+func (i *Interpreter) end(idle bool) {
+	ctx := context.Background()
+	if idle {
+		line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeQuit})
+		if err == nil {
+			_ = i.child.Main.SetWriteDeadline(time.Now().Add(exitWait))
+			_, err = i.child.Main.Write(line)
+		}
+		if err == nil && i.ended(exitWait) {
+			return
+		}
+	}
+	for {
+		if err := i.child.Stop(ctx, process.StopOptions{Grace: termWait}); err == nil && i.ended(killWait) {
+			return
+		}
+		// A session that never said who it is: without its descriptors it ends.
+		_ = i.child.Main.Close()
+		_ = i.child.Control.Close()
+		if i.ended(time.Second) {
+			return
+		}
+	}
+}
+
+// ended waits until the end of the session is known.
+func (i *Interpreter) ended(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-i.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,35 @@
+// Package runner is the runner backend: sessions in milliseconds that need
+// nothing but a Python interpreter.
+//
+// # Guarantees
+//
+//   - [Backend.Start] returns a session whose working directory, environment and
+//     import path are set and whose prelude has run. When it fails, no process is
+//     left.
+//   - [Interpreter.Execute] hands every output to emit in the order in which it
+//     was written, also what was written past Python to the descriptors 1 and 2,
+//     and reads nothing while emit blocks: the session then waits in its write,
+//     so that the host's memory stays bounded.
+//   - What code prints between cells is kept, up to 64 KiB, and handed out at
+//     the begin of the next cell.
+//   - A session that ends says why: exit code or signal.
+//   - [Interpreter.Close] returns nil only when the process is gone.
+//   - Sessions outlive their fork server; [Server.Run] then starts another one
+//     for those to come.
+//
+// The mechanisms are in actors/internal/forkserver (processes),
+// actors/internal/ndjson (frames) and actors/internal/pysrc (the Python side);
+// this package puts them behind the interface of package kernel.
+//
+// # exit()
+//
+// SystemExit, whoever raises it (exit, quit, sys.exit), ends the cell as an error
+// and not the session: its variables stay. os._exit ends the process, and the
+// cell is lost.
+//
+// # Goroutines
+//
+// A session has one goroutine, which reads its control descriptor from Start to
+// its end; Close adds one that ends with the process. Execute reads frames in
+// its caller's goroutine.
+package runner

@@ -1,0 +1,234 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// What results say where output has a story.
+const (
+	stdinNotice = "[stdin] The code asked for input. Interactive stdin is not available in this call; provide the input in the code."
+	lateNotice  = "[late output] Background code of earlier cells printed this between the cells:"
+)
+
+// look is how often Execute looks for output that native code keeps back, and
+// for the end of a session whose descriptors are held by others.
+const look = 250 * time.Millisecond
+
+// Execute runs one cell.
+func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	i.mu.Lock()
+	i.cells++
+	c := cell{i: i, id: i.cells, emit: emit}
+	i.mu.Unlock()
+	var err error
+	i.request, err = ndjson.AppendRequest(i.request[:0], ndjson.Request{
+		Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), AllowStdin: r.AllowStdin,
+	})
+	if err != nil {
+		return refused("ValueError", err.Error()), nil
+	}
+	c.begin = time.Now()
+	i.setRunning(c.id)
+	reply, err := c.run(ctx)
+	i.setRunning(0)
+	i.lines.Release()
+	const most = 64 << 10 // a long request is no reason to hold its buffer
+	if cap(i.request) > most {
+		i.request = nil
+	}
+	return reply, err
+}
+
+func (i *Interpreter) setRunning(id uint64) {
+	i.mu.Lock()
+	i.running = id
+	i.mu.Unlock()
+}
+
+// refused is the reply to a cell that did not run.
+func refused(name, why string) kernel.CellReply {
+	return kernel.CellReply{Error: &messages.ErrorDetails{Name: name, Message: why, Traceback: []string{name + ": " + why}}}
+}
+
+// cell is one execution. It belongs to the goroutine of Execute.
+type cell struct {
+	i     *Interpreter
+	id    uint64
+	emit  func(context.Context, messages.Event) error
+	begin time.Time
+
+	seq     uint64 // of the last output frame
+	late    bool   // the late notice was given
+	reply   kernel.CellReply
+	dropped error // the first refusal of emit
+}
+
+// run sends the request and takes frames until the cell is done.
+func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
+	main := c.i.child.Main
+	if stop := c.watch(ctx); stop != nil {
+		defer stop()
+	}
+	if _, err := main.Write(c.i.request); err != nil {
+		return c.fail(ctx, err)
+	}
+	if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
+		return c.fail(ctx, err)
+	}
+	quiet := 0 // deadlines that passed since the last frame
+	for {
+		if ctx.Err() != nil {
+			return c.reply, context.Cause(ctx)
+		}
+		line, err := c.i.lines.Next()
+		var long *ndjson.TooLongError
+		switch {
+		case err == nil:
+			quiet = 0
+			if done, err := c.frame(ctx, line); done {
+				return c.finish(), err
+			}
+		case errors.As(err, &long):
+			c.incomplete("a frame was left out: " + err.Error())
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
+				return c.fail(ctx, err)
+			}
+			select {
+			case <-c.i.done:
+				// Somebody else holds its descriptors: what is unread comes at once.
+				if quiet++; quiet > 1 {
+					return c.fail(ctx, io.EOF)
+				}
+			default:
+				c.stuck(ctx)
+			}
+		default:
+			return c.fail(ctx, err)
+		}
+	}
+}
+
+// watch wakes the reader when ctx ends.
+func (c *cell) watch(ctx context.Context) func() bool {
+	if ctx.Done() == nil {
+		return nil
+	}
+	main := c.i.child.Main
+	return context.AfterFunc(ctx, func() { _ = main.SetDeadline(time.Unix(1, 0)) })
+}
+
+// stuck passes on what native code printed while it holds the interpreter's
+// lock, so that nobody forwards it and the pipe would fill up.
+func (c *cell) stuck(ctx context.Context) {
+	c.printed(ctx, c.i.child.Drain(ctx))
+}
+
+// printed passes on what the session did not forward itself.
+func (c *cell) printed(ctx context.Context, o forkserver.Output) {
+	if o.Stdout != "" {
+		c.out(ctx, messages.Stream{Name: messages.StdoutStream, Text: o.Stdout})
+	}
+	if o.Stderr != "" {
+		c.out(ctx, messages.Stream{Name: messages.StderrStream, Text: o.Stderr})
+	}
+}
+
+// fail ends a cell whose session is gone.
+func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
+	if ctx.Err() != nil {
+		return c.reply, context.Cause(ctx)
+	}
+	err = c.i.gone(err)
+	c.printed(ctx, c.i.child.LastWords())
+	return c.finish(), err
+}
+
+func (c *cell) finish() kernel.CellReply {
+	if c.reply.Duration == 0 {
+		c.reply.Duration = time.Since(c.begin)
+	}
+	if c.dropped != nil {
+		c.incomplete(fmt.Sprintf("output was not taken: %v", c.dropped))
+	}
+	return c.reply
+}
+
+func (c *cell) incomplete(why string) {
+	if c.reply.Incomplete == "" {
+		c.reply.Incomplete = why
+	}
+}
+
+// out hands over one event. An emit that failed is not called again: it says
+// that nobody takes the output any more, and the cell runs on.
+func (c *cell) out(ctx context.Context, e messages.Event) {
+	if c.dropped != nil {
+		return
+	}
+	c.dropped = c.emit(ctx, e)
+}
+
+// frame handles one frame and reports whether it was the last.
+func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
+	f, err := ndjson.ParseFrame(line)
+	if err != nil {
+		c.incomplete(err.Error())
+		return false, nil
+	}
+	if f.Type == ndjson.TypeProtocolError && (f.ID == c.id || f.ID == 0) {
+		c.reply.Error = refused("ProtocolError", f.Message).Error
+		return true, nil
+	}
+	if f.ID != c.id {
+		return false, nil // of a cell that was given up
+	}
+	if f.Seq != 0 {
+		c.seq++
+		if f.Seq != c.seq {
+			c.incomplete(fmt.Sprintf("frame %d came where frame %d was due", f.Seq, c.seq))
+			c.seq = f.Seq
+		}
+	}
+	switch f.Type {
+	case ndjson.TypeStdout, ndjson.TypeStderr:
+		if f.Late && !c.late {
+			c.late = true
+			c.out(ctx, messages.Notice{Code: "late-output", Text: lateNotice})
+		}
+		c.out(ctx, messages.Stream{Name: messages.StreamName(f.Type), Text: f.Text})
+	case ndjson.TypeDropped:
+		c.late = true
+		c.out(ctx, messages.Notice{Code: "late-output", Text: fmt.Sprintf("%s (the first %d characters were not kept)", lateNotice, f.Chars)})
+	case ndjson.TypeDisplay:
+		c.out(ctx, messages.Display{Data: f.Data, Metadata: f.Metadata, DisplayID: f.DisplayID, Update: f.Update})
+	case ndjson.TypeResult:
+		c.out(ctx, messages.ExecuteResult{Data: f.Data, Metadata: f.Metadata, ExecutionCount: f.Count})
+	case ndjson.TypeClear:
+		c.out(ctx, messages.ClearOutput{Wait: f.Wait})
+	case ndjson.TypeInputRequest:
+		c.out(ctx, messages.InputRequest{ID: f.Request, Prompt: f.Prompt, Password: f.Password})
+	case ndjson.TypeError:
+		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback}
+		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
+	case ndjson.TypeDone:
+		c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
+		c.reply.ExecutionCount = f.Count
+		c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
+		if f.StdinRequested {
+			c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
+		}
+		return true, nil
+	}
+	return false, nil
+}

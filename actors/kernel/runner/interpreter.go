@@ -1,0 +1,221 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+)
+
+// Interpreter is one session.
+type Interpreter struct {
+	child *forkserver.Child
+	info  kernel.Info // set before the interpreter is handed out
+
+	// lines reads Main; it belongs to Start, and then to Execute.
+	lines *ndjson.Reader
+	// request is the buffer of the last request; it belongs to Execute.
+	request []byte
+
+	// writing is held while a control request is written.
+	writing sync.Mutex
+
+	mu      sync.Mutex
+	cells   uint64                   // the number of the last cell; guarded by mu
+	running uint64                   // the cell that runs, 0 between cells; guarded by mu
+	asked   uint64                   // the number of the last control request; guarded by mu
+	answers map[uint64]chan struct{} // control requests that wait, by number; guarded by mu
+	closing bool                     // guarded by mu
+
+	done chan struct{} // closed by the control goroutine when the process is gone
+	err  error         // written before done is closed
+}
+
+func newInterpreter(child *forkserver.Child) *Interpreter {
+	i := &Interpreter{
+		child: child, lines: ndjson.NewReader(child.Main, ndjson.MaxFrame),
+		answers: map[uint64]chan struct{}{}, done: make(chan struct{}),
+	}
+	// Somebody whom the session started may hold its descriptors open for ever:
+	// its end is told by the process, not by them alone.
+	child.OnEnd(func() {
+		_ = child.Control.SetReadDeadline(time.Unix(1, 0))
+		_ = child.Main.SetReadDeadline(time.Unix(1, 0))
+	})
+	go i.control() // ends with the process; Done is its join
+	return i
+}
+
+// Info returns the session's process id and Python version.
+func (i *Interpreter) Info() kernel.Info { return i.info }
+
+// Done is closed when the session's process is gone.
+func (i *Interpreter) Done() <-chan struct{} { return i.done }
+
+// Err says why it is gone.
+func (i *Interpreter) Err() error {
+	select {
+	case <-i.done:
+		return i.err
+	default:
+		return nil
+	}
+}
+
+// killWait is how long a session that closed its descriptors has to end.
+const killWait = 2 * time.Second
+
+// control reads the control descriptor until the session ends.
+func (i *Interpreter) control() {
+	lines := ndjson.NewSmallReader(i.child.Control, ndjson.MaxControl)
+	for {
+		line, err := lines.Next()
+		var long *ndjson.TooLongError
+		if errors.As(err, &long) {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		f, err := ndjson.ParseFrame(line)
+		if err != nil || (f.Type != ndjson.TypePong && f.Type != ndjson.TypeInterrupting) {
+			continue
+		}
+		i.mu.Lock()
+		if answer := i.answers[f.N]; answer != nil {
+			close(answer)
+			delete(i.answers, f.N)
+		}
+		i.mu.Unlock()
+	}
+	timer := time.NewTimer(killWait)
+	defer timer.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-i.child.Done():
+			waiting = false
+		case <-timer.C:
+			// It has let go of its descriptors and lives: nobody can reach it.
+			_ = i.child.Stop(context.Background(), process.StopOptions{Grace: -1}) // tried again until it is gone
+			timer.Reset(killWait)
+		}
+	}
+	i.err = i.lost()
+	_ = i.child.Control.Close()
+	_ = i.child.Main.SetReadDeadline(time.Unix(1, 0))
+	close(i.done)
+}
+
+// lost says how the process ended.
+func (i *Interpreter) lost() *kernel.LostError {
+	err := i.child.Err()
+	var exit *process.ExitError
+	var unknown *forkserver.LostError
+	switch {
+	case err == nil:
+		return &kernel.LostError{Reason: "the Python process exited with code 0"}
+	case errors.As(err, &exit):
+		return &kernel.LostError{Reason: "the Python process " + exit.Error(), Err: err}
+	case errors.As(err, &unknown):
+		return &kernel.LostError{Reason: "the Python process is gone (how it ended is not known: its fork server had ended before it)", Err: err}
+	default:
+		return &kernel.LostError{Reason: err.Error(), Err: err}
+	}
+}
+
+// gone waits until the session's end is known, after Main said that it ended.
+func (i *Interpreter) gone(err error) error {
+	timer := time.NewTimer(2 * killWait)
+	defer timer.Stop()
+	select {
+	case <-i.done:
+		return i.err
+	case <-timer.C:
+		return &kernel.LostError{Reason: "the Python process closed its connection", Err: err}
+	}
+}
+
+// tell writes a control request.
+func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
+	line, err := ndjson.AppendRequest(nil, r)
+	if err != nil {
+		return err
+	}
+	i.writing.Lock()
+	defer i.writing.Unlock()
+	if err := i.child.Control.SetWriteDeadline(deadline(ctx)); err != nil {
+		return i.unreachable(err)
+	}
+	if _, err := i.child.Control.Write(line); err != nil {
+		return i.unreachable(err)
+	}
+	return nil
+}
+
+// deadline is that of ctx, and in a few seconds when it has none: the socket
+// takes thousands of control requests before it blocks.
+func deadline(ctx context.Context) time.Time {
+	const most = 5 * time.Second
+	latest := time.Now().Add(most)
+	if d, ok := ctx.Deadline(); ok && d.Before(latest) {
+		return d
+	}
+	return latest
+}
+
+func (i *Interpreter) unreachable(err error) error {
+	if gone := i.Err(); gone != nil {
+		return gone
+	}
+	return fmt.Errorf("reach the Python process: %w", err)
+}
+
+// ask sends a control request and waits until it is answered, ctx ends or the
+// session does.
+func (i *Interpreter) ask(ctx context.Context, r ndjson.Request) error {
+	answer := make(chan struct{})
+	i.mu.Lock()
+	i.asked++
+	r.N = i.asked
+	i.answers[r.N] = answer
+	i.mu.Unlock()
+	defer func() {
+		i.mu.Lock()
+		delete(i.answers, r.N)
+		i.mu.Unlock()
+	}()
+	if err := i.tell(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case <-answer:
+		return nil
+	case <-i.done:
+		return i.err
+	case <-ctx.Done():
+		return fmt.Errorf("the Python process did not answer: %w", context.Cause(ctx))
+	}
+}
+
+// RSS returns the resident memory of the session, what it shares with its fork
+// server included.
+func (i *Interpreter) RSS() int64 {
+	rss, err := process.RSS(i.info.PID)
+	if err != nil {
+		return 0
+	}
+	return rss
+}
+
+// SubmitInput answers an input request. An answer to nothing is dropped.
+func (i *Interpreter) SubmitInput(ctx context.Context, id, value string) error {
+	return i.tell(ctx, ndjson.Request{Type: ndjson.TypeInput, Request: id, Value: &value})
+}
+
+var _ kernel.Interpreter = (*Interpreter)(nil)
