@@ -76,7 +76,7 @@ type CellResult struct {
 	Status CellStatus `json:"status"`
 	// Outcome is not_started for a cell that stayed pending.
 	Outcome Outcome `json:"outcome"`
-	// Output is the cell's text.
+	// Output is the cell's text, without empty lines around it.
 	Output string `json:"output"`
 	// DurationMS is how long the cell ran, in milliseconds.
 	DurationMS int64 `json:"duration_ms"`

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -67,15 +68,28 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 	for _, c := range r.out.Cells {
 		if c.Index >= 0 && c.Index < len(res.Cells) {
 			cell := &res.Cells[c.Index]
-			cell.Output, cell.Events, cell.HasMarkdown = c.Text, c.Events, c.HasMarkdown
+			cell.Output, cell.Events, cell.HasMarkdown = trim(c.Text), c.Events, c.HasMarkdown
 		}
 	}
 	for _, note := range r.missing() {
 		if i := max(r.lastIndex, 0); i < len(res.Cells) {
-			res.Cells[i].Output += "\n[" + note + "]\n"
+			res.Cells[i].Output = trim(res.Cells[i].Output + "\n[" + note + "]")
 		}
 	}
 	return res
+}
+
+// trim removes empty lines around a cell's text and the blanks at its end. Blanks
+// before the first word stay: they hold the columns of a table together.
+func trim(s string) string {
+	s = strings.TrimRight(s, " \t\r\n")
+	for {
+		line, rest, ok := strings.Cut(s, "\n")
+		if !ok || strings.TrimSpace(line) != "" {
+			return s
+		}
+		s = rest
+	}
 }
 
 // missing says what of the output is not there, for people.

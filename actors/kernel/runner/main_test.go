@@ -37,6 +37,7 @@ type suite struct{ m *testing.M }
 func (s suite) Run() int {
 	code := s.m.Run()
 	shared.stop()
+	plain.stop()
 	return code
 }
 
@@ -69,14 +70,15 @@ func (f *forks) stop() error {
 
 // lazy starts the shared server when the first test needs it.
 type lazy struct {
-	once  sync.Once
-	forks *forks
+	options runner.ServerOptions
+	once    sync.Once
+	forks   *forks
 }
 
 var shared lazy
 
 func (l *lazy) get() *forks {
-	l.once.Do(func() { l.forks = startServer(runner.ServerOptions{}) })
+	l.once.Do(func() { l.forks = startServer(l.options) })
 	return l.forks
 }
 
@@ -183,3 +185,6 @@ func (s seen) stream(name messages.StreamName) string {
 	}
 	return b.String()
 }
+
+// plain makes sessions without a fork server.
+var plain = lazy{options: runner.ServerOptions{NoFork: true}}
