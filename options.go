@@ -38,7 +38,8 @@ type Options struct {
 	Env []string
 
 	// MaxSessions is how many kernels may live at once; for one more, the least
-	// recently used idle one that is not pinned is ended. 0: 4.
+	// recently used idle one that is not pinned is ended. 0: 4. At most 150,
+	// which is what one Kernel Gateway holds.
 	MaxSessions int
 	// MaxWaiting is how many new sessions may wait when none can be evicted;
 	// more are refused. 0: none may wait.
@@ -75,6 +76,11 @@ type Options struct {
 	// block. nil: nobody.
 	OnEvent func(messages.Lifecycle)
 }
+
+// maxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the
+// 1,023 sockets of its ZeroMQ context, and some must be left for those that are
+// on their way in or out.
+const maxKernels = 150
 
 // ErrOptions is matched by every error about Options.
 var ErrOptions = errors.New("invalid options")
@@ -127,6 +133,9 @@ func (o Options) resolve() (resolved, error) {
 	}
 	if r.MaxSessions < 0 || r.MaxWaiting < 0 {
 		return r, fmt.Errorf("%w: a number of sessions is negative", ErrOptions)
+	}
+	if r.MaxSessions > maxKernels {
+		return r, fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds", ErrOptions, r.MaxSessions, maxKernels)
 	}
 	if r.MaxSessions == 0 {
 		r.MaxSessions = 4

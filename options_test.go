@@ -20,6 +20,7 @@ func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 		`the kernel mode "for-ever"`: {KernelMode: "for-ever"},
 		`the brand "../x"`:           {Brand: "../x"},
 		"negative":                   {MaxSessions: -1},
+		"151 sessions":               {MaxSessions: 151},
 	} {
 		o.Home = t.TempDir()
 		host, err := coppice.Start(t.Context(), o)
