@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -30,7 +31,10 @@ type call struct {
 	arrived  time.Time
 	deadline time.Time // zero: none
 	overdue  bool      // the deadline passed while the kernel was starting
-	stop     func()    // of the deadline's timer
+	// left says that the call is to end early; "" when it is not. It matters
+	// again when a kernel ends without having begun the call.
+	left messages.InterruptCause
+	stop func() // of the deadline's timer
 }
 
 // deadlinePassed is the gateway's message to itself.
@@ -122,11 +126,21 @@ func (d *door) interrupt(s *supervisor.Shell, m messages.Interrupt) {
 		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
 		return
 	}
-	if s.Withdraw(c.child, c.work) {
-		d.answer(c, d.withdrawn(s, c, m.Cause))
-		return
+	if c.left == "" {
+		c.left = cmp.Or(m.Cause, messages.CauseCancelled)
 	}
-	s.Send(c.child, m)
+	if !d.withdraw(s, c) {
+		s.Send(c.child, m)
+	}
+}
+
+// withdraw answers a call that waits and is to end early.
+func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
+	if c.left == "" || !s.Withdraw(c.child, c.work) {
+		return false
+	}
+	d.answer(c, d.withdrawn(s, c, c.left))
+	return true
 }
 
 // deadline ends an overdue call, unless its kernel is still starting: then the
@@ -185,7 +199,7 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 		return
 	}
 	child := e.Key
-	d.prune(child)
+	d.sweep(s, child)
 	if since, ok := d.starting[child]; ok && e.To != messages.ChildStarting {
 		delete(d.starting, child)
 		d.extend(s, child, since)
@@ -203,12 +217,16 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 	}
 }
 
-// prune forgets the calls of a child that its kernel has answered.
-func (d *door) prune(child string) {
+// sweep forgets the calls of a child that its kernel has answered, and ends
+// those that are to end early and wait again, because a kernel that they were
+// given to has ended without having begun them.
+func (d *door) sweep(s *supervisor.Shell, child string) {
 	for _, c := range append([]*call(nil), d.byKey[child]...) {
 		if c.work.Settled() {
 			d.forget(c)
+			continue
 		}
+		d.withdraw(s, c)
 	}
 }
 
