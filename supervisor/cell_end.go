@@ -75,12 +75,21 @@ func (c *cell) killed(o op, msg any) {
 	if a, ok := msg.(ask); ok {
 		a.w.Settle(ErrGone)
 	}
-	if o == opTerminate || c.ended {
-		c.handling.Store(0)
-		c.gone(exit)
+	if o != opTerminate && !c.ended {
+		c.endBySelf(exit)
 		return
 	}
-	c.endBySelf(exit)
+	if sh := c.shell.Load(); sh != nil && !sh.closed {
+		// A Door has ended the goroutine of its shell while that terminated.
+		// Terminate goes on where it was. If that happens again, this call
+		// does not return, and the one below it does the rest.
+		c.guarded(opTerminate, nil)
+	}
+	c.handling.Store(0)
+	if why := c.why(); why.Failure() {
+		exit = why
+	}
+	c.gone(exit)
 }
 
 // end runs Terminate and reports the end. Own goroutine; once.
@@ -94,9 +103,7 @@ func (c *cell) end() {
 		c.drop(m.msg, m.dispatched) // may end the goroutine, and with it this loop; Terminate still runs
 	}
 	c.ended = true
-	c.mu.RLock()
-	exit := c.exit
-	c.mu.RUnlock()
+	exit := c.why()
 	if c.inited {
 		if e := c.guarded(opTerminate, nil); e != nil && !exit.Failure() {
 			exit = *e
@@ -104,6 +111,13 @@ func (c *cell) end() {
 	}
 	c.behaviour = nil
 	c.gone(exit)
+}
+
+// why is the reason of the end.
+func (c *cell) why() Exit {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.exit
 }
 
 // gone is the cell's last word. Own goroutine.

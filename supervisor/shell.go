@@ -98,6 +98,7 @@ type Shell struct {
 	draining      *Exit // no new work is taken
 	ending        *Exit // Terminate runs
 	opened        bool  // Door.Open was entered, so Door.Close is owed
+	closed        bool  // Terminate has come to its end
 }
 
 // note is something that the Door is told when the tables are in order: that a

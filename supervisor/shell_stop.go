@@ -218,9 +218,11 @@ func (s *Shell) close(exit Exit) {
 	}
 	s.settle()
 	if s.opened {
+		s.opened = false
 		s.protect(func() error { s.o.Door.Close(s, exit); return nil })
 	}
 	s.settle()
 	s.sys.unanswered.Add(int64(s.ledger.close(ErrGone)))
 	s.box.close()
+	s.closed = true
 }
