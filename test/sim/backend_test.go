@@ -80,7 +80,7 @@ func (b backend) Start(ctx context.Context, _ kernel.StartOptions) (kernel.Inter
 	defer w.mu.Unlock()
 	w.starting--
 	at.starting--
-	at.spent += w.now() - at.startedAt
+	at.waits += w.now() - at.startedAt
 	if err != nil {
 		at.note(w, "start failed: "+err.Error(), "", 0)
 		return nil, err
@@ -169,7 +169,7 @@ func (w *world) begin(ctx context.Context, i *interp, r kernel.CellRequest) (*ra
 	return rec, nil
 }
 
-// checkOrder is for invariants 1, 2 and 4. The lock is held.
+// checkOrder is for invariants 1, 2, 4 and 12. The lock is held.
 func (w *world) checkOrder(i *interp, c *call, index int) {
 	switch {
 	case c.answered:
@@ -182,6 +182,8 @@ func (w *world) checkOrder(i *interp, c *call, index int) {
 		w.breach(2, i.at, "%s runs while %s does", c.exec.ID, i.running.call.exec.ID)
 	case c.place != i.at:
 		w.breach(2, i.at, "%s runs in the interpreter of %s", c.exec.ID, i.at.name)
+	case c.cancelled != 0 && c.cancelled < w.now() && len(c.ran) == 0:
+		w.breach(12, i.at, "%s begins after its caller has left", c.exec.ID)
 	case c.seq < i.at.last:
 		w.breach(2, i.at, "%s runs after a call that was submitted later", c.exec.ID)
 	}

@@ -45,5 +45,6 @@
 //     reports no leftovers, and supervisor.System.Bugs is empty.
 //  12. In time. A call that was cancelled, or whose deadline has passed, is
 //     answered within the grace periods that the options give, the time that
-//     kernels need to start and to end not counted.
+//     kernels need to start and to end not counted. It is not begun after it
+//     was cancelled.
 package sim

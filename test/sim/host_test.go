@@ -37,7 +37,7 @@ func (w *world) submit(session string, cells []messages.Cell, change func(*messa
 		name += "#" + c.exec.ID
 	}
 	c.place = w.place(name)
-	c.spent = c.place.spent
+	c.waits, c.ends = c.place.waits, c.place.ends
 	c.out = &outlet{w: w, c: c, pause: pause, text: map[int]*strings.Builder{}}
 	c.exec.Out = c.out
 	w.calls[c.exec.ID] = c

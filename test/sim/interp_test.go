@@ -75,7 +75,7 @@ func (i *interp) end(how string, err error) {
 	i.gone, i.goneAt, i.err = true, i.w.now(), err
 	i.at.live = nil
 	if i.closing {
-		i.at.spent += i.goneAt - i.closingAt
+		i.at.ends += i.goneAt - i.closingAt
 	}
 	if i.counter > 0 {
 		i.at.lostAt = i.goneAt

@@ -142,24 +142,26 @@ func (w *world) judgeUntouched(c *call, r messages.Result) {
 // slack is for what takes no time of its own, but is done on a tick.
 const slack = time.Second
 
-// judgeTime is for invariant 12.
+// judgeTime is for invariant 12. The deadline of a call stands still while its
+// kernel starts; a call that a kernel has in its mailbox while it ends is free
+// when it has ended.
 func (w *world) judgeTime(c *call) {
-	due := time.Duration(0)
+	p := c.place
+	due := p.ends - c.ends
 	switch {
 	case c.cancelled != 0:
-		due = c.cancelled
+		due += c.cancelled
 	case c.deadline != 0:
-		due = c.deadline + c.place.spent - c.spent
-		if c.place.starting > 0 {
-			due += c.at - c.place.startedAt
+		due += c.deadline + p.waits - c.waits
+		if p.starting > 0 {
+			due += c.at - p.startedAt
 		}
 	default:
 		return
 	}
-	// A cell has a grace to stop, a sink that is slow another one, and what it
-	// still holds is flushed.
+	// A cell has a grace to stop, and a sink that is slow another one.
 	if limit := due + 2*w.o.grace + c.out.pause + slack; c.at > limit {
-		w.breach(12, c.place, "%s is answered at %v; %v was the latest", c.exec.ID, c.at, limit)
+		w.breach(12, p, "%s is answered at %v; %v was the latest", c.exec.ID, c.at, limit)
 	}
 }
 
@@ -177,6 +179,5 @@ func (w *world) final() {
 		if !c.answered {
 			w.breach(1, c.place, "%s has no result", c.exec.ID)
 		}
-		// Cells may not have begun between the answer and now: checkOrder.
 	}
 }

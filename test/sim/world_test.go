@@ -58,7 +58,8 @@ type world struct {
 type place struct {
 	name               string
 	starts, starting   int
-	startedAt, spent   time.Duration // of the present start; of all starts and ends
+	startedAt          time.Duration // the present start
+	waits, ends        time.Duration // what all starts took, and all ends
 	live               *interp
 	last               int // the call that began last
 	prior              int // the interpreter that ran something last, 0 after a close
@@ -82,7 +83,8 @@ type call struct {
 	submitted time.Duration
 	deadline  time.Duration // 0: none
 	cancelled time.Duration // when its caller left; 0: it did not
-	spent     time.Duration // place.spent when it was submitted
+	waits     time.Duration // place.waits when it was submitted
+	ends      time.Duration // place.ends likewise
 	ran       []*ran
 	after     int  // the session's interpreter before the fresh one that it ran in
 	touched   bool // a cell was to run when its interpreter was gone already
