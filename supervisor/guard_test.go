@@ -216,6 +216,7 @@ func TestGuardShell(t *testing.T) {
 					quiet := ill
 					ill = false
 					hold := submit(t, gate, "a", "hold")
+					synctest.Wait() // it is dispatched, and leaves room in the queue
 					waiting := submit(t, gate, "a", "waits")
 					synctest.Wait()
 					require.Equal(t, "hold", held.Msg)
