@@ -80,7 +80,10 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{Backend: backend, StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}
 	door := gateway.New(gateway.Options{
 		Name: h.door, Server: gateway.ServerSpec(nameServer, server), StopTimeout: ko.StopTimeout(),
-		Strategy: gateway.Strategy(h.o.Heartbeat, h.o.IdleTTL, h.o.MaxSessions, h.o.MaxWaiting),
+		Strategy: gateway.Policy{
+			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
+			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
+		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
 			o.Key, o.Past = k.Key, k.Past
@@ -104,6 +107,28 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 // Watch calls fn for every change in the tree, from one goroutine, until stop
 // is called. fn must not block.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
+
+// Drain takes no new calls from now on and lets the running ones end; waiting
+// calls are answered as not started. It returns when no call runs any more, or
+// with ctx's cause; Shutdown comes afterwards.
+func (h *Host) Drain(ctx context.Context) error {
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.Drain{}; return w })
+	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
+		return ErrClosed
+	}
+	return err
+}
+
+// ReleaseOwner says that an owner has left: the sessions that only it used are
+// closed, those that others use too are kept. A running call of a session that
+// is closed is cancelled.
+func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.ReleaseOwner{Owner: owner}; return w })
+	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
+		return ErrClosed
+	}
+	return err
+}
 
 // Shutdown takes no new calls, ends the running ones as cancelled, stops all
 // kernels and processes, flushes the sinks, and says what did not end before

@@ -20,6 +20,19 @@ const (
 	BackendRunner  = "runner"
 )
 
+// Replay says whether a call is run again after its kernel died under it.
+type Replay string
+
+// The replay policies.
+const (
+	// ReplayNever answers the call as lost. Its code may have had effects.
+	ReplayNever Replay = "never"
+	// ReplayOnce runs the whole call once more on a new kernel, its effects
+	// included; the result's Reason says so. A Stream is not run again, since
+	// its events were seen.
+	ReplayOnce Replay = "once"
+)
+
 // Options makes a Host. The zero value of each field is its default.
 type Options struct {
 	// Brand names the folders and the status MIME type: ~/.<brand>/python-env,
@@ -44,6 +57,15 @@ type Options struct {
 	// MaxWaiting is how many new sessions may wait when none can be evicted;
 	// more are refused. 0: none may wait.
 	MaxWaiting int
+	// MaxPerOwner is how many kernels one Request.Owner may have, so that one
+	// agent cannot take all places. 0: no limit.
+	MaxPerOwner int
+	// MaxRSS is the memory in bytes beyond which an idle session's kernel is
+	// ended; the session's next call gets a new one and is told. 0: no limit.
+	MaxRSS int64
+	// Replay says what happens to a call whose kernel died under it. "":
+	// ReplayNever.
+	Replay Replay
 	// IdleTTL is after how long an idle session's kernel is ended. 0: 5 min;
 	// negative: never.
 	IdleTTL time.Duration
@@ -131,8 +153,15 @@ func (o Options) resolve() (resolved, error) {
 	default:
 		return r, fmt.Errorf("%w: the kernel mode %q is not one of session, per-call", ErrOptions, r.KernelMode)
 	}
-	if r.MaxSessions < 0 || r.MaxWaiting < 0 {
-		return r, fmt.Errorf("%w: a number of sessions is negative", ErrOptions)
+	switch r.Replay {
+	case "":
+		r.Replay = ReplayNever
+	case ReplayNever, ReplayOnce:
+	default:
+		return r, fmt.Errorf("%w: the replay policy %q is not one of never, once", ErrOptions, r.Replay)
+	}
+	if r.MaxSessions < 0 || r.MaxWaiting < 0 || r.MaxPerOwner < 0 || r.MaxRSS < 0 {
+		return r, fmt.Errorf("%w: a limit is negative", ErrOptions)
 	}
 	if r.MaxSessions > maxKernels {
 		return r, fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds", ErrOptions, r.MaxSessions, maxKernels)

@@ -26,7 +26,9 @@ type Request struct {
 	Env map[string]string
 	// AllowStdin lets input() wait for Session.SubmitInput.
 	AllowStdin bool
-	// Owner is a label under which the session's capacity is counted.
+	// Owner is the agent or tenant that makes the call. The session belongs to
+	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
+	// is charged, see Options.MaxPerOwner.
 	Owner string
 }
 

@@ -87,8 +87,25 @@ func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Even
 	}
 }
 
-// execute makes one call; extra sinks get its events besides the result sink.
+// execute makes one call, and a second one where Options.Replay asks for it.
+// Extra sinks get the events besides the result sink; a call that has some is
+// never made twice, since its events were seen.
 func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
+	result, err := s.once(ctx, r, extra...)
+	if err != nil || result.Outcome != messages.OutcomeLost || s.host.o.Replay != ReplayOnce || ctx.Err() != nil || len(extra) > 0 {
+		return result, err
+	}
+	died := result.Reason
+	if result, err = s.once(ctx, r); err != nil {
+		return result, err
+	}
+	result.Reason = "the code was run a second time, because the first kernel was lost: " + died
+	result.Text = sinks.BuildText(result, r.Timeout)
+	return result, nil
+}
+
+// once makes one call.
+func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
 		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, AllowStdin: r.AllowStdin,
 	}

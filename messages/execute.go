@@ -139,6 +139,16 @@ type Pin struct {
 	Pinned bool       `json:"pinned"`
 }
 
+// Drain asks for the end of all work: no new calls, waiting ones are not
+// started, running ones end by themselves. It is answered when none runs.
+type Drain struct{}
+
+// ReleaseOwner says that Owner has left: sessions that no other owner uses are
+// closed.
+type ReleaseOwner struct {
+	Owner string `json:"owner"`
+}
+
 // SubmitInput answers the input request ID of Key.
 type SubmitInput struct {
 	Key   SessionKey `json:"key"`

@@ -74,6 +74,8 @@ var values = map[string]any{
 	"reset":           messages.Reset{Key: key},
 	"close":           messages.Close{Key: key},
 	"pin":             messages.Pin{Key: key, Pinned: true},
+	"drain":           messages.Drain{},
+	"release_owner":   messages.ReleaseOwner{Owner: "tenant"},
 	"submit_input":    messages.SubmitInput{Key: key, ID: "in-1", Value: "x"},
 	"result_object":   result,
 	"output":          messages.Output{Cells: []messages.CellOutput{{Index: 0, Text: "hi", Events: []messages.RawJSON{raw(`{"op":"x"}`)}, HasMarkdown: true}}, Artifact: artifact, Lost: "sink restarted"},

@@ -16,12 +16,17 @@
 //   - A key has at most one kernel. A reset, an eviction or a restart that
 //     meets an arriving call never loses it: it waits and runs on the next
 //     kernel.
+//   - A session belongs to the owners of its calls. When the last of them
+//     leaves, its kernel is ended; the sessions of others are not touched.
+//   - When the machine runs out of descriptors or processes while a kernel
+//     starts, idle kernels are ended to make room, and the start is tried once
+//     more.
 //   - What became of a session's earlier kernel is remembered, so that a new
 //     one can say why it is new.
 //
 // # Policy
 //
-// What happens to kernels is one value, [DefaultStrategy]:
+// What happens to kernels is one value, that of [Policy]:
 //
 //	Chain(RestartOnce(), Heartbeat(5s), Pin(Chain(IdleTTL(5m), LRU(4))))
 //

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -21,6 +22,8 @@ type door struct {
 	starting map[string]time.Time
 	served   map[string]bool // children whose present incarnation was given work
 	past     *past
+	owners   owners
+	drains   []supervisor.Work // who waits for the last call to end
 }
 
 // call is one Execute that was not answered yet.
@@ -31,6 +34,7 @@ type call struct {
 	arrived  time.Time
 	deadline time.Time // zero: none
 	overdue  bool      // the deadline passed while the kernel was starting
+	again    bool      // its kernel's start was tried a second time
 	// left says that the call is to end early; "" when it is not. It matters
 	// again when a kernel ends without having begun the call.
 	left messages.InterruptCause
@@ -66,15 +70,41 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
 		w.Settle(true)
 	case messages.Close:
-		s.End(m.Key.ID(), supervisor.Exit{Kind: messages.ExitShutdown})
-		d.past.drop(m.Key.ID())
+		d.close(s, m.Key.ID())
 		w.Settle(true)
+	case messages.ReleaseOwner:
+		for _, child := range d.owners.release(m.Owner) {
+			d.close(s, child)
+		}
+		w.Settle(true)
+	case messages.Drain:
+		d.drains = append(d.drains, w)
+		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})
+		d.drained()
 	case messages.Pin:
 		w.Settle(s.Pin(m.Key.ID(), m.Pinned))
 	default:
 		return supervisor.Unknown(w.Msg)
 	}
 	return nil
+}
+
+// close ends a session and forgets it.
+func (d *door) close(s *supervisor.Shell, child string) {
+	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
+	d.past.drop(child)
+	d.owners.forget(child)
+}
+
+// drained answers who waits for the last call to end.
+func (d *door) drained() {
+	if len(d.calls) > 0 {
+		return
+	}
+	for _, w := range d.drains {
+		w.Settle(true)
+	}
+	d.drains = nil
 }
 
 // execute admits one call.
@@ -85,6 +115,9 @@ func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Exe
 		c.work.Last = true
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
+	if exec.Owner != "" && !c.work.Last {
+		d.owners.add(c.child, exec.Owner)
+	}
 	d.calls[exec.ID] = c
 	d.byKey[c.child] = append(d.byKey[c.child], c)
 	if !c.deadline.IsZero() {
@@ -165,10 +198,31 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.
 		w.Settle(why)
 		return
 	}
-	if c, ok := d.calls[exec.ID]; ok {
-		d.answer(c, d.unserved(s, c, why))
+	c, ok := d.calls[exec.ID]
+	if !ok || d.makeRoom(s, c, why) {
+		return
 	}
+	d.answer(c, d.unserved(s, c, why))
 }
+
+// makeRoom ends the idle kernels when one could not start because the machine
+// has no descriptors or processes left, and tries once more. False: that is not
+// the reason, or it was tried already.
+func (d *door) makeRoom(s *supervisor.Shell, c *call, why *supervisor.ServiceError) bool {
+	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !d.o.Exhausted(why.Exit.Err) {
+		return false
+	}
+	c.again = true
+	for child := range s.Children() {
+		if child.Kind == KindKernel && child.Evictable() && !child.Pinned {
+			s.End(child.Key, supervisor.Exit{Kind: messages.ExitEvicted, Err: errNoRoom})
+		}
+	}
+	s.Submit(c.child, c.work)
+	return true
+}
+
+var errNoRoom = errors.New("the machine had no descriptors or processes left")
 
 // answer settles a call and forgets it.
 func (d *door) answer(c *call, r messages.Result) {
@@ -179,6 +233,7 @@ func (d *door) answer(c *call, r messages.Result) {
 func (d *door) forget(c *call) {
 	c.stop()
 	delete(d.calls, c.exec.ID)
+	defer d.drained()
 	list := d.byKey[c.child]
 	for i, other := range list {
 		if other == c {
@@ -214,6 +269,13 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 			d.past.put(child, *e.Exit)
 		}
 		delete(d.served, child)
+	}
+}
+
+// Close answers who waits for the end of the last call: all have ended.
+func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
+	for _, w := range d.drains {
+		w.Settle(true)
 	}
 }
 

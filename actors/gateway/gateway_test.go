@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ type (
 )
 
 func (k *scripted) Init(ctx *supervisor.Ctx) error {
+	if k.tree.refuse.Add(-1) >= 0 {
+		return errors.New("fork: too many open files")
+	}
 	ctx.After(k.start, ready{})
 	return nil
 }
@@ -110,6 +114,7 @@ type tree struct {
 	mu     sync.Mutex
 	order  []string // of the calls that ended; guarded by mu, read when all is idle
 	ended  atomic.Int64
+	refuse atomic.Int64 // how many of the next starts fail
 	start  time.Duration
 }
 
@@ -267,7 +272,7 @@ func TestAnIdleSessionEndsAfterItsTTL(t *testing.T) {
 }
 
 func TestWhenNothingCanBeEvictedTheAnswerIsOverloaded(t *testing.T) {
-	inTree(t, gateway.Options{Strategy: gateway.Strategy(5*time.Second, time.Hour, 1, 0)}, func(t *testing.T, tr *tree) {
+	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, MaxKernels: 1}.Strategy()}, func(t *testing.T, tr *tree) {
 		busy := tr.begin(call("busy", "a", "sleep 1h"))
 		time.Sleep(5 * time.Second)
 		r := tr.run("b", "x")
@@ -279,7 +284,7 @@ func TestWhenNothingCanBeEvictedTheAnswerIsOverloaded(t *testing.T) {
 }
 
 func TestNewSessionsMayWaitForAPlace(t *testing.T) {
-	inTree(t, gateway.Options{Strategy: gateway.Strategy(5*time.Second, time.Hour, 1, 1)}, func(t *testing.T, tr *tree) {
+	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, MaxKernels: 1, MaxWaiting: 1}.Strategy()}, func(t *testing.T, tr *tree) {
 		a := tr.begin(call("a", "a", "sleep 1m"))
 		time.Sleep(5 * time.Second)
 		b := tr.begin(call("b", "b", "x"))
@@ -368,6 +373,79 @@ func TestAnActorThatPanicsLosesOnlyItsCall(t *testing.T) {
 		require.NotEqual(t, messages.OutcomeOK, r.Outcome)
 		require.Equal(t, messages.StateLost, r.State)
 		require.Equal(t, messages.StateFresh, tr.wait(next).State)
+	})
+}
+
+func TestTheLastOwnerThatLeavesEndsTheSession(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		for _, c := range []struct{ session, owner string }{{"shared", "x"}, {"shared", "y"}, {"mine", "x"}, {"nobodys", ""}} {
+			exec := call(messages.NewID(), c.session, "x")
+			exec.Owner = c.owner
+			require.Equal(t, messages.OutcomeOK, tr.wait(tr.begin(exec)).Outcome)
+		}
+		tr.ask(messages.ReleaseOwner{Owner: "x"})
+		tr.ask(messages.ReleaseOwner{Owner: "x"}) // again: nothing left to release
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, tr.ended.Load(), "the session that only x used")
+		require.Equal(t, messages.StateKept, tr.run("shared", "x").State)
+		tr.ask(messages.ReleaseOwner{Owner: "y"})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 2, tr.ended.Load())
+		require.Equal(t, messages.StateFresh, tr.run("shared", "x").State)
+		require.Equal(t, messages.StateKept, tr.run("nobodys", "x").State)
+	})
+}
+
+func TestOneOwnerCannotTakeAllPlaces(t *testing.T) {
+	inTree(t, gateway.Options{Strategy: gateway.Policy{MaxKernels: 4, MaxPerOwner: 2}.Strategy()}, func(t *testing.T, tr *tree) {
+		begin := func(owner string, n int, code string) supervisor.Reply[messages.Result] {
+			exec := call(messages.NewID(), fmt.Sprint(owner, n), code)
+			exec.Owner = owner
+			return tr.begin(exec)
+		}
+		a, b := begin("greedy", 1, "sleep 1h"), begin("greedy", 2, "sleep 1h")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, messages.OutcomeNotStarted, tr.wait(begin("greedy", 3, "x")).Outcome)
+		require.Equal(t, messages.OutcomeOK, tr.wait(begin("modest", 1, "x")).Outcome)
+		tr.wait(a)
+		tr.wait(b)
+		require.Equal(t, messages.OutcomeOK, tr.wait(begin("greedy", 3, "x")).Outcome, "an idle one makes room")
+	})
+}
+
+func TestADrainLetsRunningCallsEnd(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		running := tr.begin(call("running", "a", "sleep 1m"))
+		waiting := tr.begin(call("waiting", "a", "x"))
+		time.Sleep(5 * time.Second)
+		begin := time.Now()
+		tr.ask(messages.Drain{})
+		require.InDelta(t, 56, time.Since(begin).Seconds(), 1.1)
+		require.Equal(t, messages.OutcomeOK, tr.wait(running).Outcome)
+		for _, r := range []messages.Result{tr.wait(waiting), tr.run("b", "x")} {
+			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+			require.Contains(t, r.Reason, "shutting down")
+		}
+		tr.ask(messages.Drain{}) // nothing runs: answered at once
+	})
+}
+
+func TestExhaustionMakesRoomAndTriesOnce(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("idle", "x")
+		tr.run("pinned", "x")
+		tr.ask(messages.Pin{Key: key("pinned"), Pinned: true})
+		tr.refuse.Store(1)
+		require.Equal(t, messages.OutcomeOK, tr.run("new", "x").Outcome)
+		require.Equal(t, messages.StateKept, tr.run("pinned", "x").State)
+		again := tr.run("idle", "x")
+		require.Equal(t, messages.StateFresh, again.State)
+		require.Equal(t, string(messages.ExitEvicted), again.Reason)
+
+		tr.refuse.Store(2)
+		r := tr.run("another", "x")
+		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+		require.Contains(t, r.Reason, "too many open files")
 	})
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -28,10 +29,14 @@ type Options struct {
 	StartTimeout time.Duration
 	// Server is the process that the kernels share, nil when there is none.
 	Server *supervisor.Spec
-	// Strategy decides about kernels. nil: DefaultStrategy().
+	// Strategy decides about kernels. nil: Policy{}.Strategy().
 	Strategy supervisor.Strategy
 	// ServerStrategy decides about Server. nil: restart with backoff.
 	ServerStrategy supervisor.Strategy
+	// Exhausted tells whether a failed start means that the machine has no
+	// descriptors, processes or memory left. nil: by the text that operating
+	// systems use.
+	Exhausted func(error) bool
 	// MaxQueue bounds the calls that wait for one key. 0: 1024.
 	MaxQueue int
 	// Tick is how often time-based policies are applied. 0: 1 s.
@@ -46,26 +51,53 @@ type KernelSpec struct {
 	Past *messages.Exit
 }
 
-// DefaultStrategy is the policy for kernels: one restart after a death, a
-// heartbeat of 5 s, and, for sessions that are not pinned, eviction after five
-// idle minutes and of the least recently used of more than four.
-func DefaultStrategy() supervisor.Strategy {
-	return Strategy(5*time.Second, 5*time.Minute, 4, 0)
+// Policy is what happens to kernels, in numbers. The zero value of a field is
+// its default.
+type Policy struct {
+	// Heartbeat is how often kernels are expected to give a sign of life. 0: 5 s.
+	Heartbeat time.Duration
+	// IdleTTL is after how long an idle kernel is ended. 0: 5 min.
+	IdleTTL time.Duration
+	// MaxKernels is how many may live at once. 0: 4.
+	MaxKernels int
+	// MaxWaiting is how many new sessions may wait for a place when none can be
+	// evicted. 0: they are refused at once.
+	MaxWaiting int
+	// MaxPerOwner is how many kernels one owner may have. 0: no limit.
+	MaxPerOwner int
+	// MaxRSS is the memory in bytes beyond which an idle kernel is ended, so
+	// that its session's next call gets a new one. 0: no limit.
+	MaxRSS int64
 }
 
-// Strategy is [DefaultStrategy] with other numbers. waiting is how many new
-// sessions may wait for a place when none can be evicted; with 0 they are
-// refused at once.
-func Strategy(heartbeat, idle time.Duration, maxKernels, waiting int) supervisor.Strategy {
-	capacity := supervisor.LRU(maxKernels)
-	if waiting > 0 {
-		capacity = supervisor.LRUQueue(maxKernels, waiting)
+// Strategy returns the policy as a strategy:
+//
+//	Chain(RestartOnce(), Heartbeat(5s), Pin(Chain(IdleTTL(5m), LRU(4))))
+//
+// with Quota and MaxRSS beside IdleTTL when they are set.
+func (p Policy) Strategy() supervisor.Strategy {
+	if p.Heartbeat == 0 {
+		p.Heartbeat = 5 * time.Second
 	}
-	return supervisor.Chain(
-		supervisor.RestartOnce(),
-		supervisor.Heartbeat(heartbeat),
-		supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(idle), capacity)),
-	)
+	if p.IdleTTL == 0 {
+		p.IdleTTL = 5 * time.Minute
+	}
+	if p.MaxKernels == 0 {
+		p.MaxKernels = 4
+	}
+	evict := []supervisor.Strategy{supervisor.IdleTTL(p.IdleTTL)}
+	if p.MaxRSS > 0 {
+		evict = append(evict, supervisor.MaxRSS(p.MaxRSS))
+	}
+	if p.MaxPerOwner > 0 {
+		evict = append(evict, supervisor.Quota(p.MaxPerOwner))
+	}
+	if p.MaxWaiting > 0 {
+		evict = append(evict, supervisor.LRUQueue(p.MaxKernels, p.MaxWaiting))
+	} else {
+		evict = append(evict, supervisor.LRU(p.MaxKernels))
+	}
+	return supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(p.Heartbeat), supervisor.Pin(supervisor.Chain(evict...)))
 }
 
 // New returns the gateway as a behaviour for a supervisor's tree.
@@ -77,7 +109,10 @@ func New(o Options) *supervisor.Shell {
 		o.StartTimeout = 90 * time.Second
 	}
 	if o.Strategy == nil {
-		o.Strategy = DefaultStrategy()
+		o.Strategy = Policy{}.Strategy()
+	}
+	if o.Exhausted == nil {
+		o.Exhausted = exhausted
 	}
 	strategy := supervisor.For(KindKernel, o.Strategy)
 	var children []supervisor.Spec
@@ -92,6 +127,21 @@ func New(o Options) *supervisor.Shell {
 	}
 	return supervisor.NewShell(supervisor.Options{
 		Name: o.Name, Strategy: strategy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
-		Door: &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096)},
+		Door: &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
 	})
+}
+
+// exhausted goes by the words of POSIX for EMFILE, ENFILE and EAGAIN, since
+// much of what fails so fails in another process and arrives as text.
+func exhausted(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	for _, sign := range []string{"too many open files", "emfile", "enfile", "resource temporarily unavailable"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
 }
