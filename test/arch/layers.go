@@ -41,6 +41,7 @@ var layers = []layer{
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
+	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},

@@ -124,7 +124,9 @@ func TestPlanted(t *testing.T) {
 		{"words", "README.md", "from py" + "pi.org\n", "package registry"},
 		{"words", "messages/x.go", "package messages\n\n// TO" + "DO later\n", "work left undone"},
 		{"words", "README.md", "a robu" + "st thing\n", "filler word"},
-		{"words", "README.md", "roots and works\n", ""},
+		{"words", "README.md", "Sim" + "ply so\n", "filler word"},
+		{"words", "README.md", "from PyPI" + ".ORG\n", "package registry"},
+		{"words", "README.md", "roots and works, hacks and HACKING, simplify\n", ""},
 
 		{"fuzz", "messages/x_test.go", "package messages\n\nfunc FuzzX(x *testing.F) {}\n", "make fuzz does not find FuzzX"},
 		{"fuzz", "messages/x_test.go", "package messages\n\nfunc FuzzX(f *testing.F) {}\n", ""},
