@@ -32,6 +32,7 @@ type Interpreter struct {
 	asked   uint64                   // the number of the last control request; guarded by mu
 	answers map[uint64]chan struct{} // control requests that wait, by number; guarded by mu
 	closing bool                     // guarded by mu
+	cut     bool                     // it let go of its descriptors and lived; guarded by mu
 
 	done chan struct{} // closed by the control goroutine when the process is gone
 	err  error         // written before done is closed
@@ -68,8 +69,9 @@ func (i *Interpreter) Err() error {
 	}
 }
 
-// killWait is how long a session that closed its descriptors has to end.
-const killWait = 2 * time.Second
+// killWait is how long a session that let go of its descriptors has to end. A
+// process that ends does both at once.
+const killWait = 300 * time.Millisecond
 
 // control reads the control descriptor until the session ends.
 func (i *Interpreter) control() {
@@ -101,8 +103,7 @@ func (i *Interpreter) control() {
 		case <-i.child.Done():
 			waiting = false
 		case <-timer.C:
-			// It has let go of its descriptors and lives: nobody can reach it.
-			_ = i.child.Stop(context.Background(), process.StopOptions{Grace: -1}) // tried again until it is gone
+			i.cutOff()
 			timer.Reset(killWait)
 		}
 	}
@@ -112,9 +113,24 @@ func (i *Interpreter) control() {
 	close(i.done)
 }
 
+// cutOff ends a session that let go of a descriptor and lives: nobody can reach
+// it any more. When it fails it is tried again.
+func (i *Interpreter) cutOff() {
+	i.mu.Lock()
+	i.cut = i.cut || !i.closing
+	i.mu.Unlock()
+	_ = i.child.Stop(context.Background(), process.StopOptions{Grace: -1})
+}
+
 // lost says how the process ended.
 func (i *Interpreter) lost() *kernel.LostError {
 	err := i.child.Err()
+	i.mu.Lock()
+	cut := i.cut
+	i.mu.Unlock()
+	if cut {
+		return &kernel.LostError{Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
+	}
 	var exit *process.ExitError
 	var unknown *forkserver.LostError
 	switch {
@@ -130,15 +146,15 @@ func (i *Interpreter) lost() *kernel.LostError {
 }
 
 // gone waits until the session's end is known, after Main said that it ended.
+// It does not trust Main alone: code can close it.
 func (i *Interpreter) gone(err error) error {
-	timer := time.NewTimer(2 * killWait)
-	defer timer.Stop()
-	select {
-	case <-i.done:
-		return i.err
-	case <-timer.C:
-		return &kernel.LostError{Reason: "the Python process closed its connection", Err: err}
+	if !i.ended(killWait) {
+		i.cutOff()
+		if !i.ended(closeWait) {
+			return &kernel.LostError{Reason: "the Python process closed its connection", Err: err}
+		}
 	}
+	return i.err
 }
 
 // tell writes a control request.

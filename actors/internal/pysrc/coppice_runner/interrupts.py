@@ -16,6 +16,8 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional, Set, TypeVar
 
+from . import processes
+
 # The file names of this package's code, as the host compiles it.
 FILES = "<coppice>/"
 
@@ -42,50 +44,80 @@ class Interrupts:
     def __init__(self) -> None:
         self.main = threading.get_ident()
         self.current = 0  # the cell that runs, 0 between cells; written by the main thread
-        self._wanted = 0  # the cell that is to be interrupted; written by the side thread
-        self.pending = False  # an interrupt waits; the main thread's
+        # The cell that is to be interrupted: set by the side thread, cleared by
+        # the main thread when it raises.
+        self._wanted = 0
+        self._asked = 0  # the cell that the side thread asked for last
+        self._told: Set[int] = set()  # processes that the interrupt was sent to; the side thread's
+        self._begun = 0.0  # when the cell began, in seconds since the boot
 
     def install(self) -> None:
         """Makes SIGINT ours again, whatever an earlier cell did to it."""
         signal.signal(signal.SIGINT, self._on_signal)
 
     def request(self, ident: int) -> None:
-        """Interrupts a cell, or the one of that number when it begins. It is
-        called by the side thread."""
-        self._wanted = ident
+        """Interrupts a cell, or the one of that number when it begins, and what
+        the cell has started: a terminal would do the same. It is called by the
+        side thread."""
+        self._asked = self._wanted = ident
         if self.current == ident:
-            signal.pthread_kill(self.main, signal.SIGINT)
+            self._told.clear()
+            self._deliver()
+
+    def _deliver(self) -> None:
+        for pid in processes.started_since(self._begun):
+            if pid not in self._told:
+                self._told.add(pid)
+                processes.interrupt(pid)
+        signal.pthread_kill(self.main, signal.SIGINT)
+
+    def unheeded(self) -> bool:
+        """Says whether an interrupt came to nothing so far: it met this
+        package's own code on its way back, or was swallowed below Python, as
+        os.system() does while its child runs. The side thread then asks again.
+        """
+        return self._wanted != 0 and self._wanted == self.current and signal.getsignal(signal.SIGINT) == self._on_signal
+
+    def again(self) -> None:
+        """Interrupts once more what did not heed it, and what has started
+        meanwhile."""
+        if self.unheeded():
+            self._deliver()
 
     def begin(self, ident: int) -> None:
         """Opens the gate."""
+        self._begun = processes.now()
         self.current = ident
-        self.pending = self._wanted == ident
 
     def end(self) -> None:
         """Closes the gate. What still waits came too late."""
-        self.current = 0
-        self.pending = False
+        ended, self.current = self.current, 0
+        if self._wanted == ended:
+            self._wanted = 0
 
     def waiting(self) -> bool:
         """Says whether the calling thread has an interrupt to obey."""
-        return self.pending and threading.get_ident() == self.main
+        return self._wanted != 0 and self._wanted == self.current and threading.get_ident() == self.main
 
     def check(self) -> None:
         """Raises the interrupt that waits. It is called where this package
-        hands control back to the user's code."""
-        if self.pending and threading.get_ident() == self.main:
-            self.pending = False
+        hands control back to the user's code, and when the code has ended."""
+        if self._wanted and self.waiting():
+            self._wanted = 0
             raise KeyboardInterrupt
 
     def _on_signal(self, _signum: int, frame: Optional[FrameType]) -> None:
-        wanted, self._wanted = self._wanted, 0
-        if not self.current or wanted not in (0, self.current):
-            return  # nothing runs, or another cell was meant
+        if not self.current:
+            return
+        if not self._wanted and self._asked != self.current:
+            self._wanted = self.current  # somebody else sent the signal
+        if self._wanted != self.current:
+            return  # another cell was meant, or the interrupt was raised already
         while frame is not None:
             if ours(frame.f_code):
                 if frame.f_code not in _calls_user:
-                    self.pending = True
-                    return
+                    return  # check() raises it
                 break
             frame = frame.f_back
+        self._wanted = 0
         raise KeyboardInterrupt

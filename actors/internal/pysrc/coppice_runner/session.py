@@ -230,6 +230,7 @@ class Session:
         statements, expression = self.compiler.compile(tree, code, filename)
         try:
             value = self._call(statements, expression)
+            self.interrupts.check()
             if value is not None:
                 builtins._ = value  # type: ignore[attr-defined]
                 self._result(value, frames)

@@ -19,6 +19,8 @@ from .wire import Lines, RequestTooLong, encode
 _MAX_CONTROL = 1 << 20
 # The stack of the side thread, in bytes.
 _STACK = 256 << 10
+# How soon an interrupt that nothing came of is sent again.
+_AGAIN_MS = 30
 
 
 def end_group(why: str) -> None:
@@ -82,9 +84,11 @@ class Side:
         if self._lifeline >= 0:
             blocked.register(self._lifeline, select.POLLIN)
         blocked.register(main, select.POLLOUT)
-        channel = self._session._channel
+        channel, interrupts = self._session._channel, self._session.interrupts
         while True:
-            events = (blocked if channel.waiting() or not channel.ready() else poll).poll()
+            events = (blocked if channel.waiting() or not channel.ready() else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
+            if not events:
+                interrupts.again()
             written = False
             for fd, event in events:
                 if fd == control:

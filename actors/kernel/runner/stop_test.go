@@ -1,0 +1,320 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// running is a cell that runs in a goroutine of its own.
+type running struct {
+	printed chan string
+	result  chan seen
+}
+
+// background starts a cell. What it prints is sent to printed.
+func background(tb testing.TB, i kernel.Interpreter, code string) *running {
+	tb.Helper()
+	r := &running{printed: make(chan string, 100), result: make(chan seen, 1)}
+	go func() { // ends with the cell; result is its join
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		var s seen
+		s.CellReply, s.err = i.Execute(ctx, kernel.CellRequest{Code: code}, func(_ context.Context, e messages.Event) error {
+			s.events = append(s.events, e)
+			if text, ok := e.(messages.Stream); ok {
+				select {
+				case r.printed <- text.Text:
+				default:
+				}
+			}
+			return nil
+		})
+		r.result <- s
+	}()
+	return r
+}
+
+func (r *running) waitFor(tb testing.TB, text string) {
+	tb.Helper()
+	select {
+	case got := <-r.printed:
+		require.Equal(tb, text, got)
+	case s := <-r.result:
+		require.FailNow(tb, "the cell ended", "%+v %v", s, s.err)
+	case <-time.After(patience):
+		require.FailNow(tb, "nothing was printed")
+	}
+}
+
+func (r *running) end(tb testing.TB) seen {
+	tb.Helper()
+	select {
+	case s := <-r.result:
+		return s
+	case <-time.After(patience):
+		require.FailNow(tb, "the cell did not end")
+		return seen{}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, code string }{
+		{"a loop", "print('go')\nwhile True: pass"},
+		{"sleep", "import time\nprint('go')\ntime.sleep(100)"},
+		{"await", "import asyncio\nprint('go')\nawait asyncio.sleep(100)"},
+		{"a coroutine that computes", "async def f():\n    print('go')\n    while True: pass\nawait f()"},
+		{"a child", "import subprocess\nprint('go')\nsubprocess.run(['sleep', '100'])"},
+		{"a system call with a shell", "import os\nprint('go')\nos.system('sleep 100')"},
+		{"a shell and what it started", "import os\nprint('go')\nos.system('sleep 100; echo never')"},
+		{"a lock", "import threading\nlock = threading.Lock()\nlock.acquire()\nprint('go')\nlock.acquire()"},
+		{"a thread that is joined", "import threading, time\nt = threading.Thread(target=time.sleep, args=(5,), daemon=True)\nt.start()\nprint('go')\nt.join()"},
+		{"a queue", "import queue\nprint('go')\nqueue.Queue().get()"},
+		{"a read of a pipe", "import os\nr, w = os.pipe()\nprint('go')\nos.read(r, 1)"},
+		{"a repr", "class A:\n    def __repr__(self):\n        print('go')\n        while True: pass\nA()"},
+		{"a handler of its own in an earlier cell", "print('go')\nwhile True: pass"},
+		{"the second interrupt counts", "try:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt:\n    print('once')\n    while True: pass"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			i := session(t)
+			ok(t, i, "import signal\nkept = 'kept'\n_ = signal.signal(signal.SIGINT, signal.SIG_IGN)")
+			cell := background(t, i, tt.code)
+			cell.waitFor(t, "go\n")
+			require.NoError(t, i.Interrupt(t.Context()))
+			if tt.name == "the second interrupt counts" {
+				cell.waitFor(t, "once\n")
+				require.NoError(t, i.Interrupt(t.Context()))
+			}
+			got := cell.end(t)
+			require.NoError(t, got.err)
+			require.False(t, got.OK, got.text())
+			require.True(t, got.Interrupted)
+			require.Equal(t, "KeyboardInterrupt", got.Error.Name)
+			require.Equal(t, "=> 'kept'", ok(t, i, "kept").text())
+		})
+	}
+}
+
+func TestInterruptThatIsCaught(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	cell := background(t, i, "try:\n    print('go')\n    while True: pass\nexcept KeyboardInterrupt:\n    print('caught')\n'done'")
+	cell.waitFor(t, "go\n")
+	require.NoError(t, i.Interrupt(t.Context()))
+	got := cell.end(t)
+	require.True(t, got.OK)
+	require.False(t, got.Interrupted)
+	require.Equal(t, "go\ncaught\n=> 'done'", got.text())
+}
+
+func TestInterruptCancelsTheTask(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	cell := background(t, i, "import asyncio\nasync def f():\n    try:\n        print('go')\n        await asyncio.sleep(100)\n    finally:\n        await asyncio.sleep(0.01)\n        print('cleaned')\nawait f()")
+	cell.waitFor(t, "go\n")
+	require.NoError(t, i.Interrupt(t.Context()))
+	got := cell.end(t)
+	require.True(t, got.Interrupted)
+	require.Equal(t, "go\ncleaned\n", got.text())
+}
+
+// TestInterruptOfNothing: an idle session takes no interrupt, nor does a signal
+// from outside harm it, and the next cell is not hit.
+func TestInterruptOfNothing(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	for range 50 {
+		require.NoError(t, i.Interrupt(t.Context()))
+		require.NoError(t, syscall.Kill(i.Info().PID, syscall.SIGINT))
+		ok(t, i, "1")
+	}
+}
+
+// TestInterruptsNeverHitAnotherCell sends interrupts all the time while short
+// cells run: each cell ends well or was interrupted, none is lost, and no
+// interrupt stays behind.
+func TestInterruptsNeverHitAnotherCell(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = i.Interrupt(context.Background()) // the cell may have ended meanwhile
+			}
+		}
+	})
+	for range 300 {
+		s := run(t, i, "print('x')\nsum(range(2000))")
+		require.NoError(t, s.err)
+		require.True(t, s.OK || s.Interrupted, "%+v", s.Error)
+		require.Empty(t, s.Incomplete)
+	}
+	close(stop)
+	wg.Wait()
+	require.Equal(t, "=> 5", ok(t, i, "import time\ntime.sleep(0.05)\n5").text())
+}
+
+func TestDeath(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, code, reason, text string }{
+		{"os._exit", "import os\nprint('last')\nos._exit(3)", "the Python process exited with code 3", "last\n"},
+		{"os._exit with code 0", "import os\nos._exit(0)", "the Python process exited with code 0", ""},
+		{"SIGKILL", "import os, signal\nprint('last')\nos.kill(os.getpid(), signal.SIGKILL)", "the Python process was ended by signal 9 (killed)", "last\n"},
+		{"SIGTERM", "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", "the Python process was ended by signal 15 (terminated)", ""},
+		{"abort says why", "import os\nos.write(2, b'it broke\\n')\nos.abort()", "the Python process was ended by signal 6 (aborted)", "[it broke\n]"},
+		{"a fault in native code", "import ctypes\nctypes.string_at(0)", "the Python process was ended by signal 11 (segmentation fault)", ""},
+		{"its descriptors are closed", "import os\nos.closerange(3, 200)\nimport time\ntime.sleep(100)", "the code closed the session's own descriptors, and the Python process was ended", ""},
+		{"somebody holds its descriptors", "import os\nimport ctypes\nif ctypes.CDLL(None).fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(2)\n    os._exit(0)\nos._exit(4)", "the Python process exited with code 4", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			i := session(t)
+			got := run(t, i, tt.code)
+			var lost *kernel.LostError
+			require.ErrorAs(t, got.err, &lost)
+			require.Equal(t, tt.reason, lost.Reason)
+			require.False(t, lost.Replaced)
+			require.Equal(t, tt.text, got.text())
+			<-i.Done()
+			require.Equal(t, error(lost), i.Err())
+			require.ErrorAs(t, i.Ping(t.Context()), &lost)
+			require.Zero(t, i.RSS())
+			_, err := process.Identify(i.Info().PID)
+			require.ErrorIs(t, err, process.ErrNoProcess)
+		})
+	}
+}
+
+func TestDeathBetweenCells(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	require.NoError(t, syscall.Kill(i.Info().PID, syscall.SIGKILL))
+	select {
+	case <-i.Done():
+	case <-time.After(patience):
+		require.FailNow(t, "nobody noticed")
+	}
+	require.EqualError(t, i.Err(), "the Python process was ended by signal 9 (killed)")
+	got := run(t, i, "1")
+	var lost *kernel.LostError
+	require.ErrorAs(t, got.err, &lost)
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, before string
+		running      string
+	}{
+		{name: "at once"},
+		{name: "twice"},
+		{name: "with threads", before: "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()"},
+		{name: "with a child", before: "import subprocess\np = subprocess.Popen(['sleep', '100'])"},
+		{name: "with a child that ignores SIGTERM", before: "import subprocess\np = subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 100'])"},
+		{name: "an exit function that hangs", before: "import atexit, time\n_ = atexit.register(time.sleep, 100)"},
+		{name: "while a cell runs", running: "print('go')\nwhile True: pass"},
+		{name: "while a cell ignores SIGTERM", running: "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('go')\nwhile True: pass"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			i := session(t)
+			ok(t, i, tt.before)
+			self, err := process.Identify(i.Info().PID)
+			require.NoError(t, err)
+			started, err := process.Descendants(self)
+			require.NoError(t, err)
+			var cell *running
+			if tt.running != "" {
+				cell = background(t, i, tt.running)
+				cell.waitFor(t, "go\n")
+			}
+			begin := time.Now()
+			closeSession(t, i)
+			require.Less(t, time.Since(begin), 5*time.Second)
+			closeSession(t, i)
+			require.False(t, process.Alive(self))
+			for _, id := range started {
+				require.Eventually(t, func() bool { return !process.Alive(id) }, patience, 5*time.Millisecond, "a child outlived its session")
+			}
+			if cell != nil {
+				var lost *kernel.LostError
+				require.ErrorAs(t, cell.end(t).err, &lost)
+			}
+		})
+	}
+}
+
+func TestCloseRunsExitFunctions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	i := session(t)
+	ok(t, i, "import atexit, pathlib\n_ = atexit.register(pathlib.Path("+quote(dir)+", 'done').write_text, 'x')")
+	closeSession(t, i)
+	require.FileExists(t, dir+"/done")
+}
+
+func TestExecuteGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := i.Execute(ctx, kernel.CellRequest{Code: "print('go')\nwhile True: pass"}, func(context.Context, messages.Event) error {
+		cancel(enough)
+		return nil
+	})
+	require.ErrorIs(t, err, enough)
+}
+
+func TestPing(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	require.NoError(t, i.Ping(t.Context()))
+	require.Positive(t, i.RSS())
+	cell := background(t, i, "print('go')\nwhile True: pass")
+	cell.waitFor(t, "go\n")
+	for range 20 {
+		require.NoError(t, i.Ping(t.Context()))
+	}
+	require.NoError(t, i.Interrupt(t.Context()))
+	cell.end(t)
+
+	// Native code that holds the interpreter's lock.
+	cell = background(t, i, "import ctypes\nprint('go')\n_ = ctypes.PyDLL(None).usleep(1500000)")
+	cell.waitFor(t, "go\n")
+	require.NoError(t, i.Ping(t.Context()), "it is busy, not gone")
+	require.True(t, cell.end(t).OK)
+}
+
+// TestNativeFlood: native code that holds the interpreter's lock prints more
+// than a pipe holds. Nobody in the process can read it.
+func TestNativeFlood(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*forks{"forked": shared.get(), "started": plain.get()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
+			got := ok(t, i, "import ctypes\nlibc = ctypes.PyDLL(None)\nline = b'x' * 99 + b'\\n'\nfor _ in range(3):\n    n = libc.write(1, line * 3000, 300000)\n    assert n == 300000, n")
+			require.Len(t, got.stream(messages.StdoutStream), 900000)
+		})
+	}
+}
