@@ -46,7 +46,7 @@ func TestProgress(t *testing.T) {
 		p.done()
 		text := stderr.String()
 		require.Contains(t, text, " one 3 of 4 (1.")
-		require.Contains(t, text, " one (1.20 s)\x1b[K\r")
+		require.Contains(t, text, " one (1.2 s)\x1b[K\r")
 		require.True(t, strings.HasSuffix(text, "\r\x1b[K"), "the line is removed")
 		require.NotContains(t, text, "\n")
 	})

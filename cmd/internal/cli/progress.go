@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -106,7 +107,7 @@ func (p *progress) frame(n int, now time.Time) {
 		if detail != "" {
 			text += " " + detail
 		}
-		p.w.print("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+render.Duration(now.Sub(since).Truncate(100*time.Millisecond))+")") + "\x1b[K")
+		p.w.print("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64)+" s)") + "\x1b[K")
 	case news:
 		p.w.print("coppice: " + text + "\n")
 	}

@@ -219,45 +219,39 @@ func (r *Run) final(res messages.Result) {
 func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	var lines []string
 	add := func(p paint, text string) { lines = append(lines, s.in(p, oneLine(text))) }
-	reason := res.Reason
+	because := ""
+	if res.Reason != "" {
+		because = ": " + res.Reason
+	}
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
 		limit := ""
 		if timeout > 0 {
 			limit = " after " + Duration(timeout)
 		}
-		add(red, "✗ timed out"+limit)
+		add(red, "✗ timed out"+limit+because)
 	case messages.OutcomeCancelled:
-		add(yellow, "✗ cancelled")
+		add(yellow, "✗ cancelled"+because)
 	case messages.OutcomeLost:
-		add(red, "✗ the kernel was lost: "+orUnknown(reason))
-		reason = ""
+		add(red, "✗ the kernel was lost"+because)
 	case messages.OutcomeNotStarted:
-		add(red, "✗ not started: "+orUnknown(reason))
-		reason = ""
+		add(red, "✗ not started"+because)
 	case messages.OutcomeOK, messages.OutcomeError:
+		if res.State == messages.StateFresh && res.Reason != "" {
+			add(yellow, "! new kernel"+because)
+		}
+	default:
 	}
-	switch {
-	case res.State == messages.StateLost && reason != "":
-		add(yellow, "! state lost: variables of earlier calls are gone ("+reason+")")
-	case res.State == messages.StateLost:
-		add(yellow, "! state lost: variables of earlier calls are gone")
-	case res.State == messages.StateFresh && reason != "":
-		add(yellow, "! new kernel: "+reason)
-	case res.State != messages.StateLost && (res.Outcome == messages.OutcomeTimeout || res.Outcome == messages.OutcomeCancelled):
-		add(dim, "the session is kept")
+	if res.State == messages.StateLost {
+		if len(lines) > 0 { // it was told why
+			because = ""
+		}
+		add(yellow, "! state lost: variables of earlier calls are gone"+because)
 	}
 	if res.StdinRequested {
 		add(yellow, "! the code asked for input, and there was none")
 	}
 	return lines
-}
-
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "no reason is known"
-	}
-	return reason
 }
 
 // oneLine makes text fit for one line.
