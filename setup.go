@@ -26,9 +26,10 @@ type SetupOptions struct {
 	Progress func(SetupStage)
 }
 
-// SetupStage is one report of progress; SetupResult describes an environment.
 type (
-	SetupStage  = python.Stage
+	// SetupStage is one report of progress.
+	SetupStage = python.Stage
+	// SetupResult describes an environment.
 	SetupResult = python.SetupResult
 )
 

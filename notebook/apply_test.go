@@ -122,15 +122,21 @@ func TestApplyReordersInsertsAndDeletes(t *testing.T) {
 	}{
 		"reorder": {
 			"# %% [raw] cell:2\nraw\n# %% [code] cell:0\nprint(1)\n# %% [markdown] cell:1\n# Title\ntext",
-			[]string{"ccc", "aaa", "bbb"}, []notebook.AppliedCell{{Was: 2, Moved: true}, {Was: 0}, {Was: 1}}, nil,
+			[]string{"ccc", "aaa", "bbb"},
+			[]notebook.AppliedCell{{Was: 2, Moved: true}, {Was: 0}, {Was: 1}},
+			nil,
 		},
 		"insert": {
 			"# %% [code] cell:0\nprint(1)\n# %% [code]\nnew\n# %% [markdown] cell:1\n# Title\ntext\n# %% [raw] cell:2\nraw",
-			[]string{"aaa", "", "bbb", "ccc"}, []notebook.AppliedCell{{Was: 0}, {Was: -1}, {Was: 1}, {Was: 2}}, nil,
+			[]string{"aaa", "", "bbb", "ccc"},
+			[]notebook.AppliedCell{{Was: 0}, {Was: -1}, {Was: 1}, {Was: 2}},
+			nil,
 		},
 		"delete": {
 			"# %% [code] cell:0\nprint(1)\n# %% [raw] cell:2\nraw",
-			[]string{"aaa", "ccc"}, []notebook.AppliedCell{{Was: 0}, {Was: 2}}, []int{1},
+			[]string{"aaa", "ccc"},
+			[]notebook.AppliedCell{{Was: 0}, {Was: 2}},
+			[]int{1},
 		},
 		"delete all":        {"", []string{}, nil, []int{0, 1, 2}},
 		"reused index":      {"# %% [raw] cell:2\nraw\n# %% [raw] cell:2\nraw", []string{"ccc", ""}, []notebook.AppliedCell{{Was: 2}, {Was: -1}}, []int{0, 1}},

@@ -3,6 +3,7 @@ package notebook
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -110,12 +111,7 @@ func (c *Cell) Tags() []string {
 
 // HasTag reports whether the cell has the tag.
 func (c *Cell) HasTag(tag string) bool {
-	for _, t := range c.Tags() {
-		if t == tag {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Tags(), tag)
 }
 
 // JSON returns the cell as it is written.

@@ -139,7 +139,7 @@ func (d *Document) Bytes() []byte {
 	}
 	var b bytes.Buffer
 	b.Grow(len(d.src) + len(d.src)/16)
-	d.emit(&b)
+	_, _ = d.emit(&b) // a bytes.Buffer takes everything
 	return b.Bytes()
 }
 

@@ -66,18 +66,18 @@ func (e *Error) Error() string {
 		}
 	}
 	detail := e.Reason
-	switch e.Kind {
-	case ErrNotFound:
+	switch {
+	case errors.Is(e.Kind, ErrNotFound):
 		of("Notebook not found", ": ")
-		return b.String() // the cause says the same again
-	case ErrInvalidJSON:
+		return b.String()
+	case errors.Is(e.Kind, ErrInvalidJSON):
 		of("Invalid JSON in notebook", ": ")
-	case ErrStructure:
+	case errors.Is(e.Kind, ErrStructure):
 		of("Invalid notebook structure ("+e.Reason+")", ": ")
 		detail = ""
-	case ErrCell:
+	case errors.Is(e.Kind, ErrCell):
 		of(fmt.Sprintf("Invalid notebook cell %d", e.Cell), " in ")
-	case ErrText:
+	case errors.Is(e.Kind, ErrText):
 		of("Invalid notebook editable representation", " for ")
 	default:
 		of(e.Kind.Error(), ": ")

@@ -118,8 +118,11 @@ func (d *Document) buildCell(spec NewCell, id string) (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	members := []member{{"cell_type", newString(string(spec.Type))}, {"metadata", metadata},
-		{"source", newStrings(SplitLines(spec.Source))}}
+	members := []member{
+		{"cell_type", newString(string(spec.Type))},
+		{"metadata", metadata},
+		{"source", newStrings(SplitLines(spec.Source))},
+	}
 	if spec.Type == Code {
 		members = append(members, member{"execution_count", newNull()}, member{"outputs", newArray()})
 	}

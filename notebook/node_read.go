@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -87,8 +88,8 @@ func (n *node) at(path ...string) *node {
 // index returns the place of a member in an expanded object, -1 when there is
 // none.
 func (n *node) index(key string) int {
-	for i := len(n.items) - 1; i >= 0; i-- {
-		if keyIs(n.items[i].key, key) {
+	for i, v := range slices.Backward(n.items) {
+		if keyIs(v.key, key) {
 			return i
 		}
 	}

@@ -174,8 +174,11 @@ func (d *Document) setTiming(c *Cell, t Timing) {
 		name string
 		at   time.Time
 	}{
-		{"iopub.execute_input", t.Input}, {"iopub.status.busy", t.Busy}, {"iopub.status.idle", t.Idle},
-		{"shell.execute_reply", t.Reply}, {"shell.execute_reply.started", t.ReplyStarted},
+		{"iopub.execute_input", t.Input},
+		{"iopub.status.busy", t.Busy},
+		{"iopub.status.idle", t.Idle},
+		{"shell.execute_reply", t.Reply},
+		{"shell.execute_reply.started", t.ReplyStarted},
 	} {
 		if !step.at.IsZero() {
 			members = append(members, member{step.name, newString(step.at.UTC().Format(format))})

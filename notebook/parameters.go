@@ -153,9 +153,11 @@ func pythonString(s string) string {
 }
 
 // pythonKeywords cannot be assigned to.
-var pythonKeywords = []string{"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+var pythonKeywords = []string{
+	"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
 	"continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
-	"lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "__debug__"}
+	"lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "__debug__",
+}
 
 func isPythonName(s string) bool {
 	for i, r := range s {

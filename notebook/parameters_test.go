@@ -51,8 +51,14 @@ func TestParametersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	d := build(t, code("a"))
 	for _, params := range [][]notebook.Parameter{
-		{{Name: ""}}, {{Name: "1x"}}, {{Name: "a b"}}, {{Name: "a.b"}}, {{Name: "class"}}, {{Name: "x = 1; y"}},
-		{{Name: "x"}, {Name: "x"}}, {{Name: "x", Value: func() {}}},
+		{{Name: ""}},
+		{{Name: "1x"}},
+		{{Name: "a b"}},
+		{{Name: "a.b"}},
+		{{Name: "class"}},
+		{{Name: "x = 1; y"}},
+		{{Name: "x"}, {Name: "x"}},
+		{{Name: "x", Value: func() {}}},
 	} {
 		_, err := d.SetParameters(params...)
 		require.ErrorIs(t, err, notebook.ErrArgument)

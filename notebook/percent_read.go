@@ -191,8 +191,10 @@ func (t *Text) readHeader(lines []string) int {
 	}
 	t.Metadata = readKernelspec(jupyter)
 	if len(rest) > 0 {
-		t.Cells = append(t.Cells, TextCell{Type: Raw, Index: -1, Line: start + 1,
-			Source: "---\n" + strings.Join(rest, "\n") + "\n---"})
+		t.Cells = append(t.Cells, TextCell{
+			Type: Raw, Index: -1, Line: start + 1,
+			Source: "---\n" + strings.Join(rest, "\n") + "\n---",
+		})
 	}
 	if end++; end < len(lines) && strings.TrimSpace(lines[end]) == "" {
 		end++

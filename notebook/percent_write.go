@@ -15,8 +15,10 @@ type PercentOptions struct {
 
 // hiddenMetadata are the members of a cell's metadata that say how a frontend
 // showed or ran the cell; they have no place in a script.
-var hiddenMetadata = []string{"autoscroll", "collapsed", "scrolled", "trusted", "execution", "ExecuteTime",
-	"papermill", markSpace, "lines_to_next_cell", "cell_marker", "title", "cell_depth"}
+var hiddenMetadata = []string{
+	"autoscroll", "collapsed", "scrolled", "trusted", "execution", "ExecuteTime",
+	"papermill", markSpace, "lines_to_next_cell", "cell_marker", "title", "cell_depth",
+}
 
 // Percent writes the notebook as a script in the percent format, which
 // Jupytext, Spyder and VS Code read: for a Python notebook it is a Python

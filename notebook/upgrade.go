@@ -86,8 +86,12 @@ func (d *Document) upgradeWorksheets() error {
 	if err != nil {
 		return err
 	}
-	members := []member{{"cells", cells}, {"metadata", upgradeMetadata(d.root.get("metadata"))},
-		{"nbformat", newInt(4)}, {"nbformat_minor", newInt(5)}}
+	members := []member{
+		{"cells", cells},
+		{"metadata", upgradeMetadata(d.root.get("metadata"))},
+		{"nbformat", newInt(4)},
+		{"nbformat_minor", newInt(5)},
+	}
 	members = append(members, others(d.root, "cells", "worksheets", "metadata", "nbformat", "nbformat_minor",
 		"orig_nbformat", "orig_nbformat_minor")...)
 	d.root = d.st.layOut(sortedObject(members), 0)

@@ -154,10 +154,21 @@ func TestVerdictsOnMutationsAreNbformats(t *testing.T) {
 // member or an element, anywhere but in nbformat and in the cells' types.
 func mutate(rng *rand.Rand, tree map[string]any) {
 	var at func(v any, depth int) bool
-	values := []any{nil, true, 1, -1, 0, 1.5, "", "x", "a,b", "auto", []any{}, []any{"a", "a"}, []any{1}, map[string]any{}, map[string]any{"text/plain": 1},
-		map[string]any{"name": "x"}, map[string]any{"name": "x", "display_name": "y"}, []any{map[string]any{"output_type": "stream", "name": "stdout", "text": "x"}}}
-	keys := []string{"extra", "id", "metadata", "outputs", "execution_count", "attachments", "tags", "name", "jupyter", "execution", "collapsed", "scrolled", "format",
-		"kernelspec", "language_info", "codemirror_mode", "title", "authors", "orig_nbformat", "text", "data", "output_type", "ename", "traceback", "source", "image/png", "application/x+json"}
+	values := []any{
+		nil, true, 1, -1, 0, 1.5, "", "x", "a,b", "auto",
+		[]any{},
+		[]any{"a", "a"},
+		[]any{1},
+		map[string]any{},
+		map[string]any{"text/plain": 1},
+		map[string]any{"name": "x"},
+		map[string]any{"name": "x", "display_name": "y"},
+		[]any{map[string]any{"output_type": "stream", "name": "stdout", "text": "x"}},
+	}
+	keys := []string{
+		"extra", "id", "metadata", "outputs", "execution_count", "attachments", "tags", "name", "jupyter", "execution", "collapsed", "scrolled", "format",
+		"kernelspec", "language_info", "codemirror_mode", "title", "authors", "orig_nbformat", "text", "data", "output_type", "ename", "traceback", "source", "image/png", "application/x+json",
+	}
 	at = func(v any, depth int) bool {
 		switch v := v.(type) {
 		case map[string]any:

@@ -96,8 +96,7 @@ func reason(why *supervisor.ServiceError) string {
 
 // last is the failure at which a session was given up.
 func last(exit supervisor.Exit) string {
-	var failure supervisor.Exit
-	if errors.As(exit.Err, &failure) {
+	if failure, ok := errors.AsType[supervisor.Exit](exit.Err); ok {
 		exit = failure
 	}
 	text := exit.Value().Reason

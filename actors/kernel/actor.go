@@ -81,7 +81,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 }
 
 // Handle serves one message.
-func (a *Actor) Handle(ctx *supervisor.Ctx, msg any) error {
+func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		return a.begin(m)

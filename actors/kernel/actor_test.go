@@ -321,7 +321,7 @@ func TestAKernelThatDoesNotAnswerIsReplaced(t *testing.T) {
 		i.silent = true
 		i.mu.Unlock()
 		time.Sleep(20 * time.Second)
-		require.True(t, i != tr.backend.last(), "the silent interpreter was not replaced")
+		require.NotSame(t, i, tr.backend.last(), "the silent interpreter was not replaced")
 		r := tr.run("count")
 		require.Equal(t, messages.StateFresh, r.State)
 		require.Contains(t, r.Reason, "heartbeat")

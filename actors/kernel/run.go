@@ -49,7 +49,6 @@ type run struct {
 	notes     []string // why output may be missing
 	out       messages.Output
 	dropped   int
-	reason    string
 	lastIndex int
 }
 
@@ -108,7 +107,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	cell := &r.cells[i]
 	r.lastIndex = i
 	begin := time.Now()
-	emit := func(c context.Context, e messages.Event) error { return r.emit(ctx, c, i, e) }
+	emit := func(c context.Context, e messages.Event) error { return r.emit(c, ctx, i, e) }
 	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // a sink that is gone is told in the flush
 	cell.Status = messages.CellRunning
 
@@ -165,7 +164,7 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 // emit hands one event of cell i to the call's sinks. Once output is
 // discarded it drops and counts: the interpreter is not to blame for a sink
 // that takes nothing.
-func (r *run) emit(ctx *supervisor.Ctx, c context.Context, i int, e messages.Event) error {
+func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Event) error {
 	if r.output.Err() != nil && r.life.Err() == nil {
 		r.dropped++
 		return nil

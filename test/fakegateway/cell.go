@@ -2,6 +2,7 @@ package fakegateway
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,9 +123,7 @@ func (c *Cell) Reply(status string, members map[string]any) {
 	if status == "ok" {
 		content["payload"], content["user_expressions"] = []any{}, map[string]any{}
 	}
-	for name, v := range members {
-		content[name] = v
-	}
+	maps.Copy(content, members)
 	c.request.from.send(Message{
 		Channel: "shell", Header: c.Kernel.header("execute_reply"), Parent: c.request.Header, Content: content,
 	})

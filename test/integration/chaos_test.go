@@ -3,7 +3,6 @@
 package integration_test
 
 import (
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -135,7 +134,7 @@ func TestAGatewayThatIsKilledUnderLoadComesBack(t *testing.T) {
 			return r.Outcome == messages.OutcomeOK
 		}, time.Minute, 200*time.Millisecond, "the gateway did not come back: %s", r.Text)
 		require.Equal(t, messages.StateFresh, r.State)
-		require.True(t, strings.Contains(r.Cells[0].Output, "False"), r.Text)
+		require.Contains(t, r.Cells[0].Output, "False", r.Text)
 	}
 }
 

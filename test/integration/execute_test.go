@@ -182,7 +182,8 @@ func TestStreamEndsWithTheResult(t *testing.T) {
 	require.Contains(t, types, "result")
 
 	// A consumer that leaves interrupts the call and gets its session back.
-	for range s.Stream(t.Context(), cells("import time\nfor i in range(1000): print(i, flush=True); time.sleep(.05)")) {
+	for _, err := range s.Stream(t.Context(), cells("import time\nfor i in range(1000): print(i, flush=True); time.sleep(.05)")) {
+		require.NoError(t, err)
 		break
 	}
 	require.Equal(t, messages.StateKept, run(t, s, cells("i")).State)

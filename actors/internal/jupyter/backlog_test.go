@@ -57,7 +57,7 @@ func TestLargeMessage(t *testing.T) {
 	}})
 	r, out := run(t, k, "x")
 	require.Empty(t, r.Incomplete)
-	require.True(t, out.text("stdout") == big)
+	require.Equal(t, out.text("stdout"), big)
 
 	k, _ = fakeKernel(t, fakegateway.Options{Execute: func(c *fakegateway.Cell) {
 		c.Begin()

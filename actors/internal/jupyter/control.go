@@ -55,7 +55,7 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 	}
 	if err != nil {
 		if ierr := k.interruptByMessage(ctx); ierr != nil {
-			return fmt.Errorf("interrupt: %w (and on the control channel: %v)", err, ierr)
+			return fmt.Errorf("interrupt: %w (and on the control channel: %w)", err, ierr)
 		}
 	}
 	// Nobody waits for the answer.

@@ -85,8 +85,8 @@ func TestInterruptOfAVanishedKernel(t *testing.T) {
 	k, fk := fakeKernel(t, fakegateway.Options{})
 	end, _ := running(t, k)
 	fk.Vanish()
-	requireLost(t, k, k.Interrupt(within(t)), false)
-	requireLost(t, k, await(t, end).err, false)
+	_ = requireLost(t, k, k.Interrupt(within(t)), false)
+	_ = requireLost(t, k, await(t, end).err, false)
 }
 
 func TestInput(t *testing.T) {
@@ -135,8 +135,8 @@ func TestPing(t *testing.T) {
 	end, _ := running(t, k)
 	require.NoError(t, k.Ping(within(t)), "busy is alive")
 	fk.Vanish()
-	requireLost(t, k, k.Ping(within(t)), false)
-	requireLost(t, k, await(t, end).err, false)
+	_ = requireLost(t, k, k.Ping(within(t)), false)
+	_ = requireLost(t, k, await(t, end).err, false)
 }
 
 // A kernel that is silent while its server vouches for it is not lost.

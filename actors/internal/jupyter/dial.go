@@ -92,7 +92,7 @@ func (c *Client) dial(ctx context.Context, kernel, session string) (*websocket.C
 	}
 	// The handshake itself heeds ctx's deadline, but not its end.
 	stop := context.AfterFunc(ctx, d.breakOff)
-	conn, resp, err := ws.DialContext(ctx, c.ws+path+"?session_id="+url.QueryEscape(session), c.header())
+	conn, resp, err := ws.DialContext(ctx, c.ws+path+"?session_id="+url.QueryEscape(session), c.header()) //nolint:bodyclose // the body of a handshake is in memory, and the caller's connection is its rest
 	ended := !stop()
 
 	record := TraceRecord{Direction: Requested, Method: http.MethodGet, Path: path, Duration: time.Since(started)}

@@ -9,7 +9,7 @@ import (
 // What a caller may want to decide on, for [errors.Is].
 var (
 	// ErrUnauthorized: the server wants a token, or another one.
-	ErrUnauthorized = errors.New("requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.") //nolint:staticcheck // shown to people as it is
+	ErrUnauthorized = errors.New("requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.") //nolint:staticcheck,revive // shown to people as it is
 	// ErrNotFound: the server does not know the kernel.
 	ErrNotFound = errors.New("not found")
 	// ErrKernelLimit: the server runs as many kernels as it is allowed to.

@@ -200,7 +200,7 @@ func TestExitIsToldAndLosesTheKernel(t *testing.T) {
 	require.True(t, r.Exited)
 	await(t, k.Done())
 	_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "x"}, nil)
-	requireLost(t, k, err, false)
+	_ = requireLost(t, k, err, false)
 }
 
 func TestRateLimitIsNoticed(t *testing.T) {

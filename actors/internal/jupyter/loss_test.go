@@ -127,7 +127,7 @@ func TestLoss(t *testing.T) {
 			require.NotContains(t, lost.Error(), "secret")
 			require.Equal(t, "a\n", out.text("stdout"))
 			_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "x"}, nil)
-			requireLost(t, k, err, tc.replaced)
+			_ = requireLost(t, k, err, tc.replaced)
 			require.Error(t, k.Interrupt(within(t)))
 			require.Error(t, k.Ping(within(t)))
 			require.Error(t, k.Input(within(t), "x"))
@@ -145,7 +145,7 @@ func TestReplyOfAnotherProcess(t *testing.T) {
 	}})
 	out := &outputs{}
 	_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "x"}, out.emit)
-	requireLost(t, k, err, true)
+	_ = requireLost(t, k, err, true)
 	require.Empty(t, out.list())
 }
 
@@ -157,7 +157,7 @@ func TestMalformedReply(t *testing.T) {
 		c.Status("idle")
 	}})
 	_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "x"}, nil)
-	requireLost(t, k, err, false)
+	_ = requireLost(t, k, err, false)
 }
 
 // A deletion ends the running execution and everything that belongs to the

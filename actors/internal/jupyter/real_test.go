@@ -155,7 +155,7 @@ func TestRealDeath(t *testing.T) {
 		return out.emit(ctx, o)
 	})
 	took := time.Since(killed)
-	requireLost(t, k, err, false)
+	_ = requireLost(t, k, err, false)
 	require.Equal(t, "last words\n", out.text("stdout"))
 	require.Less(t, took, time.Second)
 	t.Logf("told %s after the death", took.Round(time.Millisecond))
@@ -170,7 +170,7 @@ func TestRealExit(t *testing.T) {
 	require.Equal(t, jupyter.ReplyOK, r.Status)
 	require.Equal(t, "bye\n", out.text("stdout"))
 	_, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "1"}, nil)
-	requireLost(t, k, err, false)
+	_ = requireLost(t, k, err, false)
 }
 
 // A kernel that somebody else deletes is noticed although the server leaves

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -131,10 +132,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, want 
 	if len(answer) > maxBody {
 		return nil, fmt.Errorf("%s %s: the answer is larger than %d bytes", method, path, maxBody)
 	}
-	for _, w := range want {
-		if code == w {
-			return answer, nil
-		}
+	if slices.Contains(want, code) {
+		return answer, nil
 	}
 	return nil, newStatusError(method, path, code, saysKernelLimit(answer))
 }

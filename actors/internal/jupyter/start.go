@@ -80,7 +80,7 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (*Kernel, error) {
 		k.hangUp(&LostError{Reason: "it did not start"})
 	}
 	if cerr := c.cleanUp(ctx, id); cerr != nil {
-		return nil, fmt.Errorf("start kernel: %w (and kernel %s may be left behind: %v)", err, id, cerr)
+		return nil, fmt.Errorf("start kernel: %w (and kernel %s may be left behind: %w)", err, id, cerr)
 	}
 	return nil, fmt.Errorf("start kernel: %w", err)
 }
@@ -113,7 +113,7 @@ func (c *Client) createOrCleanUp(ctx context.Context, r StartRequest) (string, e
 		return "", err
 	}
 	if cerr := c.cleanUp(ctx, id); cerr != nil {
-		return "", fmt.Errorf("%w (and a kernel may be left behind: %v)", err, cerr)
+		return "", fmt.Errorf("%w (and a kernel may be left behind: %w)", err, cerr)
 	}
 	return "", err
 }

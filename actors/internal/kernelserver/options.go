@@ -80,7 +80,7 @@ func (o Options) withDefaults() Options {
 }
 
 // args is the command line of the gateway.
-func (o Options) args(port int, p private) []string {
+func (o Options) args(port int) []string {
 	dir := o.Dir
 	if dir == "" {
 		dir = rootDir

@@ -106,7 +106,7 @@ func looksSecret(name string) bool {
 
 func nameSet(names string) map[string]bool {
 	set := make(map[string]bool)
-	for _, n := range strings.Fields(names) {
+	for n := range strings.FieldsSeq(names) {
 		set[n] = true
 	}
 	return set

@@ -89,8 +89,7 @@ func run(ctx context.Context, c command) (string, error) {
 		Env: c.env.with("PYTHONIOENCODING", "utf-8:surrogateescape"),
 	})
 	if err != nil {
-		var cause *fs.PathError // says what was wrong without repeating the path
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
 		return "", fmt.Errorf("does not run: %w", err)

@@ -44,7 +44,7 @@ func TestOrderAcrossMemoryAndDisk(t *testing.T) {
 	}
 	st := s.Stats()
 	require.EqualValues(t, n, st.PendingRecords)
-	require.EqualValues(t, st.Bytes, st.PendingBytes)
+	require.Equal(t, st.Bytes, st.PendingBytes)
 	require.Positive(t, st.SpilledRecords)
 	require.Less(t, st.SpilledRecords, int64(n), "the first records stay in memory")
 

@@ -165,8 +165,7 @@ func (i *Interpreter) Kill() {
 // lost translates the mechanism's error into the one that package kernel
 // decides by.
 func lost(err error) error {
-	var l *jupyter.LostError
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[*jupyter.LostError](err); ok {
 		return &kernel.LostError{Reason: l.Reason, Replaced: l.Replaced, Err: err}
 	}
 	return err
