@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,20 +59,27 @@ type cell struct {
 	dropped  atomic.Int32
 	// zombieOver says that an abandoned cell's goroutine has come back.
 	zombieOver atomic.Bool
-	over       latch
 
 	// mu makes "taken" exact: a message is in the mailbox before the request
 	// to stop, or was refused. Tell holds it for reading.
 	mu        sync.RWMutex
 	phase     atomic.Uint32 // written under mu
 	abandoned bool          // phaseOver without the cell's consent
-	exit      Exit          // why, from phaseStopping on
+	left      bool          // leave has run
+	exit      *Exit         // why, from phaseStopping on
 	taken     uint64        // number of the last work that was begun; written by the own goroutine under RLock
 	earlier   uint64        // what taken was before; likewise
-	life      context.Context
-	cancel    context.CancelCauseFunc
-	timers    map[*time.Timer]struct{}
-	watchers  []*watcher
+	rare      *rare         // what most cells never have; see extra
+}
+
+// rare is the part of a cell that only those have which somebody asks for it.
+// Cell.mu guards it.
+type rare struct {
+	life     context.Context
+	cancel   context.CancelCauseFunc
+	timers   map[*time.Timer]struct{}
+	watchers []*watcher
+	over     chan struct{} // closed when the cell is over
 }
 
 // stashed is a message that came while the cell was suspended.
@@ -102,8 +110,8 @@ type (
 func (c *cell) spawn() {
 	c.ctx.c = c
 	c.sys.cells.Add(1)
-	id := fmt.Sprintf("%d~%d", c.epoch, c.sys.serial.Add(1)) // unique, whatever the keys look like
-	c.pid = c.sys.engine.Spawn(func() actor.Receiver { return c }, c.slot.path+"#",
+	id := "#" + strconv.FormatUint(c.epoch, 10) + "~" + strconv.FormatInt(c.sys.serial.Add(1), 10) // unique, whatever the keys look like
+	c.pid = c.sys.engine.Spawn(func() actor.Receiver { return c }, c.slot.path,
 		actor.WithID(id), actor.WithMaxRestarts(-1), actor.WithInboxSize(c.spec.inbox()))
 	c.send(beginMsg{})
 	c.slot.cell.Store(c)
@@ -118,7 +126,7 @@ func (c *cell) Receive(hc *actor.Context) {
 	case actor.Initialized, actor.Started:
 		// These run in the goroutine of the spawner: nothing may happen here.
 	case actor.Stopped:
-		c.poisoned()
+		c.endBySelf(&Exit{Kind: messages.ExitKilled, Err: errPoisoned})
 	case beginMsg:
 		c.begin()
 	case wakeMsg:
@@ -130,11 +138,6 @@ func (c *cell) Receive(hc *actor.Context) {
 	default:
 		c.deliver(m, hc.Sender() == c.pid)
 	}
-}
-
-//go:noinline
-func (c *cell) poisoned() {
-	c.endBySelf(Exit{Kind: messages.ExitKilled, Err: errors.New("stopped from outside of its tree")})
 }
 
 func (c *cell) begin() {
@@ -259,7 +262,7 @@ func (c *cell) call(o op, msg any) error {
 	case opDrop:
 		msg.(Droppable).Dropped()
 	case opTerminate:
-		c.behaviour.Terminate(&c.ctx, c.exit) // exit is fixed since phaseStopping
+		c.behaviour.Terminate(&c.ctx, *c.exit) // exit is fixed since phaseStopping
 		if s := c.shell.Load(); s != nil {
 			return s.failed()
 		}
@@ -303,7 +306,7 @@ func (c *cell) resume() {
 // to report.
 func (c *cell) failed(exit *Exit) {
 	if !exit.Failure() {
-		c.endBySelf(*exit)
+		c.endBySelf(exit)
 		return
 	}
 	c.suspended = true

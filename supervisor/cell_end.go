@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -8,7 +9,10 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-var errGoexit = errors.New("its goroutine ended under it")
+var (
+	errGoexit   = errors.New("its goroutine ended under it")
+	errPoisoned = errors.New("stopped from outside of its tree")
+)
 
 // tell puts msg into the mailbox, or refuses it when the cell's time is over.
 // Any goroutine may call it.
@@ -23,7 +27,7 @@ func (c *cell) tell(msg any) bool {
 }
 
 // give puts work into the mailbox as dispatched by the shell.
-func (c *cell) give(w Work) {
+func (c *cell) give(w any) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if phase(c.phase.Load()) == phaseLive {
@@ -33,14 +37,14 @@ func (c *cell) give(w Work) {
 
 // stop asks the cell to end. Every message that was taken is in the mailbox
 // before the request. The cell answers with ctlGone. The parent calls it.
-func (c *cell) stop(exit Exit) {
+func (c *cell) stop(exit *Exit) {
 	if c.enter(phaseStopping, exit) {
 		c.send(stopMsg{})
 	}
 }
 
 // enter moves a live cell on and ends its context. False: it was not live.
-func (c *cell) enter(p phase, exit Exit) bool {
+func (c *cell) enter(p phase, exit *Exit) bool {
 	c.mu.Lock()
 	if phase(c.phase.Load()) != phaseLive {
 		c.mu.Unlock()
@@ -48,22 +52,50 @@ func (c *cell) enter(p phase, exit Exit) bool {
 	}
 	c.phase.Store(uint32(p))
 	c.exit = exit
-	cancel := c.cancel
+	cancel := c.canceller()
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel(exit)
-	}
+	cancel(*exit)
 	return true
 }
 
+// canceller ends the context, if there is one. The mutex is held.
+func (c *cell) canceller() context.CancelCauseFunc {
+	if c.rare == nil || c.rare.cancel == nil {
+		return func(error) {}
+	}
+	return c.rare.cancel
+}
+
+// extra returns the rare part. The mutex is held.
+func (c *cell) extra() *rare {
+	if c.rare == nil {
+		c.rare = &rare{}
+	}
+	return c.rare
+}
+
+// over returns a channel that is closed when the cell is over.
+func (c *cell) over() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.extra()
+	if r.over == nil {
+		r.over = make(chan struct{})
+		if c.left {
+			close(r.over)
+		}
+	}
+	return r.over
+}
+
 // endBySelf ends the cell without having been asked to. Own goroutine.
-func (c *cell) endBySelf(exit Exit) {
+func (c *cell) endBySelf(exit *Exit) {
 	if c.ended {
 		return
 	}
 	if c.enter(phaseStopping, exit) {
 		// Terminate may hang, so the parent must know that it has begun.
-		c.parent.post(ctl{op: ctlDying, c: c, exit: &exit})
+		c.parent.post(ctl{op: ctlDying, c: c, exit: exit})
 	}
 	c.end()
 }
@@ -71,7 +103,7 @@ func (c *cell) endBySelf(exit Exit) {
 // killed is called when the goroutine is being ended below a call, by
 // runtime.Goexit. It runs in that goroutine, which dies when it returns.
 func (c *cell) killed(o op, msg any) {
-	exit := Exit{Kind: messages.ExitKilled, Err: errGoexit, Msg: msgName(o, msg)}
+	exit := &Exit{Kind: messages.ExitKilled, Err: errGoexit, Msg: msgName(o, msg)}
 	if a, ok := msg.(ask); ok {
 		a.w.Settle(ErrGone)
 	}
@@ -106,7 +138,7 @@ func (c *cell) end() {
 	exit := c.why()
 	if c.inited {
 		if e := c.guarded(opTerminate, nil); e != nil && !exit.Failure() {
-			exit = *e
+			exit = e
 		}
 	}
 	c.behaviour = nil
@@ -114,14 +146,14 @@ func (c *cell) end() {
 }
 
 // why is the reason of the end.
-func (c *cell) why() Exit {
+func (c *cell) why() *Exit {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.exit
 }
 
 // gone is the cell's last word. Own goroutine.
-func (c *cell) gone(exit Exit) {
+func (c *cell) gone(exit *Exit) {
 	c.mu.Lock()
 	abandoned := c.abandoned
 	over := phase(c.phase.Load()) == phaseOver
@@ -135,14 +167,14 @@ func (c *cell) gone(exit Exit) {
 	}
 	c.leave(exit)
 	c.sys.stopped.Add(1)
-	c.parent.post(ctl{op: ctlGone, c: c, exit: &exit})
+	c.parent.post(ctl{op: ctlGone, c: c, exit: exit})
 }
 
 // abandon gives the cell up: it counts as over from now on, whatever its
 // goroutine does. When that comes back, it runs the Terminate that is owed and
 // finds nobody to report to. False: the cell is over already; its last word is
 // in the parent's box. The parent calls it, or whoever abandons the parent.
-func (c *cell) abandon(exit Exit) bool {
+func (c *cell) abandon(exit *Exit) bool {
 	c.mu.Lock()
 	p := phase(c.phase.Load())
 	if p == phaseOver {
@@ -154,12 +186,10 @@ func (c *cell) abandon(exit Exit) bool {
 	if p == phaseLive {
 		c.exit = exit
 	}
-	cancel := c.cancel
+	cancel := c.canceller()
 	c.sys.addZombie(c, exit)
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel(exit)
-	}
+	cancel(*exit)
 	if p == phaseLive {
 		c.send(stopMsg{})
 	}
@@ -169,20 +199,26 @@ func (c *cell) abandon(exit Exit) bool {
 
 // leave takes the cell out of everything that points to it, and tells whoever
 // watches. It runs once, by whoever made the phase phaseOver.
-func (c *cell) leave(exit Exit) {
+func (c *cell) leave(exit *Exit) {
 	c.slot.cell.CompareAndSwap(c, nil)
 	c.sys.engine.Registry.Remove(c.pid)
 	c.sys.cells.Add(-1)
 	c.mu.Lock()
-	timers, watchers := c.timers, c.watchers
-	c.timers, c.watchers = nil, nil
+	var r rare
+	if c.rare != nil {
+		r = *c.rare
+		c.rare.timers, c.rare.watchers = nil, nil
+	}
+	c.left = true
 	c.mu.Unlock()
-	for t := range timers {
+	for t := range r.timers {
 		t.Stop()
 	}
-	c.over.open()
-	for _, w := range watchers {
-		w.fn(exit)
+	if r.over != nil {
+		close(r.over)
+	}
+	for _, w := range r.watchers {
+		w.fn(*exit)
 	}
 	c.sys.emitDropped(c)
 }
@@ -195,18 +231,16 @@ func (c *cell) watch(fn func(Exit)) *watcher {
 		return nil
 	}
 	w := &watcher{fn}
-	c.watchers = append(c.watchers, w)
+	r := c.extra()
+	r.watchers = append(r.watchers, w)
 	return w
 }
 
 func (c *cell) unwatch(w *watcher) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, o := range c.watchers {
-		if o == w {
-			c.watchers = slices.Delete(c.watchers, i, i+1)
-			return
-		}
+	if r := c.rare; r != nil {
+		r.watchers = slices.DeleteFunc(r.watchers, func(o *watcher) bool { return o == w })
 	}
 }
 
@@ -217,21 +251,23 @@ func (c *cell) after(d time.Duration, msg any) (stop func()) {
 	if phase(c.phase.Load()) != phaseLive {
 		return func() {}
 	}
+	r := c.extra()
 	var t *time.Timer
-	t = time.AfterFunc(d, func() {
+	forget := func() {
 		c.mu.Lock() // also waits until t is set
-		delete(c.timers, t)
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		delete(r.timers, t)
+	}
+	t = time.AfterFunc(d, func() {
+		forget()
 		c.tell(msg)
 	})
-	if c.timers == nil {
-		c.timers = make(map[*time.Timer]struct{})
+	if r.timers == nil {
+		r.timers = make(map[*time.Timer]struct{})
 	}
-	c.timers[t] = struct{}{}
+	r.timers[t] = struct{}{}
 	return func() {
 		t.Stop()
-		c.mu.Lock()
-		delete(c.timers, t)
-		c.mu.Unlock()
+		forget()
 	}
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -46,10 +47,11 @@ type child struct {
 	since, startedAt, upAt, lastDone, busySince instant
 
 	queue  fifo
-	hand   Work // the work in hand; the zero Work without
-	served bool // work was dispatched to this incarnation
-	ever   bool // an incarnation before this one had begun work
-	barren int  // incarnations in a row that ended without having begun work, while work waited
+	inHand any     // the work in hand, as it was sent; nil without
+	handT  *ticket // its ticket
+	served bool    // work was dispatched to this incarnation
+	ever   bool    // an incarnation before this one had begun work
+	barren int     // incarnations in a row that ended without having begun work, while work waited
 
 	done, doneEpoch         uint64
 	restarts, totalRestarts int
@@ -79,50 +81,77 @@ type child struct {
 // instant is a time since System.began, plus one; 0 is never.
 type instant int64
 
-// fifo is the work that waits for a child.
-type fifo struct {
+// fifo is the work that waits for a child. Without any it has no memory.
+type fifo struct{ l *list }
+
+type list struct {
 	w    []Work
 	head int
 }
 
-func (f *fifo) len() int { return len(f.w) - f.head }
+func (f *fifo) len() int {
+	if f.l == nil {
+		return 0
+	}
+	return len(f.l.w) - f.l.head
+}
 
-func (f *fifo) push(w Work) { f.w = append(f.w, w) }
+func (f *fifo) push(w Work) {
+	if f.l == nil {
+		f.l = &list{}
+	}
+	if l := f.l; l.head > 32 && l.head > len(l.w)/2 {
+		// A queue that is never empty must not keep what has left it.
+		l.w, l.head = slices.Delete(l.w, 0, l.head), 0
+	}
+	f.l.w = append(f.l.w, w)
+}
 
 // pushFront puts back what was taken out too early.
 func (f *fifo) pushFront(w Work) {
-	if f.head > 0 {
-		f.head--
-		f.w[f.head] = w
-		return
+	switch {
+	case f.l == nil:
+		f.push(w)
+	case f.l.head > 0:
+		f.l.head--
+		f.l.w[f.l.head] = w
+	default:
+		f.l.w = slices.Insert(f.l.w, 0, w)
 	}
-	f.w = append(f.w, Work{})
-	copy(f.w[1:], f.w)
-	f.w[0] = w
 }
 
 func (f *fifo) pop() Work {
-	w := f.w[f.head]
-	f.w[f.head] = Work{}
-	f.head++
-	if f.head == len(f.w) {
-		f.head, f.w = 0, f.w[:0]
-		if cap(f.w) > 16 {
-			f.w = nil // a burst does not keep its memory
-		}
+	l := f.l
+	w := l.w[l.head]
+	l.w[l.head] = Work{}
+	l.head++
+	if l.head == len(l.w) {
+		f.l = nil
 	}
 	return w
 }
 
-func (f *fifo) peek() Work { return f.w[f.head] }
+func (f *fifo) peek() Work { return f.l.w[f.l.head] }
+
+// all returns the work, oldest first.
+func (f *fifo) all() []Work {
+	if f.l == nil {
+		return nil
+	}
+	return slices.Clone(f.l.w[f.l.head:])
+}
 
 // remove takes w out without disturbing the order of the rest.
 func (f *fifo) remove(w Work) bool {
-	for i := f.head; i < len(f.w); i++ {
-		if f.w[i].same(w) {
-			copy(f.w[i:], f.w[i+1:])
-			f.w[len(f.w)-1] = Work{}
-			f.w = f.w[:len(f.w)-1]
+	if f.l == nil {
+		return false
+	}
+	for i := f.l.head; i < len(f.l.w); i++ {
+		if f.l.w[i].same(w) {
+			f.l.w = slices.Delete(f.l.w, i, i+1)
+			if f.len() == 0 {
+				f.l = nil
+			}
 			return true
 		}
 	}
@@ -134,6 +163,12 @@ func (f *fifo) trim() {
 	for f.len() > 0 && f.peek().Settled() {
 		f.pop()
 	}
+}
+
+// work is the work in hand; the zero Work without.
+func (ch *child) work() Work {
+	w, _ := ch.inHand.(Work)
+	return w
 }
 
 // up reports whether the present incarnation became ready.

@@ -19,13 +19,14 @@ func (c *Ctx) Context() context.Context {
 	cell := c.c
 	cell.mu.Lock()
 	defer cell.mu.Unlock()
-	if cell.life == nil {
-		cell.life, cell.cancel = context.WithCancelCause(context.Background())
+	r := cell.extra()
+	if r.life == nil {
+		r.life, r.cancel = context.WithCancelCause(context.Background())
 		if cell.phaseNow() != phaseLive {
-			cell.cancel(cell.exit)
+			r.cancel(*cell.exit)
 		}
 	}
-	return cell.life
+	return r.life
 }
 
 // Key is the child's name among its siblings.

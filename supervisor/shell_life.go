@@ -52,7 +52,7 @@ func (s *Shell) stop(ch *child, exit *Exit, next sequel) {
 	if !asked {
 		s.endings++
 		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
-		ch.cell.stop(*exit)
+		ch.cell.stop(exit)
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	ch.next = next
 	c := ch.cell
 	s.endings++
-	if !s.sys.abandonTree(c, *exit) {
+	if !s.sys.abandonTree(c, exit) {
 		return // it has just ended; its last word is in the box
 	}
 	s.zombies = slices.DeleteFunc(append(s.zombies, c), func(c *cell) bool { return c.zombieOver.Load() })
@@ -110,7 +110,7 @@ func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb Verb, next sequel,
 }
 
 // inLast reports whether the work that was begun last is the child's last.
-func (ch *child) inLast(begun uint64) bool { return ch.hand.Last && ch.hand.seq == begun }
+func (ch *child) inLast(begun uint64) bool { w := ch.work(); return w.Last && w.seq == begun }
 
 // afterFailure is what follows a Stop or Abandon of a failed child.
 func (ch *child) afterFailure(d *Directive) sequel {
@@ -132,7 +132,7 @@ func (s *Shell) resume(ch *child) {
 	case !ch.up():
 		s.to(ch, messages.ChildStarting, nil)
 		s.deadline(ch, ch.spec.startTimeout(ch.isShell()))
-	case ch.hand.t != nil:
+	case ch.handT != nil:
 		s.to(ch, messages.ChildBusy, nil)
 	default:
 		s.to(ch, messages.ChildIdle, nil)
@@ -207,10 +207,10 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 // settleHand decides what becomes of the work that was in hand. Work that the
 // incarnation had not begun is not lost: it waits again, before the rest.
 func (s *Shell) settleHand(ch *child, begun uint64, exit *Exit) {
-	if ch.hand.t == nil {
+	if ch.handT == nil {
 		return
 	}
-	w := ch.hand
+	w := ch.work()
 	s.release(ch)
 	switch {
 	case w.seq == begun:

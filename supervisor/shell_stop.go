@@ -104,7 +104,7 @@ func (s *Shell) retire(ch *child) bool {
 	if s.draining == nil || ch.static {
 		return false
 	}
-	if ch.hand.t == nil {
+	if ch.handT == nil {
 		s.stop(ch, s.draining, sequelForget)
 	}
 	return true
@@ -161,7 +161,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 			s.stop(ch, down, sequelForget)
 		}
 	}
-	hurry, fenced := s.sys.hurry.wait(), c.over.wait()
+	hurry, fenced := s.sys.hurry.wait(), c.over()
 	for s.readBox(); s.live > 0 && c.phaseNow() != phaseOver; s.readBox() {
 		s.stopStatic(down)
 		select {

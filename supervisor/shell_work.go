@@ -29,6 +29,8 @@ func (s *Shell) Submit(key string, w Work) {
 		s.unserve(&w, ErrDraining, nil, false)
 	case ch.queue.len() >= s.o.MaxQueue:
 		s.unserve(&w, ErrOverloaded, nil, false)
+	case ch.state == messages.ChildIdle && !w.Fresh && ch.queue.len() == 0 && !ch.queued:
+		s.hand(ch, w) // the common case needs no queue
 	default:
 		ch.queue.push(w)
 		s.kick(ch)
@@ -61,10 +63,10 @@ func (s *Shell) Withdraw(key string, w Work) bool {
 // Running returns the work that the child of key has in hand.
 func (s *Shell) Running(key string) (Work, bool) {
 	ch := s.table[key]
-	if ch == nil || ch.hand.t == nil {
+	if ch == nil || ch.handT == nil {
 		return Work{}, false
 	}
-	return ch.hand, true
+	return ch.work(), true
 }
 
 // Waiting returns the work that waits for the child of key, oldest first.
@@ -73,7 +75,7 @@ func (s *Shell) Waiting(key string) []Work {
 	if ch == nil {
 		return nil
 	}
-	return append([]Work(nil), ch.queue.w[ch.queue.head:]...)
+	return ch.queue.all()
 }
 
 // Send tells msg to the child of key: [Ref.Tell].
@@ -95,21 +97,26 @@ func (s *Shell) dispatch(ch *child) {
 		s.stop(ch, &Exit{Kind: messages.ExitReset}, sequelAgain)
 		return
 	}
-	ch.hand = ch.queue.pop()
+	s.hand(ch, ch.queue.pop())
+}
+
+// hand puts w into the hand of an idle child.
+func (s *Shell) hand(ch *child, w Work) {
+	ch.inHand, ch.handT = w, w.t
 	ch.served, ch.busySince = true, s.now
 	s.sys.dispatched()
 	s.to(ch, messages.ChildBusy, nil)
 	// A refusal means that the cell has just ended: the work then is in hand
 	// without having been begun, and goes to the next incarnation.
-	ch.cell.give(ch.hand)
+	ch.cell.give(ch.inHand)
 }
 
 // onFinished hears that the work in hand was finished.
 func (s *Shell) onFinished(ch *child, t *ticket) {
-	if ch.hand.t != t {
+	if ch.handT != t {
 		return
 	}
-	last := ch.hand.Last
+	last := ch.work().Last
 	s.release(ch)
 	ch.done++
 	ch.doneEpoch++
@@ -128,7 +135,7 @@ func (s *Shell) onFinished(ch *child, t *ticket) {
 
 // release takes the work out of the child's hand.
 func (s *Shell) release(ch *child) {
-	ch.hand, ch.busySince = Work{}, 0
+	ch.inHand, ch.handT, ch.busySince = nil, nil, 0
 	s.sys.finished()
 }
 

@@ -62,7 +62,7 @@ type System struct {
 	hurry latch // the shutdown has no time left
 
 	mu      sync.Mutex
-	zombies map[*cell]Exit        // abandoned, and their goroutine has not come back
+	zombies map[*cell]*Exit       // abandoned, and their goroutine has not come back
 	orphans map[*cell]*time.Timer // below an abandoned shell, and asked to end
 	bugs    []string
 
@@ -91,7 +91,7 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	s := &System{
 		o: o, engine: engine, began: time.Now(), events: startEvents(),
 		quiet: make(chan struct{}, 1), done: make(chan struct{}),
-		zombies: make(map[*cell]Exit), orphans: make(map[*cell]*time.Timer),
+		zombies: make(map[*cell]*Exit), orphans: make(map[*cell]*time.Timer),
 	}
 	if o.OnEvent != nil {
 		s.events.watch(o.OnEvent)
@@ -243,7 +243,7 @@ func (g *guardian) run() {
 			g.escalate(exit)
 		}
 	}
-	over := g.cell.over.wait()
+	over := g.cell.over()
 	for {
 		for _, m := range g.box.take(nil) {
 			switch m.op {

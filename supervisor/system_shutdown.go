@@ -62,7 +62,7 @@ func (s *System) shutdown() {
 	s.mu.Unlock()
 
 	s.drain(drain)
-	s.root.cell.stop(Exit{Kind: messages.ExitShutdown, Err: ErrStopped})
+	s.root.cell.stop(&Exit{Kind: messages.ExitShutdown, Err: ErrStopped})
 	hurry := s.hurry.wait()
 	select {
 	case <-s.root.gone:
@@ -124,13 +124,13 @@ func (s *System) lastChance() {
 	select {
 	case <-s.root.gone:
 	case <-timer.C:
-		s.abandonTree(s.root.cell, Exit{Kind: messages.ExitHung, Err: errDeadline})
+		s.abandonTree(s.root.cell, &Exit{Kind: messages.ExitHung, Err: errDeadline})
 	}
 }
 
 // abandonTree abandons c. If it is a shell, what is below has lost its owner
 // and is asked to end. False: c was over already.
-func (s *System) abandonTree(c *cell, exit Exit) bool {
+func (s *System) abandonTree(c *cell, exit *Exit) bool {
 	if !c.abandon(exit) {
 		return false
 	}
@@ -155,14 +155,17 @@ func (s *System) abandonTree(c *cell, exit Exit) bool {
 // does not.
 func (s *System) adopt(c *cell) {
 	limit := c.spec.stopTimeout(c.shell.Load() != nil)
-	late := func() { s.abandonTree(c, exitf(messages.ExitHung, "did not end within %v", limit)) }
+	late := func() {
+		exit := exitf(messages.ExitHung, "did not end within %v", limit)
+		s.abandonTree(c, &exit)
+	}
 	s.mu.Lock()
 	s.orphans[c] = time.AfterFunc(limit, late)
 	s.mu.Unlock()
 	if c.watch(func(Exit) { s.release(c) }) == nil {
 		s.release(c)
 	}
-	c.stop(Exit{Kind: messages.ExitKilled, Err: errors.New("its supervisor was abandoned")})
+	c.stop(&Exit{Kind: messages.ExitKilled, Err: errors.New("its supervisor was abandoned")})
 }
 
 func (s *System) release(c *cell) {
@@ -187,14 +190,14 @@ func (s *System) abandonOrphans() {
 			return
 		}
 		for _, c := range left {
-			s.abandonTree(c, Exit{Kind: messages.ExitHung, Err: errDeadline})
+			s.abandonTree(c, &Exit{Kind: messages.ExitHung, Err: errDeadline})
 			s.release(c)
 		}
 	}
 }
 
 // addZombie notes that the goroutine of c is on its own. c.mu is held.
-func (s *System) addZombie(c *cell, exit Exit) {
+func (s *System) addZombie(c *cell, exit *Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.zombies[c] = exit

@@ -112,7 +112,7 @@ func (r Reply[T]) Wait(ctx context.Context) (T, error) {
 	}
 	var over <-chan struct{}
 	if r.asked != nil {
-		over = r.asked.over.wait()
+		over = r.asked.over()
 	}
 	select {
 	case <-r.t.done:
