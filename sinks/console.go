@@ -176,7 +176,12 @@ func (w *consoleWriter) lines(dst []byte, text string) []byte {
 				dst = append(dst, w.prefix...)
 				w.begun = true
 			}
-			dst = append(dst, c)
+			end := i + 1
+			for end < len(text) && text[end] != '\n' && text[end] != '\r' && text[end] != '\x1b' {
+				end++
+			}
+			dst = append(dst, text[i:end]...)
+			i = end - 1
 		}
 	}
 	return dst

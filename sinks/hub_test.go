@@ -244,6 +244,7 @@ func TestDeadSinkHoldsNobodyBack(t *testing.T) {
 				<-done
 				require.NoError(t, err)
 				require.Equal(t, "xxxxx", c.Flush(t.Context()).Cells[0].Text)
+				synctest.Wait()
 				r := c.Lanes()[1]
 				require.Error(t, r.Err)
 				if failure != nil {
@@ -405,25 +406,28 @@ func TestCloseWithoutUse(t *testing.T) {
 // closed, and Emit does not hang afterwards.
 func TestShutdownEndsOpenCalls(t *testing.T) {
 	t.Parallel()
-	shared, own := &probe{}, &probe{}
-	h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "all", For: func(messages.Execute) sinks.Sink { return shared }}}})
-	c := h.open(t, "a", sinks.Lane{Sink: own, Credit: 100})
-	require.NoError(t, c.Emit(t.Context(), out("x")))
-	require.True(t, h.system.Shutdown(t.Context()).Clean())
-	for _, p := range []*probe{shared, own} {
-		require.Equal(t, []string{"1:x"}, p.texts())
-		flushes, closes := p.counts()
-		require.Equal(t, []int{1, 1}, []int{flushes, closes})
-		p.ok(t)
-	}
-	for range 10 {
-		require.NoError(t, c.Emit(t.Context(), out("y")))
-	}
-	require.NotEmpty(t, c.Flush(t.Context()).Lost)
-	_, err := h.Open(t.Context(), exec("b"))
-	require.ErrorIs(t, err, sinks.ErrClosed)
-	c.Close()
-	require.Zero(t, h.Singles())
+	synctest.Test(t, func(t *testing.T) {
+		shared, own := &probe{}, &probe{}
+		h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "all", For: func(messages.Execute) sinks.Sink { return shared }}}})
+		c := h.open(t, "a", sinks.Lane{Sink: own, Credit: 100})
+		c.Flush(t.Context()) // a tree that drains starts no new actors
+		require.NoError(t, c.Emit(t.Context(), out("x")))
+		require.True(t, h.system.Shutdown(t.Context()).Clean())
+		for _, p := range []*probe{shared, own} {
+			require.Equal(t, []string{"1:x"}, p.texts())
+			flushes, closes := p.counts()
+			require.Equal(t, []int{2, 1}, []int{flushes, closes})
+			p.ok(t)
+		}
+		for range 10 {
+			require.NoError(t, c.Emit(t.Context(), out("y")))
+		}
+		require.NotEmpty(t, c.Flush(t.Context()).Lost)
+		_, err := h.Open(t.Context(), exec("b"))
+		require.ErrorIs(t, err, sinks.ErrClosed)
+		c.Close()
+		require.Zero(t, h.Singles())
+	})
 }
 
 // talker is a child that ends after the sinks were told to drain, and emits
@@ -443,17 +447,19 @@ func (k talker) Terminate(*supervisor.Ctx, supervisor.Exit) {
 
 func TestCallsThatEndInTheShutdownKeepTheirOutput(t *testing.T) {
 	t.Parallel()
-	k := &talker{out: make(chan messages.Output, 1)}
-	h := start(t, sinks.HubOptions{}, supervisor.Spec{Key: "gateway", New: func() supervisor.Behaviour { return k }})
-	p := &probe{}
-	k.call = h.open(t, "a", p)
-	require.NoError(t, k.call.Emit(t.Context(), out("first words, ")))
-	k.call.Flush(t.Context())
-	require.True(t, h.system.Shutdown(t.Context()).Clean())
-	o := <-k.out
-	require.Equal(t, "first words, last words", o.Cells[0].Text)
-	require.Empty(t, o.Lost)
-	require.Equal(t, []string{"1:first words, ", "2:last words"}, p.texts())
+	synctest.Test(t, func(t *testing.T) {
+		k := &talker{out: make(chan messages.Output, 1)}
+		h := start(t, sinks.HubOptions{}, supervisor.Spec{Key: "gateway", New: func() supervisor.Behaviour { return k }})
+		p := &probe{}
+		k.call = h.open(t, "a", p)
+		require.NoError(t, k.call.Emit(t.Context(), out("first words, ")))
+		k.call.Flush(t.Context())
+		require.True(t, h.system.Shutdown(t.Context()).Clean())
+		o := <-k.out
+		require.Equal(t, "first words, last words", o.Cells[0].Text)
+		require.Empty(t, o.Lost)
+		require.Equal(t, []string{"1:first words, ", "2:last words"}, p.texts())
+	})
 }
 
 // TestManyCalls: many sessions at once, with slow, lossy and failing sinks

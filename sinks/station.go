@@ -27,17 +27,33 @@ type station struct {
 	dead atomic.Pointer[error]
 }
 
-// wake tells the actor that l has something for it. An actor that is about to
-// start looks by itself.
+// wake tells the actor that l has something for it. When that fails, the actor
+// is between two incarnations, or just about to be known at its place: the
+// shell, which starts it, passes the message on.
 func (st *station) wake(l *lane) {
-	if at := st.at.Load(); at != nil && at.Tell(l) {
+	if st.tell(l) {
 		return
 	}
-	if err := st.dead.Load(); err != nil {
-		l.die(*err)
-		if l.over() {
-			st.hub.remove(l)
-		}
+	if shell := st.hub.shell.Load(); shell == nil || !shell.Tell(l) {
+		st.bury(l)
+	}
+}
+
+// tell is false when there is no actor now.
+func (st *station) tell(l *lane) bool {
+	at := st.at.Load()
+	return at != nil && at.Tell(l)
+}
+
+// bury ends l if its station has ended.
+func (st *station) bury(l *lane) {
+	err := st.dead.Load()
+	if err == nil {
+		return // an incarnation is to come, and its Init looks at all lanes
+	}
+	l.die(*err)
+	if l.over() {
+		st.hub.remove(l)
 	}
 }
 
@@ -45,10 +61,7 @@ func (st *station) wake(l *lane) {
 func (st *station) end(err error) {
 	st.dead.Store(&err)
 	for _, l := range st.hub.lanesOf(st) {
-		l.die(err)
-		if l.over() {
-			st.hub.remove(l)
-		}
+		st.bury(l)
 	}
 }
 
@@ -174,18 +187,22 @@ func (d *door) Open(s *supervisor.Shell) error {
 	return nil
 }
 
-// Handle starts the actor of a single lane.
+// Handle starts the actor of a single lane, or passes a wake on. An actor that is
+// not there when the shell looks is started later, and looks itself.
 func (d *door) Handle(s *supervisor.Shell, msg any) error {
-	w, ok := msg.(supervisor.Work)
-	if !ok {
-		return supervisor.Unknown(msg)
+	switch m := msg.(type) {
+	case *lane:
+		if !m.station.tell(m) {
+			m.station.bury(m)
+		}
+		return nil
+	case supervisor.Work:
+		if w, ok := m.Msg.(serve); ok {
+			s.Submit(w.st.key, m)
+			return nil
+		}
 	}
-	m, ok := w.Msg.(serve)
-	if !ok {
-		return supervisor.Unknown(w.Msg)
-	}
-	s.Submit(m.st.key, w)
-	return nil
+	return supervisor.Unknown(msg)
 }
 
 // Spec makes the actor of a single lane.

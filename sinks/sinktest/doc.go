@@ -1,0 +1,14 @@
+// Package sinktest checks that a sink keeps the contract of sinks.Sink, so that
+// a host can check its own:
+//
+//	func TestMySink(t *testing.T) {
+//		sinktest.Run(t, func(t *testing.T) sinks.Sink { return mysink.New(t.TempDir()) })
+//	}
+//
+// What a sink does with the events is its own matter; the suite holds that it
+// takes whatever a call can emit, in whatever order, returns when its context
+// ends, leaves the events as they are, and shares nothing that a race detector
+// would find with another sink of its kind. Run it with -race.
+//
+// The tests of one Run run in parallel; any test may call it.
+package sinktest
