@@ -1,6 +1,6 @@
 // Package coppice gives a program Python sessions that stay alive: real Jupyter
-// kernels under a supervision tree, driven by calls that always end with a
-// truthful result.
+// kernels, or interpreters forked in milliseconds, under a supervision tree,
+// driven by calls that always end with a truthful result.
 //
 // # Start
 //
@@ -39,6 +39,9 @@
 //	└─ gateway          routes by session key; owns the queue of each session
 //	    ├─ kernel-gateway   the Jupyter Kernel Gateway process
 //	    └─ session@cwd      one kernel actor for each session key
+//
+// With the runner backend the second is called runner, and its shared process
+// fork-server: it forks sessions from a warm interpreter and needs no package.
 //
 // [Host.Snapshot] returns it as it is now, [Host.Watch] tells what changes.
 package coppice

@@ -10,6 +10,8 @@ import (
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/actors/python"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/supervisor"
@@ -21,8 +23,9 @@ var ErrClosed = errors.New("the host is shut down")
 
 // Names in the tree.
 const (
-	nameSinks  = "sinks"
-	nameServer = "kernel-gateway"
+	nameSinks      = "sinks"
+	nameGateway    = "kernel-gateway"
+	nameForkServer = "fork-server"
 )
 
 // Host owns one supervision tree and the processes under it.
@@ -30,15 +33,17 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string // the name of the gateway in the tree
+	door   string // the name of the gateway in the tree, and of its backend
+	why    string // why it is this backend
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
 }
 
-// Start makes a host. It returns when the tree stands, which takes
-// milliseconds: the Kernel Gateway is started in the background, and the first
-// call waits for it. ctx bounds Start only.
+// Start makes a host. It returns when the tree stands: the process that kernels
+// share is started in the background, and the first call waits for it. That
+// takes milliseconds, and a tenth of a second more with BackendAuto, which asks
+// the interpreter for its packages. ctx bounds Start only.
 //
 // The error matches ErrOptions when an option is wrong. What is wrong with the
 // Python environment is told by the first call, and by [Environment].
@@ -47,16 +52,20 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Backend == BackendRunner {
-		return nil, fmt.Errorf("%w: this build has no runner backend; use auto or gateway", ErrOptions)
-	}
 	if r.Artifacts == "" {
 		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
 			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
 		}
 		r.Artifacts = r.temp
 	}
-	h := &Host{o: r, door: jupyter.Name}
+	h := &Host{o: r}
+	if h.door, h.why, err = chooseBackend(ctx, r); err != nil {
+		return nil, errors.Join(err, r.clean())
+	}
+	if h.door == BackendGateway && r.MaxSessions > maxKernels {
+		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrOptions, r.MaxSessions, maxKernels)
+		return nil, errors.Join(err, r.clean())
+	}
 	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
@@ -71,15 +80,45 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
+// chooseBackend names the backend and says why it is this one.
+func chooseBackend(ctx context.Context, r resolved) (name, why string, err error) {
+	switch {
+	case r.Backend != BackendAuto:
+		return r.Backend, "it was asked for", nil
+	case r.GatewayURL != "":
+		return BackendGateway, "an external gateway is set", nil
+	}
+	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
+	if err == nil {
+		_, err = python.Preflight(ctx, rt)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return "", "", fmt.Errorf("choose a backend: %w", context.Cause(ctx))
+	case err != nil:
+		return BackendRunner, "a gateway cannot be started: " + err.Error(), nil
+	default:
+		return BackendGateway, "jupyter_kernel_gateway and ipykernel are importable", nil
+	}
+}
+
+// Backend returns the backend that the host's calls run on, gateway or runner,
+// and why it is this one.
+func (h *Host) Backend() (name, why string) { return h.door, h.why }
+
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	server := jupyter.NewServer(jupyter.ServerOptions{
-		Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken,
-	})
-	backend := jupyter.New(jupyter.Options{Server: server, KernelName: h.o.KernelName})
-	ko := kernel.Options{Backend: backend, StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}
+	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}
+	var server *supervisor.Spec
+	if h.door == BackendRunner {
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env})
+		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
+	} else {
+		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken})
+		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName}), gateway.ServerSpec(nameGateway, s)
+	}
 	door := gateway.New(gateway.Options{
-		Name: h.door, Server: gateway.ServerSpec(nameServer, server), StopTimeout: ko.StopTimeout(),
+		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,

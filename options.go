@@ -51,8 +51,8 @@ type Options struct {
 	Env []string
 
 	// MaxSessions is how many kernels may live at once; for one more, the least
-	// recently used idle one that is not pinned is ended. 0: 4. At most 150,
-	// which is what one Kernel Gateway holds.
+	// recently used idle one that is not pinned is ended. 0: 4. With the
+	// gateway backend at most 150, which is what one Kernel Gateway holds.
 	MaxSessions int
 	// MaxWaiting is how many new sessions may wait when none can be evicted;
 	// more are refused. 0: none may wait.
@@ -162,9 +162,6 @@ func (o Options) resolve() (resolved, error) {
 	}
 	if r.MaxSessions < 0 || r.MaxWaiting < 0 || r.MaxPerOwner < 0 || r.MaxRSS < 0 {
 		return r, fmt.Errorf("%w: a limit is negative", ErrOptions)
-	}
-	if r.MaxSessions > maxKernels {
-		return r, fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds", ErrOptions, r.MaxSessions, maxKernels)
 	}
 	if r.MaxSessions == 0 {
 		r.MaxSessions = 4

@@ -20,7 +20,8 @@ func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 		`the kernel mode "for-ever"`: {KernelMode: "for-ever"},
 		`the brand "../x"`:           {Brand: "../x"},
 		"negative":                   {MaxSessions: -1},
-		"151 sessions":               {MaxSessions: 151},
+		`the replay policy "twice"`:  {Replay: "twice"},
+		"151 sessions":               {MaxSessions: 151, Backend: coppice.BackendGateway},
 	} {
 		o.Home = t.TempDir()
 		host, err := coppice.Start(t.Context(), o)

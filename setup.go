@@ -117,12 +117,14 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 	}
 	var missing *python.MissingPackagesError
 	switch {
+	case r.Backend != BackendAuto:
+		report.Backend, report.BackendWhy = r.Backend, "it was asked for"
 	case r.GatewayURL != "":
 		report.Backend, report.BackendWhy = BackendGateway, "an external gateway is set"
 	case err == nil:
 		report.Backend, report.BackendWhy = BackendGateway, "jupyter_kernel_gateway and ipykernel are importable"
 	case errors.As(err, &missing):
-		report.BackendWhy = "packages are missing: run coppice setup"
+		report.Backend, report.BackendWhy = BackendRunner, "the gateway's packages are missing; coppice setup installs them"
 	default:
 		report.BackendWhy = "no Python interpreter can be used"
 	}
