@@ -20,7 +20,7 @@ type door struct {
 	// starting is since when a child starts; the deadlines of its calls stand
 	// still for that long.
 	starting map[string]time.Time
-	served   map[string]bool // children whose present incarnation was given work
+	served   map[string]bool // children that were given work, until it is known why their kernel ends
 	past     *past
 	owners   owners
 	drains   []supervisor.Work // who waits for the last call to end
@@ -92,6 +92,7 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 // close ends a session and forgets it.
 func (d *door) close(s *supervisor.Shell, child string) {
 	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
+	delete(d.served, child)
 	d.past.drop(child)
 	d.owners.forget(child)
 }
@@ -259,15 +260,17 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 		delete(d.starting, child)
 		d.extend(s, child, since)
 	}
-	switch e.To {
-	case messages.ChildStarting:
+	switch {
+	case e.To == messages.ChildStarting:
 		d.starting[child] = s.Now()
-	case messages.ChildBusy:
+	case e.To == messages.ChildBusy:
 		d.served[child] = true
-	case messages.ChildGone, messages.ChildFailed:
-		if d.served[child] && e.Exit != nil {
-			d.past.put(child, *e.Exit)
-		}
+	case e.Exit != nil && d.served[child]:
+		// The first reason counts: what follows may be the failure of a kernel
+		// that was to replace it, and comes too late for one that is made then.
+		d.past.put(child, *e.Exit)
+		delete(d.served, child)
+	case e.To == messages.ChildGone:
 		delete(d.served, child)
 	}
 }
