@@ -107,13 +107,3 @@ func (f foreseen) of(c ChildView) ChildView {
 	}
 	return c
 }
-
-func mapView(seq iter.Seq[ChildView], f func(ChildView) ChildView) iter.Seq[ChildView] {
-	return func(yield func(ChildView) bool) {
-		for c := range seq {
-			if !yield(f(c)) {
-				return
-			}
-		}
-	}
-}

@@ -75,7 +75,9 @@ type child struct {
 	index     int // in Shell.due, -1 when not
 	due       instant
 
-	before, behind *child // neighbours in the order of Shell.first
+	counted        tallyKey // where it is counted while it is live
+	elder, younger *child   // neighbours in Shell.idle or Shell.failures
+	before, behind *child   // neighbours in the order of Shell.first
 }
 
 // instant is a time since System.began, plus one; 0 is never.

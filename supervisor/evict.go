@@ -21,9 +21,15 @@ func (i idleTTL) Decide(v View, ev Event) []Directive {
 	}
 	var ds []Directive
 	now := v.Now()
-	for c := range v.Children() {
+	for c := range byIdleness(v, "") {
+		if now.Before(i.due(c)) {
+			break // the rest has been idle for less
+		}
+		ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "idle for %v", i.after)))
+	}
+	for c := range failedKeys(v) {
 		if at := i.due(c); !at.IsZero() && !now.Before(at) {
-			ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "idle for %v", i.after)))
+			ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "failed for %v", i.after)))
 		}
 	}
 	return ds
@@ -103,63 +109,39 @@ type roomFor struct {
 	what           string
 }
 
-// count is what a limit needs to know.
-type count struct {
-	live, ending, waiting int
-	oldest                ChildView // the first to be evicted; Key is empty without
-}
-
-// count counts, of the keys that wait, those up to turn.
-func (r roomFor) count(v View, turn uint64) count {
-	var n count
-	for c := range v.Children() {
-		if c.Static || r.owner != "" && c.Owner != r.owner {
-			continue
-		}
-		if c.State == messages.ChildWaiting && c.Turn <= turn {
-			n.waiting++
-		}
-		if !c.Live() {
-			continue
-		}
-		n.live++
-		if c.State == messages.ChildStopping {
-			n.ending++
-		}
-		if c.Evictable() && (n.oldest.Key == "" || c.LastDone.Before(n.oldest.LastDone)) {
-			n.oldest = c
-		}
-	}
-	return n
-}
-
 func (r roomFor) spawning(v View, key string) []Directive {
 	self, _ := v.Child(key)
-	n := r.count(v, self.Turn)
+	n := takeCensus(v, r.owner, self.Turn)
 	switch {
 	case n.live < r.limit:
 		return nil
 	case n.ending >= n.waiting:
 		return []Directive{Wait(key)} // one that ends makes room for this one too
-	case n.oldest.Key != "":
-		return []Directive{Stop(n.oldest.Key, r.evicted()), Wait(key)}
-	case n.waiting-1 < r.waiting:
-		return []Directive{Wait(key)}
-	default:
-		return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle", n.live, r.limit, r.what))}
 	}
+	for c := range byIdleness(v, r.owner) {
+		return []Directive{Stop(c.Key, r.evicted()), Wait(key)}
+	}
+	if n.waiting-1 < r.waiting {
+		return []Directive{Wait(key)}
+	}
+	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle", n.live, r.limit, r.what))}
 }
 
+// excess ends the idle children that are too many.
 func (r roomFor) excess(v View) []Directive {
-	var ds []Directive
-	for {
-		n := r.count(v, 0)
-		if n.live-n.ending <= r.limit || n.oldest.Key == "" {
-			return ds
-		}
-		ds = append(ds, Stop(n.oldest.Key, r.evicted()))
-		v = foresee(v, ds, "")
+	n := takeCensus(v, r.owner, 0)
+	over := n.live - n.ending - r.limit
+	if over <= 0 {
+		return nil
 	}
+	var ds []Directive
+	for c := range byIdleness(v, r.owner) {
+		ds = append(ds, Stop(c.Key, r.evicted()))
+		if over--; over == 0 {
+			break
+		}
+	}
+	return ds
 }
 
 func (r roomFor) evicted() Exit {
@@ -179,8 +161,8 @@ func (m maxRSS) Decide(v View, ev Event) []Directive {
 		return nil
 	}
 	var ds []Directive
-	for c := range v.Children() {
-		if c.RSS > m.bytes && c.Evictable() {
+	for c := range byIdleness(v, "") {
+		if c.RSS > m.bytes {
 			ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "its memory, %d MiB, is over the limit of %d MiB", c.RSS>>20, m.bytes>>20)))
 		}
 	}

@@ -27,7 +27,7 @@ func (h heartbeat) Decide(v View, ev Event) []Directive {
 	}
 	now, patience := v.Now(), 2*h.every+h.every/2
 	var ds []Directive
-	for c := range v.Children() {
+	for c := range silentChildren(v, now.Add(-patience)) {
 		if c.State != messages.ChildIdle && c.State != messages.ChildBusy {
 			continue
 		}

@@ -47,12 +47,14 @@ type modelKey struct {
 	revive   bool
 	lastDone time.Time
 	since    time.Time
+	idleNo   int // counts how often anybody became idle
 }
 
 type model struct {
 	now      time.Time
 	keys     []*modelKey // in the order in which they became known
 	waiting  []*modelKey
+	idles    int
 	room     bool // something happened that those that wait are asked again for
 	draining bool
 }
@@ -170,7 +172,7 @@ func (m *model) offer() {
 func (m *model) oldest() *modelKey {
 	var o *modelKey
 	for _, k := range m.keys {
-		if k.state == modelIdle && !k.pinned && len(k.queue) == 0 && (o == nil || k.lastDone.Before(o.lastDone)) {
+		if k.state == modelIdle && !k.pinned && len(k.queue) == 0 && (o == nil || k.idleNo < o.idleNo) {
 			o = k
 		}
 	}
@@ -181,6 +183,12 @@ func (m *model) oldest() *modelKey {
 func (m *model) up(k *modelKey) {
 	k.state, k.served, k.revive, k.hung, k.lastDone = modelIdle, false, false, time.Time{}, m.now
 	m.room = true // for a moment there was one less
+	m.idled(k)
+}
+
+func (m *model) idled(k *modelKey) {
+	m.idles++
+	k.idleNo = m.idles
 }
 
 func (m *model) dispatch(k *modelKey) {
@@ -211,6 +219,7 @@ func (m *model) finish(k *modelKey) {
 	k.hand = nil
 	w.settle("done")
 	k.restarts, k.lastDone = 0, m.now
+	m.idled(k)
 	if w.last {
 		m.ended(k)
 		return

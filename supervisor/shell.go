@@ -93,6 +93,9 @@ type Shell struct {
 	armed    instant // when the timer fires, 0: not armed
 	nextTick instant
 
+	idle, failures childList // dynamic children in these states
+	tallies        tallies   // how many dynamic children take a place
+
 	groupFailures []instant
 	zombies       []*cell
 	draining      *Exit // no new work is taken
@@ -111,7 +114,7 @@ type note struct {
 
 // NewShell returns a shell. It serves one incarnation: make it in Spec.New.
 func NewShell(o Options) *Shell {
-	return &Shell{o: o.withDefaults(), table: make(map[string]*child), bell: make(chan struct{}, 1)}
+	return &Shell{o: o.withDefaults(), table: make(map[string]*child), tallies: make(tallies), bell: make(chan struct{}, 1)}
 }
 
 // Init opens the Door and starts the static children. It does not wait for

@@ -255,7 +255,7 @@ func (s *Shell) sequel(ch *child, exit *Exit) {
 			s.end(ch, exit)
 			return
 		}
-		ch.state = messages.ChildWaiting
+		s.setState(ch, messages.ChildWaiting)
 		s.kick(ch)
 	}
 }
@@ -286,7 +286,7 @@ func (s *Shell) again(ch *child) {
 // end is the end of a child that nothing is planned for: the strategy may
 // bring it back, otherwise it is forgotten.
 func (s *Shell) end(ch *child, exit *Exit) {
-	ch.state = messages.ChildGone
+	s.setState(ch, messages.ChildGone)
 	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: *exit}, ch)
 	switch {
 	case grouped:

@@ -50,7 +50,7 @@ func (s *Shell) pointless(ch *child) bool {
 
 // ask asks the strategy whether a key that waits may start.
 func (s *Shell) ask(ch *child) {
-	ch.state = messages.ChildWaiting
+	s.setState(ch, messages.ChildWaiting)
 	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
 	switch d.Verb {
 	case VerbWait:

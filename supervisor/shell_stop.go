@@ -34,7 +34,7 @@ func (s *Shell) Restart(key string, exit Exit) bool {
 		s.again(ch)
 	case !ch.static && ch.state == messages.ChildFailed:
 		ch.revive = true
-		ch.state = messages.ChildWaiting
+		s.setState(ch, messages.ChildWaiting)
 		s.kick(ch)
 	}
 	return true

@@ -138,7 +138,7 @@ func (s *Shell) tellDoor() {
 
 // to moves a child to another state and announces it.
 func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
-	ch.state = state
+	s.setState(ch, state)
 	if ch.told == state {
 		return
 	}

@@ -125,7 +125,7 @@ func (s *Shell) onFinished(ch *child, t *ticket) {
 	if ch.state != messages.ChildBusy {
 		return // it failed or ends: what becomes of it is decided there
 	}
-	ch.state = messages.ChildIdle
+	s.setState(ch, messages.ChildIdle)
 	if last {
 		s.stop(ch, lastWork, sequelForget)
 		return

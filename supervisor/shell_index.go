@@ -1,0 +1,173 @@
+package supervisor
+
+import (
+	"iter"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// tally counts the dynamic children of one kind and owner.
+type tally struct{ live, ending int }
+
+type tallyKey struct{ kind, owner string }
+
+// childList is a list of children, through their elder and younger. A child is
+// in at most one: of those that are idle, or of those that failed.
+type childList struct{ eldest, youngest *child }
+
+// setState is the only place that changes the state of a child, and so keeps
+// the counts and lists right.
+func (s *Shell) setState(ch *child, state messages.ChildState) {
+	from := ch.state
+	if from == state {
+		return
+	}
+	ch.state = state
+	if ch.static {
+		return
+	}
+	s.unlist(ch, from)
+	switch state {
+	case messages.ChildIdle:
+		s.idle.add(ch)
+	case messages.ChildFailed:
+		s.failures.add(ch)
+	}
+	wasLive, isLive := live(from), live(state)
+	if !wasLive && isLive {
+		ch.counted = tallyKey{ch.spec.Kind, ch.spec.Owner}
+	}
+	by := tally{btoi(isLive) - btoi(wasLive), btoi(state == messages.ChildStopping) - btoi(from == messages.ChildStopping)}
+	if by != (tally{}) {
+		s.tallies.add(ch.counted, by)
+		s.tallies.add(tallyKey{kind: ch.counted.kind, owner: anyOwner}, by)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s *Shell) unlist(ch *child, from messages.ChildState) {
+	switch from {
+	case messages.ChildIdle:
+		s.idle.remove(ch)
+	case messages.ChildFailed:
+		s.failures.remove(ch)
+	}
+}
+
+// anyOwner is the owner under which the children of a kind are counted all
+// together. No owner is called that.
+const anyOwner = "\x00any"
+
+// tallies has an entry for each kind and owner that has children.
+type tallies map[tallyKey]tally
+
+func (t tallies) add(key tallyKey, by tally) {
+	n := t[key]
+	n.live += by.live
+	n.ending += by.ending
+	if n == (tally{}) {
+		delete(t, key)
+		return
+	}
+	t[key] = n
+}
+
+// add puts ch behind those that have been idle for longer: nearly always at
+// the end.
+func (l *childList) add(ch *child) {
+	after := l.youngest
+	for after != nil && after.lastDone > ch.lastDone {
+		after = after.elder
+	}
+	ch.elder = after
+	if after == nil {
+		ch.younger, l.eldest = l.eldest, ch
+	} else {
+		ch.younger, after.younger = after.younger, ch
+	}
+	if ch.younger == nil {
+		l.youngest = ch
+	} else {
+		ch.younger.elder = ch
+	}
+}
+
+func (l *childList) remove(ch *child) {
+	if ch.elder == nil {
+		l.eldest = ch.younger
+	} else {
+		ch.elder.younger = ch.younger
+	}
+	if ch.younger == nil {
+		l.youngest = ch.elder
+	} else {
+		ch.younger.elder = ch.elder
+	}
+	ch.elder, ch.younger = nil, nil
+}
+
+func (s *Shell) viewsOf(l *childList) iter.Seq[ChildView] {
+	return func(yield func(ChildView) bool) {
+		for ch := l.eldest; ch != nil; ch = ch.younger {
+			if !yield(ch.view(s)) {
+				return
+			}
+		}
+	}
+}
+
+// shellIndex is the index of a shellView.
+type shellIndex struct{ s *Shell }
+
+func (v shellView) index() index { return shellIndex(v) }
+
+func (i shellIndex) idle() iter.Seq[ChildView]   { return i.s.viewsOf(&i.s.idle) }
+func (i shellIndex) failed() iter.Seq[ChildView] { return i.s.viewsOf(&i.s.failures) }
+
+func (i shellIndex) census(kind, owner string, turn uint64) census {
+	var n census
+	if owner == "" {
+		owner = anyOwner
+	}
+	if kind != "" {
+		t := i.s.tallies[tallyKey{kind, owner}]
+		n.live, n.ending = t.live, t.ending
+	} else {
+		for key, t := range i.s.tallies {
+			if key.owner == owner {
+				n.live += t.live
+				n.ending += t.ending
+			}
+		}
+	}
+	for _, ch := range i.s.waiting {
+		if ch.state == messages.ChildWaiting && ch.turn <= turn &&
+			(kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
+			n.waiting++
+		}
+	}
+	return n
+}
+
+func (i shellIndex) silent(then time.Time) iter.Seq[ChildView] {
+	s := i.s
+	limit := int64(then.Sub(s.sys.began)) + 1
+	return func(yield func(ChildView) bool) {
+		for ch := s.first; ch != nil; ch = ch.behind {
+			if ch.cell == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
+				continue
+			}
+			inCall, beat := ch.cell.handling.Load(), ch.cell.beat.Load()
+			if (inCall != 0 && inCall <= limit || beat != 0 && beat <= limit) && !yield(ch.view(s)) {
+				return
+			}
+		}
+	}
+}
