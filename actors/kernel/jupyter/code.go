@@ -35,10 +35,24 @@ func initCode(cwd string, env map[string]string) string {
 		"        os.chdir(cwd)\n" +
 		"        if cwd not in sys.path:\n" +
 		"            sys.path.insert(0, cwd)\n" +
-		"    os.environ.update(env)\n")
+		"    os.environ.update(env)\n" + quietCode)
 	fmt.Fprintf(&b, "try:\n    __coppice_init(%s, %s)\nfinally:\n    del __coppice_init\n", pyString(cwd), pyDict(env))
 	return b.String()
 }
+
+// quietCode makes a semicolon at the end of a cell suppress its result, as it
+// does in a notebook: IPython looks for it in its history, and the calls of a
+// host are kept out of that.
+const quietCode = `    try:
+        from IPython import get_ipython
+        shell = get_ipython()
+        hook, cell = shell.displayhook, [""]
+        ends = hook.semicolon_at_end_of_expression
+        shell.events.register("pre_run_cell", lambda info: cell.__setitem__(0, info.raw_cell or ""))
+        hook.quiet = lambda: ends(cell[0])
+    except (ImportError, AttributeError):
+        pass  # another kernel of Python, or an older IPython: the result is shown
+`
 
 // envCode sets environment variables.
 func envCode(env map[string]string) string {

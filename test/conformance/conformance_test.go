@@ -1,0 +1,259 @@
+//go:build linux
+
+// Package conformance_test holds every behaviour of a session that does not
+// depend on its backend, and runs it on both. What differs is listed in the
+// README.
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const marker = "PI_COPPICE_TEST_MARK"
+
+// step is one call of a behaviour and what is expected of it. Zero fields are
+// not looked at.
+type step struct {
+	cells   []string
+	timeout time.Duration
+	reset   bool
+	mode    messages.KernelMode
+	env     map[string]string
+
+	outcome  messages.Outcome // "": ok
+	state    messages.State
+	output   string   // of the last cell that ran, exactly
+	contains []string // in the result's text
+	check    func(*testing.T, messages.Result)
+}
+
+const (
+	raised    = messages.OutcomeError
+	timedOut  = messages.OutcomeTimeout
+	lost      = messages.OutcomeLost
+	kept      = messages.StateKept
+	fresh     = messages.StateFresh
+	stateLost = messages.StateLost
+)
+
+// behaviours are the cases; each runs in a session of its own.
+var behaviours = map[string][]step{
+	"variables stay": {
+		{cells: []string{"x = 40"}, state: fresh},
+		{cells: []string{"x + 2"}, state: kept, output: "42"},
+	},
+	"functions, classes and imports stay": {
+		{cells: []string{"import json\nclass P:\n    def __init__(self, v): self.v = v\ndef f(p): return json.dumps(p.v)"}},
+		{cells: []string{"f(P([1, 2]))"}, output: "'[1, 2]'"},
+	},
+	"the last expression is the result": {
+		{cells: []string{"1\n2\n'three'"}, output: "'three'"},
+		{cells: []string{"x = 1"}, contains: []string{"(no output)"}},
+		{cells: []string{"7;"}, contains: []string{"(no output)"}},
+		{cells: []string{"None"}, contains: []string{"(no output)"}},
+		{cells: []string{""}, contains: []string{"(no output)"}},
+	},
+	"stdout and stderr come in the order in which they were written": {
+		{cells: []string{"import sys\nfor i in range(3):\n    print('out', i, flush=True)\n    print('err', i, file=sys.stderr, flush=True)"}, contains: []string{"out 0", "err 0", "out 2", "err 2"}},
+	},
+	"children and descriptors are captured": {
+		{cells: []string{"import os\nos.system('echo from a child')\nNone"}, contains: []string{"from a child"}},
+		{cells: []string{"import os\n_ = os.write(1, b'from descriptor 1\\n')"}, contains: []string{"from descriptor 1"}},
+	},
+	"text beyond ASCII": {
+		{cells: []string{"print('naïve ☃ 🌲')"}, output: "naïve ☃ 🌲"},
+	},
+	"an exception ends the call and keeps the state": {
+		{
+			cells: []string{"a = 1", "1/0", "b = 2"}, outcome: raised, contains: []string{"ZeroDivisionError: division by zero", "Cell 2 failed (exit code 1)"},
+			check: func(t *testing.T, r messages.Result) {
+				require.Equal(t, "ZeroDivisionError", r.Cells[1].Error.Name)
+				require.Equal(t, "division by zero", r.Cells[1].Error.Message)
+				require.Equal(t, messages.CellPending, r.Cells[2].Status)
+			},
+		},
+		{cells: []string{"(a, 'b' in globals())"}, state: kept, output: "(1, False)"},
+	},
+	"a syntax error": {
+		{cells: []string{"def (:"}, outcome: raised, contains: []string{"SyntaxError"}},
+		{cells: []string{"1"}, state: kept},
+	},
+	"an exception names the user's line": {
+		{cells: []string{"def f():\n    raise ValueError('here')\nf()"}, outcome: raised, contains: []string{"raise ValueError('here')", "line 2", "line 3"}},
+	},
+	"chained exceptions": {
+		{cells: []string{"try:\n    {}['k']\nexcept KeyError as e:\n    raise RuntimeError('outer') from e"}, outcome: raised, contains: []string{"KeyError", "RuntimeError: outer", "direct cause"}},
+	},
+	"a repr that raises": {
+		{cells: []string{"class B:\n    def __repr__(self): raise ValueError('bad repr')\nB()"}, check: func(t *testing.T, r messages.Result) {
+			require.Contains(t, r.Text, "bad repr")
+		}, outcome: "*"},
+		{cells: []string{"'alive'"}, state: kept, output: "'alive'"},
+	},
+	"deep recursion": {
+		{cells: []string{"def f(n): return f(n + 1)\nf(0)"}, outcome: raised, contains: []string{"RecursionError"}},
+		{cells: []string{"'alive'"}, state: kept, output: "'alive'"},
+	},
+	"top-level await": {
+		{cells: []string{"import asyncio\nawait asyncio.sleep(0.01, 'done')"}, output: "'done'"},
+	},
+	"a loop is interrupted": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"while True: pass"}, timeout: time.Second, outcome: timedOut, state: kept, contains: []string{"Command timed out after 1 seconds"}},
+		{cells: []string{"x"}, state: kept, output: "1"},
+	},
+	"a sleep is interrupted": {
+		{cells: []string{"import time; time.sleep(100)"}, timeout: time.Second, outcome: timedOut},
+		{cells: []string{"1"}, state: kept},
+	},
+	"an await is interrupted": {
+		{cells: []string{"import asyncio\nawait asyncio.sleep(100)"}, timeout: time.Second, outcome: timedOut},
+		{cells: []string{"1"}, state: kept},
+	},
+	"a subprocess is interrupted": {
+		{cells: []string{"import subprocess\nsubprocess.run(['sleep', '100'])"}, timeout: time.Second, outcome: timedOut},
+		{cells: []string{"1"}, state: kept},
+	},
+	"an interrupt that is swallowed costs the state": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"import time\nwhile True:\n    try: time.sleep(10)\n    except KeyboardInterrupt: pass"}, timeout: time.Second, outcome: timedOut, state: stateLost},
+		{cells: []string{"'x' in globals()"}, state: fresh, contains: []string{"False"}},
+	},
+	"a killed kernel is lost": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1"}, outcome: lost, state: stateLost},
+		{cells: []string{"'x' in globals()"}, state: fresh, contains: []string{"False", "new kernel"}},
+	},
+	"os._exit is a loss": {
+		{cells: []string{"import os; os._exit(3)"}, outcome: lost, state: stateLost},
+		{cells: []string{"1"}, state: fresh},
+	},
+	"a reset gives a new kernel": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"'x' in globals()"}, reset: true, state: fresh, contains: []string{"False"}},
+	},
+	"a per-call kernel shares nothing": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"'x' in globals()"}, mode: messages.ModePerCall, state: fresh, output: "False"},
+		{cells: []string{"x"}, state: kept, output: "1"},
+	},
+	"input is refused": {
+		{cells: []string{"input('name? ')"}, outcome: raised, contains: []string{"interactive input is not supported"}, check: func(t *testing.T, r messages.Result) {
+			require.True(t, r.StdinRequested)
+		}},
+		{cells: []string{"1"}, state: kept},
+	},
+	"the environment of a call": {
+		{cells: []string{"import os\nos.environ['MARK']"}, env: map[string]string{"MARK": "a \"b\" \\ ☃"}, contains: []string{"☃"}},
+		{cells: []string{"os.environ['MARK'][0]"}, output: "'a'"},
+	},
+	"secrets of the host are not there": {
+		{cells: []string{"import os\nsorted(k for k in os.environ if 'TOKEN' in k or 'API_KEY' in k or k.startswith('KG_AUTH'))"}, output: "[]"},
+	},
+	"threads print": {
+		{cells: []string{"import threading\nt = threading.Thread(target=lambda: print('from a thread'))\nt.start(); t.join()"}, contains: []string{"from a thread"}},
+	},
+	"sys.stdout can be replaced": {
+		{cells: []string{"import io, sys\nold, sys.stdout = sys.stdout, io.StringIO()\nprint('swallowed')\nsys.stdout = old\nprint('shown')"}, output: "shown"},
+	},
+	"a long output is cut, and said to be": {
+		{cells: []string{"for i in range(100000): print('line', i)"}, contains: []string{"line 0", "line 99999"}, check: func(t *testing.T, r messages.Result) {
+			require.NotNil(t, r.Truncation)
+			require.EqualValues(t, 100000, r.Truncation.TotalLines)
+			require.NotNil(t, r.Artifact)
+		}},
+	},
+}
+
+func TestConformance(t *testing.T) {
+	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			host := start(t, backend)
+			n := 0
+			for name, steps := range behaviours {
+				t.Run(name, func(t *testing.T) {
+					s := host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()})
+					for i, st := range steps {
+						check(t, fmt.Sprintf("step %d", i+1), run(t, s, st), st, backend)
+					}
+					require.NoError(t, s.Close(t.Context()))
+				})
+				n++
+			}
+			t.Logf("%d behaviours hold on the %s backend", n, backend)
+		})
+	}
+}
+
+// start makes a host and proves at the end that nothing of it is left.
+func start(t *testing.T, backend string) *coppice.Host {
+	t.Helper()
+	mark := messages.NewID()
+	env := append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1")
+	host, err := coppice.Start(t.Context(), coppice.Options{Backend: backend, Python: testpython.Path(t), Home: t.TempDir(), Env: env, StartTimeout: 2 * time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(t, host.Shutdown(ctx).Clean())
+		require.Empty(t, proc.WithEnv(marker, mark))
+	})
+	return host
+}
+
+func run(t *testing.T, s *coppice.Session, st step) messages.Result {
+	t.Helper()
+	req := coppice.Request{Timeout: st.timeout, Reset: st.reset, Mode: st.mode, Env: st.env}
+	for _, c := range st.cells {
+		req.Cells = append(req.Cells, messages.Cell{Code: c})
+	}
+	r, err := s.Execute(t.Context(), req)
+	require.NoError(t, err)
+	return r
+}
+
+func check(t *testing.T, where string, r messages.Result, st step, backend string) {
+	t.Helper()
+	require.Equal(t, backend, r.Backend, where)
+	want := st.outcome
+	if want == "" {
+		want = messages.OutcomeOK
+	}
+	if want != "*" {
+		require.Equal(t, want, r.Outcome, "%s: %s", where, r.Text)
+	}
+	if st.state != "" {
+		require.Equal(t, st.state, r.State, "%s: %s", where, r.Text)
+	}
+	if st.output != "" {
+		last := ""
+		for _, c := range r.Cells {
+			if c.Status != messages.CellPending {
+				last = c.Output
+			}
+		}
+		require.Equal(t, st.output, strings.TrimSpace(last), where)
+	}
+	for _, part := range st.contains {
+		require.Contains(t, r.Text, part, where)
+	}
+	if st.check != nil {
+		st.check(t, r)
+	}
+}
