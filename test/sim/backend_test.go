@@ -160,6 +160,9 @@ func (w *world) begin(ctx context.Context, i *interp, r kernel.CellRequest) (*ra
 	if i.counter == 0 && len(c.ran) == 0 && i.at.closedAt != w.now() {
 		c.after = i.at.prior
 	}
+	if i.counter == 0 {
+		i.firstAt = w.now()
+	}
 	i.counter++
 	i.at.prior, i.touchedAt = i.id, w.now()
 	rec := &ran{interp: i, call: c, counter: i.counter, began: w.now()}

@@ -40,6 +40,7 @@ func (w *world) submit(session string, cells []messages.Cell, change func(*messa
 	c.waits, c.ends = c.place.waits, c.place.ends
 	c.out = &outlet{w: w, c: c, pause: pause, text: map[int]*strings.Builder{}}
 	c.exec.Out = c.out
+	c.late = w.draining
 	w.calls[c.exec.ID] = c
 	w.order = append(w.order, c)
 	c.place.note(w, "submit", c.describe(), 0)
@@ -177,6 +178,29 @@ func (w *world) close(session string) {
 	w.ask(messages.Close{Key: sessionKey(session)}, forget)
 }
 
+// release is what a host does when an owner leaves. It closes sessions that
+// nobody else uses; which those are is not known here, so that all of them may
+// have been closed.
+func (w *world) release(owner string) {
+	forget := func(bool) {
+		for _, p := range w.places {
+			p.prior, p.closedAt, p.stopped = 0, w.now(), w.now()
+		}
+	}
+	w.mu.Lock()
+	forget(true)
+	w.mu.Unlock()
+	w.ask(messages.ReleaseOwner{Owner: owner}, forget)
+}
+
+// drain asks for the end of all work.
+func (w *world) drain() {
+	w.mu.Lock()
+	w.draining = true
+	w.mu.Unlock()
+	w.ask(messages.Drain{}, func(bool) { w.drained = w.now() })
+}
+
 func (w *world) pin(session string, on bool) {
 	w.mu.Lock()
 	p := w.place(sessionKey(session).ID())
@@ -255,11 +279,18 @@ func (w *world) snapshot() {
 		return
 	}
 	live := 0
+	owned := map[string]int{}
 	for _, n := range node.Children[0].Children {
 		switch n.State {
 		case messages.ChildWaiting, messages.ChildFailed, messages.ChildGone:
 		default:
 			live++
+			owned[n.Owner]++
+		}
+	}
+	for owner, n := range owned {
+		if w.o.perOwner > 0 && owner != "" && n > w.o.perOwner {
+			w.breach(6, nil, "%s has %d kernels, %d are allowed", owner, n, w.o.perOwner)
 		}
 	}
 	if live > w.o.capacity {

@@ -44,6 +44,7 @@ type interp struct {
 	// mu: the world's.
 	counter   int
 	running   *ran
+	firstAt   time.Duration // when it began its first cell
 	touchedAt time.Duration // when it began its last cell
 	closing   bool
 	closingAt time.Duration

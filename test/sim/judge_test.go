@@ -20,6 +20,9 @@ func (w *world) judge(c *call, r messages.Result) {
 		w.breach(1, c.place, "the result of %s is that of %s in %s, with %d cells", c.exec.ID, r.Exec, r.Session, len(r.Cells))
 		return
 	}
+	if !c.late && w.drained >= 0 && w.drained < c.at {
+		w.breach(11, c.place, "drained at %v, and %s is answered now", w.drained, c.exec.ID)
+	}
 	w.judgeCells(c, r)
 	w.judgeOutcome(c, r)
 	w.judgeState(c, r)
@@ -79,6 +82,9 @@ func (w *world) judgeOutcome(c *call, r messages.Result) {
 	default:
 		wrong = true
 	}
+	if c.late && r.Outcome != messages.OutcomeNotStarted {
+		wrong = true
+	}
 	if wrong {
 		w.breach(9, c.place, "%s says %s, %s; %d cells are complete, the last ended: %s", c.exec.ID, r.Outcome, r.State, complete, last)
 	}
@@ -130,8 +136,15 @@ func (w *world) judgeUntouched(c *call, r messages.Result) {
 	// dead before that has taken everything.
 	news := c.place.news
 	lived := c.place.lostAt == c.at || news != nil && (!news.answered || news.at == c.at)
-	ending := c.place.stopped == c.at || w.closing >= 0
+	ending := c.place.stopped == c.at || w.closing >= 0 || w.draining
 	switch {
+	case r.State == messages.StateKept && i != nil && i.counter == 0:
+		// A call is on its way to the interpreter: it has to begin now.
+		w.doubts = append(w.doubts, func() {
+			if i.firstAt != c.at {
+				w.breach(8, c.place, "%s says kept, and interpreter %d had not run anything at %v", c.exec.ID, i.id, c.at)
+			}
+		})
 	case r.State == messages.StateKept && !lives && !lived:
 		w.breach(8, c.place, "%s says kept, and there is no interpreter that has run anything", c.exec.ID)
 	case r.State != messages.StateKept && lives && !ending && !i.closing && i.touchedAt < c.at:
@@ -167,6 +180,9 @@ func (w *world) judgeTime(c *call) {
 
 // final is what holds when the tree has ended. The lock is held.
 func (w *world) final() {
+	for _, doubt := range w.doubts {
+		doubt()
+	}
 	if w.alive+w.starting > 0 {
 		w.breach(10, nil, "%d interpreters live, %d start", w.alive, w.starting)
 		for _, p := range w.places {

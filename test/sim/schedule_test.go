@@ -20,12 +20,12 @@ type action struct {
 
 // submission is what a submit submits.
 type submission struct {
-	cells    []messages.Cell
-	timeout  time.Duration
-	reset    bool
-	perCall  bool
-	pause    time.Duration
-	children []action
+	cells   []messages.Cell
+	timeout time.Duration
+	reset   bool
+	perCall bool
+	owner   string
+	pause   time.Duration
 }
 
 // schedule is one run: a world, and what happens in it.
@@ -33,6 +33,8 @@ type schedule struct {
 	seed    uint64
 	o       settings
 	actions []action
+	burst   int           // chance, in percent, that a thing happens at the instant of the one before
+	drain   time.Duration // how long before the end the tree takes no more calls; 0: not before
 	end     time.Duration // when the tree is shut down, whatever goes on
 }
 
@@ -55,12 +57,15 @@ func generate(seed uint64) schedule {
 	for i := range sessions {
 		sessions[i] = fmt.Sprintf("s%d", i)
 	}
+	if chance(r, 30) {
+		s.o.perOwner = 1 + r.IntN(s.o.capacity)
+	}
 	mean := pick(r, 20*time.Millisecond, 200*time.Millisecond, time.Second, 4*time.Second)
-	burst := pick(r, 0, 0, 20, 60) // chance that the next thing happens at the same instant
+	s.burst = pick(r, 0, 0, 20, 60)
 	at, calls := time.Duration(0), 0
 	for range 60 + r.IntN(100) {
 		switch {
-		case chance(r, burst):
+		case chance(r, s.burst):
 		case chance(r, 2):
 			at += upTo(r, 2*s.o.ttl)
 		default:
@@ -79,32 +84,40 @@ func generate(seed uint64) schedule {
 	}
 	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
 	s.end = at + upTo(r, 20*time.Second)
+	if chance(r, 20) {
+		s.drain = upTo(r, s.end/2)
+	}
 	return s
 }
+
+// owners are who may pay for a session; "" is nobody.
+var owners = []string{"", "ann", "bob"}
 
 // fate says what happens next.
 func fate(r *rand.Rand) string {
 	switch n := r.IntN(100); {
-	case n < 62:
+	case n < 59:
 		return "submit"
-	case n < 70:
+	case n < 67:
 		return "crash"
-	case n < 74:
+	case n < 71:
 		return "freeze"
-	case n < 80:
+	case n < 77:
 		return "pin"
-	case n < 85:
+	case n < 82:
 		return "unpin"
-	case n < 90:
+	case n < 87:
 		return "reset"
-	case n < 93:
+	case n < 90:
 		return "close"
-	case n < 95:
+	case n < 92:
 		return "interrupt"
-	case n < 97:
+	case n < 94:
 		return "panic"
-	case n < 98:
+	case n < 95:
 		return "goexit"
+	case n < 97:
+		return "release"
 	default:
 		return "snapshot"
 	}
@@ -120,6 +133,9 @@ func (s *schedule) call(r *rand.Rand) submission {
 		c.timeout = upTo(r, 6*time.Second) + time.Millisecond
 	}
 	c.reset, c.perCall = chance(r, 5), chance(r, 8)
+	if s.o.perOwner > 0 {
+		c.owner = pick(r, owners...)
+	}
 	if n := s.o.faults.pauseEvery; n > 0 && r.IntN(n) == 0 {
 		c.pause = upTo(r, 3*time.Second)
 	}

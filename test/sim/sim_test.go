@@ -49,7 +49,12 @@ func simulate(t *testing.T, s schedule) *world {
 		w = newWorld(t, s.seed, s.o)
 		defer w.shutdown()
 		var calls []*call
+		drained := s.drain == 0
 		for _, a := range s.actions {
+			if !drained && a.at >= s.end-s.drain {
+				drained = true
+				w.drain()
+			}
 			if !w.until(a.at) {
 				return
 			}
@@ -85,7 +90,7 @@ func (w *world) do(a action, calls []*call) []*call {
 	switch a.what {
 	case "submit":
 		calls = append(calls, w.submit(a.session, a.submit.cells, func(e *messages.Execute) {
-			e.Timeout, e.Reset = a.submit.timeout, a.submit.reset
+			e.Timeout, e.Reset, e.Owner = a.submit.timeout, a.submit.reset, a.submit.owner
 			if a.submit.perCall {
 				e.Mode = messages.ModePerCall
 			}
@@ -104,6 +109,8 @@ func (w *world) do(a action, calls []*call) []*call {
 		w.close(a.session)
 	case "interrupt":
 		w.interrupt(a.session)
+	case "release":
+		w.release(owners[1+a.call%2])
 	case "panic":
 		w.poke(a.session, pokePanic)
 	case "goexit":

@@ -20,6 +20,7 @@ import (
 // settings make a world.
 type settings struct {
 	capacity, waiting int
+	perOwner          int // 0: no limit
 	ttl, heartbeat    time.Duration
 	grace, tick       time.Duration
 	faults            faults
@@ -44,12 +45,15 @@ type world struct {
 	calls                 map[string]*call
 	order                 []*call // by seq
 	alive, starting, peak int
-	serial                int // of interpreters
-	entries               int // of the history
-	asked, answered       int // questions besides Execute
-	closing               time.Duration
+	serial                int           // of interpreters
+	entries               int           // of the history
+	asked, answered       int           // questions besides Execute
+	closing               time.Duration // when the tree was shut down, -1 before
+	draining              bool          // no more calls are taken
+	drained               time.Duration // when no call ran any more, -1 before
 	breaches              []string
 	involved              []*place
+	doubts                []func() // what can only be judged afterwards
 	tally                 map[messages.Outcome]int
 }
 
@@ -87,6 +91,7 @@ type call struct {
 	ends      time.Duration // place.ends likewise
 	ran       []*ran
 	after     int  // the session's interpreter before the fresh one that it ran in
+	late      bool // submitted when no more calls were taken
 	touched   bool // a cell was to run when its interpreter was gone already
 	answered  bool
 	result    messages.Result
@@ -110,12 +115,14 @@ func (r *ran) text() string { return fmt.Sprintf("%d:%d", r.interp.id, r.counter
 func newWorld(t *testing.T, seed uint64, o settings) *world {
 	t.Helper()
 	w := &world{
-		t: t, seed: seed, o: o, broken: make(chan struct{}), closing: -1,
+		t: t, seed: seed, o: o, broken: make(chan struct{}), closing: -1, drained: -1,
 		places: map[string]*place{}, calls: map[string]*call{}, tally: map[messages.Outcome]int{},
 	}
 	g := gateway.Options{
 		Name: "sim", Tick: o.tick, StartTimeout: startTimeout + 10*time.Second, StopTimeout: kernel.Options{}.StopTimeout(),
-		Strategy:  gateway.Strategy(o.heartbeat, o.ttl, o.capacity, o.waiting),
+		Strategy: gateway.Policy{
+			Heartbeat: o.heartbeat, IdleTTL: o.ttl, MaxKernels: o.capacity, MaxWaiting: o.waiting, MaxPerOwner: o.perOwner,
+		}.Strategy(),
 		NewKernel: func(s gateway.KernelSpec) supervisor.Behaviour { return &child{w: w, spec: s} },
 	}
 	w.began = time.Now()
