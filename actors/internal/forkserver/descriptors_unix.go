@@ -28,6 +28,8 @@ const (
 	stdoutRead        // of the pipe behind its stdout
 	_                 // and its write end
 	stderrRead
+	_
+	seatSize
 )
 
 // seat is what a session is given at its start.

@@ -226,6 +226,7 @@ func watch(orphans []*forked) {
 			if id := c.identity(); process.Alive(id) {
 				left = append(left, c)
 			} else {
+				killGroupOf(id.PID)
 				c.end.set(&LostError{PID: id.PID}, Output{})
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -44,7 +43,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("not ready after %v", o.StartTimeout))
 	defer cancel()
-	load, err := pysrc.Load(o.Preload)
+	args, load, err := pysrc.Program(pysrc.Server, 1, o.Preload)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +70,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
 	s.proc, err = process.Start(process.Options{
-		Path: o.Python, Args: []string{"-c", pysrc.Bootstrap, "server", strconv.Itoa(len(load)), "3", "4"},
-		Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
+		Path: o.Python, Args: args, Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
 	})
 	if err != nil {
 		_ = conn.Close()

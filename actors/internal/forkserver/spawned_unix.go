@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -30,7 +29,7 @@ type spawned struct {
 // runs; whether it becomes a session shows on Main.
 func Spawn(o Options) (*Child, error) {
 	o = o.withDefaults()
-	load, err := pysrc.Load(nil)
+	args, load, err := pysrc.Program(pysrc.Session, seatSize, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +50,15 @@ func Spawn(o Options) (*Child, error) {
 		seat.close()
 		return nil, err
 	}
-	args := []string{"-c", pysrc.Bootstrap, "session", strconv.Itoa(len(load))}
 	files := seat.files()
 	defer closeAll(files)
-	for i := range len(files) + 1 {
-		args = append(args, strconv.Itoa(3+i))
-	}
 	own := process.NewRing(process.RingOptions{})
-	s.proc, err = process.Start(process.Options{Path: o.Python, Args: args, Env: o.Env, Stdout: own, Stderr: own, ExtraFiles: append(files, life.r)})
+	s.proc, err = process.Start(process.Options{
+		Path: o.Python, Args: args, Env: o.Env, Stdout: own, Stderr: own, ExtraFiles: append(files, life.r),
+		// The lifeline ends its whole group with the host. The signal that package
+		// process would use ends it alone, and before the lifeline can.
+		OutliveHost: true,
+	})
 	if err != nil {
 		s.close()
 		seat.close()

@@ -1,25 +1,17 @@
-# The first code that an interpreter runs (python -c): it reads the package
-# coppice_runner from a socket and hands the process over to it. The arguments
-# are the role, how many bytes the package has, the descriptor of the socket and
-# those that follow it.
+# The first code of ours that an interpreter runs. It brings package
+# coppice_runner, which comes on the socket, into the interpreter and hands the
+# process over to it. sys.argv is a role, how many bytes this code and the package
+# have, the descriptor of the socket, which is open as sock, and those that follow.
 import sys
 
 
-def _boot(role, size, *fds):
+def _boot(sock, role, size, fds):
     import json
     import socket
 
     if sys.path and sys.path[0] == "":
         del sys.path[0]  # -c puts the working directory first
-    sock = socket.socket(fileno=fds[0])
-    parts = []
-    while size:
-        data = sock.recv(size)
-        if not data:
-            return
-        parts.append(data)
-        size -= len(data)
-    load = json.loads(b"".join(parts))
+    load = json.loads(sock.recv(size, socket.MSG_WAITALL))
     sources = load["modules"]
     spec = type(sys.__spec__)
 
@@ -42,7 +34,7 @@ def _boot(role, size, *fds):
     from coppice_runner import main
 
     sys.meta_path.remove(Finder)
-    main.run(role, sock, list(fds[1:]), load)
+    main.run(role, sock, fds, load)
 
 
-_boot(sys.argv[1], *map(int, sys.argv[2:]))
+_boot(sock, sys.argv[1].rpartition("-")[2], int(sys.argv[3]), [int(fd) for fd in sys.argv[5:]])  # noqa: F821, sock is there already

@@ -5,17 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 )
 
-// Bootstrap is the code that an interpreter runs with -c. Its arguments are a
-// role, "server" or "session", the length of what [Load] returns in bytes, the
-// number of the socket on which that comes, and the numbers of the other
-// descriptors.
-//
 //go:embed bootstrap.py
-var Bootstrap string
+var bootstrap string
 
 //go:embed coppice_runner/*.py
 var files embed.FS
@@ -45,19 +41,37 @@ var modules = sync.OnceValues(func() (map[string][2]string, error) {
 	return found, nil
 })
 
-// Load returns what Bootstrap waits for: one line of JSON. preload names modules that a
-// fork server imports for its sessions.
-func Load(preload []string) ([]byte, error) {
+// Role is what an interpreter becomes.
+type Role string
+
+// The roles. They are what a list of processes shows.
+const (
+	Server  Role = "coppice-server"
+	Session Role = "coppice-session"
+)
+
+// firstLine is all that stands in the arguments: the rest comes over the socket.
+const firstLine = "import socket, sys; sock = socket.socket(fileno=int(sys.argv[4])); exec(sock.recv(int(sys.argv[2]), socket.MSG_WAITALL))"
+
+// Program returns how to make an interpreter a fork server or a session: the
+// arguments that it is started with, and what is to be written to its socket
+// first. Its descriptors are numbered from 3: the socket, and others more.
+// preload names modules that a fork server imports for its sessions.
+func Program(role Role, others int, preload []string) (args []string, load []byte, err error) {
 	m, err := modules()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	line, err := json.Marshal(struct {
 		Modules map[string][2]string `json:"modules"`
 		Preload []string             `json:"preload,omitempty"`
 	}{m, preload})
 	if err != nil {
-		return nil, fmt.Errorf("write the load line: %w", err)
+		return nil, nil, fmt.Errorf("write the Python sources: %w", err)
 	}
-	return append(line, '\n'), nil
+	args = []string{"-c", firstLine, string(role), strconv.Itoa(len(bootstrap)), strconv.Itoa(len(line))}
+	for n := range others + 1 {
+		args = append(args, strconv.Itoa(3+n))
+	}
+	return args, append([]byte(bootstrap), line...), nil
 }

@@ -1,9 +1,16 @@
 package runner_test
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/messages"
 )
 
 func prelude(code string) runner.Options { return runner.Options{Prelude: code} }
@@ -11,5 +18,49 @@ func prelude(code string) runner.Options { return runner.Options{Prelude: code} 
 // quote returns a Python literal for plain text.
 func quote(s string) string { return strconv.Quote(s) }
 
-// play is what the test binary does as a host.
-func play(string) int { return 2 }
+// hostCells are what the sessions of a host that is killed are doing.
+var hostCells = []string{
+	"",
+	"print('go')\nwhile True: pass",
+	"print('go')\nimport time\ntime.sleep(1000)",
+	"import asyncio\nprint('go')\nawait asyncio.sleep(1000)",
+	"import ctypes\nprint('go')\nctypes.PyDLL(None).usleep(1000000000)", // holds the interpreter's lock
+	"import os, signal\nprint('go')\nos.kill(os.getpid(), signal.SIGSTOP)",
+	"import subprocess\nprint('go')\nsubprocess.run(['sleep', '1000'])",
+	"import signal\nfor s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT): signal.signal(s, signal.SIG_IGN)\nprint('go')\nwhile True: pass",
+	"import os\nif os.fork() == 0:\n    import time\n    time.sleep(1000)\nprint('go')\nos.wait()",
+	"while True: print('go' * 1000)",
+}
+
+// play is what the test binary does as a host: it starts a session for each of
+// hostCells, says so, and waits to be killed.
+func play(role string) int {
+	f := startServer(runner.ServerOptions{Python: python(), NoFork: role == "host without fork"})
+	b := runner.New(runner.Options{Server: f.server})
+	going := make(chan struct{}, 1000)
+	for _, code := range hostCells {
+		i, err := b.Start(context.Background(), kernel.StartOptions{})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		if code == "" {
+			continue
+		}
+		go func() { // until the host is killed
+			_, _ = i.Execute(context.Background(), kernel.CellRequest{Code: code}, func(context.Context, messages.Event) error {
+				select {
+				case going <- struct{}{}:
+				default:
+				}
+				select {} // the host takes one event of each and no more
+			})
+		}()
+		<-going
+	}
+	fmt.Println("ready")
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR1)
+	<-c
+	return 0
+}

@@ -125,17 +125,17 @@ func (i *Interpreter) cutOff() {
 // lost says how the process ended.
 func (i *Interpreter) lost() *kernel.LostError {
 	err := i.child.Err()
+	var exit *process.ExitError
+	var unknown *forkserver.LostError
 	i.mu.Lock()
 	cut := i.cut
 	i.mu.Unlock()
-	if cut {
-		return &kernel.LostError{Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
-	}
-	var exit *process.ExitError
-	var unknown *forkserver.LostError
+	const killed = 9 // SIGKILL, which is what cutOff ends with
 	switch {
 	case err == nil:
 		return &kernel.LostError{Reason: "the Python process exited with code 0"}
+	case errors.As(err, &exit) && exit.Signal == killed && cut:
+		return &kernel.LostError{Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
 	case errors.As(err, &exit):
 		return &kernel.LostError{Reason: "the Python process " + exit.Error(), Err: err}
 	case errors.As(err, &unknown):

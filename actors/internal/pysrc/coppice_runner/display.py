@@ -94,10 +94,10 @@ def encodable(mime: str, part: Any) -> Any:
         return base64.b64encode(bytes(part)).decode()
     if isinstance(part, str):
         return part
-    if mime == "application/json" or mime.endswith("+json"):
-        tree = as_json(part)
-        return call_user(repr, part) if tree is _NOT_JSON else tree
-    return call_user(str, part)
+    if mime.startswith("text/"):
+        return call_user(str, part)
+    tree = as_json(part)
+    return call_user(repr, part) if tree is _NOT_JSON else tree
 
 
 def _method(value: Any, name: str) -> Optional[Callable[[], Any]]:

@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+import traceback
 from typing import Any, Dict
 
 from .wire import Lines, RequestTooLong, encode
@@ -66,7 +67,7 @@ class Side:
         except OSError:
             end_group("a descriptor of the session was closed")
         except BaseException:  # nobody else would answer the host any more
-            sys.excepthook(*sys.exc_info())
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
             end_group("the side thread failed")
 
     def _serve(self) -> None:
@@ -84,9 +85,11 @@ class Side:
         if self._lifeline >= 0:
             blocked.register(self._lifeline, select.POLLIN)
         blocked.register(main, select.POLLOUT)
+        writable = select.poll()  # the channel has one for its own threads: none serves two
+        writable.register(main, select.POLLOUT)
         channel, interrupts = self._session._channel, self._session.interrupts
         while True:
-            events = (blocked if channel.waiting() or not channel.ready() else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
+            events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
             if not events:
                 interrupts.again()
             written = False

@@ -56,9 +56,9 @@ class Input:
         dropped."""
         with self._lock:
             waiting = self._answers.get(ident)
-        if waiting is not None:
-            waiting[1] = value or ""
-            waiting[0].set()
+            if waiting is not None and not waiting[0].is_set():
+                waiting[1] = value or ""
+                waiting[0].set()
 
 
 class Stdin(io.TextIOBase):

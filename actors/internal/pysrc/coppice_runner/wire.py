@@ -123,7 +123,7 @@ class Channel:
         self._lock = threading.Lock()
         self._owner = 0  # the thread that holds the lock, else 0
         self._rest = b""  # frames, or the end of one, that wait for the host
-        self._writable = select.poll()
+        self._writable = select.poll()  # used by who holds the channel
         self._writable.register(sock.fileno(), select.POLLOUT)
 
     def mine(self) -> bool:
@@ -148,10 +148,6 @@ class Channel:
         """Gives the channel back."""
         self._owner = 0
         self._lock.release()
-
-    def ready(self) -> bool:
-        """Says whether the host takes something now."""
-        return bool(self._writable.poll(0))
 
     def waiting(self) -> bool:
         """Says whether something waits for the host."""

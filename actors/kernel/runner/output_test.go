@@ -1,0 +1,314 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestFlood: 200 MB arrive whole though the host takes them slowly at first,
+// and neither side holds more than a few of them meanwhile.
+func TestFlood(t *testing.T) {
+	const lines, width = 2_000_000, 100
+	i := session(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	hold, held := make(chan struct{}), make(chan struct{})
+	var got, next int
+	var part string
+	var host uint64
+	emit := func(_ context.Context, e messages.Event) error {
+		text, ok := e.(messages.Stream)
+		if !ok {
+			return nil
+		}
+		if got == 0 {
+			close(held)
+			<-hold
+		}
+		got += len(text.Text)
+		part += text.Text
+		for {
+			line, rest, ok := strings.Cut(part, "\n")
+			if !ok {
+				break
+			}
+			if want := fmt.Sprintf("%0*d", width-1, next); line != want {
+				return fmt.Errorf("line %d is %q %s", next, line, part)
+			}
+			next++
+			part = rest
+		}
+		if next%100_000 < 100 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			host = max(host, m.HeapInuse)
+		}
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { // ends with the cell; done is its join
+		r, err := i.Execute(ctx, kernel.CellRequest{Code: fmt.Sprintf("for i in range(0, %d, 1000):\n    print('\\n'.join('%%0%dd' %% j for j in range(i, i + 1000)))", lines, width-1)}, emit)
+		if err == nil && !r.OK {
+			err = fmt.Errorf("%+v", r)
+		}
+		if r.Incomplete != "" {
+			err = errors.Join(err, errors.New(r.Incomplete))
+		}
+		done <- err
+	}()
+	<-held
+	// While nobody takes output the session waits in its write, and answers.
+	require.NoError(t, i.Ping(t.Context()))
+	cpu := cpuTime(t, i.Info().PID)
+	require.Eventually(t, func() bool {
+		now := cpuTime(t, i.Info().PID)
+		same := now == cpu
+		cpu = now
+		return same
+	}, patience, 100*time.Millisecond, "the session computes on")
+	require.NoError(t, i.Ping(t.Context()))
+	require.Less(t, i.RSS(), int64(100<<20))
+	close(hold)
+	require.NoError(t, <-done)
+	require.Equal(t, lines*width, got)
+	require.Less(t, host, uint64(64<<20), "the host held the output")
+	require.Less(t, i.RSS(), int64(100<<20), "the session held the output")
+}
+
+// cpuTime is the time that a process has computed, in clock ticks.
+func cpuTime(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	return f[11] + "+" + f[12]
+}
+
+// TestInterruptOfAFlood: a session that waits for its host in a write stops when
+// it is told to, and what it had written arrives.
+func TestInterruptOfAFlood(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{
+		"lines":      "i = 0\nwhile True:\n    i += 1\n    print(i)",
+		"one print":  "print('x' * (1 << 26))",
+		"a thread":   "import threading, time\ndef f():\n    while True: print('y')\nthreading.Thread(target=f, daemon=True).start()\nwhile True: print('x')",
+		"descriptor": "import os\nwhile True: os.write(1, b'z\\n' * 1000)",
+		"a child":    "import subprocess\nsubprocess.run(['yes'])",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := session(t)
+			full, hold := make(chan struct{}), make(chan struct{})
+			n := 0
+			result := make(chan seen, 1)
+			go func() { // ends with the cell; result is its join
+				var s seen
+				s.CellReply, s.err = i.Execute(context.Background(), kernel.CellRequest{Code: code}, func(context.Context, messages.Event) error {
+					if n++; n == 3 {
+						close(full)
+						<-hold
+					}
+					return nil
+				})
+				result <- s
+			}()
+			<-full
+			require.NoError(t, i.Interrupt(t.Context()))
+			close(hold)
+			select {
+			case s := <-result:
+				require.NoError(t, s.err)
+				require.True(t, s.Interrupted, "%+v", s.Error)
+				require.Empty(t, s.Incomplete)
+			case <-time.After(patience):
+				require.FailNow(t, "it prints on")
+			}
+			require.Contains(t, ok(t, i, "'alive'").text(), "=> 'alive'")
+		})
+	}
+}
+
+func TestLateOutput(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	got := ok(t, i, "import os, subprocess, threading\ngo = threading.Event()\nr, w = os.pipe()\ndef late():\n    go.wait()\n    print('from a thread')\n    os.write(w, b'x')\nthreading.Thread(target=late).start()\nos.set_inheritable(w, True)\np = subprocess.Popen(['sh', '-c', f'sleep 0.05; echo from a child; printf x >&{w}'], close_fds=False)\nprint('now')")
+	require.Equal(t, "now\n", got.text())
+	ok(t, i, "threading.Timer(0.01, go.set).start()")
+	got = ok(t, i, "_ = os.read(r, 1), os.read(r, 1)\nprint('later')")
+	require.Contains(t, got.text(), "from a thread\n")
+	require.Contains(t, got.text(), "from a child\n")
+	require.Contains(t, got.text(), "later\n")
+}
+
+// TestLateOutputBetweenCells waits between the cells until the late output was
+// written, so that it can only come with the next one.
+func TestLateOutputBetweenCells(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	ok(t, i, "import os, threading\ndef late():\n    while not os.path.exists('go'): pass\n    print('late ' * 3)\n    os.system('echo a child')\n    open('said', 'w').close()\nthreading.Thread(target=late).start()")
+	dir := strings.Trim(strings.TrimPrefix(ok(t, i, "os.getcwd()").text(), "=> "), "'")
+	require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
+	require.Eventually(t, func() bool { _, err := os.Stat(dir + "/said"); return err == nil }, patience, time.Millisecond)
+	require.NoError(t, i.Ping(t.Context()), "its side thread has looked at the pipe")
+	require.Equal(t, "(late-output)late late late \na child\nnow\n", ok(t, i, "print('now')").text())
+
+	ok(t, i, "os.remove('go'); os.remove('said')\ndef late():\n    while not os.path.exists('go'): pass\n    for n in range(100_000): print(n)\n    open('said', 'w').close()\nthreading.Thread(target=late).start()")
+	require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
+	require.Eventually(t, func() bool { _, err := os.Stat(dir + "/said"); return err == nil }, patience, time.Millisecond, "a thread that prints between cells must not wait")
+	got := ok(t, i, "print('now')")
+	text := got.stream(messages.StdoutStream)
+	require.True(t, strings.HasSuffix(text, "99999\nnow\n"), "%q", text[max(0, len(text)-50):])
+	require.Less(t, len(text), 80<<10)
+	notice, isNotice := got.events[0].(messages.Notice)
+	require.True(t, isNotice)
+	require.Contains(t, notice.Text, "characters were not kept")
+}
+
+func TestGrandchildOutlivesTheCell(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	ok(t, i, "import subprocess\np = subprocess.Popen(['sh', '-c', 'while :; do echo tick; sleep 0.01; done'])")
+	require.Eventually(t, func() bool { return strings.Contains(ok(t, i, "p.poll()").text(), "tick") }, patience, 20*time.Millisecond)
+	child, err := process.Descendants(mustIdentify(t, i))
+	require.NoError(t, err)
+	require.NotEmpty(t, child)
+	require.NotContains(t, ok(t, i, "p.poll()").text(), "=>", "it lives")
+	closeSession(t, i)
+	require.Eventually(t, func() bool { return !process.Alive(child[0]) }, patience, 5*time.Millisecond)
+}
+
+func mustIdentify(t *testing.T, i kernel.Interpreter) process.Identity {
+	t.Helper()
+	id, err := process.Identify(i.Info().PID)
+	require.NoError(t, err)
+	return id
+}
+
+func TestEmitThatFails(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	calls := 0
+	r, err := i.Execute(t.Context(), kernel.CellRequest{Code: "for n in range(1000): print(n)\nx = 1"}, func(context.Context, messages.Event) error {
+		calls++
+		return errors.New("the sink is gone")
+	})
+	require.NoError(t, err)
+	require.True(t, r.OK)
+	require.Equal(t, 1, calls)
+	require.Equal(t, "output was not taken: the sink is gone", r.Incomplete)
+	require.Equal(t, "=> 1", ok(t, i, "x").text())
+}
+
+func TestStdin(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	answered := map[string]string{"name? ": "Ada", "Password: ": "s3cret", "": "a line"}
+	var asked []messages.InputRequest
+	var s seen
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s.CellReply, s.err = i.Execute(ctx, kernel.CellRequest{
+		AllowStdin: true,
+		Code:       "import getpass, sys\na = input('name? ')\nb = getpass.getpass()\nc = sys.stdin.readline()\nfrom threading import Thread\nt = Thread(target=lambda: print(input('name? ')))\nt.start(); t.join()\na, b, c",
+	}, func(ctx context.Context, e messages.Event) error {
+		s.events = append(s.events, e)
+		if q, ok := e.(messages.InputRequest); ok {
+			asked = append(asked, q)
+			require.NoError(t, i.SubmitInput(ctx, "another", "no"))
+			require.NoError(t, i.SubmitInput(ctx, q.ID, answered[q.Prompt]))
+			require.NoError(t, i.SubmitInput(ctx, q.ID, "twice"))
+		}
+		return nil
+	})
+	require.NoError(t, s.err)
+	require.True(t, s.OK, "%+v", s.Error)
+	require.Equal(t, "Ada\n=> ('Ada', 's3cret', 'a line\\n')", s.text())
+	require.Len(t, asked, 4)
+	require.False(t, asked[0].Password)
+	require.True(t, asked[1].Password)
+
+	cell := make(chan seen, 1)
+	waits := make(chan struct{})
+	go func() { // ends with the cell; cell is its join
+		var s seen
+		s.CellReply, s.err = i.Execute(ctx, kernel.CellRequest{AllowStdin: true, Code: "input()"}, func(_ context.Context, e messages.Event) error {
+			if _, ok := e.(messages.InputRequest); ok {
+				close(waits)
+			}
+			return nil
+		})
+		cell <- s
+	}()
+	<-waits
+	require.NoError(t, i.Interrupt(t.Context()))
+	require.True(t, (<-cell).Interrupted)
+
+	s = run(t, i, "try:\n    input()\nexcept RuntimeError:\n    print('caught')")
+	require.True(t, s.OK)
+	require.True(t, s.StdinRequested)
+	require.Equal(t, "caught\n(stdin)", s.text())
+	require.False(t, ok(t, i, "1").StdinRequested)
+}
+
+func TestDisplays(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	ok(t, i, `class Rich:
+    def _repr_html_(self): return '<b>x</b>'
+    def _repr_png_(self): return b'\x89PNG'
+    def _repr_markdown_(self): raise ValueError
+    def _repr_json_(self): return {'a': [1, None]}
+    def __repr__(self): return 'Rich()'
+class Bundle:
+    def _repr_mimebundle_(self, include=None, exclude=None): return {'text/plain': 'p', 'application/x-thing+json': {'k': 1}}, {'m': 1}
+class Any:
+    def __getattr__(self, name): return lambda *a: 'no'
+    def __repr__(self): return 'Any()'`)
+	tests := []struct{ code, want string }{
+		{"Rich()", `{"text/html":"<b>x</b>","image/png":"iVBORw==","application/json":{"a":[1,null]},"text/plain":"Rich()"}`},
+		{"Rich", `{"text/plain":"<class '__main__.Rich'>"}`},
+		{"Bundle()", `{"text/plain":"p","application/x-thing+json":{"k":1}}`},
+		{"Any()", `{"text/plain":"Any()"}`},
+		{"{'a': 1}", `{"text/plain":"{'a': 1}","application/json":{"a":1}}`},
+		{"[1, 2.5, None, True, 'x']", `{"text/plain":"[1, 2.5, None, True, 'x']","application/json":[1,2.5,null,true,"x"]}`},
+		{"[float('nan')]", `{"text/plain":"[nan]"}`},
+		{"{1: 2}", `{"text/plain":"{1: 2}"}`},
+		{"[object]", `{"text/plain":"[<class 'object'>]"}`},
+		{"a = []; a.append(a); a", `{"text/plain":"[[...]]"}`},
+		{"(1, 2)", `{"text/plain":"(1, 2)"}`},
+		{"'\\udc80'", `{"text/plain":"'\\udc80'"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.code, func(t *testing.T) {
+			got := ok(t, i, tt.code)
+			require.Len(t, got.events, 1)
+			data, err := json.Marshal(got.events[0].(messages.ExecuteResult).Data)
+			require.NoError(t, err)
+			require.JSONEq(t, tt.want, string(data))
+		})
+	}
+	got := ok(t, i, "display({'text/plain': 'raw', 'application/x-coppice-status': {'op': 'read'}}, raw=True)\ndisplay(1, display_id='d')\ndisplay(2, display_id='d', update=True, metadata={'k': 1})")
+	first, second, third := got.events[0].(messages.Display), got.events[1].(messages.Display), got.events[2].(messages.Display)
+	require.JSONEq(t, `{"op":"read"}`, string(first.Data["application/x-coppice-status"]))
+	require.Equal(t, "d", second.DisplayID)
+	require.False(t, second.Update)
+	require.True(t, third.Update)
+	require.JSONEq(t, `{"k":1}`, string(third.Metadata))
+
+	got = ok(t, i, "display('x' * (20 << 20))\nlen('alive')")
+	require.Contains(t, got.text(), "left out because it is too long")
+	require.Contains(t, got.text(), "=> 5")
+}
