@@ -109,18 +109,20 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	waiting := a.startProgress("starting", f.json || f.events)
-	defer waiting.done()
+	starting := a.startProgress("starting", f.json || f.events)
+	defer starting.done()
 	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, OnEvent: func(e messages.Lifecycle) {
-		waiting.stage(stageOf(e), "")
+		starting.stage(stageOf(e), "")
 	}})
 	if err != nil {
 		return err
 	}
 	session := host.Session(messages.SessionKey{Session: f.session, Cwd: f.cwd})
-	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset}, f, waiting)
-	waiting.done()
+	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset}, f, starting)
+	starting.done()
+	ending := a.startProgress("ending the kernel", f.json || f.events)
 	host.end()
+	ending.done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong:
@@ -136,13 +138,13 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 
 // call makes one call and writes what comes of it, in the form that the flags
 // ask for. Nothing is written when the request is wrong.
-func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Request, f runFlags, waiting *progress) (messages.Result, error) {
+func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Request, f runFlags, starting *progress) (messages.Result, error) {
 	if f.json {
 		result, err := session.Execute(ctx, r)
 		if err != nil {
 			return result, err
 		}
-		waiting.done()
+		starting.done()
 		return result, a.writeJSON(result)
 	}
 	write := a.eventWriter()
@@ -158,7 +160,7 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 		if err != nil {
 			return result, err
 		}
-		waiting.done()
+		starting.done()
 		if err := write(e); err != nil {
 			return result, err
 		}

@@ -2,8 +2,6 @@ import math
 import struct
 import zlib
 
-from IPython.display import JSON, Image, display
-
 
 class Table:
     """A table that shows itself as text, as Markdown and as HTML."""
@@ -28,6 +26,29 @@ class Table:
         return "\n".join(self._lines())
 
 
+class Picture:
+    """A picture, as anything that has a PNG shows itself."""
+
+    def __init__(self, png):
+        self.png = png
+
+    def _repr_png_(self):
+        return self.png
+
+
+class Data:
+    """Data that a program can use, not only read."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def _repr_json_(self):
+        return self.value
+
+    def __repr__(self):
+        return repr(self.value)
+
+
 def plot(values, height=120, step=4):
     """Draws values from -1 to 1 as a PNG of one bit for each pixel."""
     width = (len(values) * step + 7) // 8 * 8
@@ -49,5 +70,5 @@ wave = [math.sin(i / 8) * math.exp(-i / 60) for i in range(100)]
 display(Table(["x", "sin(x)"], [(x, f"{math.sin(x):.3f}") for x in range(4)]))
 for level in (0.75, 0.25, -0.25, -0.75):
     print("".join("█" if abs(v - level) <= 0.25 else " " for v in wave[::2]).rstrip())
-display(Image(data=plot(wave)))
-display(JSON({"points": len(wave), "range": [round(min(wave), 3), round(max(wave), 3)]}))
+display(Picture(plot(wave)))
+display(Data({"points": len(wave), "range": [round(min(wave), 3), round(max(wave), 3)]}))
