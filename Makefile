@@ -43,7 +43,7 @@ build: need-go ## Build bin/coppice
 .PHONY: demo
 demo: build ## Show it: sets up Python once, then runs the demo
 	$(say) "set up the Python environment (once, about a minute)"
-	@bin/coppice setup --quiet-if-ready
+	@bin/coppice setup --quiet-if-ready || echo "==> without Jupyter's packages: the demo runs on the runner backend, which needs only Python"
 	$(say) "run the demo"
 	@bin/coppice demo
 

@@ -80,6 +80,8 @@ func (a *app) demo(ctx context.Context, f hostFlags) error {
 	d.mu.Lock()
 	d.host = host
 	d.mu.Unlock()
+	backend, why := host.Backend()
+	a.out.lines("backend: " + backend + " (" + why + ")")
 	for _, scene := range []func(context.Context){d.sideBySide, d.rich, d.raises, d.killed, d.evicted} {
 		if ctx.Err() == nil {
 			scene(ctx)
