@@ -250,6 +250,40 @@ func TestShutdownEndsOpenCalls(t *testing.T) {
 	})
 }
 
+// TestShutdownWaitsForASlowSink: a sink that is in the middle of something gets
+// a last chance.
+func TestShutdownWaitsForASlowSink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, sinks.HubOptions{})
+		slow, gone := &probe{}, &probe{}
+		wait := func(d time.Duration) func(context.Context, int, messages.Event) error {
+			return func(ctx context.Context, _ int, _ messages.Event) error {
+				select {
+				case <-time.After(d):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+		}
+		slow.consume, gone.consume = wait(900*time.Millisecond), wait(time.Hour)
+		c := h.open(t, "a", slow, gone)
+		for range 3 {
+			require.NoError(t, c.Emit(t.Context(), out("x")))
+		}
+		synctest.Wait()
+		begin := time.Now()
+		require.True(t, h.system.Shutdown(t.Context()).Clean())
+		require.Equal(t, []string{"1:x", "2:x", "3:x"}, slow.texts())
+		require.Empty(t, gone.texts())
+		require.Less(t, time.Since(begin), 5*time.Second)
+		require.EqualValues(t, 3, c.Lanes()[2].Lost)
+		slow.ok(t)
+		gone.ok(t)
+	})
+}
+
 // talker is a child that ends after the sinks were told to drain, and emits
 // while it does.
 type talker struct {

@@ -39,9 +39,10 @@ type lane struct {
 	ended  bool // closed in order; the lane can be forgotten
 	report LaneReport
 
-	// sink and failures belong to the incarnation that is inside.
+	// What follows belongs to the incarnation that is inside.
 	sink     Sink
 	failures int
+	refused  bool // the sink gave the event in hand back, since its ctx ended
 }
 
 // item is what travels in a lane: an event with the credit that it holds, or a
@@ -281,9 +282,11 @@ func (l *lane) drain(ctx context.Context, most int) (more bool, err error) {
 	}
 	defer l.leave()
 	if it, ok := l.inHand(); ok {
-		l.resume(ctx, it)
+		if err := l.resume(ctx, it); err != nil {
+			return true, err
+		}
 	}
-	for i := 0; i != most; i++ {
+	for i := 0; i != most && !l.refused; i++ {
 		it, ok := l.pop()
 		if !ok {
 			return false, nil
@@ -297,7 +300,11 @@ func (l *lane) drain(ctx context.Context, most int) (more bool, err error) {
 
 // resume goes on after an incarnation that ended in the sink, with it in hand.
 // It is called from inside.
-func (l *lane) resume(ctx context.Context, it item) {
+func (l *lane) resume(ctx context.Context, it item) error {
+	if l.refused {
+		l.refused = false
+		return l.handle(ctx, it)
+	}
 	if it.b == nil {
 		l.done(true)
 	}
@@ -305,8 +312,9 @@ func (l *lane) resume(ctx context.Context, it item) {
 		_ = l.failed(errPanicked) // the supervisor knows already
 	}
 	if it.b != nil {
-		_ = l.handle(ctx, it) // a barrier fails nobody
+		return l.handle(ctx, it)
 	}
+	return nil
 }
 
 // handle lets the sink do one thing. It is called from inside.
@@ -314,6 +322,10 @@ func (l *lane) handle(ctx context.Context, it item) error {
 	switch {
 	case it.b == nil:
 		err := l.sink.Consume(ctx, it.e)
+		if err != nil && ctx.Err() != nil && !errors.Is(err, ErrConsumerGone) {
+			l.refused = true // the actor ends; Terminate offers it again
+			return nil
+		}
 		l.done(err != nil)
 		if err != nil {
 			return l.failed(err)

@@ -12,8 +12,11 @@ import (
 // suite in package sinktest.
 type Sink interface {
 	// Consume takes one event, in order. It may block: that is what holds the
-	// producer back. It must return soon when ctx ends. It must not change what
-	// the event points to.
+	// producer back. It must not change what the event points to.
+	//
+	// It must return soon when ctx ends, which is when the tree shuts down. An
+	// error then means that the event was not taken: it may be offered once more,
+	// with a ctx that leaves a last few seconds.
 	//
 	// An error ends the sink, unless its [Lane] says how to start another one;
 	// the event counts as lost. [ErrConsumerGone] ends it for good.

@@ -149,7 +149,7 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 		l.ask(&barrier{done: make(chan struct{})})
 		l.ask(&barrier{close: true, done: make(chan struct{})})
 		_, err := l.drain(ctx, -1)
-		for err != nil { // a sink that was replaced: bounded, since that happens once
+		for err != nil { // the sink was replaced, which happens once
 			_, err = l.drain(ctx, -1)
 		}
 		l.die(ErrClosed)

@@ -289,3 +289,19 @@ func TestManyAtOnce(t *testing.T) {
 		require.Equal(t, text, read(t, s, uri))
 	}
 }
+
+func FuzzParseURI(f *testing.F) {
+	for _, s := range []string{"artifact://0", "artifact://", "12", "artifact://x", "artifact://99999999999999999999", " artifact://3/ "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := artifact.ParseURI(s)
+		if err != nil {
+			return
+		}
+		require.GreaterOrEqual(t, id, 0)
+		again, err := artifact.ParseURI(artifact.URI(id))
+		require.NoError(t, err)
+		require.Equal(t, id, again)
+	})
+}
