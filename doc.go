@@ -35,7 +35,7 @@
 // # The tree
 //
 //	supervisor
-//	├─ sinks            what consumes output; one result sink for each session
+//	├─ sinks            what consumes output; the result sinks share the sessions
 //	└─ gateway          routes by session key; owns the queue of each session
 //	    ├─ kernel-gateway   the Jupyter Kernel Gateway process
 //	    └─ session@cwd      one kernel actor for each session key

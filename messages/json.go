@@ -8,10 +8,27 @@ import (
 
 // AppendEvent appends the JSON form of e to buf: one object whose members
 // "seq", "cell" and "type" come first and whose other members are the event's
-// own. It is the form of `coppice run --events`, of journals and of the HTTP
-// surface.
+// own; those of a Final are its result's. It is the form of `coppice run
+// --events`, of journals and of the HTTP surface.
 func AppendEvent(buf []byte, e Event) ([]byte, error) {
+	if f, ok := e.(Final); ok {
+		return appendFinal(buf, f)
+	}
 	return appendTyped(buf, e.Type(), e.Pos(), e)
+}
+
+func appendFinal(buf []byte, f Final) ([]byte, error) {
+	body, err := marshal(f.Result)
+	if err != nil {
+		return buf, fmt.Errorf("encode %s: %w", f.Type(), err)
+	}
+	head, err := marshal(f.Position)
+	if err != nil {
+		return buf, fmt.Errorf("encode position: %w", err)
+	}
+	buf = append(buf, head[:len(head)-1]...)
+	buf = append(buf, `,"type":"final",`...)
+	return append(buf, body[1:]...), nil
 }
 
 // AppendLifecycle appends the JSON form of e to buf: one object whose member
@@ -91,7 +108,15 @@ func ParseEvent(data []byte) (Event, error) {
 	case "notice":
 		return parse[Notice](data)
 	case "final":
-		return parse[Final](data)
+		var f Final
+		err := json.Unmarshal(data, &f.Position)
+		if err == nil {
+			err = json.Unmarshal(data, &f.Result)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse event final: %w", err)
+		}
+		return f, nil
 	default:
 		return nil, fmt.Errorf("parse event: unknown type %q", head.Type)
 	}

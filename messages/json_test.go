@@ -157,7 +157,7 @@ func TestAnEmptyResultHasNoNullLists(t *testing.T) {
 }
 
 func TestBrokenEventsAreRefused(t *testing.T) {
-	for _, bad := range []string{``, `[]`, `{}`, `{"type":"nonsense"}`, `{"type":"stdout","text":1}`, `{"type":"final","result":[]}`} {
+	for _, bad := range []string{``, `[]`, `{}`, `{"type":"nonsense"}`, `{"type":"stdout","text":1}`, `{"type":"final","cells":1}`} {
 		_, err := messages.ParseEvent([]byte(bad))
 		require.Error(t, err, bad)
 		_, err = messages.ParseLifecycle([]byte(bad))

@@ -102,8 +102,8 @@ type Truncation struct {
 	OutputLines int64  `json:"output_lines"`
 	OutputBytes int64  `json:"output_bytes"`
 	MaxBytes    int64  `json:"max_bytes,omitempty"`
-	// ShownStart and ShownEnd are the first and last line shown, with
-	// direction tail or head.
+	// ShownStart and ShownEnd are the first and last line shown; with direction
+	// middle, of the part after the gap.
 	ShownStart int64 `json:"shown_start,omitempty"`
 	ShownEnd   int64 `json:"shown_end,omitempty"`
 	// Artifact is artifact://N when the whole can be read there.

@@ -121,7 +121,7 @@ func TestEventsAreOneObjectALine(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	require.Len(t, lines, len(events))
 	require.Equal(t, `{"seq":13,"cell":0,"type":"error","name":"ValueError","message":"x","traceback":["\u001b[31mValueError\u001b[0m: x"]}`, lines[12])
-	require.True(t, strings.HasPrefix(lines[17], `{"seq":18,"cell":-1,"type":"final","result":{"outcome":"error",`), lines[17])
+	require.True(t, strings.HasPrefix(lines[17], `{"seq":18,"cell":-1,"type":"final","outcome":"error",`), lines[17])
 	for i, line := range lines {
 		e, err := messages.ParseEvent([]byte(line))
 		require.NoError(t, err)

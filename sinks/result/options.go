@@ -22,7 +22,7 @@ type Options struct {
 	// without a directory: it is lost.
 	Store *artifact.Store
 	// Images and ImageBytes bound the images of a call, the bytes as base64.
-	// 0: 16 images, 16 MiB.
+	// 0: 128 images, 32 MiB.
 	Images, ImageBytes int
 	// JSON and JSONBytes bound the JSON displays of a call. 0: 64, 1 MiB.
 	JSON, JSONBytes int
@@ -40,8 +40,8 @@ func (o Options) withDefaults() Options {
 			*v = d
 		}
 	}
-	def(&o.Images, 16)
-	def(&o.ImageBytes, 16<<20)
+	def(&o.Images, 128)
+	def(&o.ImageBytes, 32<<20)
 	def(&o.JSON, 64)
 	def(&o.JSONBytes, 1<<20)
 	def(&o.JSONText, 8000)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -181,46 +180,17 @@ func (a *app) writeJSON(v any) error {
 	return nil
 }
 
-// finalJSON is the last line of --events: the result object with the members
-// that every event has.
-type finalJSON struct {
-	messages.Position
-	Type string `json:"type"`
-}
-
 // eventWriter writes each event as a line of JSON.
 func (a *app) eventWriter() func(messages.Event) error {
 	var line []byte
 	return func(e messages.Event) error {
 		var err error
-		if final, ok := e.(messages.Final); ok {
-			line, err = appendFinal(line[:0], final)
-		} else {
-			line, err = messages.AppendEvent(line[:0], e)
-		}
-		if err != nil {
+		if line, err = messages.AppendEvent(line[:0], e); err != nil {
 			return err
 		}
 		_, err = a.out.Write(append(line, '\n'))
 		return err
 	}
-}
-
-// appendFinal appends {"seq","cell","type":"final", and the result's members}.
-func appendFinal(buf []byte, e messages.Final) ([]byte, error) {
-	head, err := json.Marshal(finalJSON{e.Position, e.Type()})
-	if err != nil {
-		return buf, fmt.Errorf("encode final: %w", err)
-	}
-	var body strings.Builder
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e.Result); err != nil {
-		return buf, fmt.Errorf("encode final: %w", err)
-	}
-	buf = append(buf, head[:len(head)-1]...)
-	buf = append(buf, ',')
-	return append(buf, strings.TrimSuffix(body.String(), "\n")[1:]...), nil
 }
 
 // parseTimeout reads --timeout; "" is none.
