@@ -99,7 +99,8 @@ func (j *Journal) write(head []byte, e messages.Event) error {
 	if j.err != nil {
 		return j.err
 	}
-	line := append(j.buf[:0], `{"at":"`...)
+	line := j.buf[:0]
+	line = append(line, `{"at":"`...)
 	line = j.o.Now().UTC().AppendFormat(line, "2006-01-02T15:04:05.000Z07:00")
 	line = append(line, `",`...)
 	line = append(line, head[1:len(head)-1]...)

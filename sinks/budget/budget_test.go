@@ -20,7 +20,7 @@ func window(o budget.Options, text string) *budget.Window {
 	return w
 }
 
-// numbered returns n lines: 1, 2, 3 …
+// numbered returns n lines: 1, 2, 3 ….
 func numbered(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -229,7 +229,7 @@ func language(n *node) string {
 			class += " " + c.attr().class
 		}
 	}
-	for _, c := range strings.Fields(class) {
+	for c := range strings.FieldsSeq(class) {
 		name, ok := strings.CutPrefix(c, "language-")
 		if ok && strings.IndexFunc(name, func(r rune) bool { return r > 0x7e || r < '!' || r == '`' }) < 0 {
 			return name

@@ -87,12 +87,12 @@ func (l *lexer) markup() (token, bool) {
 }
 
 func (l *lexer) skipTo(s, end string) {
-	i := strings.Index(s, end)
-	if i < 0 {
+	_, after, ok := strings.Cut(s, end)
+	if !ok {
 		l.s = ""
 		return
 	}
-	l.s = s[i+len(end):]
+	l.s = after
 }
 
 // tag reads a tag from its name on.

@@ -1,6 +1,9 @@
 package htmltext
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxDepth is how deep elements nest; deeper ones give their contents to the
 // one that is open there.
@@ -157,12 +160,7 @@ func (n *node) shown() bool {
 
 // is reports whether n is one of these elements.
 func (n *node) is(tags ...string) bool {
-	for _, t := range tags {
-		if n.tag == t {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(tags, n.tag)
 }
 
 // plain returns the text of n as it stands, without markup.

@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,8 +123,8 @@ func failure(r messages.Result, timeout time.Duration) string {
 // failed returns the index of the last cell that was started and did not
 // complete, -1 if there is none.
 func failed(r messages.Result) int {
-	for i := len(r.Cells) - 1; i >= 0; i-- {
-		if s := r.Cells[i].Status; s == messages.CellError || s == messages.CellRunning {
+	for i, v := range slices.Backward(r.Cells) {
+		if s := v.Status; s == messages.CellError || s == messages.CellRunning {
 			return i
 		}
 	}
