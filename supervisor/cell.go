@@ -244,6 +244,9 @@ func (c *cell) call(o op, msg any) error {
 			return errors.New("the New of its Spec returned nil")
 		}
 		if s, ok := c.behaviour.(*Shell); ok {
+			if !s.claimed.CompareAndSwap(false, true) {
+				return errors.New("a Shell serves one incarnation; the New of its Spec has to make a new one")
+			}
 			c.shell.Store(s)
 		}
 	case opInit:

@@ -128,6 +128,13 @@ func startOnly(t *testing.T, o supervisor.SystemOptions) *supervisor.System {
 	t.Helper()
 	sys, err := supervisor.Start(context.Background(), o)
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() { // a test that failed has to leave its bubble empty, too
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			sys.Shutdown(ctx)
+		}
+	})
 	return sys
 }
 

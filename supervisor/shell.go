@@ -1,10 +1,10 @@
 package supervisor
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -59,9 +59,10 @@ func (o Options) withDefaults() Options {
 // shell's own goroutine. Everything in it belongs to that goroutine, except
 // what its comment says otherwise.
 type Shell struct {
-	o   Options
-	ctx *Ctx
-	sys *System
+	o       Options
+	claimed atomic.Bool // it has a cell
+	ctx     *Ctx
+	sys     *System
 
 	// box takes control messages from any goroutine; ledger has its own lock.
 	box    ctlBox
@@ -120,9 +121,6 @@ func NewShell(o Options) *Shell {
 // Init opens the Door and starts the static children. It does not wait for
 // them.
 func (s *Shell) Init(ctx *Ctx) error {
-	if s.ctx != nil {
-		return errors.New("a Shell serves one incarnation; make a new one in Spec.New")
-	}
 	s.ctx, s.sys = ctx, ctx.c.sys
 	self := ctx.c
 	s.box.rewire(func() { self.send(wakeMsg{}) })

@@ -132,9 +132,6 @@ func (s *Shell) drainBelow(r *round) {
 // in reverse order, each bounded by its StopTimeout. It returns when they are
 // gone or abandoned, and everything that was submitted is settled.
 func (s *Shell) Terminate(_ *Ctx, exit Exit) {
-	if s.ctx == nil {
-		return // Init refused a second use
-	}
 	c := s.ctx.c
 	s.now = s.sys.now()
 	s.ending = &exit

@@ -49,7 +49,8 @@ func NewWork[T any](msg any) (Work, Reply[T]) {
 
 // Settle answers the work. It returns true for the first call of all, and
 // false, without any effect, for every other. An answer that is an error is
-// what the waiting side gets as its error. Any goroutine may call it.
+// what the waiting side gets as its error, and nil is the zero value of what it
+// waits for. Any goroutine may call it.
 func (w Work) Settle(answer any) bool {
 	if w.t == nil {
 		return false
@@ -140,10 +141,12 @@ func (r Reply[T]) Value() (T, bool) {
 
 func (r Reply[T]) result() (T, error) {
 	var zero T
-	if err, ok := r.t.answer.(error); ok {
-		return zero, err
-	}
-	if v, ok := r.t.answer.(T); ok {
+	switch v := r.t.answer.(type) {
+	case nil:
+		return zero, nil
+	case error:
+		return zero, v
+	case T:
 		return v, nil
 	}
 	return zero, fmt.Errorf("answer of type %T where %T was expected", r.t.answer, zero)
