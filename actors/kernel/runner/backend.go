@@ -80,7 +80,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	defer stop()
 	_, err = i.child.Main.Write(line)
 	if err == nil {
-		line, err = i.lines.Next()
+		line, err = i.next(ctx, func() {})
 	}
 	var f ndjson.Frame
 	if err == nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
@@ -19,10 +17,6 @@ const (
 	stdinNotice = "[stdin] The code asked for input. Interactive stdin is not available in this call; provide the input in the code."
 	lateNotice  = "[late output] Background code of earlier cells printed this between the cells:"
 )
-
-// look is how often Execute looks for output that native code keeps back, and
-// for the end of a session whose descriptors are held by others.
-const look = 250 * time.Millisecond
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
@@ -85,36 +79,21 @@ func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
 	if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
 		return c.fail(ctx, err)
 	}
-	quiet := 0 // deadlines that passed since the last frame
 	for {
-		if ctx.Err() != nil {
-			return c.reply, context.Cause(ctx)
-		}
-		line, err := c.i.lines.Next()
+		line, err := c.i.next(ctx, func() { c.stuck(ctx) })
 		var long *ndjson.TooLongError
 		switch {
 		case err == nil:
-			quiet = 0
 			if done, err := c.frame(ctx, line); done {
 				return c.finish(), err
 			}
 		case errors.As(err, &long):
 			c.incomplete("a frame was left out: " + err.Error())
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
-				return c.fail(ctx, err)
-			}
-			select {
-			case <-c.i.done:
-				// Somebody else holds its descriptors: what is unread comes at once.
-				if quiet++; quiet > 1 {
-					return c.fail(ctx, io.EOF)
-				}
-			default:
-				c.stuck(ctx)
-			}
 		default:
 			return c.fail(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return c.reply, context.Cause(ctx)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -155,6 +157,34 @@ func (i *Interpreter) gone(err error) error {
 		}
 	}
 	return i.err
+}
+
+// look is how often a reader of Main looks for output that native code keeps
+// back, and for the end of a session whose descriptors are held by others.
+const look = 250 * time.Millisecond
+
+// next returns the next line of Main. It calls quiet when nothing has come for a
+// while. The end of the process wakes it: what that had said before is read
+// first, and then the error is io.EOF, also when somebody else holds the other
+// end of Main.
+func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
+	for silent := 0; ; {
+		line, err := i.lines.Next()
+		if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+			return line, err
+		}
+		if err := i.child.Main.SetReadDeadline(time.Now().Add(look)); err != nil {
+			return nil, fmt.Errorf("read from the Python process: %w", err)
+		}
+		select {
+		case <-i.done:
+			if silent++; silent > 1 {
+				return nil, io.EOF
+			}
+		default:
+			quiet()
+		}
+	}
 }
 
 // tell writes a control request.

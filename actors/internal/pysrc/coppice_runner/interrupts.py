@@ -65,11 +65,12 @@ class Interrupts:
             self._deliver()
 
     def _deliver(self) -> None:
+        # The cell first: it is to see the interrupt, not a child that died of it.
+        signal.pthread_kill(self.main, signal.SIGINT)
         for pid in processes.started_since(self._begun):
             if pid not in self._told:
                 self._told.add(pid)
                 processes.interrupt(pid)
-        signal.pthread_kill(self.main, signal.SIGINT)
 
     def unheeded(self) -> bool:
         """Says whether an interrupt came to nothing so far: it met this

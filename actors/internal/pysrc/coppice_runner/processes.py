@@ -32,7 +32,7 @@ def started_since(begin: float) -> List[int]:
     first = int(begin * _TICKS)
     group = os.getpgrp()
     found = []
-    for pid in _descendants(os.getpid(), set()):
+    for pid in descendants_of(os.getpid()):
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:
                 fields = f.read().rpartition(b")")[2].split()
@@ -43,12 +43,26 @@ def started_since(begin: float) -> List[int]:
     return found
 
 
+def descendants_of(pid: int) -> List[int]:
+    """Returns what a process has started and lives, parents first."""
+    return list(_descendants(pid, set()))
+
+
 def interrupt(pid: int) -> None:
     """Sends SIGINT to a descendant."""
+    _send(pid, signal.SIGINT)
+
+
+def kill(pid: int) -> None:
+    """Sends SIGKILL to a descendant."""
+    _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: int) -> None:
     try:
-        os.kill(pid, signal.SIGINT)
+        os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        pass
+        pass  # it has ended
 
 
 def _descendants(pid: int, seen: Set[int]) -> Iterator[int]:

@@ -13,7 +13,8 @@ import types
 import warnings
 from typing import Any, Dict, List, Optional
 
-from . import display, errors
+from . import display, errors, magics
+from .commands import Commands
 from .interrupts import Interrupts, calls_user
 from .side import Side, end_group
 from .source import Compiler
@@ -37,6 +38,7 @@ class Session:
         self.input = Input(self.interrupts, self.output.send, self.output.flush)
         self.side = Side(control, lifeline, self)
         self.compiler = Compiler()
+        self.commands = Commands(self)
         self.count = 0
         self.pid = os.getpid()
         self._loop: Any = None  # the event loop of await, made when it is needed
@@ -73,6 +75,7 @@ class Session:
         sys.modules["__main__"] = self.module
         self.namespace.update(__name__="__main__", __builtins__=builtins, __doc__=None)
         self.namespace["display"] = self.display
+        self.namespace["clear_output"] = self.clear_output
         self._baseline = dict(self.namespace)
         sys.argv = [""]
         self._restore()
@@ -85,6 +88,7 @@ class Session:
         """Puts back what an earlier cell may have replaced."""
         sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stderr
         builtins.input = self.input.read
+        setattr(builtins, magics.COMMANDS, self.commands)
         getpass = sys.modules.get("getpass")
         if getpass is not None:
             getpass.getpass = self._getpass  # type: ignore[attr-defined]
@@ -199,6 +203,9 @@ class Session:
             self._run(code, frames)
         except BaseException as err:  # everything a cell can raise is told, nothing ends the session
             failed = err
+            if self.interrupts.waiting() and not isinstance(err, KeyboardInterrupt):
+                failed = KeyboardInterrupt()  # what failed is what the interrupt ended
+                failed.__context__ = err
         duration = time.perf_counter() - begin
         if os.getpid() != self.pid:
             _leave_fork(failed)
@@ -226,8 +233,7 @@ class Session:
         filename = f"<cell {self.count}>"
         self.interrupts.check()
         self.compiler.register(filename, code)
-        tree = self.compiler.parse(code, filename)
-        statements, expression = self.compiler.compile(tree, code, filename)
+        statements, expression = self._compile(code, filename)
         try:
             value = self._call(statements, expression)
             self.interrupts.check()
@@ -237,6 +243,28 @@ class Session:
         finally:
             for figure in display.figures():
                 self.display(figure)
+
+    def _compile(self, code: str, filename: str) -> "tuple[Optional[types.CodeType], Optional[types.CodeType]]":
+        try:
+            tree = self.compiler.parse(code, filename)
+        except SyntaxError:
+            python = magics.transform(code)
+            if python is None:
+                raise
+            code = python
+            tree = None
+        if tree is None:  # outside of the handler: what is wrong now has nothing to do with it
+            tree = self.compiler.parse(code, filename)
+        return self.compiler.compile(tree, code, filename)
+
+    def evaluate(self, code: str, filename: str) -> Any:
+        """Runs code as a cell would and returns the value of its last
+        expression."""
+        return self._call(*self._compile(code, filename))
+
+    def names(self) -> List[str]:
+        """Returns the names that cells have defined, sorted."""
+        return sorted(n for n in self.namespace if not n.startswith("_") and n not in self._baseline)
 
     @calls_user
     def _call(self, statements: Optional[types.CodeType], expression: Optional[types.CodeType]) -> Any:
@@ -307,6 +335,12 @@ class Session:
                 frame["display_id"] = str(display_id)
                 frame["update"] = bool(update)
             self.output.send(frame)
+
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Takes back what the cell has shown, with wait when there is something
+        new to show."""
+        self.output.send({"type": "clear", "wait": bool(wait)})
 
 
 def patch(request: Dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import select
 from collections import deque
-from typing import Any, Deque, Dict, Iterable, Tuple
+from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from .interrupts import Interrupts
 from .wire import MAX_TEXT, Channel, encode, printable
@@ -53,6 +53,7 @@ class Output:
         self._late: Deque[Tuple[str, str]] = deque()
         self._late_size = 0
         self._late_dropped = 0
+        self._capture: Optional[Captured] = None  # where output goes in place of the host; guarded by the channel
         self.forked = False  # this is a process that the user's code forked off
 
     def write(self, name: str, text: str) -> None:
@@ -90,7 +91,9 @@ class Output:
         try:
             self._drain(_CHUNK)
             self._send_parts()
-            if self._ident:
+            if self._capture is not None:
+                self._capture.outputs.append(frame)
+            elif self._ident:
                 channel.send(self._stamp(data))
         finally:
             channel.release()
@@ -129,6 +132,27 @@ class Output:
             self._ident = 0
         finally:
             channel.release()
+
+    def capture(self) -> "Captured":
+        """Has all output go to the object returned, until captured_until."""
+        self._hold()
+        outer, self._capture = self._capture, Captured()
+        self._capture.outer = outer
+        self._channel.release()
+        return self._capture
+
+    def captured_until(self, captured: "Captured") -> None:
+        """Ends a capture with all that was written so far."""
+        self._hold()
+        self._capture = captured.outer
+        self._channel.release()
+
+    def _hold(self) -> None:
+        """Takes the channel after everything was sent that was written."""
+        while not self._channel.acquire():
+            pass
+        self._drain(_MAX_DRAIN, last=True)
+        self._send_parts(last=True)
 
     def pump(self) -> None:
         """Forwards what was written to the descriptors. The side thread calls
@@ -174,6 +198,9 @@ class Output:
 
     def _send_text(self, name: str, text: str, block: bool = True, last: bool = False) -> str:
         """Sends text, and returns what was not begun when it was interrupted."""
+        if self._capture is not None:
+            self._capture.texts[name].append(text)
+            return ""
         if not self._ident:
             self._keep_late(name, text)
             return ""
@@ -240,6 +267,31 @@ def drain_descriptor(fd: int) -> str:
 def _write_all(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
+
+
+class Captured:
+    """What %%capture took."""
+
+    def __init__(self) -> None:
+        self.texts: Dict[str, List[str]] = {"stdout": [], "stderr": []}
+        self.outputs: List[Dict[str, Any]] = []  # frames of displays
+        self.outer: Optional[Captured] = None
+
+    @property
+    def stdout(self) -> str:
+        """The text of stdout."""
+        return "".join(self.texts["stdout"])
+
+    @property
+    def stderr(self) -> str:
+        """The text of stderr."""
+        return "".join(self.texts["stderr"])
+
+    def __str__(self) -> str:
+        return self.stdout
+
+    def __repr__(self) -> str:
+        return f"<{len(self.stdout)} characters of stdout, {len(self.stderr)} of stderr, {len(self.outputs)} displays>"
 
 
 class Stream(io.TextIOBase):

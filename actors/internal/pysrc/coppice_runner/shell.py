@@ -1,0 +1,100 @@
+"""Programs that magics run. What they print goes to the descriptors 1 and 2,
+and so arrives as it is printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from . import processes
+from .interrupts import calls_user
+
+# How long a program that was interrupted has to end.
+_GRACE = 0.5
+
+_BRACES = re.compile(r"\{\{([^{}]*)\}\}|\{([^{}\n]+)\}")
+_DOLLAR = re.compile(r"\$(\$?)([^\W\d]\w*)")
+
+
+class Lines(List[str]):
+    """The lines that a program printed."""
+
+    returncode = 0
+
+    @property
+    def l(self) -> List[str]:  # noqa: E743, the name that notebooks use
+        """The lines as a list."""
+        return list(self)
+
+    @property
+    def n(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self)
+
+    @property
+    def s(self) -> str:
+        """The lines as words."""
+        return " ".join(self)
+
+
+def run(command: Union[str, Sequence[str]], stdin: Optional[str] = None, env: Optional[Dict[str, str]] = None) -> int:
+    """Runs a program, a text by the shell, and returns its exit code."""
+    process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, text=True, errors="replace")
+    _finish(process, stdin)
+    return process.returncode
+
+
+def capture(command: Union[str, Sequence[str]]) -> Lines:
+    """Runs a program and returns what it wrote to stdout."""
+    process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
+    lines = Lines((_finish(process, None) or "").splitlines())
+    lines.returncode = process.returncode
+    return lines
+
+
+def _finish(process: "subprocess.Popen[str]", stdin: Optional[str]) -> Optional[str]:
+    """Waits for a program. When the cell is interrupted, the program was too;
+    it and what it started are killed when they do not end."""
+    try:
+        return _communicate(process, stdin)
+    except BaseException:
+        try:
+            process.wait(_GRACE)
+        except BaseException:  # a second interrupt is no reason to leave it behind
+            for pid in [*processes.descendants_of(process.pid), process.pid]:
+                processes.kill(pid)
+            process.wait()
+        raise
+
+
+@calls_user
+def _communicate(process: "subprocess.Popen[str]", stdin: Optional[str]) -> Optional[str]:
+    return process.communicate(stdin)[0]
+
+
+def expand(command: str, namespace: Dict[str, Any]) -> str:
+    """Puts values of the namespace into a command: {expression}, and $name when
+    there is such a name. What does not evaluate is the shell's, and {{ }} and
+    $$ keep it so."""
+
+    def braces(match: "re.Match[str]") -> str:
+        if match.group(1) is not None:
+            return "{" + match.group(1) + "}"
+        try:
+            return str(_evaluate(match.group(2), namespace))
+        except Exception:  # not ours then
+            return match.group(0)
+
+    def dollar(match: "re.Match[str]") -> str:
+        escaped, name = match.groups()
+        if name in namespace and not name.startswith("__"):
+            return "$" + name if escaped else str(namespace[name])
+        return match.group(0)
+
+    return _DOLLAR.sub(dollar, _BRACES.sub(braces, command))
+
+
+@calls_user
+def _evaluate(expression: str, namespace: Dict[str, Any]) -> Any:
+    return eval(expression, namespace)
