@@ -36,6 +36,7 @@ type cell struct {
 	spec   *Spec
 	epoch  uint64
 	served bool
+	depth  uint8 // how many shells are above
 	prev   *Exit
 	pid    *actor.PID
 	ctx    Ctx

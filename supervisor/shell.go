@@ -102,6 +102,7 @@ type Shell struct {
 	draining      *Exit // no new work is taken
 	ending        *Exit // Terminate runs
 	opened        bool  // Door.Open was entered, so Door.Close is owed
+	hurried       bool  // the shutdown has run out of time
 	closed        bool  // Terminate has come to its end
 }
 

@@ -131,6 +131,9 @@ func (s *Shell) advance() {
 		ch.group = groupStart
 		b.stop = b.stop[:len(b.stop)-1]
 	}
+	if s.failure != nil {
+		return // the shell is about to fail: what it starts now would end at once
+	}
 	for len(b.start) > 0 {
 		ch := b.start[0]
 		switch {
@@ -149,7 +152,7 @@ func (s *Shell) advance() {
 		}
 	}
 	s.batch = nil
-	if s.initial && s.failure == nil {
+	if s.initial {
 		s.initial = false
 		s.ctx.Up()
 	}

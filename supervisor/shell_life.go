@@ -14,7 +14,7 @@ func (s *Shell) spawn(ch *child) {
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
 	c := &cell{
 		sys: s.sys, parent: &s.box, slot: ch.slot, spec: &ch.spec, child: ch,
-		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit,
+		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit, depth: s.ctx.c.depth + 1,
 	}
 	ch.cell = c
 	s.live++

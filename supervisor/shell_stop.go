@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"time"
+
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -167,6 +169,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 			hurry = nil
 			s.now = s.sys.now()
 			s.hurryUp(&Exit{Kind: messages.ExitHung, Err: errDeadline})
+			s.settle()
 		case <-fenced:
 		}
 	}
@@ -187,13 +190,19 @@ func (s *Shell) stopStatic(exit *Exit) {
 	}
 }
 
+// grace is how long the shells below have to give up what is below them, when
+// a shutdown has run out of time: half of what this one has.
+func (s *Shell) grace() time.Duration { return lastGrace >> (s.ctx.c.depth + 1) }
+
 // hurryUp gives up all children but shells, which do the same below them.
 func (s *Shell) hurryUp(exit *Exit) {
+	s.hurried = true
 	for ch := s.first; ch != nil; ch = ch.behind {
 		switch {
 		case ch.cell == nil:
 		case ch.isShell():
 			s.stop(ch, exit, sequelForget)
+			s.deadline(ch, s.grace())
 		default:
 			s.abandon(ch, exit, sequelForget)
 		}

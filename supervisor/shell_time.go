@@ -89,6 +89,9 @@ func (s *Shell) expired(ch *child) {
 		s.onFail(ch, &Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
 	default:
 		exit := exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell()))
+		if s.hurried {
+			exit.Err = errDeadline
+		}
 		s.abandon(ch, &exit, ch.next)
 	}
 }

@@ -4,6 +4,11 @@ import "github.com/coppice-run/coppice/messages"
 
 // control handles what the children, the timer and the system have reported.
 func (s *Shell) control() error {
+	if s.batch != nil { // it may have stood still while the shell was suspended
+		s.now = s.sys.now()
+		s.moved()
+		s.settle()
+	}
 	s.readBox()
 	return s.failed()
 }

@@ -64,6 +64,7 @@ type System struct {
 	mu      sync.Mutex
 	zombies map[*cell]*Exit       // abandoned, and their goroutine has not come back
 	orphans map[*cell]*time.Timer // below an abandoned shell, and asked to end
+	less    chan struct{}         // rung when one of these ends
 	bugs    []string
 
 	once   sync.Once // starts the shutdown
@@ -90,7 +91,7 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	}
 	s := &System{
 		o: o, engine: engine, began: time.Now(), events: startEvents(),
-		quiet: make(chan struct{}, 1), done: make(chan struct{}),
+		quiet: make(chan struct{}, 1), less: make(chan struct{}, 1), done: make(chan struct{}),
 		zombies: make(map[*cell]*Exit), orphans: make(map[*cell]*time.Timer),
 	}
 	if o.OnEvent != nil {
@@ -198,7 +199,7 @@ type guardian struct {
 
 	up      chan struct{} // closed when the root is up
 	failed  chan struct{} // closed when the root has failed, or ended, after failure was set
-	failure error
+	failure Exit
 	gone    chan struct{} // closed when the root is over
 	since   time.Time
 }
@@ -274,6 +275,17 @@ func (g *guardian) escalate(exit Exit) {
 		go fn(exit) // the host's own; it may take as long as the process lives
 	}
 	g.sys.beginShutdown()
+}
+
+// why is what the root is stopped with: its own failure, if it has failed.
+func (g *guardian) why() *Exit {
+	select {
+	case <-g.failed:
+		exit := g.failure
+		return &exit
+	default:
+		return &Exit{Kind: messages.ExitShutdown, Err: ErrStopped}
+	}
 }
 
 // shell is the root's behaviour; nil when it has ended.

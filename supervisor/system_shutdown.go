@@ -20,7 +20,7 @@ var errDeadline = errors.New("did not end before the deadline of the shutdown")
 // within SystemOptions.Drain; children are stopped, dynamic ones in parallel
 // and static ones in reverse order, each within its StopTimeout; what does not
 // end is abandoned and reported. When ctx ends, everything that is left is
-// abandoned at once.
+// abandoned at once, and Shutdown returns at most 0.2 s later.
 //
 // Calls share one shutdown and get the same report; of several ctx the first
 // that ends counts. Afterwards no goroutine of the system is left but those
@@ -62,7 +62,7 @@ func (s *System) shutdown() {
 	s.mu.Unlock()
 
 	s.drain(drain)
-	s.root.cell.stop(&Exit{Kind: messages.ExitShutdown, Err: ErrStopped})
+	s.root.cell.stop(s.root.why())
 	hurry := s.hurry.wait()
 	select {
 	case <-s.root.gone:
@@ -70,7 +70,7 @@ func (s *System) shutdown() {
 		s.lastChance()
 	}
 	<-s.root.gone
-	s.abandonOrphans()
+	s.endOrphans()
 	s.trip.stop()
 	s.report = messages.ShutdownReport{
 		Stopped:    int(s.stopped.Load() - stopped),
@@ -174,6 +174,44 @@ func (s *System) release(c *cell) {
 	if t := s.orphans[c]; t != nil {
 		t.Stop()
 		delete(s.orphans, c)
+		s.fewer()
+	}
+}
+
+// endOrphans waits until what is left below abandoned shells has ended, each
+// within its StopTimeout. When the shutdown has no time left, what has not
+// ended after a last grace is abandoned; what was abandoned only because of
+// that, and does end, is not left over.
+func (s *System) endOrphans() {
+	grace := time.NewTimer(lastGrace)
+	grace.Stop()
+	defer grace.Stop()
+	hurry := s.hurry.wait()
+	for {
+		s.mu.Lock()
+		orphans, zombies := len(s.orphans), len(s.zombies)
+		s.mu.Unlock()
+		if orphans == 0 && (zombies == 0 || !s.hurried()) {
+			return
+		}
+		select {
+		case <-s.less:
+		case <-hurry:
+			hurry = nil
+			grace.Reset(lastGrace)
+		case <-grace.C:
+			s.abandonOrphans()
+			return
+		}
+	}
+}
+
+func (s *System) hurried() bool {
+	select {
+	case <-s.hurry.wait():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -196,6 +234,14 @@ func (s *System) abandonOrphans() {
 	}
 }
 
+// fewer tells endOrphans that there is an orphan or a zombie less.
+func (s *System) fewer() {
+	select {
+	case s.less <- struct{}{}:
+	default:
+	}
+}
+
 // addZombie notes that the goroutine of c is on its own. c.mu is held.
 func (s *System) addZombie(c *cell, exit *Exit) {
 	s.mu.Lock()
@@ -209,6 +255,7 @@ func (s *System) zombieEnded(c *cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.zombies, c)
+	s.fewer()
 }
 
 // leftovers names what did not end, by path.
