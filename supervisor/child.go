@@ -66,6 +66,7 @@ type child struct {
 	group   groupRole     // part of the operation Shell.batch
 	endSeq  uint64        // work up to this number was ended with the key
 	pinned  bool
+	bySelf  bool // nobody had asked the last incarnation to end
 
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Door has said how to make the next incarnation

@@ -35,7 +35,7 @@ func (g group) Decide(v View, ev Event) []Directive {
 	case Fail:
 		key, exit = ev.Key, ev.Exit
 	case Gone:
-		if ev.Exit.Kind != messages.ExitNormal {
+		if !ev.BySelf || ev.Exit.Failure() {
 			return nil // somebody wanted it to end, or Fail was answered
 		}
 		key, exit = ev.Key, ev.Exit
@@ -85,7 +85,7 @@ func (a autoShutdown) Decide(v View, ev Event) []Directive {
 		return nil
 	}
 	c, ok := v.Child(gone.Key)
-	if !ok || !c.Significant || gone.Exit.Kind != messages.ExitNormal && !gone.Exit.Failure() {
+	if !ok || !c.Significant || !gone.BySelf && !gone.Exit.Failure() {
 		return nil
 	}
 	if a.all {

@@ -131,7 +131,8 @@ func TestGroups(t *testing.T) {
 			idle("dynamic", 0),
 		}}
 	}
-	normal := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitNormal}}
+	normal := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitNormal}, BySelf: true}
+	exhausted := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitExhausted}, BySelf: true}
 	evicted := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitEvicted}}
 	all := []string{"restart b", "restart a", "stop c shutdown", "restart d"}
 	rest := []string{"restart b", "stop c shutdown", "restart d"}
@@ -149,6 +150,7 @@ func TestGroups(t *testing.T) {
 				{"permanent, failed", four(supervisor.Permanent), failOf("b"), row.group},
 				{"permanent, done", four(supervisor.Permanent), normal, row.group},
 				{"permanent, evicted", four(supervisor.Permanent), evicted, nil},
+				{"permanent, given up", four(supervisor.Permanent), exhausted, nil},
 				{"transient, failed", four(supervisor.Transient), failOf("b"), row.group},
 				{"transient, done", four(supervisor.Transient), normal, nil},
 				{"temporary, failed", four(supervisor.Temporary), failOf("b"), []string{"stop b failed"}},
@@ -171,7 +173,7 @@ func TestAutoShutdown(t *testing.T) {
 		}}
 	}
 	gone := func(key string, kind messages.ExitKind) supervisor.Gone {
-		return supervisor.Gone{Key: key, Exit: supervisor.Exit{Kind: kind}}
+		return supervisor.Gone{Key: key, Exit: supervisor.Exit{Kind: kind}, BySelf: kind == messages.ExitNormal}
 	}
 	decide(t, supervisor.AutoShutdown(false), []decision{
 		{"any: by itself", v(messages.ChildIdle), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},

@@ -179,7 +179,8 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 	} else if ch.queue.len() > 0 {
 		ch.barren++
 	}
-	if ch.next == sequelOpen { // it ended by itself
+	ch.bySelf = ch.next == sequelOpen
+	if ch.bySelf {
 		switch {
 		case ch.group == groupStop && slices.Contains(s.batch.start, ch):
 			ch.next = sequelAgain
@@ -239,7 +240,7 @@ func (s *Shell) sequel(ch *child, exit *Exit) {
 		s.to(ch, messages.ChildFailed, ch.final)
 		s.ungroup(ch)
 		s.notStarted(ch, exit)
-		s.decide(Gone{Key: ch.spec.Key, Exit: *ch.final}, nil)
+		s.decide(Gone{Key: ch.spec.Key, Exit: *ch.final, BySelf: ch.bySelf}, nil)
 	case sequelRefuse:
 		s.unserveQueue(ch, ErrStartFailed, exit)
 		s.end(ch, exit)
@@ -287,7 +288,7 @@ func (s *Shell) again(ch *child) {
 // bring it back, otherwise it is forgotten.
 func (s *Shell) end(ch *child, exit *Exit) {
 	s.setState(ch, messages.ChildGone)
-	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: *exit}, ch)
+	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: *exit, BySelf: ch.bySelf}, ch)
 	switch {
 	case grouped:
 	case d.Verb == VerbRestart:

@@ -50,6 +50,8 @@ type (
 	Gone struct {
 		Key  string
 		Exit Exit
+		// BySelf says that nobody had asked it to end.
+		BySelf bool
 	}
 )
 

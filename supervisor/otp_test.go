@@ -1,0 +1,434 @@
+package supervisor_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// The cases of supervisor_SUITE in Erlang/OTP (lib/stdlib/test) and what
+// becomes of them here.
+//
+//	sup_start_normal, sup_start_map         TestStartOrder
+//	sup_start_fail, ..._error_return        TestStartFailsInOrder, TestGuardChild
+//	sup_start_ignore_*                      no: a behaviour has no "ignore"; a child that is not wanted is not listed
+//	sup_start_timeout                       TestTimeouts, TestStartGivesUp
+//	sup_stop_infinity, sup_stop_timeout     TestShutdownHung, TestStopTimeout
+//	sup_stop_brutal_kill                    no: Go cannot kill; the nearest is Abandon, TestHungInCall
+//	sup_stop_race                           TestShutdownShared
+//	child_adm, child_adm_simple             no start_child for static children; Submit, End and Restart: TestEnd, TestRestart
+//	child_specs                             TestSameKeyTwice, TestGuardNew
+//	permanent_normal, transient_normal,
+//	temporary_normal                        TestOTPTypes: "done"
+//	permanent_shutdown, transient_...,
+//	temporary_shutdown                      TestOTPTypes: "shutdown"
+//	permanent_abnormal, transient_...,
+//	temporary_abnormal                      TestOTPTypes: "fails"
+//	temporary_bystander                     TestOTPGroups: temporary siblings
+//	one_for_one, one_for_one_escalation     TestOTPGroups, TestOTPIntensity
+//	one_for_all, ..._escalation             TestOTPGroups, TestOTPIntensity
+//	one_for_all_other_child_fails_restart   TestOTPSiblingFails
+//	rest_for_one, ..._escalation            TestOTPGroups, TestOTPIntensity
+//	rest_for_one_other_child_fails_restart  TestOTPSiblingFails
+//	simple_one_for_one and its variants     dynamic children: shell_test.go, policy_test.go
+//	simple_one_for_one_scale_many_...       TestShutdownParallel, BenchmarkSpawn
+//	child_unlink                            no: there are no links; TestPoison
+//	tree                                    TestOTPTree
+//	count_children                          TestSnapshot
+//	do_not_save_start_parameters_...        a dynamic key that ended is forgotten: TestLast
+//	significant_*, auto_shutdown_*          TestOTPSignificant
+//	hanging_restart_loop and its variants   TestOTPEndInBackoff: a child that does not come up can be ended
+//	code_change*, format_log*, simple_global no: there is no code change, no logger and no global name here
+
+// otpChild is a child of a group: it writes its life down and fails when it is
+// told an error.
+func otpChild(l *log, key string, r supervisor.RestartType) supervisor.Spec {
+	return supervisor.Spec{Key: key, Restart: r, New: of(behaviour{
+		init: func(c *supervisor.Ctx) error { l.add(fmt.Sprintf("+%s%d", key, c.Epoch())); return nil },
+		handle: func(_ *supervisor.Ctx, m any) error {
+			if m == "panic" {
+				panic("on purpose")
+			}
+			return m.(error)
+		},
+		terminate: func(c *supervisor.Ctx, _ supervisor.Exit) { l.add(fmt.Sprintf("-%s%d", key, c.Epoch())) },
+	})}
+}
+
+// group starts a system whose shell "g" has the children.
+func group(t *testing.T, s supervisor.Strategy, children ...supervisor.Spec) *supervisor.System {
+	t.Helper()
+	return startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+		shell("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children})}})
+}
+
+// TestOTPTypes: restart type times the way in which a child ends.
+func TestOTPTypes(t *testing.T) {
+	t.Parallel()
+	shutdown := supervisor.Exit{Kind: messages.ExitShutdown, Err: errTest}
+	for _, row := range []struct {
+		restart supervisor.RestartType
+		how     string
+		tell    any
+		again   bool
+	}{
+		{supervisor.Permanent, "done", supervisor.ErrDone, true},
+		{supervisor.Permanent, "fails", errTest, true},
+		{supervisor.Permanent, "panics", "panic", true},
+		{supervisor.Permanent, "shutdown", shutdown, true},
+		{supervisor.Transient, "done", supervisor.ErrDone, false},
+		{supervisor.Transient, "fails", errTest, true},
+		{supervisor.Transient, "panics", "panic", true},
+		{supervisor.Transient, "shutdown", shutdown, false},
+		{supervisor.Temporary, "done", supervisor.ErrDone, false},
+		{supervisor.Temporary, "fails", errTest, false},
+		{supervisor.Temporary, "panics", "panic", false},
+		{supervisor.Temporary, "shutdown", shutdown, false},
+	} {
+		t.Run(string(row.restart)+"/"+row.how, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				sys := group(t, supervisor.OneForOne(), otpChild(l, "a", row.restart))
+				require.True(t, sys.Ref("g", "a").Tell(row.tell))
+				synctest.Wait()
+				if row.again {
+					require.Equal(t, []string{"+a1", "-a1", "+a2"}, l.take())
+					require.Equal(t, []string{"a idle"}, states(t, sys.Ref("g")))
+				} else {
+					require.Equal(t, []string{"+a1", "-a1"}, l.take())
+					require.Equal(t, []string{"a gone"}, states(t, sys.Ref("g")))
+				}
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPGroups: who ends and starts when b fails, and in which order.
+func TestOTPGroups(t *testing.T) {
+	t.Parallel()
+	const p, tr, tmp = supervisor.Permanent, supervisor.Transient, supervisor.Temporary
+	for _, row := range []struct {
+		name     string
+		strategy supervisor.Strategy
+		types    [4]supervisor.RestartType
+		fails    string
+		want     []string
+	}{
+		{"one for one", supervisor.OneForOne(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-b1", "+b2"}},
+		{"one for all", supervisor.OneForAll(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
+		{"one for all, the first", supervisor.OneForAll(), [4]supervisor.RestartType{p, tr, p, tr}, "a", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
+		{"rest for one", supervisor.RestForOne(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+c2", "+d2"}},
+		{"rest for one, the last", supervisor.RestForOne(), [4]supervisor.RestartType{p, p, p, p}, "d", []string{"-d1", "+d2"}},
+		{"one for all, temporary siblings", supervisor.OneForAll(), [4]supervisor.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+b2", "+d2"}},
+		{"rest for one, temporary siblings", supervisor.RestForOne(), [4]supervisor.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+d2"}},
+		{"one for all, a temporary fails", supervisor.OneForAll(), [4]supervisor.RestartType{p, tmp, p, p}, "b", []string{"-b1"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				var children []supervisor.Spec
+				for i, r := range row.types {
+					children = append(children, otpChild(l, string(rune('a'+i)), r))
+				}
+				sys := group(t, row.strategy, children...)
+				require.Equal(t, []string{"+a1", "+b1", "+c1", "+d1"}, l.take())
+				require.True(t, sys.Ref("g", row.fails).Tell(errTest))
+				synctest.Wait()
+				require.Equal(t, row.want, l.take())
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPGoneSibling: one for all also starts again what had ended in order.
+func TestOTPGoneSibling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		sys := group(t, supervisor.OneForAll(), otpChild(l, "a", supervisor.Transient), otpChild(l, "b", supervisor.Permanent))
+		require.True(t, sys.Ref("g", "a").Tell(supervisor.ErrDone))
+		synctest.Wait()
+		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")))
+		l.take()
+		require.True(t, sys.Ref("g", "b").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"-b1", "+a2", "+b2"}, l.take())
+		stop(t, sys)
+	})
+}
+
+// TestOTPSiblingFails: a sibling that does not come up again while the group is
+// restarted has the group restarted once more.
+func TestOTPSiblingFails(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		strategy supervisor.Strategy
+		want     []string
+	}{
+		"one for all":  {supervisor.OneForAll(), []string{"-c1", "-b1", "-a1", "+a2", "+b2", "!c2", "-c2", "-b2", "-a2", "+a3", "+b3", "+c3"}},
+		"rest for one": {supervisor.RestForOne(), []string{"-c1", "-b1", "+b2", "!c2", "-c2", "+c3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				c := otpChild(l, "c", supervisor.Permanent)
+				c.New = of(behaviour{
+					init: func(ctx *supervisor.Ctx) error {
+						if ctx.Epoch() == 2 {
+							l.add("!c2")
+							return errTest
+						}
+						l.add(fmt.Sprint("+c", ctx.Epoch()))
+						return nil
+					},
+					terminate: func(ctx *supervisor.Ctx, _ supervisor.Exit) { l.add(fmt.Sprint("-c", ctx.Epoch())) },
+				})
+				sys := group(t, row.strategy, otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), c)
+				l.take()
+				require.True(t, sys.Ref("g", "b").Tell(errTest))
+				synctest.Wait()
+				require.Equal(t, row.want, l.take())
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPMoreFailuresAtOnce: siblings that fail while the group is being
+// restarted are part of it.
+func TestOTPMoreFailuresAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		slow := otpChild(l, "c", supervisor.Permanent)
+		slow.New = of(behaviour{terminate: func(c *supervisor.Ctx, _ supervisor.Exit) {
+			time.Sleep(time.Second)
+			l.add(fmt.Sprint("-c", c.Epoch()))
+		}})
+		sys := group(t, supervisor.OneForAll(), otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), slow)
+		l.take()
+		require.True(t, sys.Ref("g", "a").Tell(errTest))
+		synctest.Wait()
+		require.True(t, sys.Ref("g", "b").Tell(errTest)) // while c ends
+		later(2 * time.Second)
+		require.Equal(t, []string{"-c1", "-b1", "-a1", "+a2", "+b2"}, l.take())
+		require.Equal(t, []string{"a idle", "b idle", "c idle"}, states(t, sys.Ref("g")))
+		stop(t, sys)
+	})
+}
+
+// TestOTPIntensity: one failure too many within the period ends the group, and
+// is a failure of the shell; outside of the period it is not.
+func TestOTPIntensity(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]supervisor.Strategy{
+		"one for one": supervisor.OneForOne(), "one for all": supervisor.OneForAll(), "rest for one": supervisor.RestForOne(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				sys := group(t, supervisor.Chain(s, supervisor.EscalateAfter(2, 5*time.Second)),
+					otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent))
+				ended := sys.Monitor("g")
+				fail := func(key string) {
+					require.True(t, sys.Ref("g", key).Tell(errTest))
+					synctest.Wait()
+				}
+				for range 5 {
+					fail("a")
+					later(3 * time.Second)
+				}
+				fail("b")
+				require.Empty(t, ended)
+				fail("a")
+				exit := <-ended
+				require.Equal(t, messages.ExitEscalated, exit.Kind)
+				require.ErrorIs(t, exit, errTest)
+				synctest.Wait()
+				require.Equal(t, 1, sys.Live(), "nothing is left but the root")
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPEscalates: the failure of a shell is an ordinary failure one level up.
+func TestOTPEscalates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		inner := func() supervisor.Behaviour {
+			return supervisor.NewShell(supervisor.Options{
+				Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(1, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent)},
+			})
+		}
+		sys := group(t, supervisor.OneForOne(), supervisor.Spec{Key: "inner", New: inner, Restart: supervisor.Transient}, otpChild(l, "b", supervisor.Permanent))
+		l.take()
+		a := sys.Ref("g", "inner", "a")
+		for range 2 {
+			require.True(t, a.Tell(errTest))
+			synctest.Wait()
+		}
+		require.Equal(t, []string{"-a1", "+a2", "-a2", "+a1"}, l.take(), "its children begin anew, b does not hear of it")
+		n, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n.Children[0].Children[0].Epoch)
+		require.Equal(t, messages.ExitEscalated, n.Children[0].Children[0].LastExit.Kind)
+		stop(t, sys)
+	})
+}
+
+// TestOTPResumedShell: a parent may also let a shell that has failed go on.
+func TestOTPResumedShell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{
+			shell("g", supervisor.Options{
+				Door: &door{}, Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent)},
+			})}})
+		require.True(t, sys.Ref("g", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")), "the child that made it fail has ended")
+		require.Equal(t, []string{"+a1", "+b1", "-a1"}, l.take())
+		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		synctest.Wait()
+		require.Equal(t, []string{"a idle", "b idle"}, states(t, sys.Ref("g")))
+		stop(t, sys)
+	})
+}
+
+// TestOTPTree: levels of shells end in reverse, deepest first.
+func TestOTPTree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		level := func(key string, kids ...supervisor.Spec) supervisor.Spec {
+			return shell(key, supervisor.Options{Strategy: supervisor.OneForAll(), Children: kids})
+		}
+		c := func(key string) supervisor.Spec { return otpChild(l, key, supervisor.Permanent) }
+		sys := group(t, supervisor.OneForAll(), c("a"), level("l1", c("b"), level("l2", c("c"), c("d"))), c("e"))
+		require.Equal(t, []string{"+a1", "+b1", "+c1", "+d1", "+e1"}, l.take())
+		require.True(t, sys.Ref("g", "l1", "l2", "d").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"-d1", "-c1", "+c2", "+d2"}, l.take())
+		stop(t, sys)
+		require.Equal(t, []string{"-e1", "-d2", "-c2", "-b1", "-a1"}, l.take())
+	})
+}
+
+// TestOTPSignificant: auto shutdown.
+func TestOTPSignificant(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name     string
+		strategy supervisor.Strategy
+		types    [3]supervisor.RestartType // a and b are significant, c is not
+		tell     []string                  // "a done", "b fails"
+		ends     bool
+	}{
+		{"never", supervisor.OneForOne(), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done", "b done"}, false},
+		{"any, transient, done", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done"}, true},
+		{"any, transient, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, false},
+		{"any, temporary, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, true},
+		{"any, not significant", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Temporary}, []string{"c done"}, false},
+		{"all, the first", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done"}, false},
+		{"all, both", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done", "b fails"}, true},
+		{"ended because of a sibling", supervisor.Chain(supervisor.OneForAll(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Temporary, supervisor.Permanent}, []string{"c fails"}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				var children []supervisor.Spec
+				for i, r := range row.types {
+					c := otpChild(l, string(rune('a'+i)), r)
+					c.Significant = i < 2
+					children = append(children, c)
+				}
+				sys := group(t, row.strategy, children...)
+				ended := sys.Monitor("g")
+				for _, step := range row.tell {
+					tell := error(supervisor.ErrDone)
+					if step[2:] == "fails" {
+						tell = errTest
+					}
+					require.True(t, sys.Ref("g", step[:1]).Tell(tell))
+					synctest.Wait()
+				}
+				if row.ends {
+					require.Equal(t, messages.ExitShutdown, (<-ended).Kind)
+					synctest.Wait()
+					require.Equal(t, 1, sys.Live())
+				} else {
+					require.Empty(t, ended)
+				}
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPEndInBackoff: what does not come up, again and again, can be ended,
+// and stays down.
+func TestOTPEndInBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		ill := false
+		sys := group(t, supervisor.Chain(supervisor.OneForOne(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second, Multiplier: 1, Max: time.Second})),
+			supervisor.Spec{Key: "a", Restart: supervisor.Permanent, New: of(behaviour{
+				init: func(*supervisor.Ctx) error {
+					if tries++; ill {
+						return errTest
+					}
+					return nil
+				},
+				handle: func(*supervisor.Ctx, any) error { ill = true; return errTest },
+			})})
+		require.True(t, sys.Ref("g", "a").Tell(1))
+		later(10 * time.Second)
+		require.Equal(t, 11, tries)
+		require.Equal(t, []string{"a restarting"}, states(t, sys.Ref("g")))
+		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+		later(time.Hour)
+		require.Equal(t, 11, tries)
+		require.Equal(t, []string{"a gone"}, states(t, sys.Ref("g")))
+		require.True(t, errors.Is((<-sys.Monitor("g", "a")), supervisor.ErrNoProcess))
+		stop(t, sys)
+	})
+}
+
+// TestOTPGroupBackoff: a group waits as long as its slowest, and still starts
+// in order.
+func TestOTPGroupBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		sys := group(t, supervisor.Chain(supervisor.OneForAll(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Minute})),
+			otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), otpChild(l, "c", supervisor.Permanent))
+		l.take()
+		require.True(t, sys.Ref("g", "b").Tell(errTest))
+		later(time.Second)
+		require.Equal(t, []string{"-c1", "-b1", "-a1", "+a2"}, l.take())
+		require.Equal(t, []string{"a idle", "b restarting", "c restarting"}, states(t, sys.Ref("g")))
+		later(time.Minute)
+		require.Equal(t, []string{"+b2", "+c2"}, l.take())
+		stop(t, sys)
+	})
+}
