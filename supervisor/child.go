@@ -34,51 +34,50 @@ const (
 // incarnation. Only the shell's goroutine reads and writes it. Instants are
 // offsets from System.began, plus one, so that zero means never.
 type child struct {
-	spec   Spec
-	slot   *slot
-	static bool
-	order  int
+	spec  Spec
+	slot  *slot
+	order int
 
 	cell  *cell // nil between two incarnations
+	epoch uint64
 	state messages.ChildState
 	told  messages.ChildState // the state that was last announced
-	epoch uint64
 
 	since, startedAt, upAt, lastDone, busySince instant
 
 	queue  fifo
 	inHand any     // the work in hand, as it was sent; nil without
 	handT  *ticket // its ticket
-	served bool    // work was dispatched to this incarnation
-	ever   bool    // an incarnation before this one had begun work
-	barren int     // incarnations in a row that ended without having begun work, while work waited
+	endSeq uint64  // work up to this number was ended with the key
 
 	done, doneEpoch         uint64
-	restarts, totalRestarts int
+	restarts, totalRestarts int32
+	barren                  int32 // incarnations in a row that ended without having begun work, while work waited
+	index                   int32 // in Shell.due, -1 when not
 	failures                []instant
-	lastExit                *Exit
 
-	next    sequel
-	after   time.Duration // with sequelAgain: the delay before the next start
-	reset   bool          // with sequelAgain: it was asked for, and clears the past
-	failure *Exit         // what this incarnation failed with, if it is suspended
-	final   *Exit         // why the key is failed for good, or will be
-	group   groupRole     // part of the operation Shell.batch
-	endSeq  uint64        // work up to this number was ended with the key
-	pinned  bool
-	bySelf  bool // nobody had asked the last incarnation to end
+	lastExit *Exit         // why the last incarnation ended
+	failure  *Exit         // what this incarnation failed with, if it is suspended
+	final    *Exit         // why the key is failed for good, or will be
+	after    time.Duration // with sequelAgain: the delay before the next start
+	due      instant       // the deadline of the present state, 0: none
+	turn     uint64        // orders those in Shell.waiting
 
+	elder, younger *child // neighbours in Shell.idle or Shell.failures
+	before, behind *child // neighbours in the order of Shell.first
+
+	static    bool
+	served    bool      // work was dispatched to this incarnation
+	ever      bool      // an incarnation before this one had begun work
+	bySelf    bool      // nobody had asked the last incarnation to end
+	next      sequel    // what follows the end of this incarnation
+	reset     bool      // with sequelAgain: it was asked for, and clears the past
+	group     groupRole // its part in the operation Shell.batch
+	pinned    bool
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Door has said how to make the next incarnation
 	queued    bool // in Shell.kicks
 	waiting   bool // in Shell.waiting
-	turn      uint64
-	index     int // in Shell.due, -1 when not
-	due       instant
-
-	counted        tallyKey // where it is counted while it is live
-	elder, younger *child   // neighbours in Shell.idle or Shell.failures
-	before, behind *child   // neighbours in the order of Shell.first
 }
 
 // instant is a time since System.began, plus one; 0 is never.
@@ -187,7 +186,7 @@ func (ch *child) view(s *Shell) ChildView {
 		Since: s.sys.at(ch.since), StartedAt: s.sys.at(ch.startedAt), UpAt: s.sys.at(ch.upAt),
 		LastDone: s.sys.at(ch.lastDone), BusySince: s.sys.at(ch.busySince),
 		Turn: ch.turn, Queue: ch.queue.len(), Done: ch.done, DoneThisEpoch: ch.doneEpoch,
-		Restarts: ch.restarts, TotalRestarts: ch.totalRestarts,
+		Restarts: int(ch.restarts), TotalRestarts: int(ch.totalRestarts),
 		Pinned: ch.pinned, Static: ch.static, LastExit: ch.lastExit, Served: ch.served,
 		RestartType: ch.spec.Restart, Significant: ch.spec.Significant, Order: ch.order,
 	}

@@ -67,9 +67,18 @@ func (b *ctlBox) take(spare []ctl) []ctl {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.q
-	clear(spare)
-	b.q = spare[:0]
+	b.q = again(spare)
 	return q
+}
+
+// again returns a slice for reuse: empty, and not one that a burst has left
+// large.
+func again[T any](l []T) []T {
+	if cap(l) > 1024 {
+		return nil
+	}
+	clear(l)
+	return l[:0]
 }
 
 // rewire changes who is woken. What is in the box already wakes the new one.

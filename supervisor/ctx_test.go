@@ -244,6 +244,7 @@ func TestDroppable(t *testing.T) {
 				a := sys.Ref("a")
 				require.True(t, a.Tell(cargo{l}))
 				require.True(t, a.Tell("hold"))
+				synctest.Wait() // it is held; what follows waits behind it
 				require.True(t, a.Tell(cargo{l}))
 				if how == "panics in Dropped" {
 					require.True(t, a.Tell(badCargo{}))

@@ -51,7 +51,7 @@ func TestIdleFor(t *testing.T) {
 
 		later(2 * time.Minute)
 		require.Equal(t, []string{"pinned idle"}, states(t, gate))
-		later(24 * time.Hour)
+		later(3 * time.Hour)
 		require.Equal(t, []string{"pinned idle"}, states(t, gate))
 		in(t, gate, func(s *supervisor.Shell) { s.Pin("pinned", false) })
 		later(time.Second)
@@ -60,14 +60,14 @@ func TestIdleFor(t *testing.T) {
 	})
 }
 
-// TestBusyForDays: whatever takes long is not idle.
-func TestBusyForDays(t *testing.T) {
+// TestBusyForHours: whatever takes long is not idle.
+func TestBusyForHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a", "b")
 		sys, gate := policyShell(t, supervisor.Chain(supervisor.IdleTTL(time.Minute), supervisor.LRU(1)), g.behaviour())
 		r := submit(t, gate, "a", 1)
-		later(48 * time.Hour)
+		later(8 * time.Hour)
 		e := refusal(t, submit(t, gate, "b", 1))
 		require.ErrorIs(t, e, supervisor.ErrOverloaded)
 		require.EqualError(t, e, "b: overloaded: overloaded: 1 of 1 children, none of them idle")
@@ -281,7 +281,7 @@ func TestSilent(t *testing.T) {
 		exit := <-ended
 		require.Equal(t, messages.ExitHung, exit.Kind)
 		require.InDelta(t, time.Hour+5*time.Second, time.Since(began), float64(2*time.Second))
-		later(24 * time.Hour)
+		later(3 * time.Hour)
 		require.EqualValues(t, 2, answer(t, submit(t, gate, "a", 1)), "the next one beats")
 		stop(t, sys)
 	})

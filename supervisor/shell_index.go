@@ -35,13 +35,11 @@ func (s *Shell) setState(ch *child, state messages.ChildState) {
 		s.failures.add(ch)
 	}
 	wasLive, isLive := live(from), live(state)
-	if !wasLive && isLive {
-		ch.counted = tallyKey{ch.spec.Kind, ch.spec.Owner}
-	}
 	by := tally{btoi(isLive) - btoi(wasLive), btoi(state == messages.ChildStopping) - btoi(from == messages.ChildStopping)}
 	if by != (tally{}) {
-		s.tallies.add(ch.counted, by)
-		s.tallies.add(tallyKey{kind: ch.counted.kind, owner: anyOwner}, by)
+		// The Spec of a key changes only while it is not live.
+		s.tallies.add(tallyKey{ch.spec.Kind, ch.spec.Owner}, by)
+		s.tallies.add(tallyKey{ch.spec.Kind, anyOwner}, by)
 	}
 }
 

@@ -18,14 +18,14 @@ func (s *Shell) deadline(ch *child, d time.Duration) {
 	if ch.index < 0 {
 		heap.Push(&s.due, ch)
 	} else {
-		heap.Fix(&s.due, ch.index)
+		heap.Fix(&s.due, int(ch.index))
 	}
 }
 
 // undue takes the child's deadline away.
 func (s *Shell) undue(ch *child) {
 	if ch.index >= 0 {
-		heap.Remove(&s.due, ch.index)
+		heap.Remove(&s.due, int(ch.index))
 	}
 	ch.due = 0
 }
@@ -104,13 +104,13 @@ func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+	h[i].index, h[j].index = int32(i), int32(j)
 }
 
 // Push is for package heap.
 func (h *dueHeap) Push(x any) {
 	ch := x.(*child)
-	ch.index = len(*h)
+	ch.index = int32(len(*h))
 	*h = append(*h, ch)
 }
 

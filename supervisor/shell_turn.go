@@ -74,7 +74,7 @@ func (s *Shell) settle() {
 				s.kicks[i], ch.queued = nil, false
 				s.step(ch)
 			}
-			s.kicks = s.kicks[:0]
+			s.kicks = again(s.kicks)
 		case s.batch != nil && s.batch.moved:
 			s.batch.moved = false
 			s.advance()
@@ -84,7 +84,7 @@ func (s *Shell) settle() {
 		case s.noted < len(s.notes):
 			s.tellDoor()
 		default:
-			s.notes, s.noted = s.notes[:0], 0
+			s.notes, s.noted = again(s.notes), 0
 			s.arm()
 			return
 		}
