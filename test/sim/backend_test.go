@@ -154,6 +154,9 @@ func (w *world) begin(ctx context.Context, i *interp, r kernel.CellRequest) (*ra
 		return nil, i.err
 	}
 	w.checkOrder(i, c, r.Index)
+	if i.announced {
+		w.breach(8, i.at, "%s runs in interpreter %d, whose state was called lost", r.Exec, i.id)
+	}
 	for len(i.interrupts) > 0 {
 		<-i.interrupts
 	}

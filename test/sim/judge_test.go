@@ -99,9 +99,6 @@ func (w *world) judgeState(c *call, r messages.Result) {
 	first := c.ran[0]
 	i := first.interp
 	dead := i.gone && i.goneAt < c.at // not when it died at the very instant of the answer
-	if i.announced {
-		w.breach(8, c.place, "%s ran in interpreter %d, whose state was called lost", c.exec.ID, i.id)
-	}
 	switch r.State {
 	case messages.StateKept:
 		if first.counter == 1 || dead {

@@ -70,6 +70,7 @@ type place struct {
 	closedAt           time.Duration
 	lostAt             time.Duration // when an interpreter that had run something ended
 	recent, news       *call         // that ran something last; that an interpreter died under
+	hung               time.Duration // when it was found frozen
 	ended              time.Duration // when the actor was gone
 	stopped            time.Duration // when somebody asked for the end of what runs
 	pins               int           // how often it was asked for, or for its end
@@ -212,6 +213,9 @@ func (w *world) hear(e messages.Lifecycle) {
 		if p.pinned && at > p.pinnedAt && (p.unpinned < 0 || at < p.unpinned) {
 			w.breach(7, p, "evicted while it was pinned")
 		}
+	}
+	if ev.Exit != nil && ev.Exit.Kind == messages.ExitHung && ev.To == messages.ChildSuspended {
+		p.hung = at
 	}
 	if ev.To == messages.ChildGone {
 		p.pinned, p.ended = false, at
