@@ -76,6 +76,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		_ = conn.Close()
 		return nil, err
 	}
+	_ = theirs.Close() // or the end of a server that dies at once would not be seen
 	if err := s.handshake(ctx, load); err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
