@@ -1,5 +1,3 @@
-// Package proc looks at the processes of this machine, so that tests can prove
-// that none is left behind. Linux only: it reads /proc.
 package proc
 
 import (
@@ -9,12 +7,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-// Process is one process.
-type Process struct {
-	PID, Parent int
-	Command     string
-}
 
 // WithEnv returns the processes that were started with name=value in their
 // environment and are not zombies. Children inherit it, also when they are
