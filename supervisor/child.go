@@ -34,7 +34,7 @@ const (
 // incarnation. Only the shell's goroutine reads and writes it. Instants are
 // offsets from System.began, plus one, so that zero means never.
 type child struct {
-	spec  Spec
+	spec  *Spec // never changed; specify replaces it
 	slot  *slot
 	order int
 

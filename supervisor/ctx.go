@@ -30,7 +30,7 @@ func (c *Ctx) Context() context.Context {
 }
 
 // Key is the child's name among its siblings.
-func (c *Ctx) Key() string { return c.c.spec.Key }
+func (c *Ctx) Key() string { return c.c.slot.name }
 
 // Epoch counts the incarnations of the child from 1.
 func (c *Ctx) Epoch() uint64 { return c.c.epoch }

@@ -2,14 +2,10 @@ package supervisor_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/messages"
@@ -117,6 +113,69 @@ func TestStuckShell(t *testing.T) {
 	})
 }
 
+// TestShellComesBack: what an abandoned shell does when it comes back touches
+// nothing in the tree, where another incarnation has taken its place.
+func TestShellComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		late := make(chan supervisor.Reply[any], 3)
+		shells, closed := 0, 0
+		newGate := func() supervisor.Behaviour {
+			shells++
+			first := shells == 1
+			d := dynamic(echo)
+			d.handle = func(s *supervisor.Shell, _ any) error {
+				<-release
+				for _, key := range []string{"a", "b", "new"} {
+					s.Restart(key, supervisor.Exit{})
+					w, r := supervisor.NewWork[any]("late")
+					s.Submit(key, w)
+					s.End(key, supervisor.Exit{})
+					late <- r
+				}
+				s.Restart("static", supervisor.Exit{})
+				return nil
+			}
+			d.close = func(*supervisor.Shell, supervisor.Exit) {
+				if first {
+					closed++
+				}
+			}
+			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
+		}
+		sys := startOnly(t, supervisor.SystemOptions{
+			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)),
+			Children: []supervisor.Spec{{Key: "gate", New: newGate}},
+		})
+		gate := sys.Ref("gate")
+		answer(t, submit(t, gate, "a", 1))
+		ended := gate.Monitor()
+		require.True(t, gate.Tell("hang"))
+		<-ended
+		synctest.Wait()
+		answer(t, submit(t, gate, "a", 2))
+		answer(t, submit(t, gate, "b", 2))
+		before := states(t, gate)
+		refs := []supervisor.Ref{sys.Ref("gate", "a"), sys.Ref("gate", "b"), sys.Ref("gate", "static")}
+		close(release)
+		for range 3 {
+			_, err := (<-late).Wait(t.Context())
+			require.ErrorIs(t, err, supervisor.ErrGone)
+		}
+		synctest.Wait()
+		require.Equal(t, before, states(t, gate))
+		require.Equal(t, 5, sys.Live(), "the root, the gate and its three children")
+		for i, path := range []string{"a", "b", "static"} {
+			require.Equal(t, refs[i], sys.Ref("gate", path))
+			require.True(t, refs[i].Tell("hello"))
+		}
+		require.Equal(t, 1, closed, "it has closed its Door")
+		require.Zero(t, sys.Zombies())
+		stop(t, sys)
+	})
+}
+
 // TestOrphans: below a shell that was abandoned, what does not end is abandoned
 // as well.
 func TestOrphans(t *testing.T) {
@@ -168,187 +227,5 @@ func TestOrphansAtShutdown(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		check(t, sys)
-	})
-}
-
-// TestEvents: watchers hear everything in order, until they stop.
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var seen, second []string // written by the one goroutine that calls the watchers
-		say := func(e messages.Lifecycle) string {
-			switch e := e.(type) {
-			case messages.ChildChanged:
-				return fmt.Sprintf("%s#%d %s>%s", e.Path, e.Epoch, e.From, e.To)
-			case messages.Decided:
-				return fmt.Sprintf("%s: %s", e.Path, e.Directive)
-			default:
-				return e.Type()
-			}
-		}
-		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.RestartOnce(),
-			OnEvent:  func(e messages.Lifecycle) { seen = append(seen, say(e)) },
-			Children: []supervisor.Spec{shell("s", supervisor.Options{Strategy: supervisor.RestartOnce(), Children: []supervisor.Spec{
-				{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})}}})},
-		})
-		unwatch := sys.Watch(func(e messages.Lifecycle) { second = append(second, say(e)) })
-		require.True(t, sys.Ref("s", "a").Tell(1))
-		synctest.Wait()
-		unwatch()
-		unwatch()
-		stop(t, sys)
-		require.Equal(t, []string{
-			"s#1 >starting", "s/a#1 >starting", "s/a#1 starting>idle", "s#1 starting>idle",
-			"s/a#1 idle>suspended", "s/a: restart", "s/a#1 suspended>restarting", "s/a#2 restarting>starting", "s/a#2 starting>idle",
-			"s#1 idle>stopping", "s/a#2 idle>stopping", "s/a#2 stopping>gone", "s#1 stopping>gone",
-		}, seen)
-		require.Equal(t, seen[4:9], second)
-	})
-}
-
-// TestSlowWatcher: what does not fit is counted, nothing blocks.
-func TestSlowWatcher(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		hold := make(chan struct{})
-		var events, dropped int
-		sys := startOnly(t, supervisor.SystemOptions{
-			OnEvent: func(e messages.Lifecycle) {
-				<-hold
-				if d, ok := e.(messages.Dropped); ok {
-					require.Equal(t, "events", d.What)
-					dropped += d.Count
-					return
-				}
-				events++
-			},
-			Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(echo)})},
-		})
-		const works = 35_000 // two events each, and a few
-		for i := range works {
-			answer(t, submit(t, sys.Ref("gate"), "a", i))
-		}
-		close(hold)
-		synctest.Wait()
-		stop(t, sys)
-		require.Positive(t, dropped)
-		require.InDelta(t, 2*works, events+dropped, 20)
-	})
-}
-
-// TestSnapshot: the whole tree, nested shells included, each in its state.
-func TestSnapshot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		g := newGated("a", "b")
-		sys := startOnly(t, supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{
-			{Key: "plain", Kind: "sink", New: of(behaviour{init: func(c *supervisor.Ctx) error { c.Note(supervisor.Facts{Detail: "writes"}); return nil }})},
-			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-				Door: dynamic(g.behaviour()), Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.IdleTTL(time.Hour), supervisor.LRUQueue(2, 2)),
-			})}}),
-		}})
-		gate := sys.Ref("s", "gate")
-		submitWork(t, gate, "a", 1, func(w *supervisor.Work) { w.Owner = "ann" })
-		submit(t, gate, "a", 2)
-		submit(t, gate, "b", 1)
-		submit(t, gate, "c", 1)
-		g.open["a"] <- errTest
-		g.open["b"] <- nil
-		synctest.Wait()
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("a", true) })
-		got, err := sys.Snapshot(t.Context())
-		require.NoError(t, err)
-		node := func(name, kind string, state messages.ChildState, children ...messages.Node) messages.Node {
-			return messages.Node{Name: name, Kind: kind, State: state, Epoch: 1, Since: began, StartedAt: began, Children: children}
-		}
-		a := node("a", "", messages.ChildBusy)
-		a.Epoch, a.Restarts, a.Pinned, a.Owner = 2, 1, true, "ann"
-		a.LastExit = &messages.Exit{Kind: messages.ExitFailed, Reason: "on purpose"}
-		c := node("c", "", messages.ChildBusy)
-		plain := node("plain", "sink", messages.ChildIdle)
-		plain.Detail = "writes"
-		want := node("root", "supervisor", messages.ChildIdle, plain,
-			node("s", "supervisor", messages.ChildIdle, node("gate", "supervisor", messages.ChildIdle, a, c)))
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Fatalf("(-want +got)\n%s", diff)
-		}
-		stop(t, sys)
-	})
-}
-
-// TestSnapshotHung: a shell that does not answer is shown as such, in time.
-func TestSnapshotHung(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		d := &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("hung", supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
-			shell("fine", supervisor.Options{Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
-		}})
-		require.True(t, sys.Ref("hung").Tell("hang"))
-		synctest.Wait()
-		began := time.Now()
-		n, err := sys.Snapshot(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(began))
-		require.Equal(t, "did not answer", n.Children[0].Detail)
-		require.Empty(t, n.Children[0].Children)
-		require.Empty(t, n.Children[1].Detail)
-		require.Len(t, n.Children[1].Children, 1)
-
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		began = time.Now()
-		_, err = sys.Snapshot(ctx)
-		require.NoError(t, err)
-		require.Equal(t, 10*time.Millisecond, time.Since(began))
-		close(release)
-		synctest.Wait()
-		require.Len(t, n.Children[0].Children, 0, "an answer that comes late changes nothing")
-		stop(t, sys)
-	})
-}
-
-// TestRefs: places, by their names from the root.
-func TestRefs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := newGated("k")
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(g.behaviour())})}})}})
-		require.Equal(t, "s/gate", sys.Ref("s", "gate").Path())
-		require.False(t, sys.Ref("s", "gate", "k").Valid())
-		r := submit(t, sys.Ref("s", "gate"), "k", 1)
-		synctest.Wait()
-		k := sys.Ref("s", "gate", "k")
-		require.Equal(t, "s/gate/k", k.Path())
-		g.open["k"] <- nil
-		answer(t, r)
-		in(t, sys.Ref("s", "gate"), func(s *supervisor.Shell) {
-			require.Equal(t, k, s.Ref("k"))
-			s.End("k", supervisor.Exit{})
-		})
-		synctest.Wait()
-		require.False(t, k.Tell(1), "the key is forgotten")
-		require.False(t, sys.Ref("s", "gate", "k").Valid())
-		stop(t, sys)
-	})
-}
-
-// TestNotAnActor: after the end nothing is taken, and nobody hangs.
-func TestAfterShutdown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(echo)})}})
-		gate := sys.Ref("gate")
-		stop(t, sys)
-		require.False(t, gate.Tell(1))
-		_, err := supervisor.Ask[int](t.Context(), gate, asking(1))
-		require.ErrorIs(t, err, supervisor.ErrNoProcess)
-		exit := <-sys.Monitor("gate")
-		require.True(t, errors.Is(exit, supervisor.ErrNoProcess))
 	})
 }

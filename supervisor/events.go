@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,19 +21,16 @@ type events struct {
 	mu     sync.Mutex
 	q      []messages.Lifecycle
 	lost   int
-	fns    map[int]func(messages.Lifecycle)
-	order  []int
-	serial int
+	fns    []*eventWatcher // replaced, never changed
 	closed bool
 	ring   chan struct{} // capacity 1: there is something in q
 	done   chan struct{} // closed when the goroutine has ended
 }
 
+type eventWatcher struct{ fn func(messages.Lifecycle) }
+
 func startEvents() *events {
-	e := &events{
-		fns:  make(map[int]func(messages.Lifecycle)),
-		ring: make(chan struct{}, 1), done: make(chan struct{}),
-	}
+	e := &events{ring: make(chan struct{}, 1), done: make(chan struct{})}
 	go e.run()
 	return e
 }
@@ -94,41 +92,30 @@ func (e *events) run() {
 
 func (e *events) deliver(ev messages.Lifecycle) {
 	e.mu.Lock()
-	fns := make([]func(messages.Lifecycle), 0, len(e.order))
-	for _, id := range e.order {
-		if fn := e.fns[id]; fn != nil {
-			fns = append(fns, fn)
-		}
-	}
+	fns := e.fns
 	e.mu.Unlock()
-	for _, fn := range fns {
-		fn(ev)
+	for _, w := range fns {
+		w.fn(ev)
 	}
 }
 
 func (e *events) watch(fn func(messages.Lifecycle)) (stop func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.serial++
-	id := e.serial
-	e.fns[id] = fn
-	e.order = append(e.order, id)
-	e.watchers.Add(1)
-	var once sync.Once
+	w := &eventWatcher{fn}
+	e.change(func(l []*eventWatcher) []*eventWatcher { return append(l, w) })
 	return func() {
-		once.Do(func() {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			delete(e.fns, id)
-			for i, o := range e.order {
-				if o == id {
-					e.order = append(e.order[:i:i], e.order[i+1:]...)
-					break
-				}
-			}
-			e.watchers.Add(-1)
+		e.change(func(l []*eventWatcher) []*eventWatcher {
+			return slices.DeleteFunc(l, func(o *eventWatcher) bool { return o == w })
 		})
 	}
+}
+
+// change replaces the list of watchers by a changed copy, because deliver goes
+// through it without the mutex.
+func (e *events) change(f func([]*eventWatcher) []*eventWatcher) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fns = f(slices.Clone(e.fns))
+	e.watchers.Store(int32(len(e.fns)))
 }
 
 // close delivers what is queued and ends the goroutine.

@@ -94,11 +94,10 @@ func (s *slot) child(name string) *slot {
 
 // grow returns the slot called name below s, and makes it if need be.
 func (s *slot) grow(name string) *slot {
-	k := s.kids.Load()
-	if k == nil {
-		k = &slots{m: make(map[string]*slot)}
-		s.kids.Store(k)
+	if s.kids.Load() == nil {
+		s.kids.CompareAndSwap(nil, &slots{m: make(map[string]*slot)})
 	}
+	k := s.kids.Load()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kid := k.m[name]

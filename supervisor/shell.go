@@ -208,7 +208,7 @@ func (s *Shell) Children() iter.Seq[ChildView] {
 // add makes an entry for a key.
 func (s *Shell) add(spec *Spec, static bool) *child {
 	s.order++
-	ch := &child{spec: *spec, static: static, order: s.order, slot: s.ctx.c.slot.grow(spec.Key), index: -1, before: s.last}
+	ch := &child{spec: spec, static: static, order: s.order, slot: s.ctx.c.slot.grow(spec.Key), index: -1, before: s.last}
 	ch.since = s.now
 	ch.slot.static = static
 	if s.last != nil {

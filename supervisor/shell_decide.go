@@ -151,11 +151,12 @@ func (s *Shell) afterStop(ch *child, d *Directive) (next sequel, grouped bool) {
 
 // announce tells the watchers what a strategy decided.
 func (s *Shell) announce(d *Directive) {
-	if d.Verb <= VerbResume || !s.sys.events.watched() {
+	ch := s.table[d.Key]
+	if d.Verb <= VerbResume || !s.sys.events.watched() || d.Verb == VerbWait && ch != nil && ch.waitingStill() {
 		return
 	}
 	ev := messages.Decided{At: s.Now(), Path: cmp.Or(s.ctx.c.slot.path, s.ctx.c.slot.name), Directive: d.Verb.String(), After: d.After}
-	if ch := s.table[d.Key]; ch != nil {
+	if ch != nil {
 		ev.Path = ch.slot.path
 	}
 	if d.Exit.Kind != "" {
@@ -164,6 +165,9 @@ func (s *Shell) announce(d *Directive) {
 	}
 	s.sys.events.emit(ev)
 }
+
+// waitingStill says that the key is known to wait.
+func (ch *child) waitingStill() bool { return ch.told == messages.ChildWaiting }
 
 // worst keeps, of several directives about one key, the most severe one; of
 // two restarts the one that waits longer. The order is kept.

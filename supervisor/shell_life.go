@@ -9,11 +9,14 @@ import (
 
 // spawn starts the next incarnation.
 func (s *Shell) spawn(ch *child) {
+	if s.fenced() {
+		return
+	}
 	ch.epoch++
 	ch.startedAt, ch.upAt, ch.doneEpoch, ch.served = s.now, 0, 0, false
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
 	c := &cell{
-		sys: s.sys, parent: &s.box, slot: ch.slot, spec: &ch.spec, child: ch,
+		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, child: ch,
 		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit, depth: s.ctx.c.depth + 1,
 	}
 	ch.cell = c
@@ -25,13 +28,10 @@ func (s *Shell) spawn(ch *child) {
 
 // onUp hears that the child is ready.
 func (s *Shell) onUp(ch *child) {
-	if ch.up() {
-		return
+	if ch.up() || ch.next != sequelOpen || ch.state != messages.ChildStarting {
+		return // it was too late, and ends
 	}
 	ch.upAt, ch.lastDone = s.now, s.now
-	if ch.next != sequelOpen || ch.state != messages.ChildStarting {
-		return // it ends, or has failed since
-	}
 	s.undue(ch)
 	s.to(ch, messages.ChildIdle, nil)
 	s.moved()

@@ -79,6 +79,9 @@ func (s *Shell) node(ch *child) messages.Node {
 		Restarts: v.TotalRestarts, Queue: v.Queue, Done: v.Done, Pinned: v.Pinned, Owner: v.Owner,
 		PID: v.PID, RSS: v.RSS, Detail: v.Detail,
 	}
+	if n.State == "" {
+		n.State = messages.ChildWaiting // for those that are started before it
+	}
 	if v.LastExit != nil {
 		e := v.LastExit.Value()
 		n.LastExit = &e

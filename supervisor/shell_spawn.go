@@ -117,7 +117,7 @@ func (s *Shell) specify(ch *child) error {
 		return err
 	}
 	spec.Key = ch.spec.Key
-	ch.spec, ch.specified = spec, true
+	ch.spec, ch.specified = &spec, true
 	return nil
 }
 

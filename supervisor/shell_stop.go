@@ -161,7 +161,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 		}
 	}
 	hurry, fenced := s.sys.hurry.wait(), c.over()
-	for s.readBox(); s.live > 0 && c.phaseNow() != phaseOver; s.readBox() {
+	for s.readBox(); s.live > 0 && !s.fenced(); s.readBox() {
 		s.stopStatic(down)
 		select {
 		case <-s.bell:
@@ -214,15 +214,13 @@ func (s *Shell) close(exit Exit) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	// There are incarnations left only if the shell itself was abandoned: they
-	// are in other hands, but the work is still ours.
+	// There are incarnations left only if the shell itself was abandoned. They
+	// are in other hands then, and the work that they had was settled.
 	for ch := s.first; ch != nil; ch = ch.behind {
-		if ch.cell != nil {
-			s.settleHand(ch, ch.cell.begun(), &exit)
-			s.unserveQueue(ch, ErrDraining, &exit)
+		if ch.handT != nil {
+			s.release(ch)
 		}
 	}
-	s.settle()
 	if s.opened {
 		s.opened = false
 		s.protect(func() error { s.o.Door.Close(s, exit); return nil })

@@ -66,6 +66,9 @@ func (s *Shell) on(m ctl) {
 // for settle, so that the tables are in order whenever code that is not ours
 // sees them.
 func (s *Shell) settle() {
+	if s.fenced() {
+		return
+	}
 	for {
 		switch {
 		case len(s.kicks) > 0:
@@ -90,6 +93,10 @@ func (s *Shell) settle() {
 		}
 	}
 }
+
+// fenced reports whether the shell was abandoned: what it does from now on must
+// not touch the tree, where another incarnation has taken its place.
+func (s *Shell) fenced() bool { return s.ctx.c.phaseNow() == phaseOver }
 
 // kick has step called for ch before the turn ends.
 func (s *Shell) kick(ch *child) {
@@ -149,7 +156,7 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 	}
 	from := ch.told
 	ch.told, ch.since = state, s.now
-	if s.o.Door != nil || s.sys.events.watched() {
+	if (s.o.Door != nil || s.sys.events.watched()) && !s.fenced() {
 		s.announceChange(ch, from, exit)
 	}
 }

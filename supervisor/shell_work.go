@@ -16,6 +16,13 @@ func (s *Shell) Submit(key string, w Work) {
 	if w.t == nil {
 		w.t = &ticket{done: make(chan struct{})}
 	}
+	if w.Settled() {
+		return
+	}
+	if s.fenced() {
+		w.Settle(ErrGone)
+		return
+	}
 	ch := s.table[key]
 	if ch == nil {
 		ch = s.unknown(key)

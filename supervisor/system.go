@@ -272,7 +272,9 @@ func (g *guardian) escalate(exit Exit) {
 		return
 	}
 	if fn := g.sys.o.OnEscalate; fn != nil {
-		go fn(exit) // the host's own; it may take as long as the process lives
+		// The goroutine is the host's own, and ends when its function does: it
+		// may well wait for the shutdown that begins here.
+		go fn(exit)
 	}
 	g.sys.beginShutdown()
 }

@@ -162,7 +162,17 @@ func (s *System) adopt(c *cell) {
 	s.mu.Lock()
 	s.orphans[c] = time.AfterFunc(limit, late)
 	s.mu.Unlock()
-	if c.watch(func(Exit) { s.release(c) }) == nil {
+	ended := func(exit Exit) {
+		s.release(c)
+		if s.events.watched() { // there is no shell any more that says so
+			v := exit.Value()
+			s.events.emit(messages.ChildChanged{
+				At: time.Now(), Path: c.slot.path, Key: c.slot.name, Kind: c.spec.Kind, Epoch: c.epoch,
+				From: messages.ChildStopping, To: messages.ChildGone, Exit: &v,
+			})
+		}
+	}
+	if c.watch(ended) == nil {
 		s.release(c)
 	}
 	c.stop(&Exit{Kind: messages.ExitKilled, Err: errors.New("its supervisor was abandoned")})

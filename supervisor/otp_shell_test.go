@@ -1,0 +1,220 @@
+package supervisor_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// These are the cases of supervisor_SUITE about what becomes of the supervisor
+// itself; the table is in otp_test.go.
+
+// TestOTPIntensity: one failure too many within the period ends the group, and
+// is a failure of the shell; outside of the period it is not.
+func TestOTPIntensity(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]supervisor.Strategy{
+		"one for one": supervisor.OneForOne(), "one for all": supervisor.OneForAll(), "rest for one": supervisor.RestForOne(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				sys := group(t, supervisor.Chain(s, supervisor.EscalateAfter(2, 5*time.Second)),
+					otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent))
+				ended := sys.Monitor("g")
+				fail := func(key string) {
+					require.True(t, sys.Ref("g", key).Tell(errTest))
+					synctest.Wait()
+				}
+				for range 5 {
+					fail("a")
+					later(3 * time.Second)
+				}
+				fail("b")
+				require.Empty(t, ended)
+				fail("a")
+				exit := <-ended
+				require.Equal(t, messages.ExitEscalated, exit.Kind)
+				require.ErrorIs(t, exit, errTest)
+				synctest.Wait()
+				require.Equal(t, 1, sys.Live(), "nothing is left but the root")
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPEscalates: the failure of a shell is an ordinary failure one level up.
+func TestOTPEscalates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		inner := func() supervisor.Behaviour {
+			return supervisor.NewShell(supervisor.Options{
+				Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(1, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent)},
+			})
+		}
+		sys := group(t, supervisor.OneForOne(), supervisor.Spec{Key: "inner", New: inner, Restart: supervisor.Transient}, otpChild(l, "b", supervisor.Permanent))
+		l.take()
+		a := sys.Ref("g", "inner", "a")
+		for range 2 {
+			require.True(t, a.Tell(errTest))
+			synctest.Wait()
+		}
+		require.Equal(t, []string{"-a1", "+a2", "-a2", "+a1"}, l.take(), "its children begin anew, b does not hear of it")
+		n, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, n.Children[0].Children[0].Epoch)
+		require.Equal(t, messages.ExitEscalated, n.Children[0].Children[0].LastExit.Kind)
+		stop(t, sys)
+	})
+}
+
+// TestOTPResumedShell: a parent may also let a shell that has failed go on.
+func TestOTPResumedShell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{
+			shell("g", supervisor.Options{
+				Door: &door{}, Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent)},
+			})}})
+		require.True(t, sys.Ref("g", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")), "the child that made it fail has ended")
+		require.Equal(t, []string{"+a1", "+b1", "-a1"}, l.take())
+		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		synctest.Wait()
+		require.Equal(t, []string{"a idle", "b idle"}, states(t, sys.Ref("g")))
+		stop(t, sys)
+	})
+}
+
+// TestOTPTree: levels of shells end in reverse, deepest first.
+func TestOTPTree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		level := func(key string, kids ...supervisor.Spec) supervisor.Spec {
+			return shell(key, supervisor.Options{Strategy: supervisor.OneForAll(), Children: kids})
+		}
+		c := func(key string) supervisor.Spec { return otpChild(l, key, supervisor.Permanent) }
+		sys := group(t, supervisor.OneForAll(), c("a"), level("l1", c("b"), level("l2", c("c"), c("d"))), c("e"))
+		require.Equal(t, []string{"+a1", "+b1", "+c1", "+d1", "+e1"}, l.take())
+		require.True(t, sys.Ref("g", "l1", "l2", "d").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"-d1", "-c1", "+c2", "+d2"}, l.take())
+		stop(t, sys)
+		require.Equal(t, []string{"-e1", "-d2", "-c2", "-b1", "-a1"}, l.take())
+	})
+}
+
+// TestOTPSignificant: auto shutdown.
+func TestOTPSignificant(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name     string
+		strategy supervisor.Strategy
+		types    [3]supervisor.RestartType // a and b are significant, c is not
+		tell     []string                  // "a done", "b fails"
+		ends     bool
+	}{
+		{"never", supervisor.OneForOne(), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done", "b done"}, false},
+		{"any, transient, done", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done"}, true},
+		{"any, transient, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, false},
+		{"any, temporary, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, true},
+		{"any, not significant", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Temporary}, []string{"c done"}, false},
+		{"all, the first", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done"}, false},
+		{"all, both", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done", "b fails"}, true},
+		{"ended because of a sibling", supervisor.Chain(supervisor.OneForAll(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Temporary, supervisor.Permanent}, []string{"c fails"}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				var children []supervisor.Spec
+				for i, r := range row.types {
+					c := otpChild(l, string(rune('a'+i)), r)
+					c.Significant = i < 2
+					children = append(children, c)
+				}
+				sys := group(t, row.strategy, children...)
+				ended := sys.Monitor("g")
+				for _, step := range row.tell {
+					tell := error(supervisor.ErrDone)
+					if step[2:] == "fails" {
+						tell = errTest
+					}
+					require.True(t, sys.Ref("g", step[:1]).Tell(tell))
+					synctest.Wait()
+				}
+				if row.ends {
+					require.Equal(t, messages.ExitShutdown, (<-ended).Kind)
+					synctest.Wait()
+					require.Equal(t, 1, sys.Live())
+				} else {
+					require.Empty(t, ended)
+				}
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestOTPEndInBackoff: what does not come up, again and again, can be ended,
+// and stays down.
+func TestOTPEndInBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		ill := false
+		sys := group(t, supervisor.Chain(supervisor.OneForOne(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second, Multiplier: 1, Max: time.Second})),
+			supervisor.Spec{Key: "a", Restart: supervisor.Permanent, New: of(behaviour{
+				init: func(*supervisor.Ctx) error {
+					if tries++; ill {
+						return errTest
+					}
+					return nil
+				},
+				handle: func(*supervisor.Ctx, any) error { ill = true; return errTest },
+			})})
+		require.True(t, sys.Ref("g", "a").Tell(1))
+		later(10 * time.Second)
+		require.Equal(t, 11, tries)
+		require.Equal(t, []string{"a restarting"}, states(t, sys.Ref("g")))
+		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+		later(time.Hour)
+		require.Equal(t, 11, tries)
+		require.Equal(t, []string{"a gone"}, states(t, sys.Ref("g")))
+		require.True(t, errors.Is((<-sys.Monitor("g", "a")), supervisor.ErrNoProcess))
+		stop(t, sys)
+	})
+}
+
+// TestOTPGroupBackoff: a group waits as long as its slowest, and still starts
+// in order.
+func TestOTPGroupBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		sys := group(t, supervisor.Chain(supervisor.OneForAll(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Minute})),
+			otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), otpChild(l, "c", supervisor.Permanent))
+		l.take()
+		require.True(t, sys.Ref("g", "b").Tell(errTest))
+		later(time.Second)
+		require.Equal(t, []string{"-c1", "-b1", "-a1", "+a2"}, l.take())
+		require.Equal(t, []string{"a idle", "b restarting", "c restarting"}, states(t, sys.Ref("g")))
+		later(time.Minute)
+		require.Equal(t, []string{"+b2", "+c2"}, l.take())
+		stop(t, sys)
+	})
+}
