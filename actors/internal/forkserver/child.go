@@ -2,8 +2,11 @@ package forkserver
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/coppice-run/coppice/actors/internal/process"
 )
@@ -14,8 +17,25 @@ type Child struct {
 	// has the child reads and closes them.
 	Main, Control *os.File
 
+	raw  syscall.RawConn // of Main
 	body body
 }
+
+func newChild(main, control *os.File, b body) (*Child, error) {
+	raw, err := main.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("use a socket: %w", err)
+	}
+	return &Child{Main: main, Control: control, raw: raw, body: b}, nil
+}
+
+// mainReader is Main as its reader sees it.
+type mainReader struct{ c *Child }
+
+func (r mainReader) Read(p []byte) (int, error) { return r.c.readMain(p) }
+
+// MainReader returns a reader of Main.
+func (c *Child) MainReader() io.Reader { return mainReader{c} }
 
 // body is how a child is held: by its fork server or directly.
 type body interface {

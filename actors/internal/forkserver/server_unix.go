@@ -183,7 +183,7 @@ func (s *Server) Fork() (*Child, error) {
 		seat.close()
 		return nil, fmt.Errorf("%w: %w", ErrServerGone, err)
 	}
-	return &Child{Main: seat.main, Control: seat.control, body: f}, nil
+	return newChild(seat.main, seat.control, f)
 }
 
 // send writes a request with descriptors attached.

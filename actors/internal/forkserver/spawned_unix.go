@@ -73,7 +73,7 @@ func Spawn(o Options) (*Child, error) {
 		seat.close()
 		return nil, fmt.Errorf("hand the source to the interpreter: %w", err)
 	}
-	return &Child{Main: seat.main, Control: seat.control, body: s}, nil
+	return newChild(seat.main, seat.control, s)
 }
 
 func (s *spawned) wait(own *process.Ring) {

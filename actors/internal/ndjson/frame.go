@@ -101,7 +101,7 @@ var errNoType = errors.New("the frame has no type")
 // ParseFrame reads one line. The frame keeps nothing of line.
 func ParseFrame(line []byte) (Frame, error) {
 	var f Frame
-	if parseText(line, &f) {
+	if parseFast(line, &f) {
 		return f, nil
 	}
 	f = Frame{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // The types of requests. PROTOCOL.md describes them.
@@ -57,6 +58,9 @@ var ErrRequestTooLong = errors.New("the request is too long")
 
 // AppendRequest appends r as one line, with its end.
 func AppendRequest(dst []byte, r Request) ([]byte, error) {
+	if r.Type == TypeExecute && r.Code != nil && r.Env == nil && r.Cwd == "" {
+		return appendExecute(dst, r)
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return dst, fmt.Errorf("write a %s request: %w", r.Type, err)
@@ -67,9 +71,33 @@ func AppendRequest(dst []byte, r Request) ([]byte, error) {
 		limit = MaxControl
 	}
 	if len(data) > limit {
-		return dst, fmt.Errorf("%w: a %s request has %d bytes, and %d is the most", ErrRequestTooLong, r.Type, len(data), limit)
+		return dst, tooLong(r, len(data), limit)
 	}
 	return append(append(dst, data...), '\n'), nil
+}
+
+// appendExecute writes the request that is sent for nearly every cell.
+func appendExecute(dst []byte, r Request) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, `{"type":"execute","id":`...)
+	dst = strconv.AppendUint(dst, r.ID, 10)
+	if r.AllowStdin {
+		dst = append(dst, `,"allow_stdin":true`...)
+	}
+	dst = append(dst, `,"code":`...)
+	code, err := json.Marshal(*r.Code)
+	if err != nil {
+		return dst[:start], fmt.Errorf("write an execute request: %w", err)
+	}
+	dst = append(append(dst, code...), '}')
+	if n := len(dst) - start; n > MaxRequest {
+		return dst[:start], tooLong(r, n, MaxRequest)
+	}
+	return append(dst, '\n'), nil
+}
+
+func tooLong(r Request, n, limit int) error {
+	return fmt.Errorf("%w: a %s request has %d bytes, and %d is the most", ErrRequestTooLong, r.Type, n, limit)
 }
 
 // EnvPatch returns the env of a request that sets every name of env.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/kernel"
 )
@@ -44,11 +43,10 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		return nil, err
 	}
 	progress("starting a session")
-	child, err := p.make()
+	i, err := p.session()
 	if err != nil {
 		return nil, fmt.Errorf("start a session: %w", err)
 	}
-	i := newInterpreter(child)
 	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 		defer cancel()
@@ -58,14 +56,6 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		return nil, fmt.Errorf("start a session: %w", err)
 	}
 	return i, nil
-}
-
-// make makes the process of a session.
-func (p *place) make() (*forkserver.Child, error) {
-	if p.server == nil {
-		return forkserver.Spawn(p.spawn)
-	}
-	return p.server.Fork()
 }
 
 // prepare sends the session its place in the world and waits until it is ready.

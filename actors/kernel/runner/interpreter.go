@@ -42,7 +42,7 @@ type Interpreter struct {
 
 func newInterpreter(child *forkserver.Child) *Interpreter {
 	i := &Interpreter{
-		child: child, lines: ndjson.NewReader(child.Main, ndjson.MaxFrame),
+		child: child, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}),
 	}
 	// Somebody whom the session started may hold its descriptors open for ever:

@@ -27,6 +27,9 @@ type ServerOptions struct {
 	// Preload names modules that are imported once for all sessions. nil:
 	// DefaultPreload; empty: only what sessions need themselves.
 	Preload []string
+	// Spares is how many sessions are forked ahead, so that a new one is ready at
+	// once: a spare costs what an idle session does. 0: 2; negative: none.
+	Spares int
 	// NoFork starts an interpreter for each session, in 50 ms instead of 2.
 	NoFork bool
 	// StartTimeout bounds the start of the fork server. 0: 20 s.
@@ -40,12 +43,6 @@ var DefaultPreload = []string{
 	"functools", "getpass", "glob", "hashlib", "inspect", "io", "itertools", "json", "logging", "math", "os", "pathlib",
 	"pprint", "random", "re", "shlex", "shutil", "statistics", "string", "subprocess", "tempfile", "textwrap", "time",
 	"traceback", "typing", "urllib.parse", "uuid",
-}
-
-// place is where sessions are made: a fork server, or an interpreter to start.
-type place struct {
-	server *forkserver.Server // nil without a fork server
-	spawn  forkserver.Options
 }
 
 // Server owns the fork server of a backend. Run is called by one goroutine at a
@@ -65,6 +62,12 @@ func NewServer(o ServerOptions) *Server {
 		o.Preload = DefaultPreload
 	}
 	o.Preload = slices.Clone(o.Preload)
+	switch {
+	case o.Spares == 0:
+		o.Spares = 2
+	case o.Spares < 0:
+		o.Spares = 0
+	}
 	return &Server{o: o, changed: make(chan struct{})}
 }
 
@@ -118,6 +121,10 @@ const (
 	closeWait = 6 * time.Second
 )
 
+// refillDelay keeps the fork of a new spare out of the way of the session that
+// took the last one, and of others that come with it.
+const refillDelay = 3 * time.Millisecond
+
 func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
 	if err != nil {
@@ -139,23 +146,40 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()
-	s.set(&place{server: server, spawn: o}, nil)
+	p := &place{server: server, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
+	defer p.close()
+	for range s.o.Spares {
+		p.refill()
+	}
+	s.set(p, nil)
 	up(server.PID())
-	select {
-	case <-server.Done():
-		return server.Err()
-	case <-ctx.Done():
-		s.set(nil, errStopped)
-		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), emptyWait)
-		defer cancel()
-		server.Empty(c)
-		return nil
+	quiet := time.NewTimer(0)
+	defer quiet.Stop()
+	for missing := 0; ; {
+		select {
+		case <-p.taken:
+			missing++
+			quiet.Reset(refillDelay)
+		case <-quiet.C:
+			for ; missing > 0; missing-- {
+				p.refill()
+			}
+		case <-server.Done():
+			return server.Err()
+		case <-ctx.Done():
+			s.set(nil, errStopped)
+			p.close()
+			c, cancel := context.WithTimeout(context.WithoutCancel(ctx), emptyWait)
+			defer cancel()
+			server.Empty(c)
+			return nil
+		}
 	}
 }
 
 // withoutFork serves where an interpreter is started for each session.
 func (s *Server) withoutFork(ctx context.Context, o forkserver.Options, up func(pid int)) error {
-	s.set(&place{spawn: o}, nil)
+	s.set(&place{spawn: &o}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

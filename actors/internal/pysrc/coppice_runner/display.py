@@ -21,6 +21,7 @@ _REPRS = (
     ("_repr_json_", "application/json"),
 )
 
+_SHORT_TYPES = (int, float, bool, complex)
 _PLAIN_TYPES = (int, str, float, bool, bytes, complex, range, slice)
 
 
@@ -35,6 +36,8 @@ def bundle(value: Any) -> Tuple[Bundle, Bundle]:
     repr() raises; what the richer forms raise leaves them out."""
     data: Bundle = {}
     metadata: Bundle = {}
+    if type(value) in _SHORT_TYPES:
+        return {"text/plain": repr(value)}, metadata
     if type(value) not in _PLAIN_TYPES and not isinstance(value, type):
         _rich(value, data, metadata)
     if "text/plain" not in data:

@@ -9,6 +9,7 @@ printed before it died is not lost.
 
 from __future__ import annotations
 
+import _signal
 import array
 import fcntl
 import gc
@@ -20,12 +21,13 @@ import select
 import signal
 import socket
 import sys
-import warnings
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from .streams import drain_descriptor
 from .wire import VERSION, encode
+
+_SIGCHLD = int(signal.SIGCHLD)  # signal's own functions take their time with enums
 
 # The descriptors of a fork request, in order.
 FDS = ("main", "control", "stdout_read", "stdout_write", "stderr_read", "stderr_write")
@@ -97,7 +99,6 @@ class Server:
         for fd in (self._woken, self._wake):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
-        warnings.simplefilter("ignore", DeprecationWarning)
         # What is there now is never collected, so that its pages stay shared.
         gc.collect()
         gc.disable()
@@ -222,7 +223,7 @@ class Server:
     def leave(self) -> None:
         """Lets go, in a child, of all that is the server's."""
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _signal.signal(_SIGCHLD, _signal.SIG_DFL)
         self._control.close()
         os.close(self._woken)
         os.close(self._wake)

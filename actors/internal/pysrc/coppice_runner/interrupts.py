@@ -11,6 +11,7 @@ kept and raised when the package hands control back.
 
 from __future__ import annotations
 
+import _signal
 import signal
 import threading
 from types import CodeType, FrameType
@@ -20,6 +21,8 @@ from . import processes
 
 # The file names of this package's code, as the host compiles it.
 FILES = "<coppice>/"
+
+_SIGINT = int(signal.SIGINT)  # signal's own functions take their time with enums
 
 _calls_user: Set[CodeType] = set()
 
@@ -49,11 +52,16 @@ class Interrupts:
         self._wanted = 0
         self._asked = 0  # the cell that the side thread asked for last
         self._told: Set[int] = set()  # processes that the interrupt was sent to; the side thread's
-        self._begun = 0.0  # when the cell began, in seconds since the boot
+        self._begun = 0.0  # when the cell began, by the monotonic clock
+        self._handler = self._on_signal
 
     def install(self) -> None:
         """Makes SIGINT ours again, whatever an earlier cell did to it."""
-        signal.signal(signal.SIGINT, self._on_signal)
+        _signal.signal(_SIGINT, self._handler)
+
+    def installed(self) -> bool:
+        """Says whether SIGINT is ours, as far as Python knows."""
+        return _signal.getsignal(_SIGINT) is self._handler
 
     def request(self, ident: int) -> None:
         """Interrupts a cell, or the one of that number when it begins, and what
@@ -77,7 +85,7 @@ class Interrupts:
         package's own code on its way back, or was swallowed below Python, as
         os.system() does while its child runs. The side thread then asks again.
         """
-        return self._wanted != 0 and self._wanted == self.current and signal.getsignal(signal.SIGINT) == self._on_signal
+        return self._wanted != 0 and self._wanted == self.current and self.installed()
 
     def again(self) -> None:
         """Interrupts once more what did not heed it, and what has started
@@ -85,9 +93,9 @@ class Interrupts:
         if self.unheeded():
             self._deliver()
 
-    def begin(self, ident: int) -> None:
+    def begin(self, ident: int, now: float) -> None:
         """Opens the gate."""
-        self._begun = processes.now()
+        self._begun = now
         self.current = ident
 
     def end(self) -> None:

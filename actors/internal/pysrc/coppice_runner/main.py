@@ -8,13 +8,15 @@ import os
 from typing import Any, Dict, List
 
 from . import forkserver
-from .session import Session
+from .session import Session, prepare
 
 
 def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     """Serves in a role until the end of the process. For "server", fds is the
     lifeline; for "session", the other descriptors of a fork request and then
     the lifeline."""
+    prepare()
+    session = Session()
     if role == "session":
         *rest, lifeline = fds
         seat = [os.dup(sock.detach()), *rest]
@@ -28,5 +30,4 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
             server.leave()
             seat = forked.fds
         gc.enable()
-    main, control, captured = forkserver.take_seat(seat)
-    Session(main, control, captured, lifeline).run()
+    session.run(*forkserver.take_seat(seat), lifeline)

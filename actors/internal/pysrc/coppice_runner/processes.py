@@ -17,19 +17,16 @@ except (AttributeError, ValueError, OSError):
     _TICKS = 100
 
 
-def now() -> float:
-    """Returns the seconds since the boot, the clock of start times."""
-    try:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    except (AttributeError, OSError):
-        return 0.0
-
-
 def started_since(begin: float) -> List[int]:
-    """Returns the descendants of this process that started at begin or later and
-    belong to its process group, parents first. What was started before is left
-    alone: a server that an earlier cell started is no part of this one."""
-    first = int(begin * _TICKS)
+    """Returns the descendants of this process that started at begin, by the
+    monotonic clock, or later, and belong to its process group, parents first.
+    What was started before is left alone: a server that an earlier cell started
+    is no part of this one."""
+    try:
+        # Start times count from the boot.
+        first = int((time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + begin) * _TICKS)
+    except (AttributeError, OSError):
+        return []
     group = os.getpgrp()
     found = []
     for pid in descendants_of(os.getpid()):

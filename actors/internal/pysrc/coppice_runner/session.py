@@ -4,6 +4,7 @@ the host makes of it."""
 from __future__ import annotations
 
 import builtins
+import functools
 import json
 import os
 import signal
@@ -20,42 +21,64 @@ from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
-from .wire import VERSION, Channel, Lines, RequestTooLong, encode
+from .wire import VERSION, Channel, Lines, RequestTooLong, encode, quoted
 
 CO_COROUTINE = 0x80
 
 
-class Session:
-    """What one process is after it was made. The methods run in the main
-    thread."""
+def prepare() -> None:
+    """Does what takes its time and is the same for all sessions. A fork server
+    does it once."""
+    # pyplot.show() with a canvas that is not a screen: the figure is shown.
+    warnings.filterwarnings("ignore", message=".*cannot be shown", category=UserWarning)
+    # Every session has a side thread, and a process that the user forks is told
+    # to let go of what that one might hold.
+    warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
 
-    def __init__(self, main: Any, control: Any, captured: Dict[str, int], lifeline: int) -> None:
-        self._main = main
-        self._lines = Lines(main)
+
+class Session:
+    """What one process is. A fork server makes the object before it forks, so
+    that its children share it and begin their work in a third of the time. The
+    methods run in the main thread."""
+
+    def __init__(self) -> None:
+        self._main: Any = None  # the socket of requests and frames; from run on
+        self._lines = Lines()
         self.interrupts = Interrupts()
-        self._channel = Channel(main, self.interrupts.waiting, lambda: end_group("the host is gone"))
-        self.output = Output(self._channel, self.interrupts, captured)
+        self._channel = Channel(self.interrupts.waiting, lambda: end_group("the host is gone"))
+        self.output = Output(self._channel, self.interrupts)
         self.input = Input(self.interrupts, self.output.send, self.output.flush)
-        self.side = Side(control, lifeline, self)
+        self.side = Side(self)
         self.compiler = Compiler()
         self.commands = Commands(self)
         self.count = 0
-        self.pid = os.getpid()
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
         self.stderr = Stream(self.output, "stderr")
         self.stdin = Stdin(self.input)
+        self._ask, self._ask_password = self.input.read, self._getpass
         self.module = types.ModuleType("__main__")
         self.namespace = self.module.__dict__
-        self._baseline: Dict[str, Any] = {}
+        self.namespace.update(__name__="__main__", __builtins__=builtins, __doc__=None)
+        self.namespace["display"] = self.display
+        self.namespace["clear_output"] = self.clear_output
+        self._baseline = dict(self.namespace)
 
     # Life.
 
-    def run(self) -> None:
+    def run(self, main: Any, control: Any, captured: Dict[str, int], lifeline: int) -> None:
         """Serves requests until the host asks for the end. It does not return
         to its caller's code: the process ends here."""
-        self._install()
-        self.side.start()
+        self._main = main
+        self._lines.attach(main)
+        self._channel.attach(main)
+        self.output.attach(captured)
+        sys.modules["__main__"] = self.module
+        sys.argv = [""]
+        self._restore()
+        os.register_at_fork(after_in_child=self._forked)
+        self.side.start(main.fileno(), control, lifeline)
+        self._warm_up()
         while True:
             try:
                 line = self._lines.next()
@@ -67,32 +90,33 @@ class Session:
             if line is None:
                 end_group("the host closed the session")
             self._request(line)
-            if os.getpid() != self.pid:
+            if self.output.forked:
                 os._exit(0)  # a process that a cell forked came back from it
 
-    def _install(self) -> None:
-        """Makes this process the session's: its module, streams and hooks."""
-        sys.modules["__main__"] = self.module
-        self.namespace.update(__name__="__main__", __builtins__=builtins, __doc__=None)
-        self.namespace["display"] = self.display
-        self.namespace["clear_output"] = self.clear_output
-        self._baseline = dict(self.namespace)
-        sys.argv = [""]
-        self._restore()
-        os.register_at_fork(after_in_child=self._forked)
-        warnings.filterwarnings("ignore", message=".*cannot be shown", category=UserWarning)
-        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
-        self.interrupts.install()
+    def _warm_up(self) -> None:
+        """Does what a cell does, so that the pages which that changes are this
+        process's own before somebody waits for a cell."""
+        request = json.loads('{"type":"execute","id":0,"code":"1"}')
+        code = self.compiler.expression(request["code"], "<cell 0>")
+        tree = self.compiler.parse("x = 1\n1", "<cell 0>")
+        self.compiler.compile(tree, "x = 1\n1", "<cell 0>")
+        data, _ = display.bundle(eval(code, {}) if code is not None else 1)
+        quoted(data["text/plain"])
+        self._done(None, time.monotonic())
 
     def _restore(self) -> None:
         """Puts back what an earlier cell may have replaced."""
         sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stderr
-        builtins.input = self.input.read
-        setattr(builtins, magics.COMMANDS, self.commands)
+        # Set only when they differ: every change of builtins makes the
+        # interpreter look names up anew.
+        if builtins.input is not self._ask:
+            builtins.input = self._ask
+        if getattr(builtins, magics.COMMANDS, None) is not self.commands:
+            setattr(builtins, magics.COMMANDS, self.commands)
         getpass = sys.modules.get("getpass")
-        if getpass is not None:
-            getpass.getpass = self._getpass  # type: ignore[attr-defined]
-        if signal.getsignal(signal.SIGINT) != self.interrupts._on_signal:
+        if getpass is not None and getpass.getpass is not self._ask_password:
+            getpass.getpass = self._ask_password  # type: ignore[attr-defined]
+        if not self.interrupts.installed():
             self.interrupts.install()
 
     def _getpass(self, prompt: str = "Password: ", stream: Any = None, **_: Any) -> str:
@@ -111,7 +135,7 @@ class Session:
 
     def _request(self, line: bytes) -> None:
         try:
-            request = json.loads(line)
+            request = json.loads(line.decode())
             kind = request["type"]
             ident = request.get("id", 0)
             if not isinstance(ident, int):
@@ -160,7 +184,7 @@ class Session:
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
             os._exit(1)
-        self._send({"type": "ready", "version": VERSION, "pid": self.pid, "python": ".".join(map(str, sys.version_info[:3]))})
+        self._send({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))})
 
     def reset(self) -> None:
         """Removes what cells have defined."""
@@ -195,9 +219,9 @@ class Session:
         self.input.allowed = bool(request.get("allow_stdin"))
         self.input.requested = False
         self.output.begin(ident)
-        self.interrupts.begin(ident)
-        begin = time.perf_counter()
-        frames: List[Dict[str, Any]] = []
+        begin = time.monotonic()
+        self.interrupts.begin(ident, begin)
+        frames: List[bytes] = []
         failed: Optional[BaseException] = None
         try:
             self._run(code, frames)
@@ -206,30 +230,20 @@ class Session:
             if self.interrupts.waiting() and not isinstance(err, KeyboardInterrupt):
                 failed = KeyboardInterrupt()  # what failed is what the interrupt ended
                 failed.__context__ = err
-        duration = time.perf_counter() - begin
-        if os.getpid() != self.pid:
+        duration = time.monotonic() - begin
+        if self.output.forked:
             _leave_fork(failed)
         try:
             if failed is not None:
-                frames.append(errors.describe(failed))
-            done = {
-                "type": "done",
-                "ok": failed is None,
-                "count": self.count,
-                "seconds": round(duration, 6),
-            }
-            if isinstance(failed, KeyboardInterrupt):
-                done["interrupted"] = True
-            if self.input.requested:
-                done["stdin_requested"] = True
-            frames.append(done)
+                frames.append(encode(errors.describe(failed)))
+            frames.append(self._done(failed, duration))
             _flush_libc()
             self.output.end(frames)
         finally:
             self.interrupts.end()
             failed = None
 
-    def _run(self, code: str, frames: List[Dict[str, Any]]) -> None:
+    def _run(self, code: str, frames: List[bytes]) -> None:
         filename = f"<cell {self.count}>"
         self.interrupts.check()
         self.compiler.register(filename, code)
@@ -245,6 +259,9 @@ class Session:
                 self.display(figure)
 
     def _compile(self, code: str, filename: str) -> "tuple[Optional[types.CodeType], Optional[types.CodeType]]":
+        short = self.compiler.expression(code, filename)
+        if short is not None:
+            return None, short
         try:
             tree = self.compiler.parse(code, filename)
         except SyntaxError:
@@ -310,12 +327,23 @@ class Session:
                     continue
             raise
 
-    def _result(self, value: Any, frames: List[Dict[str, Any]]) -> None:
+    def _result(self, value: Any, frames: List[bytes]) -> None:
         data, metadata = display.bundle(value)
+        if len(data) == 1 and not metadata and "text/plain" in data:
+            frames.append(b'{"type":"result","data":{"text/plain":%b},"count":%d}\n' % (quoted(data["text/plain"]), self.count))
+            return
         frame = {"type": "result", "data": data, "count": self.count}
         if metadata:
             frame["metadata"] = metadata
-        frames.append(frame)
+        frames.append(encode(frame))
+
+    def _done(self, failed: Optional[BaseException], seconds: float) -> bytes:
+        flags = b""
+        if isinstance(failed, KeyboardInterrupt):
+            flags += b',"interrupted":true'
+        if self.input.requested:
+            flags += b',"stdin_requested":true'
+        return b'{"type":"done","ok":%b,"count":%d,"seconds":%.6f%b}\n' % (b"true" if failed is None else b"false", self.count, seconds, flags)
 
     def display(self, *values: Any, raw: bool = False, metadata: Optional[dict] = None, display_id: Optional[str] = None, update: bool = False) -> None:
         """Shows values: their richest form where there is one. With raw, a
@@ -372,10 +400,14 @@ def _leave_fork(failed: Optional[BaseException]) -> None:
 def _flush_libc() -> None:
     """Flushes the buffers of C's stdio. Only a process that has ctypes is asked
     to: importing it costs more than all else in a cell."""
-    ctypes = sys.modules.get("ctypes")
-    if ctypes is None:
+    if "ctypes" not in sys.modules:
         return
     try:
-        ctypes.CDLL(None).fflush(None)
+        _libc_flush()(None)
     except (OSError, AttributeError, TypeError):
         pass
+
+
+@functools.lru_cache(maxsize=None)
+def _libc_flush() -> Any:
+    return sys.modules["ctypes"].CDLL(None).fflush

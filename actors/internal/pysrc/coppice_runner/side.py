@@ -38,16 +38,19 @@ class Side:
     """The thread and its descriptors. All methods but start and
     close_descriptors run in it."""
 
-    def __init__(self, control: Any, lifeline: int, session: Any) -> None:
-        self._control = control
-        self._lifeline = lifeline  # its other end is the host's alone; -1 if there is none
+    def __init__(self, session: Any) -> None:
         self._session = session
-        self._lines = Lines(control, _MAX_CONTROL)
+        self._lines = Lines(_MAX_CONTROL)
+        self._control: Any = None  # from start on
+        self._main = -1
+        self._lifeline = -1  # its other end is the host's alone
 
-    def start(self) -> None:
+    def start(self, main: int, control: Any, lifeline: int) -> None:
         """Starts the thread. It is no threading.Thread, so that code which
         looks at the threads of a program does not see it."""
-        die_with(self._lifeline)
+        self._main, self._control, self._lifeline = main, control, lifeline
+        self._lines.attach(control)
+        die_with(lifeline)
         old = threading.stack_size(_STACK)
         _thread.start_new_thread(self._run, ())
         threading.stack_size(old)
@@ -56,8 +59,7 @@ class Side:
         """Lets go of the descriptors, in a process forked off."""
         try:
             self._control.close()
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
+            os.close(self._lifeline)
         except OSError:
             pass  # the user's code has closed them
 
@@ -71,19 +73,17 @@ class Side:
             end_group("the side thread failed")
 
     def _serve(self) -> None:
-        output, control, main = self._session.output, self._control.fileno(), self._session._main.fileno()
+        output, control, main = self._session.output, self._control.fileno(), self._main
         captured = list(output.captured.values())
         poll = select.poll()
         poll.register(control, select.POLLIN)
-        if self._lifeline >= 0:
-            poll.register(self._lifeline, select.POLLIN)
+        poll.register(self._lifeline, select.POLLIN)
         for fd in captured:
             poll.register(fd, select.POLLIN)
         # While the host takes nothing, nothing is taken from the descriptors.
         blocked = select.poll()
         blocked.register(control, select.POLLIN)
-        if self._lifeline >= 0:
-            blocked.register(self._lifeline, select.POLLIN)
+        blocked.register(self._lifeline, select.POLLIN)
         blocked.register(main, select.POLLOUT)
         writable = select.poll()  # the channel has one for its own threads: none serves two
         writable.register(main, select.POLLOUT)
@@ -142,7 +142,7 @@ def die_with(lifeline: int) -> None:
     is closed, so that not even native code that holds the interpreter's lock
     outlives the host. Linux only; the side thread does the same a moment later.
     """
-    if lifeline < 0 or not sys.platform.startswith("linux"):
+    if not sys.platform.startswith("linux"):
         return
     try:
         import fcntl

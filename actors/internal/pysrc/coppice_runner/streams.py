@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import select
 from collections import deque
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from .interrupts import Interrupts
-from .wire import MAX_TEXT, Channel, encode, printable
+from .wire import MAX_TEXT, Channel, encode, quoted
 
 # Text without a line end that is sent nevertheless, in characters.
 _LONG_LINE = 8 << 10
@@ -28,22 +27,17 @@ _MAX_DRAIN = 1 << 20
 
 _FD = {"stdout": 1, "stderr": 2}
 
-_quote = json.encoder.encode_basestring
-
 
 class Output:
     """All output of a session. Any thread may write."""
 
-    def __init__(self, channel: Channel, interrupts: Interrupts, captured: Dict[str, int]) -> None:
+    def __init__(self, channel: Channel, interrupts: Interrupts) -> None:
         self._channel = channel
         self._interrupts = interrupts
-        self.captured = captured  # name of a stream to the descriptor to read
-        self._names = {fd: name for name, fd in captured.items()}
-        self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in captured}
+        self.captured: Dict[str, int] = {}  # name of a stream to the descriptor to read; from attach on
+        self._names: Dict[int, str] = {}  # and the other way round
+        self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in _FD}
         self._readable = select.poll()
-        for fd in captured.values():
-            os.set_blocking(fd, False)
-            self._readable.register(fd, select.POLLIN)
         # Appending and popping are atomic, so that a signal handler or a
         # finaliser that prints in the middle of a flush needs no lock.
         self._parts: Deque[Tuple[str, str]] = deque()
@@ -55,6 +49,14 @@ class Output:
         self._late_dropped = 0
         self._capture: Optional[Captured] = None  # where output goes in place of the host; guarded by the channel
         self.forked = False  # this is a process that the user's code forked off
+
+    def attach(self, captured: Dict[str, int]) -> None:
+        """Begins to read what is written to the descriptors 1 and 2."""
+        self.captured = captured
+        for name, fd in captured.items():
+            self._names[fd] = name
+            os.set_blocking(fd, False)
+            self._readable.register(fd, select.POLLIN)
 
     def write(self, name: str, text: str) -> None:
         """Takes text for a stream. A finished line goes out at once."""
@@ -114,14 +116,13 @@ class Output:
                 out.append(self._text_frame(name, text, b'"late":true,'))
             self._late.clear()
             self._late_size = self._late_dropped = 0
-            channel.send(b"".join(out))
+            channel.hold(b"".join(out))
         finally:
             channel.release()
 
-    def end(self, frames: Iterable[Dict[str, Any]]) -> None:
+    def end(self, lines: Iterable[bytes]) -> None:
         """Ends a cell with all its output and its last frames. It does not give
         up when it is interrupted."""
-        lines = [encode(f) for f in frames]
         channel = self._channel
         while not channel.acquire():
             pass
@@ -176,11 +177,7 @@ class Output:
 
     def _text_frame(self, name: str, text: str, flags: bytes = b"") -> bytes:
         self._seq += 1
-        try:
-            quoted = _quote(text).encode()
-        except UnicodeEncodeError:
-            quoted = _quote(printable(text)).encode()
-        return b'{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._ident, self._seq, name.encode(), flags, quoted)
+        return b'{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._ident, self._seq, name.encode(), flags, quoted(text))
 
     def _send_parts(self, last: bool = False) -> None:
         parts = self._parts

@@ -38,10 +38,14 @@ class RequestTooLong(Exception):
 class Lines:
     """Reads lines from a socket. One thread at a time may use it."""
 
-    def __init__(self, sock: Any, limit: int = MAX_REQUEST) -> None:
-        self._sock = sock
+    def __init__(self, limit: int = MAX_REQUEST) -> None:
+        self._sock: Any = None  # from attach on
         self._limit = limit
         self._buffer = b""
+
+    def attach(self, sock: Any) -> None:
+        """Begins to read from a socket."""
+        self._sock = sock
 
     def buffered(self) -> bool:
         """Says whether a whole line was read already."""
@@ -71,11 +75,14 @@ class Lines:
                 return None
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_quote = json.encoder.encode_basestring
+
+
 def encode(frame: Dict[str, Any]) -> bytes:
     """Returns a frame as a line. What JSON cannot say becomes its repr."""
     try:
-        text = json.dumps(frame, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return text.encode() + b"\n"
+        return _encode(frame).encode() + b"\n"
     except (ValueError, TypeError, RecursionError, UnicodeEncodeError):
         text = json.dumps(_plain(frame), separators=(",", ":"))
         return text.encode() + b"\n"
@@ -103,6 +110,14 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__} whose repr raised {type(err).__name__}>"
 
 
+def quoted(text: str) -> bytes:
+    """Returns text as a JSON string."""
+    try:
+        return _quote(text).encode()
+    except UnicodeEncodeError:
+        return _quote(printable(text)).encode()
+
+
 def printable(text: str) -> str:
     """Returns text with lone surrogates, which UTF-8 cannot say, as \\udcxx."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -116,14 +131,18 @@ class Channel:
     interrupted; what was not sent then goes first next time.
     """
 
-    def __init__(self, sock: Any, interrupted: Callable[[], bool], broken: Callable[[], None]) -> None:
-        self._sock = sock
+    def __init__(self, interrupted: Callable[[], bool], broken: Callable[[], None]) -> None:
+        self._sock: Any = None  # from attach on
         self._interrupted = interrupted
         self._broken = broken
         self._lock = threading.Lock()
         self._owner = 0  # the thread that holds the lock, else 0
         self._rest = b""  # frames, or the end of one, that wait for the host
         self._writable = select.poll()  # used by who holds the channel
+
+    def attach(self, sock: Any) -> None:
+        """Begins to send on a socket."""
+        self._sock = sock
         self._writable.register(sock.fileno(), select.POLLOUT)
 
     def mine(self) -> bool:
@@ -152,6 +171,11 @@ class Channel:
     def waiting(self) -> bool:
         """Says whether something waits for the host."""
         return bool(self._rest)
+
+    def hold(self, data: bytes) -> None:
+        """Keeps frames for the next send: waking the host twice for a short
+        cell costs more than the cell. The caller holds the channel."""
+        self._rest += data
 
     def send(self, data: bytes, block: bool = True, last: bool = False) -> None:
         """Sends frames. The caller holds the channel. With last, an interrupt
