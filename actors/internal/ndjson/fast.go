@@ -198,7 +198,9 @@ func (s *scanner) bundle(f *Frame) bool {
 	if !s.next('{') {
 		return false
 	}
-	f.Data = messages.Bundle{}
+	if f.Data == nil { // a second one adds to the first, as in encoding/json
+		f.Data = messages.Bundle{}
+	}
 	for {
 		mime, ok := s.raw()
 		if !ok || !s.next(':') {

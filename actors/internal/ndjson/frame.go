@@ -104,7 +104,13 @@ func ParseFrame(line []byte) (Frame, error) {
 	if parseFast(line, &f) {
 		return f, nil
 	}
-	f = Frame{}
+	return parseAny(line)
+}
+
+// parseAny reads every frame. It is a function of its own so that only its
+// frames are made on the heap.
+func parseAny(line []byte) (Frame, error) {
+	var f Frame
 	if err := json.Unmarshal(line, &f); err != nil {
 		return Frame{}, fmt.Errorf("read a frame: %w", err)
 	}
