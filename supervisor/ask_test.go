@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -229,7 +228,8 @@ func TestSubmitZero(t *testing.T) {
 				did <- w.Msg
 				c.Finish(w, nil)
 				return nil
-			}})})}})
+			}}),
+		})}})
 		in(t, sys.Ref("gate"), func(s *supervisor.Shell) { s.Submit("a", supervisor.Work{Msg: "x"}) })
 		require.Equal(t, "x", <-did)
 		stop(t, sys)
@@ -273,7 +273,7 @@ func TestErrors(t *testing.T) {
 	e = &supervisor.ServiceError{Key: "k", Kind: supervisor.ErrLost, Exit: failed}
 	require.ErrorIs(t, e, errTest)
 	var exit supervisor.Exit
-	require.True(t, errors.As(e, &exit))
+	require.ErrorAs(t, e, &exit)
 	require.Equal(t, messages.ExitFailed, exit.Kind)
 	require.Equal(t, "none", supervisor.Verb(0).String())
 }

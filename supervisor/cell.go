@@ -329,10 +329,10 @@ func (c *cell) drop(m any, dispatched bool) {
 	case ask:
 		m.w.Settle(ErrGone)
 		if _, ok := m.msg.(Droppable); ok {
-			c.guarded(opDrop, m.msg)
+			_ = c.guarded(opDrop, m.msg)
 		}
 	case Droppable:
-		c.guarded(opDrop, m)
+		_ = c.guarded(opDrop, m)
 	}
 	c.dropped.Add(1)
 	if c.phaseNow() == phaseOver {

@@ -115,7 +115,7 @@ func (c *cell) killed(o op, msg any) {
 		// A Door has ended the goroutine of its shell while that terminated.
 		// Terminate goes on where it was. If that happens again, this call
 		// does not return, and the one below it does the rest.
-		c.guarded(opTerminate, nil)
+		_ = c.guarded(opTerminate, nil)
 	}
 	c.handling.Store(0)
 	if why := c.why(); why.Failure() {

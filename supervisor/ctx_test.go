@@ -192,7 +192,8 @@ func TestPrevious(t *testing.T) {
 			},
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: supervisor.Intensity(9, time.Hour)})}})
+			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: supervisor.Intensity(9, time.Hour)}),
+		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
 		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
@@ -200,7 +201,7 @@ func TestPrevious(t *testing.T) {
 		require.True(t, sys.Ref("gate", "a").Tell("fail"))
 		synctest.Wait()
 		require.Equal(t, []string{"a#1 false  served false", "a#2 true reset served true", "a#3 true failed: on purpose served true"}, seen.take())
-		require.Equal(t, sys.Ref("gate", "a").Path(), "gate/a")
+		require.Equal(t, "gate/a", sys.Ref("gate", "a").Path())
 		stop(t, sys)
 	})
 }
@@ -322,7 +323,8 @@ func TestStashIsBounded(t *testing.T) {
 			return nil
 		}})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: slow{decide}})}})
+			shell("gate", supervisor.Options{Door: d, Strategy: slow{decide}}),
+		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
 		a := sys.Ref("gate", "a")

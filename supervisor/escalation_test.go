@@ -191,7 +191,8 @@ func TestOrphans(t *testing.T) {
 				supervisor.Spec{Key: "hung", New: of(stuck)},
 				supervisor.Spec{Key: "fine", New: of(echo)},
 				shell("deep", stuckShell(supervisor.Spec{Key: "hung", New: of(stuck)})),
-			))}})
+			)),
+		}})
 		require.True(t, sys.Ref("s", "deep").Tell("hang"))
 		require.True(t, sys.Ref("s").Tell("hang"))
 		synctest.Wait()
@@ -216,7 +217,8 @@ func TestOrphansAtShutdown(t *testing.T) {
 			shell("s", supervisor.Options{
 				Door:     &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }},
 				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
-			})}})
+			}),
+		}})
 		ended := sys.Monitor("s")
 		require.True(t, sys.Ref("s").Tell("hang"))
 		<-ended

@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -35,7 +34,8 @@ func TestEvents(t *testing.T) {
 			Strategy: supervisor.RestartOnce(),
 			OnEvent:  func(e messages.Lifecycle) { seen = append(seen, say(e)) },
 			Children: []supervisor.Spec{shell("s", supervisor.Options{Strategy: supervisor.RestartOnce(), Children: []supervisor.Spec{
-				{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})}}})},
+				{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})},
+			}})},
 		})
 		synctest.Wait()
 		unwatch := sys.Watch(func(e messages.Lifecycle) { second = append(second, say(e)) })
@@ -153,7 +153,7 @@ func TestSnapshotHung(t *testing.T) {
 		require.Equal(t, 10*time.Millisecond, time.Since(began))
 		close(release)
 		synctest.Wait()
-		require.Len(t, n.Children[0].Children, 0, "an answer that comes late changes nothing")
+		require.Empty(t, n.Children[0].Children, "an answer that comes late changes nothing")
 		stop(t, sys)
 	})
 }
@@ -164,7 +164,8 @@ func TestRefs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("k")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(g.behaviour())})}})}})
+			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(g.behaviour())})}}),
+		}})
 		require.Equal(t, "s/gate", sys.Ref("s", "gate").Path())
 		require.False(t, sys.Ref("s", "gate", "k").Valid())
 		r := submit(t, sys.Ref("s", "gate"), "k", 1)
@@ -195,6 +196,6 @@ func TestAfterShutdown(t *testing.T) {
 		_, err := supervisor.Ask[int](t.Context(), gate, asking(1))
 		require.ErrorIs(t, err, supervisor.ErrNoProcess)
 		exit := <-sys.Monitor("gate")
-		require.True(t, errors.Is(exit, supervisor.ErrNoProcess))
+		require.ErrorIs(t, exit, supervisor.ErrNoProcess)
 	})
 }

@@ -55,7 +55,7 @@ func (c *cell) guarded(o op, msg any) (exit *Exit) {
 // classify makes an Exit of what a behaviour returned. Only an error that is
 // an Exit keeps its kind: one that wraps an Exit tells of somebody else's end.
 func classify(err error, msg string) *Exit {
-	if e, ok := err.(Exit); ok {
+	if e, ok := err.(Exit); ok { //nolint:errorlint // one that is wrapped is somebody else's
 		if e.Msg == "" {
 			e.Msg = msg
 		}

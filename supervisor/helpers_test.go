@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	// Hollywood logs to the default logger and nowhere else; what it says of
 	// actors that tests end on purpose is of no interest here.
-	slog.SetDefault(slog.New(slog.DiscardHandler))
+	slog.SetDefault(slog.New(slog.DiscardHandler)) //nolint:forbidigo // the only way to reach it
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,7 +1,6 @@
 package supervisor_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,7 +86,8 @@ func TestOTPResumedShell(t *testing.T) {
 			shell("g", supervisor.Options{
 				Door: &door{}, Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Hour)),
 				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent)},
-			})}})
+			}),
+		}})
 		require.True(t, sys.Ref("g", "a").Tell(errTest))
 		synctest.Wait()
 		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")), "the child that made it fail has ended")
@@ -195,7 +195,7 @@ func TestOTPEndInBackoff(t *testing.T) {
 		later(time.Hour)
 		require.Equal(t, 11, tries)
 		require.Equal(t, []string{"a gone"}, states(t, sys.Ref("g")))
-		require.True(t, errors.Is((<-sys.Monitor("g", "a")), supervisor.ErrNoProcess))
+		require.ErrorIs(t, (<-sys.Monitor("g", "a")), supervisor.ErrNoProcess)
 		stop(t, sys)
 	})
 }

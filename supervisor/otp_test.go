@@ -65,7 +65,8 @@ func otpChild(l *log, key string, r supervisor.RestartType) supervisor.Spec {
 func group(t *testing.T, s supervisor.Strategy, children ...supervisor.Spec) *supervisor.System {
 	t.Helper()
 	return startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children})}})
+		shell("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children}),
+	}})
 }
 
 // TestOTPTypes: restart type times the way in which a child ends.

@@ -19,7 +19,8 @@ import (
 func policyShell(t *testing.T, s supervisor.Strategy, a behaviour) (*supervisor.System, supervisor.Ref) {
 	t.Helper()
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("gate", supervisor.Options{Door: dynamic(a), Strategy: s})}})
+		shell("gate", supervisor.Options{Door: dynamic(a), Strategy: s}),
+	}})
 	return sys, sys.Ref("gate")
 }
 

@@ -293,8 +293,11 @@ func (w *world) answer(id int) string {
 		err  error
 		name string
 	}{
-		{supervisor.ErrLost, "lost"}, {supervisor.ErrEnded, "ended"}, {supervisor.ErrDraining, "draining"},
-		{supervisor.ErrOverloaded, "overloaded"}, {supervisor.ErrExhausted, "exhausted"},
+		{supervisor.ErrLost, "lost"},
+		{supervisor.ErrEnded, "ended"},
+		{supervisor.ErrDraining, "draining"},
+		{supervisor.ErrOverloaded, "overloaded"},
+		{supervisor.ErrExhausted, "exhausted"},
 	} {
 		if errors.Is(err, kind.err) {
 			return kind.name

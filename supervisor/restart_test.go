@@ -18,14 +18,26 @@ func TestRestartOnce(t *testing.T) {
 	t.Parallel()
 	decide(t, supervisor.RestartOnce(), []decision{
 		{"the first failure", suspended("a"), failOf("a"), []string{"restart a"}},
-		{"again, without any work in between", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 1; c.TotalRestarts = 1 }),
-			failOf("a"), []string{"stop a exhausted"}},
-		{"again, after work", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 0; c.TotalRestarts = 7 }),
-			failOf("a"), []string{"restart a"}},
-		{"before it is up", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{} }),
-			failOf("a"), []string{"stop a failed"}},
-		{"the start of a restart fails: not held against the key", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{}; c.Restarts = 1 }),
-			failOf("a"), []string{"stop a failed"}},
+		{
+			"again, without any work in between", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 1; c.TotalRestarts = 1 }),
+			failOf("a"),
+			[]string{"stop a exhausted"},
+		},
+		{
+			"again, after work", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 0; c.TotalRestarts = 7 }),
+			failOf("a"),
+			[]string{"restart a"},
+		},
+		{
+			"before it is up", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{} }),
+			failOf("a"),
+			[]string{"stop a failed"},
+		},
+		{
+			"the start of a restart fails: not held against the key", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{}; c.Restarts = 1 }),
+			failOf("a"),
+			[]string{"stop a failed"},
+		},
 		{"of somebody unknown", view{}, failOf("a"), nil},
 		{"a tick is none of its business", suspended("a"), supervisor.Tick{}, nil},
 		{"an end in order is none of its business", suspended("a"), supervisor.Gone{Key: "a"}, nil},

@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -54,7 +53,8 @@ func TestChanged(t *testing.T) {
 			steps.add(s)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()})}})
+			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()}),
+		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		g.open["a"] <- errTest
@@ -217,7 +217,8 @@ func TestMaxAbandoned(t *testing.T) {
 		release := make(chan struct{})
 		child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), MaxAbandoned: 2})}})
+			shell("gate", supervisor.Options{Door: dynamic(child), MaxAbandoned: 2}),
+		}})
 		gate := sys.Ref("gate")
 		ended := gate.Monitor()
 		for i := range 3 {
@@ -249,7 +250,8 @@ func TestStaticWork(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: &door{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}})}})
+			shell("gate", supervisor.Options{Door: &door{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}}),
+		}})
 		gate := sys.Ref("gate")
 		require.Equal(t, 1, answer(t, submit(t, gate, "a", 1)))
 		require.Equal(t, "ended", answer(t, submit(t, gate, "a", "end")))
@@ -297,7 +299,7 @@ func TestNobodysMessages(t *testing.T) {
 		require.True(t, sys.Ref("plain").Tell("hello"))
 		synctest.Wait()
 		require.True(t, sys.Ref("plain").Tell("still there"))
-		require.False(t, errors.Is(err, supervisor.ErrNoProcess))
+		require.NotErrorIs(t, err, supervisor.ErrNoProcess)
 		stop(t, sys)
 	})
 }

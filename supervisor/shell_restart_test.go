@@ -69,7 +69,8 @@ func TestNotBegun(t *testing.T) {
 			return errTest
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()})}})
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
 		require.True(t, sys.Ref("gate", "a").Tell("fail, when you may"))
@@ -99,7 +100,8 @@ func TestReturn(t *testing.T) {
 			return nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()})}})
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+		}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
 		require.EqualValues(t, 2, answer(t, submit(t, gate, "a", 2)))
@@ -138,7 +140,8 @@ func TestResume(t *testing.T) {
 			return nil
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: resumer{}})}})
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: resumer{}}),
+		}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
 		synctest.Wait()
@@ -148,7 +151,7 @@ func TestResume(t *testing.T) {
 		}
 		require.Equal(t, "done", answer(t, r))
 		require.Equal(t, []string{"work", "error", "int", "error", "int", "error", "string"}, seen.take())
-		require.Equal(t, 1, len(states(t, gate)))
+		require.Len(t, states(t, gate), 1)
 		stop(t, sys)
 	})
 }
@@ -179,7 +182,8 @@ func TestReplay(t *testing.T) {
 			w.Settle(e)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()})}})
+			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()}),
+		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		g.open["a"] <- errTest

@@ -206,7 +206,8 @@ func TestStartFails(t *testing.T) {
 					return nil
 				}
 				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-					shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy})}})
+					shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy}),
+				}})
 				gate := sys.Ref("gate")
 				for range 2 {
 					w, r := supervisor.NewWork[any](1)
@@ -248,7 +249,8 @@ func TestRestartThatDoesNotStart(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()})}})
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+		}})
 		gate := sys.Ref("gate")
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", "crash")), supervisor.ErrLost)
 		synctest.Wait()
@@ -354,7 +356,8 @@ func TestMaxQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(g.behaviour()), MaxQueue: 1})}})
+			shell("gate", supervisor.Options{Door: dynamic(g.behaviour()), MaxQueue: 1}),
+		}})
 		gate := sys.Ref("gate")
 		r1 := submit(t, gate, "a", 1)
 		synctest.Wait()

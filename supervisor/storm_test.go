@@ -25,8 +25,8 @@ const (
 
 // storm is what TestStorm keeps account of.
 type storm struct {
-	begun, done, lost, refused, again    atomic.Int64
-	started, ended, restarted, abandoned atomic.Int64
+	begun, done, lost, refused, again atomic.Int64
+	started, ended, abandoned         atomic.Int64
 
 	works []stormWork // by number
 	last  [stormKeys]atomic.Int64
@@ -194,9 +194,9 @@ func TestStorm(t *testing.T) {
 	senders.Wait()
 	stop(t, sys)
 	require.Empty(t, s.wrong)
-	require.EqualValues(t, s.begun.Load(), s.done.Load()+s.lost.Load(), "begun is done or lost")
+	require.Equal(t, s.begun.Load(), s.done.Load()+s.lost.Load(), "begun is done or lost")
 	require.EqualValues(t, n, s.done.Load()+s.lost.Load()+s.refused.Load())
-	require.EqualValues(t, s.started.Load(), s.ended.Load(), "every Init has its Terminate")
+	require.Equal(t, s.started.Load(), s.ended.Load(), "every Init has its Terminate")
 	t.Logf("%d done, %d lost with their child, %d refused, %d asked for again, %d incarnations",
 		s.done.Load(), s.lost.Load(), s.refused.Load(), s.again.Load(), s.started.Load())
 }

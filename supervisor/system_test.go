@@ -158,7 +158,8 @@ func TestShutdownDrain(t *testing.T) {
 					return nil
 				}})
 				sys := startOnly(t, supervisor.SystemOptions{Drain: row.drain, Children: []supervisor.Spec{
-					shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})}})
+					shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}}),
+				}})
 				gate := sys.Ref("s", "gate")
 				runs, waits := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 				synctest.Wait()
@@ -194,7 +195,8 @@ func TestShutdownParallel(t *testing.T) {
 		slow := echo
 		slow.terminate = func(*supervisor.Ctx, supervisor.Exit) { time.Sleep(time.Second); l.add("dynamic") }
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}})}})
+			shell("gate", supervisor.Options{Door: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}}),
+		}})
 		for i := range 100 {
 			answer(t, submit(t, sys.Ref("gate"), fmt.Sprint(i), 1))
 		}

@@ -1,0 +1,163 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// counter is an actor that counts what it is told, and can be asked for it.
+type counter struct{ n int }
+
+type howMany struct{ w supervisor.Work }
+
+func (c *counter) Init(*supervisor.Ctx) error                 { return nil }
+func (c *counter) Terminate(*supervisor.Ctx, supervisor.Exit) {}
+
+func (c *counter) Handle(_ *supervisor.Ctx, msg any) error {
+	switch m := msg.(type) {
+	case string:
+		c.n++
+	case howMany:
+		m.w.Settle(c.n)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// A system with one actor, that is told things and asked a question.
+func Example() {
+	ctx := context.Background()
+	sys, err := supervisor.Start(ctx, supervisor.SystemOptions{
+		Children: []supervisor.Spec{{Key: "counter", New: func() supervisor.Behaviour { return &counter{} }}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer sys.Shutdown(ctx)
+
+	ref := sys.Ref("counter")
+	ref.Tell("one")
+	ref.Tell("two")
+	n, err := supervisor.Ask[int](ctx, ref, func(w supervisor.Work) any { return howMany{w} })
+	fmt.Println(n, err)
+	// Output: 2 <nil>
+}
+
+// session is a child of the desk below: it keeps a sum over its works, and
+// fails when it is asked to divide by zero.
+type session struct{ sum int }
+
+func (s *session) Init(*supervisor.Ctx) error                 { return nil }
+func (s *session) Terminate(*supervisor.Ctx, supervisor.Exit) {}
+
+func (s *session) Handle(ctx *supervisor.Ctx, msg any) error {
+	w, ok := msg.(supervisor.Work)
+	if !ok {
+		return supervisor.Unknown(msg)
+	}
+	s.sum += 100 / w.Msg.(int) // panics for 0
+	ctx.Finish(w, s.sum)
+	return nil
+}
+
+// desk is the Door of a shell: it hands each request to the session of its
+// key.
+type desk struct{ supervisor.BaseDoor }
+
+type request struct {
+	session string
+	w       supervisor.Work
+}
+
+func (desk) Handle(s *supervisor.Shell, msg any) error {
+	r, ok := msg.(request)
+	if !ok {
+		return supervisor.Unknown(msg)
+	}
+	s.Submit(r.session, r.w)
+	return nil
+}
+
+func (desk) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+	return supervisor.Spec{Kind: "session", New: func() supervisor.Behaviour { return &session{} }}, nil
+}
+
+// A shell that makes a child for every key, restarts one that fails, and ends
+// those that are idle.
+func ExampleShell() {
+	ctx := context.Background()
+	sys, err := supervisor.Start(ctx, supervisor.SystemOptions{Children: []supervisor.Spec{{
+		Key: "desk",
+		New: func() supervisor.Behaviour {
+			return supervisor.NewShell(supervisor.Options{
+				Door: desk{},
+				Strategy: supervisor.Chain(
+					supervisor.RestartOnce(),
+					supervisor.IdleTTL(5*time.Minute),
+					supervisor.LRU(4),
+				),
+			})
+		},
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer sys.Shutdown(ctx)
+
+	divide := func(by int) (int, error) {
+		w, reply := supervisor.NewWork[int](by)
+		if !sys.Ref("desk").Tell(request{"ann", w}) {
+			return 0, supervisor.ErrNoProcess
+		}
+		return reply.Wait(ctx)
+	}
+	fmt.Println(divide(2))
+	fmt.Println(divide(4))
+	_, err = divide(0)
+	fmt.Println(errors.Is(err, supervisor.ErrLost))
+	fmt.Println(divide(5)) // a new incarnation begins at zero
+	// Output:
+	// 50 <nil>
+	// 75 <nil>
+	// true
+	// 20 <nil>
+}
+
+// atNight is a strategy of one's own: it ends what is idle between two and
+// three in the morning.
+type atNight struct{}
+
+func (atNight) Decide(v supervisor.View, e supervisor.Event) []supervisor.Directive {
+	if _, tick := e.(supervisor.Tick); !tick || v.Now().Hour() != 2 {
+		return nil
+	}
+	var ds []supervisor.Directive
+	for c := range v.Children() {
+		if c.Evictable() {
+			ds = append(ds, supervisor.Stop(c.Key, supervisor.Exit{Kind: "evicted", Err: errors.New("it is night")}))
+		}
+	}
+	return ds
+}
+
+// A strategy is a value with one method, and chains with the others.
+func ExampleStrategy() {
+	s := supervisor.Chain(supervisor.RestartOnce(), supervisor.Pin(atNight{}))
+	night := view{children: []supervisor.ChildView{idle("a", time.Second), busy("b"), idle("c", time.Second, pinned)}}
+	for _, d := range s.Decide(nightView{night}, supervisor.Tick{}) {
+		fmt.Println(d.Verb, d.Key, d.Exit)
+	}
+	// Output: stop a evicted: it is night
+}
+
+// nightView is a view at half past two.
+type nightView struct{ view }
+
+func (nightView) Now() time.Time { return noon.Add(14*time.Hour + 30*time.Minute) }
