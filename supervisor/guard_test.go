@@ -20,7 +20,7 @@ var errTest = errors.New("on purpose")
 // writeNilMap is the panic that programs really have.
 func writeNilMap() {
 	var m map[string]int
-	m["a"] = 1 //nolint:govet // on purpose
+	m["a"] = 1 //nolint:govet,staticcheck // on purpose
 }
 
 // TestGuardChild has every function of a child fail in every way. Each time the

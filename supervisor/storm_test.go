@@ -26,7 +26,7 @@ const (
 // storm is what TestStorm keeps account of.
 type storm struct {
 	begun, done, lost, refused, again atomic.Int64
-	started, ended, abandoned         atomic.Int64
+	started, ended                    atomic.Int64
 
 	works []stormWork // by number
 	last  [stormKeys]atomic.Int64

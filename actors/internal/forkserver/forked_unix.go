@@ -129,8 +129,7 @@ func (f *forked) drain(ctx context.Context) Output {
 func (s *Server) read(lines *ndjson.Reader) {
 	for {
 		line, err := lines.Next()
-		var long *ndjson.TooLongError
-		if errors.As(err, &long) {
+		if _, ok := errors.AsType[*ndjson.TooLongError](err); ok {
 			continue
 		}
 		if err != nil {

@@ -43,7 +43,7 @@ func play(role string) int {
 	for _, code := range hostCells {
 		i, err := b.Start(context.Background(), kernel.StartOptions{})
 		if err != nil {
-			fmt.Println(err)
+			_, _ = fmt.Fprintln(os.Stdout, err)
 			return 1
 		}
 		if code == "" {
@@ -60,7 +60,7 @@ func play(role string) int {
 		}()
 		<-going
 	}
-	fmt.Println("ready")
+	_, _ = fmt.Fprintln(os.Stdout, "ready")
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGUSR1)
 	<-c

@@ -80,8 +80,7 @@ func (i *Interpreter) control() {
 	lines := ndjson.NewSmallReader(i.child.Control, ndjson.MaxControl)
 	for {
 		line, err := lines.Next()
-		var long *ndjson.TooLongError
-		if errors.As(err, &long) {
+		if _, ok := errors.AsType[*ndjson.TooLongError](err); ok {
 			continue
 		}
 		if err != nil {
