@@ -44,15 +44,20 @@ func (s *Shell) onUp(ch *child) {
 func (s *Shell) stop(ch *child, exit *Exit, next sequel) {
 	asked := ch.next != sequelOpen
 	ch.next = next
-	if next == sequelAgain {
-		s.to(ch, messages.ChildRestarting, exit)
-	} else {
-		s.to(ch, messages.ChildStopping, exit)
-	}
+	s.toEnding(ch, exit)
 	if !asked {
 		s.endings++
 		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
 		ch.cell.stop(exit)
+	}
+}
+
+// toEnding says whether another incarnation follows the one that ends.
+func (s *Shell) toEnding(ch *child, exit *Exit) {
+	if ch.next == sequelAgain {
+		s.to(ch, messages.ChildRestarting, exit)
+	} else {
+		s.to(ch, messages.ChildStopping, exit)
 	}
 }
 
@@ -61,6 +66,7 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	ch.next = next
 	c := ch.cell
 	s.endings++
+	s.toEnding(ch, exit)
 	if !s.sys.abandonTree(c, exit) {
 		return // it has just ended; its last word is in the box
 	}
