@@ -5,6 +5,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -100,7 +101,12 @@ func TestInterrupt(t *testing.T) {
 				cell.waitFor(t, "once\n")
 				require.NoError(t, i.Interrupt(t.Context()))
 			}
+			stop := func() {}
+			if strings.Contains(tt.code, "os.system") {
+				stop = again(t, i)
+			}
 			got := cell.end(t)
+			stop()
 			require.NoError(t, got.err)
 			require.False(t, got.OK, got.text())
 			require.True(t, got.Interrupted)
@@ -108,6 +114,24 @@ func TestInterrupt(t *testing.T) {
 			require.Equal(t, "=> 'kept'", ok(t, i, "kept").text())
 		})
 	}
+}
+
+// again interrupts every half second until stop is called, as the kernel actor
+// does: an interrupt that comes just before a shell is there reaches nobody.
+func again(t *testing.T, i kernel.Interpreter) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var joined sync.WaitGroup
+	joined.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(500 * time.Millisecond):
+				_ = i.Interrupt(ctx) // the end of the cell is what counts
+			}
+		}
+	})
+	return func() { cancel(); joined.Wait() }
 }
 
 func TestInterruptThatIsCaught(t *testing.T) {
