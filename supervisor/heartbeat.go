@@ -13,7 +13,8 @@ type heartbeat struct{ every time.Duration }
 // stopped with an exit of kind hung. Children that never beat are not expected
 // to. A child whose Handle has not returned for that long, and which does not
 // wait for somebody else (Ctx.Hold), cannot be stopped in order: it is
-// abandoned.
+// abandoned. Whether it is started again is for the strategy that decides about
+// failures.
 //
 // A tick that is late by more than every says that this process itself stood
 // still. It judges nobody; the next one does.

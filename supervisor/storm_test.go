@@ -56,6 +56,9 @@ type gust struct {
 	w      supervisor.Work
 }
 
+// Dropped is for those that the shell was told, and did not come to handle.
+func (g *gust) Dropped() { g.w.Settle(supervisor.ErrGone) }
+
 // ship is a child in the storm.
 type ship struct {
 	s   *storm

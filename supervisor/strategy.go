@@ -128,6 +128,10 @@ func Restart(key string, after time.Duration) Directive {
 // Stop ends the child. Work that waits gets a new child, except after an exit
 // of kind exhausted: that leaves the key failed. For the key that is spawning
 // it is a refusal.
+//
+// If the reason is a failure that the child has not reported itself, such as a
+// hang, the strategy is asked about it with [Fail] first: what is said there of
+// a restart, or of the end, holds for this failure as for any other.
 func Stop(key string, exit Exit) Directive { return Directive{Verb: VerbStop, Key: key, Exit: exit} }
 
 // Abandon gives the incarnation up without waiting for it, and otherwise does

@@ -85,8 +85,8 @@ func (b backend) Start(ctx context.Context, _ kernel.StartOptions) (kernel.Inter
 		at.note(w, "start failed: "+err.Error(), "", 0)
 		return nil, err
 	}
-	w.serial++
-	i := &interp{w: w, at: at, id: w.serial, close: p.close, interrupts: make(chan struct{}, 8), done: make(chan struct{})}
+	w.made++
+	i := &interp{w: w, at: at, id: at.starts, close: p.close, interrupts: make(chan struct{}, 8), done: make(chan struct{})}
 	w.alive++
 	at.live = i
 	at.note(w, "up", "", i.id)

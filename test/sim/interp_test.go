@@ -35,7 +35,7 @@ var errClosed = errors.New("closed")
 type interp struct {
 	w     *world
 	at    *place
-	id    int
+	id    int           // which start of its place it is
 	close time.Duration // how long the end takes
 
 	interrupts chan struct{}
@@ -56,7 +56,7 @@ type interp struct {
 }
 
 func (i *interp) Info() kernel.Info {
-	return kernel.Info{ID: fmt.Sprint(i.id), PID: 100 + i.id, Python: "3.14"}
+	return kernel.Info{ID: fmt.Sprintf("%s#%d", i.at.name, i.id), PID: 100 + i.id, Python: "3.14"}
 }
 func (i *interp) RSS() int64            { return 1 << 20 }
 func (i *interp) Done() <-chan struct{} { return i.done }

@@ -45,7 +45,7 @@ type world struct {
 	calls                 map[string]*call
 	order                 []*call // by seq
 	alive, starting, peak int
-	serial                int           // of interpreters
+	made                  int           // interpreters that started
 	entries               int           // of the history
 	asked, answered       int           // questions besides Execute
 	closing               time.Duration // when the tree was shut down, -1 before
@@ -110,7 +110,9 @@ type ran struct {
 }
 
 // text is what the cell prints.
-func (r *ran) text() string { return fmt.Sprintf("%d:%d", r.interp.id, r.counter) }
+func (r *ran) text() string {
+	return fmt.Sprintf("%s %d:%d", r.interp.at.name, r.interp.id, r.counter)
+}
 
 // newWorld starts a tree.
 func newWorld(t *testing.T, seed uint64, o settings) *world {

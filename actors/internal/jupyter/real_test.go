@@ -108,7 +108,10 @@ func TestRealInterrupt(t *testing.T) {
 			require.NoError(t, k.Ping(within(t)), "busy is alive")
 			sent := time.Now()
 			require.NoError(t, k.Interrupt(within(t)))
+			// One that comes while ipykernel flushes its streams can be swallowed.
+			again := time.AfterFunc(2*time.Second, func() { _ = k.Interrupt(context.WithoutCancel(t.Context())) })
 			f := await(t, end)
+			again.Stop()
 			require.NoError(t, f.err, code)
 			require.NotNil(t, f.reply.Error, code)
 			require.Equal(t, want, f.reply.Error.Name, code)
