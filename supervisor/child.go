@@ -74,6 +74,7 @@ type child struct {
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
 	group     groupRole // its part in the operation Shell.batch
 	pinned    bool
+	astray    bool // the last incarnation was abandoned
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Door has said how to make the next incarnation
 	queued    bool // in Shell.kicks

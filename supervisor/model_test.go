@@ -55,6 +55,7 @@ type model struct {
 	keys     []*modelKey // in the order in which they became known
 	waiting  []*modelKey
 	idles    int
+	strays   int  // incarnations that were given up and have not come back
 	room     bool // something happened that those that wait are asked again for
 	draining bool
 }
@@ -68,7 +69,8 @@ func (m *model) key(name string) *modelKey {
 	return nil
 }
 
-func (m *model) live() (n int) {
+func (m *model) live() int {
+	n := m.strays
 	for _, k := range m.keys {
 		if k.state == modelIdle || k.state == modelBusy {
 			n++
@@ -250,6 +252,10 @@ func (m *model) crash(k *modelKey) {
 	case w != nil && w.last:
 		m.ended(k)
 		return
+	case !k.hung.IsZero(): // it was given up, and keeps its place
+		k.hung, k.restarts, k.revive, k.state = time.Time{}, 1, true, modelNew
+		m.step(k)
+		return
 	default:
 		m.up(k)
 		k.restarts = 1
@@ -322,11 +328,19 @@ func (m *model) tick() {
 		}
 	}
 	for _, k := range hung {
+		m.strays++
 		m.crash(k)
 	}
 	for _, k := range idle {
 		m.forget(k)
 	}
+	m.offer()
+}
+
+// back is the return of a stray.
+func (m *model) back() {
+	m.strays--
+	m.room = true
 	m.offer()
 }
 

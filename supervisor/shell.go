@@ -98,12 +98,12 @@ type Shell struct {
 	tallies        tallies   // how many dynamic children take a place
 
 	groupFailures []instant
-	zombies       []*cell
-	draining      *Exit // no new work is taken
-	ending        *Exit // Terminate runs
-	opened        bool  // Door.Open was entered, so Door.Close is owed
-	hurried       bool  // the shutdown has run out of time
-	closed        bool  // Terminate has come to its end
+	strays        map[*cell]stray // abandoned, and not back; nil without
+	draining      *Exit           // no new work is taken
+	ending        *Exit           // Terminate runs
+	opened        bool            // Door.Open was entered, so Door.Close is owed
+	hurried       bool            // the shutdown has run out of time
+	closed        bool            // Terminate has come to its end
 }
 
 // note is something that the Door is told when the tables are in order: that a

@@ -273,6 +273,9 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 	case e.To == messages.ChildGone:
 		delete(d.served, child)
 	}
+	if e.To == messages.ChildGone && len(d.byKey[child]) == 0 {
+		d.owners.forget(child) // they owned a kernel that is no more
+	}
 }
 
 // Close answers who waits for the end of the last call: all have ended.

@@ -49,6 +49,7 @@ type interp struct {
 	closing   bool
 	closingAt time.Duration
 	silent    bool // answers no ping
+	stray     bool // its place has another one by now
 	gone      bool
 	goneAt    time.Duration
 	err       error
@@ -74,7 +75,9 @@ func (i *interp) end(how string, err error) {
 		return
 	}
 	i.gone, i.goneAt, i.err = true, i.w.now(), err
-	i.at.live = nil
+	if !i.stray {
+		i.at.live = nil
+	}
 	if i.closing {
 		i.at.ends += i.goneAt - i.closingAt
 	}
