@@ -93,6 +93,9 @@ class Server:
 
     def serve(self, preload: List[str]) -> None:
         """Serves until the host is gone. In a child it raises Forked."""
+        if not hasattr(os, "fork"):
+            self._reply({"type": "failed", "message": "this system has no fork"})
+            return
         failed = self.preload(preload)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)

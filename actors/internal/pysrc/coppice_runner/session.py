@@ -52,6 +52,7 @@ class Session:
         self.compiler = Compiler()
         self.commands = Commands(self)
         self.count = 0
+        self._begun = False  # init has come
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
         self.stderr = Stream(self.output, "stderr")
@@ -158,8 +159,8 @@ class Session:
                 self._exit()
             else:
                 self._refuse(f"unknown request {kind!r}", ident)
-        except (ValueError, TypeError, KeyError, OSError) as err:
-            self._refuse(f"the {kind} request failed: {err}", ident)
+        except Exception as err:  # whatever is in the request: it costs this request
+            self._refuse(f"the {kind} request failed: {type(err).__name__}: {err}", ident)
 
     def _refuse(self, why: str, ident: int = 0) -> None:
         self._send({"type": "protocol_error", "id": ident, "message": why})
@@ -173,6 +174,9 @@ class Session:
             self._channel.release()
 
     def _init(self, request: Dict[str, Any]) -> None:
+        if self._begun:
+            raise ValueError("the session has begun already")
+        self._begun = True
         try:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")
@@ -227,7 +231,7 @@ class Session:
             self._run(code, frames)
         except BaseException as err:  # everything a cell can raise is told, nothing ends the session
             failed = err
-            if self.interrupts.waiting() and not isinstance(err, KeyboardInterrupt):
+            if self.interrupts.waiting() and not errors.of(err, KeyboardInterrupt):
                 failed = KeyboardInterrupt()  # what failed is what the interrupt ended
                 failed.__context__ = err
         duration = time.monotonic() - begin
@@ -339,7 +343,7 @@ class Session:
 
     def _done(self, failed: Optional[BaseException], seconds: float) -> bytes:
         flags = b""
-        if isinstance(failed, KeyboardInterrupt):
+        if errors.of(failed, KeyboardInterrupt):
             flags += b',"interrupted":true'
         if self.input.requested:
             flags += b',"stdin_requested":true'
@@ -389,7 +393,7 @@ def patch(request: Dict[str, Any]) -> None:
 def _leave_fork(failed: Optional[BaseException]) -> None:
     """Ends a process that a cell forked and that came to the cell's end."""
     code = 0
-    if isinstance(failed, SystemExit):
+    if errors.of(failed, SystemExit):
         code = failed.code if isinstance(failed.code, int) else int(failed.code is not None)
     elif failed is not None:
         os.write(2, "\n".join(errors.describe(failed)["traceback"]).encode("utf-8", "replace") + b"\n")

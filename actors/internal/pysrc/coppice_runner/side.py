@@ -14,7 +14,7 @@ import threading
 import traceback
 from typing import Any, Dict
 
-from .wire import Lines, RequestTooLong, encode
+from .wire import DONTWAIT, Lines, RequestTooLong, encode
 
 # A control line that is longer is skipped: an input reply is one.
 _MAX_CONTROL = 1 << 20
@@ -42,6 +42,7 @@ class Side:
         self._session = session
         self._lines = Lines(_MAX_CONTROL)
         self._control: Any = None  # from start on
+        self._unsent = b""  # the end of an answer that the host had no room for
         self._main = -1
         self._lifeline = -1  # its other end is the host's alone
 
@@ -106,20 +107,19 @@ class Side:
                 output.pump()
 
     def _request(self) -> None:
-        try:
-            line = self._lines.next()
-        except RequestTooLong:
-            return
-        if line is None:
-            end_group("the host is gone")
+        """Takes the requests that have come. There is one, or the end."""
         while True:
             try:
+                line = self._lines.next()
+                if line is None:
+                    end_group("the host is gone")
                 self._answer(json.loads(line))
+            except RequestTooLong:
+                pass
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 self._reply({"type": "protocol_error", "message": "the control request cannot be read"})
             if not self._lines.buffered():
                 return
-            line = self._lines.next()
 
     def _answer(self, request: Dict[str, Any]) -> None:
         kind = request["type"]
@@ -134,7 +134,15 @@ class Side:
             self._reply({"type": "protocol_error", "message": f"unknown control request {kind!r}"})
 
     def _reply(self, frame: Dict[str, Any]) -> None:
-        self._control.sendall(encode(frame))
+        """Answers, unless the host does not read its answers: this thread never
+        waits for it."""
+        if not self._unsent:
+            self._unsent = encode(frame)
+        try:
+            sent = self._control.send(self._unsent, DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        self._unsent = self._unsent[sent:] if sent else b""
 
 
 def die_with(lifeline: int) -> None:
