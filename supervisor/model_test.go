@@ -45,6 +45,7 @@ type modelKey struct {
 	restarts int
 	pinned   bool
 	revive   bool
+	told     bool // that it has to wait
 	lastDone time.Time
 	since    time.Time
 	idleNo   int // counts how often anybody became idle
@@ -141,7 +142,11 @@ func (m *model) step(k *modelKey) {
 func (m *model) offer() {
 	for m.room {
 		m.room = false
+		full := false
 		for i, k := range slices.Clone(m.waiting) {
+			if full && k.told {
+				continue // the answer would be the same
+			}
 			k.trim()
 			if len(k.queue) == 0 && !k.revive {
 				m.forget(k)
@@ -166,6 +171,7 @@ func (m *model) offer() {
 				m.room = true
 				break
 			}
+			k.told, full = true, true
 		}
 	}
 }
@@ -184,6 +190,7 @@ func (m *model) oldest() *modelKey {
 // up is a new incarnation.
 func (m *model) up(k *modelKey) {
 	k.state, k.served, k.revive, k.hung, k.lastDone = modelIdle, false, false, time.Time{}, m.now
+	k.told = false
 	m.room = true // for a moment there was one less
 	m.idled(k)
 }
@@ -315,6 +322,11 @@ func (m *model) drain() {
 
 // tick is what the strategies do once a second.
 func (m *model) tick() {
+	for _, k := range slices.Clone(m.waiting) {
+		if k.trim(); len(k.queue) == 0 && !k.revive {
+			m.forget(k)
+		}
+	}
 	var hung, idle []*modelKey
 	for _, k := range m.keys {
 		if k.state == modelBusy && !k.hung.IsZero() && m.now.Sub(k.hung) > 2*modelBeat+modelBeat/2 {

@@ -80,8 +80,7 @@ type Shell struct {
 	kicks   []*child // children that may have something to do
 	notes   []note   // what the Door is to be told; those before noted are done
 	noted   int
-	waiting []*child // keys that wait for capacity, oldest first
-	turns   uint64
+	line    line   // keys that wait for capacity
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
 	initial bool   // the static children are being started for the first time

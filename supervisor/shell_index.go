@@ -154,9 +154,8 @@ func (i shellIndex) census(kind, owner string, turn uint64) census {
 			}
 		}
 	}
-	for _, ch := range i.s.waiting {
-		if ch.state == messages.ChildWaiting && ch.turn <= turn &&
-			(kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
+	for ch := i.s.line.head; ch != nil && ch.turn <= turn; ch = ch.younger {
+		if (kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
 			n.waiting++
 		}
 	}
