@@ -173,6 +173,9 @@ func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
 	if c.left == "" || !s.Withdraw(c.child, c.work) {
 		return false
 	}
+	if c.work.Last { // its kernel starts for nothing
+		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
+	}
 	d.answer(c, d.withdrawn(s, c, c.left))
 	return true
 }

@@ -90,7 +90,7 @@ func (b backend) Start(ctx context.Context, _ kernel.StartOptions) (kernel.Inter
 		return nil, err
 	}
 	w.made++
-	i := &interp{w: w, at: at, id: at.starts, close: p.close, interrupts: make(chan struct{}, 8), done: make(chan struct{})}
+	i := &interp{w: w, at: at, id: at.starts, close: p.close, upAt: w.now(), interrupts: make(chan struct{}, 8), done: make(chan struct{})}
 	w.alive++
 	at.live = i
 	at.note(w, "up", "", i.id)

@@ -44,6 +44,7 @@ type interp struct {
 	// mu: the world's.
 	counter   int
 	running   *ran
+	upAt      time.Duration
 	firstAt   time.Duration // when it began its first cell
 	touchedAt time.Duration // when it began its last cell
 	closing   bool
@@ -102,6 +103,7 @@ func (i *interp) Close(ctx context.Context) error {
 	}
 	if !i.closing && !i.gone {
 		i.at.note(i.w, "closing", "", i.id)
+		i.lingered()
 		if i.close == 0 {
 			i.end("closed", errClosed)
 		} else {
@@ -121,6 +123,15 @@ func (i *interp) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// lingered checks that the kernel of a single call is ended with the call. The
+// world's lock is held.
+func (i *interp) lingered() {
+	_, id, single := strings.Cut(i.at.name, "#")
+	if c := i.w.calls[id]; single && c.answered && i.w.now() > max(c.at, i.upAt)+slack {
+		i.w.breach(10, i.at, "its kernel is ended at %v, and %s was answered at %v", i.w.now(), id, c.at)
 	}
 }
 
