@@ -131,8 +131,8 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	if reply.Incomplete != "" {
 		r.notes = append(r.notes, reply.Incomplete)
 	}
-	if err == nil && reply.Error != nil {
-		cell.Error = reply.Error
+	if err == nil {
+		cell.Error, cell.ExecutionCount = reply.Error, reply.ExecutionCount
 	}
 	var stop supervisor.Exit
 	r.cutOff = err != nil && errors.As(context.Cause(r.life), &stop)
