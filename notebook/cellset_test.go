@@ -11,7 +11,7 @@ import (
 func TestParseCells(t *testing.T) {
 	for text, want := range map[string]string{
 		"3": "0001000000", "2-5": "0011110000", "7-": "0000000111", "-2": "1110000000",
-		"0,2-3,9-": "1011000001", " 4 , 1 ": "0100100000", "5-5": "0000010000",
+		"0,2-3,9-": "1011000001", "4, 1": "0100100000", "5-5": "0000010000",
 	} {
 		s, err := notebook.ParseCells(text)
 		require.NoError(t, err, text)
