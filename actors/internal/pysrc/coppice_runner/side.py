@@ -45,6 +45,7 @@ class Side:
         self._unsent = b""  # the end of an answer that the host had no room for
         self._main = -1
         self._lifeline = -1  # its other end is the host's alone
+        self._working = threading.Lock()  # held but for the time in which the thread waits
 
     def start(self, main: int, control: Any, lifeline: int) -> None:
         """Starts the thread. It is no threading.Thread, so that code which
@@ -55,6 +56,20 @@ class Side:
         old = threading.stack_size(_STACK)
         _thread.start_new_thread(self._run, ())
         threading.stack_size(old)
+
+    def pause(self) -> None:
+        """Waits until the thread is between two requests, and holds it there."""
+        self._working.acquire()
+
+    def go_on(self) -> None:
+        """Ends a pause."""
+        self._working.release()
+
+    def leave(self) -> int:
+        """Lets go of the control socket, in a copy, which has no such thread.
+        Returns the lifeline."""
+        self._control.close()
+        return self._lifeline
 
     def close_descriptors(self) -> None:
         """Lets go of the descriptors, in a process forked off."""
@@ -91,20 +106,21 @@ class Side:
         channel, interrupts = self._session._channel, self._session.interrupts
         while True:
             events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
-            if not events:
-                interrupts.again()
-            written = False
-            for fd, event in events:
-                if fd == control:
-                    self._request()
-                elif fd == self._lifeline:
-                    end_group("the host is gone")
-                elif fd in captured and not event & select.POLLIN:
-                    poll.unregister(fd)  # the user's code closed the descriptor that feeds it
-                else:
-                    written = True
-            if written:
-                output.pump()
+            with self._working:
+                if not events:
+                    interrupts.again()
+                written = False
+                for fd, event in events:
+                    if fd == control:
+                        self._request()
+                    elif fd == self._lifeline:
+                        end_group("the host is gone")
+                    elif fd in captured and not event & select.POLLIN:
+                        poll.unregister(fd)  # the user's code closed the descriptor that feeds it
+                    else:
+                        written = True
+                if written:
+                    output.pump()
 
     def _request(self) -> None:
         """Takes the requests that have come. There is one, or the end."""

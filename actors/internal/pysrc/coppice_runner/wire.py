@@ -139,8 +139,11 @@ class Channel:
         self._writable = select.poll()  # used by who holds the channel
 
     def attach(self, sock: Any) -> None:
-        """Begins to send on a socket."""
+        """Begins to send on a socket. A copy of a session does it once more, with
+        its own."""
         self._sock = sock
+        self._rest = b""
+        self._writable = select.poll()
         self._writable.register(sock.fileno(), select.POLLOUT)
 
     def mine(self) -> bool:

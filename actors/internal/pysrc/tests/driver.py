@@ -43,6 +43,7 @@ class Driver:
             os.close(fd)
         self.buffers = {self.main: b"", self.control: b""}
         self.cells = 0
+        self.parent = None
         self.request({"type": "init", "version": 1})
         ready = self.frame()
         assert ready["type"] == "ready" and ready["pid"] == self.pid, ready
@@ -103,8 +104,35 @@ class Driver:
                 return frame["data"]["text/plain"]
         return None
 
+    def copies(self, n):
+        """Has the session fork n copies of itself and returns their drivers, or
+        the frame that says why not."""
+        self.request({"type": "fork", "id": 0, "n": n})
+        frame = self.frame()
+        if frame["type"] != "forking":
+            return frame
+        made = []
+        for _ in range(n):
+            copy = Driver.__new__(Driver)
+            copy.main, main = socket.socketpair()
+            copy.control, control = socket.socketpair()
+            fds = [main.detach(), control.detach(), *os.pipe(), *os.pipe()]
+            socket.send_fds(self.main, [b"\n"], fds)
+            for fd in fds:
+                os.close(fd)
+            copy.lifeline, copy.cells, copy.parent = os.dup(self.lifeline), self.cells, self
+            copy.buffers = {copy.main: b"", copy.control: b""}
+            made.append(copy)
+        assert self.frame() == {"type": "done", "id": 0, "ok": True}
+        for copy in made:
+            ready = copy.frame()
+            assert ready["type"] == "ready", ready
+            copy.pid = ready["pid"]
+        return made
+
     def close(self):
-        """Ends the session and returns its wait status."""
+        """Ends the session and returns its wait status, 0 of a copy, which is no
+        child of this process."""
         self.main.close()
         self.control.close()
         os.close(self.lifeline)
@@ -112,4 +140,4 @@ class Driver:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
-        return os.waitpid(self.pid, 0)[1]
+        return os.waitpid(self.pid, 0)[1] if self.parent is None else 0
