@@ -33,8 +33,9 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string // the name of the gateway in the tree, and of its backend
-	why    string // why it is this backend
+	door   string         // the name of the gateway in the tree, and of its backend
+	why    string         // why it is this backend
+	runner *runner.Server // nil with the gateway backend
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
@@ -112,6 +113,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env})
+		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken})
@@ -175,6 +177,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
 		h.report = h.system.Shutdown(ctx)
+		if h.runner != nil {
+			h.runner.Close()
+		}
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)
 		}

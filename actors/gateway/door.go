@@ -69,6 +69,10 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 	case messages.Reset:
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
 		w.Settle(true)
+	case messages.Fork:
+		d.fork(s, w, m)
+	case messages.Rewind:
+		d.rewind(s, w, m)
 	case messages.Close:
 		d.close(s, m.Key.ID())
 		w.Settle(true)

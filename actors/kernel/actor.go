@@ -91,6 +91,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		return a.callEnded(m)
 	case died:
 		return a.died(m)
+	case copied:
+		return a.copied(m)
 	case messages.Interrupt:
 		a.interrupt(m)
 	case interruptDue:
@@ -115,6 +117,7 @@ func (a *Actor) started(m started) error {
 	}
 	interp := <-a.made
 	a.interp = interp
+	a.served = interp.Info().Copy // what the session that it was copied from has done is there
 	a.note()
 	a.pump(func() {
 		select {

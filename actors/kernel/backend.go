@@ -40,6 +40,9 @@ type Info struct {
 	PID int
 	// Python is the version of the interpreter, "" when it is not known.
 	Python string
+	// Copy says that the interpreter is a copy of another session's, or of an
+	// earlier state of this one's.
+	Copy bool
 }
 
 // Interpreter is one live Python interpreter. Execute is called from one

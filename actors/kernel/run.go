@@ -56,6 +56,9 @@ type run struct {
 func (a *Actor) begin(w supervisor.Work) error {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
+		if m, ok := w.Msg.(messages.Fork); ok {
+			return a.fork(w, m)
+		}
 		return supervisor.Unknown(w.Msg)
 	}
 	if a.interpGone() { // and the news of it is still under way
