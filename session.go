@@ -112,6 +112,9 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if exec.Mode == "" {
 		exec.Mode = s.host.o.KernelMode
 	}
+	if r.Reset {
+		s.forgetCopy()
+	}
 	begin := time.Now()
 	if r.Timeout > 0 {
 		exec.Deadline = begin.Add(r.Timeout)
@@ -188,12 +191,14 @@ func (s *Session) SubmitInput(_ context.Context, id, value string) error {
 // Reset ends the session's kernel; the next call, or one that waits already,
 // gets a new one. A running call is cancelled.
 func (s *Session) Reset(ctx context.Context) error {
+	s.forgetCopy()
 	return s.ask(ctx, messages.Reset{Key: s.key})
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
 // cancelled, waiting ones are not started.
 func (s *Session) Close(ctx context.Context) error {
+	s.forgetCopy()
 	return s.ask(ctx, messages.Close{Key: s.key})
 }
 

@@ -119,14 +119,30 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	if s.host.runner == nil || c.host != s.host {
 		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint belongs to another host"}
 	}
-	if err := s.host.runner.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
-		return err
+	for {
+		if err := s.host.runner.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
+			return err
+		}
+		err := s.ask(ctx, messages.Rewind{Key: s.key})
+		if err == nil {
+			return nil
+		}
+		taken := !s.host.runner.DropWaiting(s.key.ID())
+		if refused, ok := errors.AsType[*messages.ForkRefused](err); !ok || refused.Reason != messages.ForkStarting {
+			return err
+		}
+		if taken {
+			return nil // the kernel that was about to start is the copy
+		}
+		// A call without cells returns when the kernel has started.
+		if r, err := s.Execute(ctx, Request{}); err != nil {
+			return err
+		} else if ctx.Err() != nil {
+			return context.Cause(ctx)
+		} else if r.Outcome != messages.OutcomeOK {
+			return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: r.Reason}
+		}
 	}
-	err := s.ask(ctx, messages.Rewind{Key: s.key})
-	if err != nil {
-		s.host.runner.DropWaiting(s.key.ID())
-	}
-	return err
 }
 
 // Memory returns what the checkpoint occupies, in bytes: the memory that is its
@@ -143,4 +159,12 @@ func (s *Session) copy(ctx context.Context, names []string) error {
 		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "the gateway backend cannot copy kernels; use the runner backend"}
 	}
 	return s.ask(ctx, messages.Fork{Key: s.key, Names: names})
+}
+
+// forgetCopy ends a copy that waits to become the session's kernel, because the
+// session is to begin anew.
+func (s *Session) forgetCopy() {
+	if s.host.runner != nil {
+		s.host.runner.DropWaiting(s.key.ID())
+	}
 }

@@ -22,6 +22,8 @@ const (
 	ForkBusy ForkReason = "busy"
 	// ForkNoKernel: the session has no kernel, so that there is nothing to copy.
 	ForkNoKernel ForkReason = "no_kernel"
+	// ForkStarting: the session's kernel is about to start or to end.
+	ForkStarting ForkReason = "starting"
 	// ForkThreads: threads run in the session, which a copy would be without.
 	ForkThreads ForkReason = "threads"
 	// ForkTasks: asyncio tasks wait in the session.

@@ -17,10 +17,13 @@ func (d *door) fork(s *supervisor.Shell, w supervisor.Work, m messages.Fork) {
 	s.Submit(child, w)
 }
 
-// rewind replaces the session's kernel by the copy that waits for it.
+// rewind replaces the session's kernel by the copy that waits for it. A session
+// without a kernel gets the copy when it needs one.
 func (d *door) rewind(s *supervisor.Shell, w supervisor.Work, m messages.Rewind) {
 	child := m.Key.ID()
-	if why := d.atRest(s, child); why != nil && why.Reason != messages.ForkNoKernel {
+	why := d.atRest(s, child)
+	view, known := s.Child(child)
+	if known && why != nil && view.State != messages.ChildFailed {
 		w.Settle(why)
 		return
 	}
@@ -45,7 +48,9 @@ func (d *door) atRest(s *supervisor.Shell, child string) *messages.ForkRefused {
 	switch view.State {
 	case messages.ChildIdle, messages.ChildBusy:
 		return nil
+	case messages.ChildFailed, messages.ChildGone:
+		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "its kernel is " + string(view.State) + "; reset the session first"}
 	default:
-		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "its kernel is " + string(view.State) + "; run a cell first"}
+		return &messages.ForkRefused{Reason: messages.ForkStarting, Problem: "its kernel is " + string(view.State) + "; run a cell first"}
 	}
 }

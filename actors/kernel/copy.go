@@ -34,7 +34,8 @@ type copied struct {
 // meanwhile.
 func (a *Actor) fork(w supervisor.Work, m messages.Fork) error {
 	if a.interpGone() {
-		a.ctx.Return(w)
+		// The next incarnation has nothing that would be worth a copy.
+		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: lostReason(a.interp.Err())})
 		return a.interp.Err()
 	}
 	c, ok := a.interp.(Copier)

@@ -141,6 +141,12 @@ func TestCheckpoints(t *testing.T) {
 	require.NoError(t, other.Rewind(t.Context(), c))
 	require.Equal(t, "1", run(t, other, cells("x")).Text)
 
+	// A reset means a new kernel, also when a copy waits to become one.
+	require.NoError(t, other.Close(t.Context()))
+	require.NoError(t, other.Rewind(t.Context(), c))
+	require.NoError(t, other.Reset(t.Context()))
+	require.Contains(t, run(t, other, cells("'x' in globals()")).Text, "False")
+
 	c.Drop()
 	c.Drop()
 	refusedFor(t, s.Rewind(t.Context(), c), messages.ForkUnknown)
