@@ -71,10 +71,11 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
-		Name: "supervisor", OnEvent: r.OnEvent,
-		Children: []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()},
-	})
+	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
+	if r.Bash {
+		children = append(children, h.bashSpec())
+	}
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: r.OnEvent, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}

@@ -156,7 +156,9 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	case messages.OutcomeOK:
 		cell.Status, cell.ExitCode = messages.CellComplete, &code
 	case messages.OutcomeError:
-		code = 1
+		if code = 1; reply.ExitCode != nil {
+			code = *reply.ExitCode
+		}
 		cell.Status, cell.ExitCode = messages.CellError, &code
 	default:
 		cell.Status = messages.CellError
