@@ -33,9 +33,8 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string         // the name of the gateway in the tree, and of its backend
-	why    string         // why it is this backend
-	runner *runner.Server // nil with the gateway backend
+	door   string // the name of the gateway in the tree, and of its backend
+	why    string // why it is this backend
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
@@ -71,11 +70,10 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}
-	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
-	if r.Bash {
-		children = append(children, h.bashSpec())
-	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: r.OnEvent, Children: children})
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
+		Name: "supervisor", OnEvent: r.OnEvent,
+		Children: []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()},
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
@@ -114,7 +112,6 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env})
-		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken})
@@ -178,9 +175,6 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
 		h.report = h.system.Shutdown(ctx)
-		if h.runner != nil {
-			h.runner.Close()
-		}
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)
 		}

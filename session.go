@@ -16,8 +16,7 @@ import (
 type Session struct {
 	host *Host
 	key  messages.SessionKey
-	door string // the gateway that serves it
-	err  error  // why the key cannot be used
+	err  error // why the key cannot be used
 }
 
 // Session returns the session of key. An empty Cwd means the working directory
@@ -26,10 +25,8 @@ type Session struct {
 func (h *Host) Session(key messages.SessionKey) *Session {
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, door: h.door, err: err}
+	return &Session{host: h, key: key, err: err}
 }
-
-func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.door) }
 
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }
@@ -115,9 +112,6 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if exec.Mode == "" {
 		exec.Mode = s.host.o.KernelMode
 	}
-	if r.Reset {
-		s.forgetCopy()
-	}
 	begin := time.Now()
 	if r.Timeout > 0 {
 		exec.Deadline = begin.Add(r.Timeout)
@@ -139,7 +133,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	defer out.Close()
 	exec.Out = out
 
-	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.host.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
 	}
@@ -149,7 +143,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			cause = messages.CauseTimeout
 		}
-		s.gateway().Tell(messages.Interrupt{Key: s.key, Exec: exec.ID, Cause: cause})
+		s.host.gateway().Tell(messages.Interrupt{Key: s.key, Exec: exec.ID, Cause: cause})
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -177,7 +171,7 @@ func (s *Session) refused(exec messages.Execute, err error) messages.Result {
 // kept. Calls that wait are not touched. It returns when the request was
 // handed over; the interrupted call's result tells when it has stopped.
 func (s *Session) Interrupt(context.Context) error {
-	if !s.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
+	if !s.host.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
 		return ErrClosed
 	}
 	return nil
@@ -185,7 +179,7 @@ func (s *Session) Interrupt(context.Context) error {
 
 // SubmitInput answers the input request id of a call with AllowStdin.
 func (s *Session) SubmitInput(_ context.Context, id, value string) error {
-	if !s.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
+	if !s.host.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
 		return ErrClosed
 	}
 	return nil
@@ -194,14 +188,12 @@ func (s *Session) SubmitInput(_ context.Context, id, value string) error {
 // Reset ends the session's kernel; the next call, or one that waits already,
 // gets a new one. A running call is cancelled.
 func (s *Session) Reset(ctx context.Context) error {
-	s.forgetCopy()
 	return s.ask(ctx, messages.Reset{Key: s.key})
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
 // cancelled, waiting ones are not started.
 func (s *Session) Close(ctx context.Context) error {
-	s.forgetCopy()
 	return s.ask(ctx, messages.Close{Key: s.key})
 }
 
@@ -214,7 +206,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 	if s.err != nil {
 		return s.err
 	}
-	_, err := supervisor.Ask[bool](ctx, s.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	_, err := supervisor.Ask[bool](ctx, s.host.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -125,11 +124,7 @@ func (r roomFor) spawning(v View, key string) []Directive {
 	if n.waiting-1 < r.waiting {
 		return []Directive{Wait(key)}
 	}
-	unknown := ""
-	if n.strays > 0 {
-		unknown = fmt.Sprintf(", %d of them not known to be gone", n.strays)
-	}
-	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle%s", n.live, r.limit, r.what, unknown))}
+	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle", n.live, r.limit, r.what))}
 }
 
 // excess ends the idle children that are too many.

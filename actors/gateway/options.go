@@ -127,10 +127,7 @@ func New(o Options) *supervisor.Shell {
 	}
 	return supervisor.NewShell(supervisor.Options{
 		Name: o.Name, Strategy: strategy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
-		// The capacity bounds them already: a kernel whose end is not confirmed
-		// keeps its place.
-		MaxAbandoned: 1 << 16,
-		Door:         &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
+		Door: &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
 	})
 }
 

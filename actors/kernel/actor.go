@@ -91,8 +91,6 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		return a.callEnded(m)
 	case died:
 		return a.died(m)
-	case copied:
-		return a.copied(m)
 	case messages.Interrupt:
 		a.interrupt(m)
 	case interruptDue:
@@ -117,7 +115,6 @@ func (a *Actor) started(m started) error {
 	}
 	interp := <-a.made
 	a.interp = interp
-	a.served = interp.Info().Copy // what the session that it was copied from has done is there
 	a.note()
 	a.pump(func() {
 		select {
@@ -209,21 +206,13 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	a.pumps.Wait()
 }
 
-// close closes interp and returns when it is gone. What cannot be confirmed is
-// tried again, less and less often, for as long as the host lives: by then the
-// shell has abandoned the actor, and keeps its place until this returns.
+// close closes interp and returns when it is gone, or when closeFor has passed
+// in vain. A Spec whose StopTimeout is shorter abandons the actor before that.
 func (a *Actor) close(interp Interpreter) {
-	all, cancel := context.WithCancel(context.WithoutCancel(a.life))
+	const closeFor, retryAfter = time.Minute, time.Second
+	all, cancel := context.WithTimeout(context.WithoutCancel(a.life), closeFor)
 	defer cancel()
-	a.pump(func() {
-		select {
-		case <-a.ctx.Over():
-			cancel()
-		case <-all.Done():
-		}
-	})
-	const least, most = time.Second, 30 * time.Second
-	for wait := least; ; wait = min(2*wait, most) {
+	for all.Err() == nil {
 		c, cancel := context.WithTimeout(all, a.o.CloseTimeout)
 		err := interp.Close(c)
 		cancel()
@@ -232,9 +221,8 @@ func (a *Actor) close(interp Interpreter) {
 		}
 		a.ctx.Note(supervisor.Facts{Detail: "closing: " + err.Error(), PID: interp.Info().PID})
 		select {
-		case <-time.After(wait):
+		case <-time.After(retryAfter):
 		case <-all.Done():
-			return
 		}
 	}
 }

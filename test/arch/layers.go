@@ -44,10 +44,13 @@ var layers = []layer{
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "actors/internal/toolspec", theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml"}},
 	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
 	{dir: "actors/python", ours: []string{"actors/internal/pyenv"}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
@@ -71,7 +74,6 @@ var layers = []layer{
 var testOnly = []string{
 	"github.com/stretchr/testify/require",
 	"github.com/google/go-cmp/cmp/...",
-	"github.com/google/jsonschema-go/jsonschema",
 	"github.com/rogpeppe/go-internal/testscript",
 	"go.uber.org/goleak",
 	"pgregory.net/rapid",

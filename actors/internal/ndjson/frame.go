@@ -42,8 +42,6 @@ const (
 	TypeSignalled     = "signalled"
 	TypeDrained       = "drained"
 	TypeExit          = "exit"
-	TypeForking       = "forking"
-	TypeRefused       = "refused"
 )
 
 // Frame is one frame of an interpreter or of a fork server. Which fields are
@@ -70,7 +68,7 @@ type Frame struct {
 	Count     int              `json:"count"`
 	Wait      bool             `json:"wait"`
 
-	// error, failed, refused, protocol_error
+	// error, failed, protocol_error
 	Name      string   `json:"name"`
 	Message   string   `json:"message"`
 	Traceback []string `json:"traceback"`

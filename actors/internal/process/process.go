@@ -48,6 +48,10 @@ type Options struct {
 	// is an attempt: where the system refuses, and outside Linux, the limit
 	// stays as it is.
 	NoFile uint64
+	// AddressSpace limits the memory that the child, and each process that it
+	// starts, may map, in bytes. 0 is no limit. Start fails when the limit
+	// cannot be set; outside Linux it is not, see [LimitsMemory].
+	AddressSpace uint64
 }
 
 // Process is a child. The zero value is of no use; see [Start].
@@ -111,7 +115,16 @@ func Start(o Options) (*Process, error) {
 	if o.NoFile > 0 {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
+	var limited error
+	if o.AddressSpace > 0 {
+		limited = limitMemory(p.id.PID, o.AddressSpace)
+	}
 	go p.wait() // ends when the child does; Done is its join
+	if limited != nil {
+		p.kill()
+		<-p.done
+		return nil, fmt.Errorf("start %s: limit its memory to %d bytes: %w", o.Path, o.AddressSpace, limited)
+	}
 	return p, nil
 }
 

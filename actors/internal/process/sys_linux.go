@@ -10,6 +10,9 @@ import (
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = true
 
+// LimitsMemory says whether this system keeps to [Options.AddressSpace].
+const LimitsMemory = true
+
 func sysProcAttr(o Options) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{}
 	switch {
@@ -44,4 +47,13 @@ func raiseNoFile(pid int, want uint64) {
 		l.Cur = soft
 		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &l, nil) // see Options.NoFile
 	}
+}
+
+func limitMemory(pid int, bytes uint64) error {
+	var l unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_AS, nil, &l); err != nil {
+		return err
+	}
+	bytes = min(bytes, l.Max) // the host itself may have a limit
+	return unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes}, nil)
 }

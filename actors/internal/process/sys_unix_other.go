@@ -7,6 +7,9 @@ import "syscall"
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = false
 
+// LimitsMemory says whether this system keeps to [Options.AddressSpace].
+const LimitsMemory = false
+
 func sysProcAttr(o Options) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: o.OutliveHost, Setpgid: !o.ShareGroup && !o.OutliveHost}
 }
@@ -16,3 +19,5 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 func awaitExit(int) bool { return false }
 
 func raiseNoFile(int, uint64) {}
+
+func limitMemory(int, uint64) error { return nil }

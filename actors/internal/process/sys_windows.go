@@ -8,6 +8,9 @@ import (
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = false
 
+// LimitsMemory says whether this system keeps to [Options.AddressSpace].
+const LimitsMemory = false
+
 func sysProcAttr(o Options) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{HideWindow: true}
 	if !o.ShareGroup || o.OutliveHost {
@@ -20,6 +23,8 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 func awaitExit(int) bool { return false }
 
 func raiseNoFile(int, uint64) {}
+
+func limitMemory(int, uint64) error { return nil }
 
 // terminateGroup reports false: Windows cannot ask a process without a console
 // window to end.

@@ -83,9 +83,7 @@ def transform(text: str) -> Optional[str]:
     """Returns the text with its magics as calls, or None when it has none."""
     if _CANDIDATE.search(text) is None:
         return None
-    # Not splitlines: it ends lines at characters that a string may hold.
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
+    lines = text.splitlines(True)
     out: List[str] = []
     lexer = Lexer()
     found = False

@@ -1,0 +1,133 @@
+package toolspec
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Conform compares what a run returned with what the tool declares. Outputs
+// that are missing or of another shape are wrong; further keys are worth a
+// warning.
+func (t *Tool) Conform(outputs map[string]json.RawMessage) (wrong, warnings []Problem) {
+	var p, w problems
+	for i := range t.Outputs {
+		o := &t.Outputs[i]
+		raw, there := outputs[o.Key]
+		if !there {
+			p.add(o.Key, "the output is missing")
+			continue
+		}
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			p.add(o.Key, "it is not JSON: %v", err)
+			continue
+		}
+		o.conform(&p, v)
+	}
+	for _, key := range sortedKeys(outputs) {
+		if t.Output(key) == nil {
+			w.add(key, "the tool does not declare this output")
+		}
+	}
+	return p.list, w.list
+}
+
+// shapes says for each type of output what its value is: one of the forms.
+var shapes = map[string][]shape{
+	"text": {isText}, "markdown": {isText}, "latex": {isText}, "code": {isText}, "stream_text": {isText},
+	"number": {isNumber}, "boolean": {isBool}, "progress": {isNumber, has("value"), has("current")},
+	"table":      {has("columns", "rows"), isRows},
+	"kv":         {isObject, isRows},
+	"chart_line": {has("x", "series")}, "chart_bar": {has("x", "series")}, "chart_area": {has("x", "series")},
+	"chart_scatter": {has("series"), has("points"), has("x", "y")}, "chart_pie": {has("labels", "values"), has("slices")},
+	"chart_histogram": {has("values"), has("bins")}, "chart_heatmap": {has("z"), has("values")},
+	"log":  {has("lines"), isList, isText},
+	"file": {has("filename", "data"), has("filename", "path"), has("filename", "url")},
+	"diff": {has("before", "after"), has("old", "new"), isText},
+	"tree": {isObject, isList}, "timeline": {isList, isObject}, "gantt": {isList, isObject},
+	"image": {isText, isObject}, "audio": {isText, isObject}, "video": {isText, isObject},
+	"image_grid": {isList, isObject}, "image_compare": {isObject},
+}
+
+// shape is one form that a value may have.
+type shape struct {
+	says string
+	ok   func(v any) bool
+}
+
+var (
+	isText   = shape{"a string", func(v any) bool { _, ok := v.(string); return ok }}
+	isNumber = shape{"a number", func(v any) bool { _, ok := v.(float64); return ok }}
+	isBool   = shape{"true or false", func(v any) bool { _, ok := v.(bool); return ok }}
+	isList   = shape{"a list", func(v any) bool { _, ok := v.([]any); return ok }}
+	isObject = shape{"an object", func(v any) bool { _, ok := v.(map[string]any); return ok }}
+	isRows   = shape{"a list of objects", func(v any) bool {
+		list, ok := v.([]any)
+		for _, e := range list {
+			if _, object := e.(map[string]any); !object {
+				return false
+			}
+		}
+		return ok
+	}}
+)
+
+func has(keys ...string) shape {
+	says := "an object with "
+	for i, k := range keys {
+		if i > 0 {
+			says += " and "
+		}
+		says += k
+	}
+	return shape{says, func(v any) bool {
+		m, ok := v.(map[string]any)
+		for _, k := range keys {
+			if _, there := m[k]; !there {
+				return false
+			}
+		}
+		return ok
+	}}
+}
+
+func (o *Output) conform(p *problems, v any) {
+	forms, known := shapes[o.Type]
+	if !known {
+		return // any shape goes for maps and the rarer charts
+	}
+	// A scalar may be wrapped: {"value": 3}.
+	if m, ok := v.(map[string]any); ok && len(m) <= 2 {
+		if inner, wrapped := m["value"]; wrapped && o.fits(forms, inner) {
+			return
+		}
+	}
+	if v == nil || !o.fits(forms, v) {
+		says := forms[0].says
+		for _, f := range forms[1:] {
+			says += ", or " + f.says
+		}
+		p.add(o.Key, "%s of type %s is expected to be %s, and is %s", "an output", o.Type, says, typeName(v))
+	}
+}
+
+func (o *Output) fits(forms []shape, v any) bool {
+	for _, f := range forms {
+		if f.ok(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lines writes problems one a line, at most limit of them.
+func Lines(list []Problem, limit int) []string {
+	lines := make([]string, 0, min(len(list), limit+1))
+	for i, p := range list {
+		if i == limit {
+			return append(lines, fmt.Sprintf("and %d more", len(list)-limit))
+		}
+		lines = append(lines, p.String())
+	}
+	return lines
+}

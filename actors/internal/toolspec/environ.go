@@ -1,0 +1,140 @@
+package toolspec
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/joho/godotenv"
+)
+
+// EnvFile is the file in a tool's folder that holds its secrets.
+const EnvFile = ".env"
+
+// allowed are the variables of the host that a tool sees. Nothing that could
+// be a secret is among them, and PYTHONHOME is not, which would lead the
+// interpreter of a virtual environment astray.
+var allowed = []string{
+	"PATH", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE",
+}
+
+// The variables that tools are given.
+const (
+	VarToolID    = "PIXIE_TOOL_ID"
+	VarArtifacts = "PIXIE_ARTEFACTS_ROOT"
+	VarValidate  = "PIXIE_VALIDATE"
+	VarToken     = "COPPICE_TOOL_TOKEN"
+)
+
+// Reserved reports whether a name is one that a tool's .env file cannot set.
+func Reserved(name string) bool {
+	name = strings.ToUpper(name)
+	switch name {
+	case "PYTHONUNBUFFERED", "PYTHONPYCACHEPREFIX", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT":
+		return true
+	}
+	return strings.HasPrefix(name, "PIXIE_") || strings.HasPrefix(name, "COPPICE_")
+}
+
+// Env is the environment of a tool's process.
+type Env struct {
+	// Vars are NAME=value, one for each name.
+	Vars []string
+	// Secrets are the values that must not be shown to anybody.
+	Secrets []string
+	// Ignored are the names of the tool's file that are reserved.
+	Ignored []string
+	// Missing are the secrets that the tool requires and that its file does not
+	// set.
+	Missing []string
+}
+
+// Environment puts the environment of a tool together: what is allowed of host,
+// then the tool's .env file, then ours. A later one wins; the .env file may set
+// PATH, since the interpreter is started by its path.
+func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
+	var e Env
+	vars := map[string]string{}
+	for _, kv := range host {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && (slices.Contains(allowed, name) || runtime.GOOS == "windows" && slices.Contains(allowed, strings.ToUpper(name))) {
+			vars[name] = value
+		}
+	}
+	file, err := godotenv.Read(filepath.Join(dir, EnvFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+			return e, fmt.Errorf("read the .env file of the tool %s: %w", t.ID, err)
+		}
+		// The parser's error quotes the file, and with it secrets.
+		return e, fmt.Errorf("read the .env file of the tool %s: it is not in the form NAME=value, one a line", t.ID)
+	}
+	for _, name := range sortedKeys(file) {
+		switch value := file[name]; {
+		case Reserved(name):
+			e.Ignored = append(e.Ignored, name)
+		case value == "" || strings.ContainsRune(name+value, 0):
+		default:
+			vars[name] = value
+			if t.secret(name) && len(value) >= minSecret {
+				e.Secrets = append(e.Secrets, value)
+			}
+		}
+	}
+	for _, s := range t.Secrets {
+		if s.Required && file[s.Key] == "" {
+			e.Missing = append(e.Missing, s.Key)
+		}
+	}
+	for _, kv := range ours {
+		name, value, _ := strings.Cut(kv, "=")
+		vars[name] = value
+	}
+	// The longest first, so that a secret that contains another one goes whole.
+	slices.SortFunc(e.Secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, name := range sortedKeys(vars) {
+		e.Vars = append(e.Vars, name+"="+vars[name])
+	}
+	return e, nil
+}
+
+// minSecret is the length from which a value is hidden: shorter ones occur in
+// any text.
+const minSecret = 4
+
+// secretParts make a name that of a secret.
+var secretParts = []string{"PASSWORD", "PASSWD", "SECRET", "TOKEN", "APIKEY", "API_KEY", "API-KEY", "AUTH", "BEARER", "JWT", "CREDENTIAL"}
+
+// secret reports whether the variable is a secret: it is declared as one, or its
+// name sounds like one.
+func (t *Tool) secret(name string) bool {
+	if slices.ContainsFunc(t.Secrets, func(s Secret) bool { return s.Key == name }) {
+		return true
+	}
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// Mask replaces every secret in a text by three stars.
+func (e *Env) Mask(text string) string {
+	for _, s := range e.Secrets {
+		text = strings.ReplaceAll(text, s, "***")
+	}
+	return text
+}
+
+// Python returns the interpreter of a tool's virtual environment, and whether
+// it is there.
+func Python(dir string) (string, bool) {
+	path := filepath.Join(dir, ".venv", "bin", "python")
+	if runtime.GOOS == "windows" {
+		path = filepath.Join(dir, ".venv", "Scripts", "python.exe")
+	}
+	info, err := os.Stat(path)
+	return path, err == nil && !info.IsDir()
+}

@@ -1,0 +1,55 @@
+// Package launcher is the actor that keeps tools warm: one child for each tool,
+// which owns one process that answers HTTP, started when somebody asks for it
+// and ended when nobody has for a while.
+//
+// # Guarantees
+//
+//   - Every [Run] that arrives as work is answered exactly once.
+//   - Callers of a cold tool share one start. A tool that starts, and one that
+//     stops, counts in the cap; one with a run in flight is never ended to make
+//     room, or because of its age. When no tool can make room, the answer is
+//     overloaded, at once.
+//   - Each tool has its own time to be kept warm, counted from the end of its
+//     last run. A pin exempts it from making room, not from that time.
+//   - A failed start or a crash holds nothing against the tool: the next run
+//     tries again. The reason and the end of standard error are kept.
+//   - A run of more than the tool's time is ended, by the clock on the wall.
+//     The time of one run does not count in another one's.
+//   - Runs of a tool that is not concurrent go one after the other, in the order
+//     of their arrival, whether they stream or not.
+//   - A run that a process never began is given to the next process.
+//   - The end of the launcher ends all processes, at the same time.
+//
+// # Policy
+//
+// What happens to tools is one value, that of [Policy]:
+//
+//	Chain(Heartbeat(5s), Pin(Chain(MemoryBudget(0), LRU(5))), WarmKeep(of each tool))
+//
+// There is no restart in it: a tool that ended is started by the next run.
+//
+// # Runs and the shell
+//
+// A shell gives a child one work at a time, and so holds it busy. Runs of a tool
+// may overlap, so what the shell sees is a lease: a work that begins when the
+// first run arrives and is finished when no run is left. The door owns the runs,
+// hands them to the tool while its lease lasts, and asks for a new lease when a
+// process ended under it:
+//
+//	Run ─▶ waiting ─lease given, and its turn─▶ in flight ─▶ answered by the tool
+//	          │  ▲                                 │
+//	          │  └─ the process ended before it began it
+//	          ▼                                    ▼
+//	       answered here: the start failed,     the process ended: lost, or
+//	       overloaded, cancelled, stopped       the limit that it hit
+//
+// # The life of a tool
+//
+//	(none) ─lease─▶ starting ─healthy─▶ idle ◀─runs─▶ busy
+//	                   │ failed          │ TTL, LRU, hung, stop, it ended
+//	                   ▼                 ▼
+//	                 (none) ◀──────── stopping: TERM, 5 s, KILL
+//
+// A run ends early in two steps: the tool is asked to cancel it, and when it has
+// not within the grace, the process is ended.
+package launcher

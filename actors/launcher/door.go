@@ -1,0 +1,365 @@
+package launcher
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// door is the launcher's part of its shell. Everything in it belongs to the
+// shell's goroutine.
+type door struct {
+	supervisor.BaseDoor
+	o      Options
+	tools  map[string]*entry
+	byRun  map[string]*flight
+	leases uint64
+	tell   func(any) bool // to the door itself; for any goroutine
+}
+
+// Open learns the way back to the door.
+func (d *door) Open(s *supervisor.Shell) error {
+	d.tell = s.Ctx().Tell
+	return nil
+}
+
+// Handle serves what the shell itself does not know.
+func (d *door) Handle(s *supervisor.Shell, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		return d.work(s, m)
+	case leased:
+		if e := d.holder(m.lease); e != nil {
+			m.lease.given = true
+			d.pump(s, e, ended{})
+		}
+	case ended:
+		d.ended(s, m)
+	case messages.ToolCancel:
+		d.cancel(s, m)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// work serves what is to be answered.
+func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
+	switch m := w.Msg.(type) {
+	case Run:
+		d.run(s, w, m)
+	case Prewarm:
+		w.Settle(d.prewarm(s, m.Spec))
+	case messages.ToolStop:
+		d.stop(s, w, m.Tool)
+	case messages.ToolPin:
+		d.entry(m.Tool).pinned = m.Pinned
+		s.Pin(m.Tool, m.Pinned)
+		w.Settle(true)
+	case messages.ToolsQuery:
+		w.Settle(d.state(s))
+	case Logs:
+		log := Log{}
+		if e := d.tools[m.Tool]; e != nil {
+			log = e.record.log()
+		}
+		w.Settle(log)
+	default:
+		return supervisor.Unknown(w.Msg)
+	}
+	return nil
+}
+
+func (d *door) entry(id string) *entry {
+	e := d.tools[id]
+	if e == nil {
+		e = &entry{spec: Tool{ID: id}, flying: map[string]*flight{}, record: &record{}}
+		d.tools[id] = e
+	}
+	return e
+}
+
+// holder is the tool whose present lease l is; nil when it has another one.
+func (d *door) holder(l *lease) *entry {
+	for _, e := range d.tools {
+		if e.lease == l {
+			return e
+		}
+	}
+	return nil
+}
+
+// run admits one run.
+func (d *door) run(s *supervisor.Shell, w supervisor.Work, m Run) {
+	f := &flight{run: m, work: w, arrived: s.Now()}
+	e := d.entry(m.Tool)
+	switch {
+	case d.byRun[m.ID] != nil:
+		w.Settle(refused(f, messages.ToolErrorInput, "the run id "+m.ID+" is in use"))
+		return
+	case len(e.waiting) >= d.o.MaxWaiting:
+		w.Settle(refused(f, messages.ToolErrorOverloaded, "too many runs of this tool wait; try again later"))
+		return
+	}
+	e.spec = m.Spec
+	child, known := s.Child(m.Tool)
+	f.cold = !known || child.UpAt.IsZero()
+	if known && child.Evictable() && e.lease == nil && e.stamp != "" && e.stamp != m.Spec.Stamp {
+		f.cold = true
+		s.End(m.Tool, supervisor.Exit{Kind: messages.ExitReset, Err: errOutdated})
+	}
+	d.byRun[m.ID] = f
+	e.waiting = append(e.waiting, f)
+	d.pump(s, e, ended{})
+}
+
+// pump moves what can move: it asks for a lease, hands runs to a tool that has
+// one, and ends the lease when no run is left. last is the run that has just
+// ended; it is answered on the way.
+func (d *door) pump(s *supervisor.Shell, e *entry, last ended) {
+	if !d.move(s, e, last) {
+		last.settle()
+	}
+}
+
+// move is pump without the answer; true: the tool gives it.
+func (d *door) move(s *supervisor.Shell, e *entry, last ended) bool {
+	e.waiting = slices.DeleteFunc(e.waiting, func(f *flight) bool {
+		if f.work.Settled() { // whoever asked has gone
+			delete(d.byRun, f.run.ID)
+			return true
+		}
+		return false
+	})
+	if e.lease == nil {
+		if len(e.waiting) > 0 {
+			d.leases++
+			e.lease = &lease{id: d.leases}
+			w, _ := supervisor.NewWork[bool](serve{e.lease})
+			s.Submit(e.spec.ID, w)
+		}
+		return false
+	}
+	if !e.lease.given {
+		return false
+	}
+	for len(e.waiting) > 0 && d.fits(e) {
+		f := e.waiting[0]
+		if !s.Send(e.spec.ID, begin{f}) {
+			return false // it has just ended; its lease comes back
+		}
+		e.waiting = e.waiting[1:]
+		e.flying[f.run.ID] = f
+	}
+	if len(e.flying) > 0 || len(e.waiting) > 0 {
+		return false
+	}
+	l := e.lease
+	e.lease = nil
+	return s.Send(e.spec.ID, release{l, last})
+}
+
+// fits reports whether one more run may begin.
+func (d *door) fits(e *entry) bool {
+	if !e.spec.Concurrent {
+		return len(e.flying) == 0
+	}
+	return len(e.flying) < d.o.MaxParallel
+}
+
+// ended hears that a run has ended.
+func (d *door) ended(s *supervisor.Shell, m ended) {
+	e := d.entry(m.flight.run.Tool)
+	if e.flying[m.flight.run.ID] != m.flight {
+		m.settle()
+		return
+	}
+	e.runs++
+	d.forget(e, m.flight)
+	d.pump(s, e, m)
+}
+
+func (d *door) forget(e *entry, f *flight) {
+	delete(d.byRun, f.run.ID)
+	delete(e.flying, f.run.ID)
+}
+
+// answer settles a run here.
+func (d *door) answer(e *entry, f *flight, r messages.ToolResult) {
+	f.work.Settle(r)
+	d.forget(e, f)
+}
+
+// Spec makes the actor of a tool that has none.
+func (d *door) Spec(_ *supervisor.Shell, key string, _ supervisor.Work) (supervisor.Spec, error) {
+	e := d.entry(key)
+	spec, record := e.spec, e.record
+	e.stamp = spec.Stamp
+	return supervisor.Spec{
+		Kind: KindTool, ManualUp: true, StartTimeout: d.o.StartTimeout, StopTimeout: d.o.StopGrace + stopMargin,
+		New: func() supervisor.Behaviour { return newTool(&d.o, spec, record, d.tell) },
+	}, nil
+}
+
+// Changed follows the life of the tools.
+func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
+	if ev.Kind != KindTool && ev.Kind != "" {
+		return
+	}
+	e := d.tools[ev.Key]
+	if e == nil {
+		return
+	}
+	switch ev.To {
+	case messages.ChildStarting:
+		e.spawns++
+		s.Pin(ev.Key, e.pinned)
+		d.stopped(e)
+	case messages.ChildWaiting, messages.ChildGone:
+		d.stopped(e)
+	}
+}
+
+// stopped answers who waits for the end of a process.
+func (d *door) stopped(e *entry) {
+	for _, w := range e.stops {
+		w.Settle(true)
+	}
+	e.stops = nil
+}
+
+// Unserved hears that a lease, or a touch, will not be served.
+func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.ServiceError) {
+	w.Settle(why)
+	m, ok := w.Msg.(serve)
+	if !ok {
+		return
+	}
+	e := d.holder(m.lease)
+	if e == nil {
+		return // it was released already
+	}
+	e.lease = nil
+	var again []*flight
+	for _, f := range inOrder(e.flying) {
+		switch {
+		case f.work.Settled():
+			e.runs++
+			d.forget(e, f)
+		case f.begun.Load():
+			d.answer(e, f, lost(f, why))
+		default:
+			delete(e.flying, f.run.ID)
+			again = append(again, f)
+		}
+	}
+	e.waiting = append(again, e.waiting...)
+	if !why.Dispatched {
+		for _, f := range e.waiting {
+			d.answer(e, f, d.notStarted(f, why))
+		}
+		e.waiting = nil
+	}
+	d.pump(s, e, ended{})
+}
+
+func inOrder(flying map[string]*flight) []*flight {
+	list := make([]*flight, 0, len(flying))
+	for _, f := range flying {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b *flight) int { return a.arrived.Compare(b.arrived) })
+	return list
+}
+
+// cancel ends one run early: one that waits is answered here, one in flight is
+// the tool's to end.
+func (d *door) cancel(s *supervisor.Shell, m messages.ToolCancel) {
+	f := d.byRun[m.Run]
+	if f == nil || m.Tool != "" && f.run.Tool != m.Tool {
+		return
+	}
+	e := d.entry(f.run.Tool)
+	why := causeCancelled
+	if m.Cause == messages.CauseTimeout {
+		why = causeTimeout
+	}
+	if e.flying[m.Run] == f {
+		s.Send(f.run.Tool, cut{m.Run, why})
+		return
+	}
+	e.waiting = slices.DeleteFunc(e.waiting, func(o *flight) bool { return o == f })
+	r := refused(f, messages.ToolErrorCancelled, "the run was cancelled before it began")
+	r.Outcome = messages.OutcomeCancelled
+	if why == causeTimeout {
+		r.Outcome, r.Error.Message = messages.OutcomeTimeout, "the time was up before the run began"
+	}
+	d.answer(e, f, r)
+	d.pump(s, e, ended{})
+}
+
+// prewarm starts a tool if that costs no other one its place.
+func (d *door) prewarm(s *supervisor.Shell, spec Tool) messages.ToolQueued {
+	e := d.entry(spec.ID)
+	live, used := 0, spec.MemoryMB
+	for c := range s.Children() {
+		if c.Live() {
+			live++
+			used += d.memoryMB(c.Key)
+		}
+	}
+	if c, known := s.Child(spec.ID); !known || !c.Live() {
+		switch p := d.o.Policy; {
+		case live >= p.WarmMax:
+			return messages.ToolQueued{Reason: "as many tools are warm as may be; prewarming ends none of them"}
+		case p.MemoryBudgetMB > 0 && used > p.MemoryBudgetMB:
+			return messages.ToolQueued{Reason: "the memory of the warm tools is used up; prewarming ends none of them"}
+		}
+	}
+	if len(e.waiting)+len(e.flying) == 0 {
+		e.spec = spec
+	}
+	w, _ := supervisor.NewWork[bool](touch{})
+	s.Submit(spec.ID, w)
+	return messages.ToolQueued{Queued: true}
+}
+
+// stop ends a tool, and its runs.
+func (d *door) stop(s *supervisor.Shell, w supervisor.Work, id string) {
+	e := d.tools[id]
+	if e == nil {
+		w.Settle(false)
+		return
+	}
+	for _, f := range e.waiting {
+		r := refused(f, messages.ToolErrorCancelled, "the tool was stopped before the run began")
+		r.Outcome = messages.OutcomeCancelled
+		d.answer(e, f, r)
+	}
+	e.waiting = nil
+	if c, known := s.Child(id); !known || !c.Live() {
+		w.Settle(false)
+		return
+	}
+	e.stops = append(e.stops, w)
+	s.End(id, supervisor.Exit{Kind: messages.ExitShutdown, Err: errStopped})
+}
+
+// Close answers whatever is left.
+func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
+	for _, e := range d.tools {
+		for _, f := range append(inOrder(e.flying), e.waiting...) {
+			r := refused(f, messages.ToolErrorDraining, "the launcher has ended")
+			if f.begun.Load() {
+				r.Outcome = messages.OutcomeCancelled
+			}
+			d.answer(e, f, r)
+		}
+		d.stopped(e)
+	}
+}
+
+func (d *door) warmKeep(key string) time.Duration { return d.entry(key).spec.WarmKeep }
+func (d *door) memoryMB(key string) int           { return d.entry(key).spec.MemoryMB }

@@ -1,0 +1,164 @@
+package launcher
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Run asks for one run. It arrives as a work; the answer is a
+// messages.ToolResult.
+type Run struct {
+	messages.ToolRun
+	// Spec is the tool as it is now. Its ID is that of the run's tool.
+	Spec Tool
+}
+
+// Logs asks for the end of a tool's standard error, of its process or of the
+// last one. It arrives as a work; the answer is a Log.
+type Logs struct{ Tool string }
+
+// Log is the end of a tool's standard error.
+type Log struct {
+	Text string
+	// Live says that the process runs.
+	Live bool
+	// Known says that the tool had a process since the launcher was started.
+	Known bool
+}
+
+// Prewarm is a messages.ToolPrewarm with the tool as it is now.
+type Prewarm struct{ Spec Tool }
+
+// Pin is a messages.ToolPin.
+type Pin = messages.ToolPin
+
+// flight is one run that was not answered yet. Its fields belong to the door,
+// but for begun.
+type flight struct {
+	run     Run
+	work    supervisor.Work
+	arrived time.Time
+	cold    bool
+	// begun is set by the tool's actor when it starts the run: from then on the
+	// process may have seen it.
+	begun atomic.Bool
+}
+
+// lease holds a tool busy while it has runs. It is compared by identity.
+type lease struct {
+	id    uint64 // only to make the values distinct
+	given bool   // the tool has it; belongs to the door
+}
+
+// Messages between the door and its tools.
+type (
+	// serve is the work of a lease.
+	serve struct{ lease *lease }
+	// touch is a work that is done at once: the tool was used.
+	touch struct{}
+	// release ends a lease, and answers the run that was the last one of it.
+	release struct {
+		lease *lease
+		last  ended
+	}
+	// begin hands a run over.
+	begin struct{ flight *flight }
+	// cut ends a run early.
+	cut struct {
+		run   string
+		cause cause
+	}
+	// leased tells the door that a lease has begun.
+	leased struct{ lease *lease }
+	// ended tells the door that a run has, and what came of it: it is answered
+	// when the tool is free again, so that whoever waited finds it so.
+	ended struct {
+		flight *flight
+		result messages.ToolResult
+	}
+)
+
+// settle answers the run. It does nothing for the zero value.
+func (m ended) settle() {
+	if m.flight != nil {
+		m.flight.work.Settle(m.result)
+	}
+}
+
+// Dropped answers a run whose door, or tool, has just ended.
+func (m ended) Dropped()   { m.settle() }
+func (m release) Dropped() { m.last.settle() }
+
+// entry is what the door knows of one tool. It belongs to the door; record has
+// its own lock.
+type entry struct {
+	spec    Tool
+	stamp   string // of the last process
+	waiting []*flight
+	flying  map[string]*flight
+	lease   *lease
+	pinned  bool
+	spawns  int
+	runs    int
+	stops   []supervisor.Work // who waits for its end
+	record  *record
+}
+
+// record is what a tool's actor leaves for the door to read.
+type record struct {
+	mu      sync.Mutex
+	proc    Process // nil when there is none
+	stderr  string  // of the last process
+	ended   bool    // there was one
+	drift   []string
+	failure *messages.ToolFailure
+}
+
+func (r *record) up(p Process) (news bool) {
+	drift := p.Drift()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news = len(drift) > 0 && !same(r.drift, drift)
+	r.proc, r.drift = p, drift
+	return news
+}
+
+func same(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *record) failed(at time.Time, e *messages.ToolError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failure = &messages.ToolFailure{At: at, Error: *e}
+	if r.proc == nil && e.Stderr != "" {
+		r.stderr, r.ended = e.Stderr, true
+	}
+}
+
+func (r *record) down(stderr string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.proc, r.stderr, r.ended = nil, stderr, true
+}
+
+func (r *record) log() Log {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.proc != nil {
+		return Log{Text: r.proc.Stderr(), Live: true, Known: true}
+	}
+	return Log{Text: r.stderr, Known: r.ended}
+}

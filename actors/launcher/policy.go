@@ -1,0 +1,145 @@
+package launcher
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Policy is what happens to tools, in numbers. The zero value of a field is its
+// default.
+type Policy struct {
+	// WarmMax is how many tools may be warm. 0: 5.
+	WarmMax int
+	// MemoryBudgetMB bounds the sum of what warm tools may use, each as its
+	// tool.json says. 0: nothing does.
+	MemoryBudgetMB int
+	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
+	Heartbeat time.Duration
+}
+
+func (p Policy) withDefaults() Policy {
+	p.WarmMax = positive(p.WarmMax, 5)
+	p.Heartbeat = positive(p.Heartbeat, 5*time.Second)
+	return p
+}
+
+// tools is what the policies know of a key beyond the view. The door keeps it;
+// strategies are asked in the same goroutine.
+type tools interface {
+	warmKeep(key string) time.Duration
+	memoryMB(key string) int
+}
+
+func (p Policy) strategy(t tools) supervisor.Strategy {
+	return supervisor.Chain(
+		supervisor.Heartbeat(p.Heartbeat),
+		supervisor.Pin(supervisor.Chain(memoryBudget{p.MemoryBudgetMB, t}, supervisor.LRU(p.WarmMax))),
+		warmKeep{t},
+	)
+}
+
+// warmKeep ends a tool that had nothing to do for as long as it is to be kept.
+type warmKeep struct{ tools tools }
+
+// Decide answers Tick.
+func (w warmKeep) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
+	if _, ok := ev.(supervisor.Tick); !ok {
+		return nil
+	}
+	var ds []supervisor.Directive
+	for c := range v.Children() {
+		if at := w.due(c); !at.IsZero() && !v.Now().Before(at) {
+			ds = append(ds, supervisor.Stop(c.Key, evicted("idle for %v", w.tools.warmKeep(c.Key))))
+		}
+	}
+	return ds
+}
+
+// TTL is when the tool will have been idle for long enough.
+func (w warmKeep) TTL(v supervisor.View, key string) time.Time {
+	c, ok := v.Child(key)
+	if !ok {
+		return time.Time{}
+	}
+	return w.due(c)
+}
+
+func (w warmKeep) due(c supervisor.ChildView) time.Time {
+	if !c.Evictable() {
+		return time.Time{}
+	}
+	return c.LastDone.Add(w.tools.warmKeep(c.Key))
+}
+
+func evicted(format string, args ...any) supervisor.Exit {
+	return supervisor.Exit{Kind: messages.ExitEvicted, Err: fmt.Errorf(format, args...)}
+}
+
+// memoryBudget bounds the sum of what live tools may use. For a new one it ends
+// the heaviest idle ones first, of two that are as heavy the one that has been
+// idle for longer.
+type memoryBudget struct {
+	limit int
+	tools tools
+}
+
+// Decide answers Spawning.
+func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
+	spawning, ok := ev.(supervisor.Spawning)
+	if !ok || m.limit <= 0 {
+		return nil
+	}
+	need := m.tools.memoryMB(spawning.Key)
+	if need > m.limit {
+		return []supervisor.Directive{refuse(spawning.Key, "the tool may use %d MB, and all warm tools together %d MB", need, m.limit)}
+	}
+	used, ending, spare := 0, 0, 0
+	var idle []supervisor.ChildView
+	for c := range v.Children() {
+		if c.Key == spawning.Key || !c.Live() {
+			continue
+		}
+		used += m.tools.memoryMB(c.Key)
+		if c.State == messages.ChildStopping || c.State == messages.ChildRestarting {
+			ending += m.tools.memoryMB(c.Key)
+		}
+		if c.Evictable() {
+			idle = append(idle, c)
+			spare += m.tools.memoryMB(c.Key)
+		}
+	}
+	over := used + need - m.limit
+	if over <= 0 {
+		return nil
+	}
+	ds := []supervisor.Directive{supervisor.Wait(spawning.Key)}
+	over -= ending
+	slices.SortStableFunc(idle, func(a, b supervisor.ChildView) int {
+		return cmp.Or(m.tools.memoryMB(b.Key)-m.tools.memoryMB(a.Key), a.LastDone.Compare(b.LastDone))
+	})
+	for _, c := range idle {
+		if over <= 0 {
+			break
+		}
+		over -= m.tools.memoryMB(c.Key)
+		ds = append(ds, supervisor.Stop(c.Key, evicted("made room: the tools may use %d MB together", m.limit)))
+	}
+	if over > 0 {
+		return []supervisor.Directive{refuse(spawning.Key, "%d of %d MB are taken by tools that are not idle, and this one may use %d MB", used-spare, m.limit, need)}
+	}
+	return ds
+}
+
+func refuse(key, format string, args ...any) supervisor.Directive {
+	return supervisor.Stop(key, supervisor.Exit{Kind: messages.ExitOverloaded, Err: fmt.Errorf(format, args...)})
+}
+
+var (
+	_ supervisor.TTLs     = warmKeep{}
+	_ supervisor.Strategy = memoryBudget{}
+)

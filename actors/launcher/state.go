@@ -1,0 +1,43 @@
+package launcher
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// state describes all tools that the launcher knows of.
+func (d *door) state(s *supervisor.Shell) messages.ToolsState {
+	all := messages.ToolsState{Cap: d.o.Policy.WarmMax, MemoryBudgetMB: d.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
+	keep := warmKeep{d}
+	for id, e := range d.tools {
+		t := messages.ToolState{ID: id, State: messages.ChildGone, Pinned: e.pinned, InFlight: len(e.flying), Waiting: len(e.waiting), Spawns: e.spawns, Runs: e.runs}
+		if c, known := s.Child(id); known {
+			t.State, t.PID, t.RSS = c.State, c.PID, c.RSS
+			t.Started, t.LastUsed, t.Expires = c.StartedAt, c.LastDone, keep.due(c)
+			if c.Live() {
+				all.Warm++
+				all.MemoryMB += e.spec.MemoryMB
+			}
+		}
+		e.record.describe(&t)
+		all.Tools = append(all.Tools, t)
+	}
+	slices.SortFunc(all.Tools, func(a, b messages.ToolState) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}
+
+func (r *record) describe(t *messages.ToolState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.proc != nil {
+		t.PID, t.Port = r.proc.PID(), r.proc.Port()
+		t.Drift = slices.Clone(r.drift)
+	}
+	if r.failure != nil {
+		f := *r.failure
+		t.Failure = &f
+	}
+}

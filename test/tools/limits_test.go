@@ -1,0 +1,85 @@
+//go:build linux
+
+package tools_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/toolbox"
+)
+
+// TestTheRuntimeOfARun is a limit by the clock on the wall: soft when the tool
+// takes a cancel, hard when it does not.
+func TestTheRuntimeOfARun(t *testing.T) {
+	t.Parallel()
+	set := map[string]any{"max_runtime_seconds": 1}
+	h := start(t, coppice.ToolOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
+	r := h.run("x", "sleep", 30)
+	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
+	require.Equal(t, messages.ToolErrorRuntime, r.Error.Kind)
+	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.Contains(t, r.Error.Hint, "view stderr")
+	require.False(t, r.Hard)
+	require.Equal(t, 1, h.tool("x").Spawns)
+	h.ok("x", "echo", 1)
+	r = h.run("x", "sleep_hard", 30)
+	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.True(t, r.Hard)
+	require.Less(t, r.Duration, 20*time.Second)
+	h.ok("x", "echo", 1)
+	require.Equal(t, 2, h.tool("x").Spawns)
+	r = h.run("s", "stream_slow")
+	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.NotEmpty(t, r.Outputs, "what came is there")
+}
+
+// TestProcessorTimeDoesNotAddUp: runs that together use more than the limit are
+// well.
+func TestProcessorTimeDoesNotAddUp(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 2}})
+	for range 6 {
+		h.ok("x", "burn", 0.4)
+	}
+	require.Equal(t, 1, h.tool("x").Spawns)
+}
+
+// TestTheMemoryOfATool is a limit of the system where Python sees it, and of the
+// launcher where what it started takes it.
+func TestTheMemoryOfATool(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
+	h.ok("x", "memory", 50)
+	r := h.run("x", "memory", 400)
+	require.Equal(t, messages.OutcomeError, r.Outcome)
+	require.Equal(t, messages.ToolErrorMemory, r.Error.Kind)
+	require.Equal(t, "ResourceLimitExceeded: memory (max_memory_mb is 300)", r.Error.Message)
+	require.Contains(t, r.Error.Hint, "view stderr")
+	require.Contains(t, r.Error.Stderr, "MemoryError")
+	h.ok("x", "echo", 1)
+	require.Equal(t, 1, h.tool("x").Spawns, "a tool that survives its limit stays")
+}
+
+// TestTheFilesOfARunHaveAQuota of bytes and of files.
+func TestTheFilesOfARunHaveAQuota(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.ToolOptions{ArtifactBytes: 10 << 20, ArtifactFiles: 20}, toolbox.Tool{ID: "x"})
+	for _, what := range []map[string]any{
+		{"files": 1, "bytes": 11 << 20, "then": 30},
+		{"files": 21, "bytes": 1, "then": 30},
+		{"files": 21, "bytes": 1, "then": 0}, // over before anybody looked
+	} {
+		r := h.run("x", "write", what)
+		require.NotNil(t, r.Error)
+		require.Equal(t, messages.ToolErrorArtifacts, r.Error.Kind)
+		require.Equal(t, "ResourceLimitExceeded: artifacts (a run may write 10 MiB in 20 files)", r.Error.Message)
+		require.False(t, r.Hard)
+	}
+	h.ok("x", "write", map[string]any{"files": 20, "bytes": 1})
+	require.Equal(t, 1, h.tool("x").Spawns)
+}
