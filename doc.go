@@ -32,6 +32,12 @@
 //
 // All methods may be called from any goroutine.
 //
+// # Tools
+//
+// [Host.Tools] returns what an agent host puts before its model: tools with a
+// name, a description, a JSON schema and a Call. They are thin: everything that
+// they do goes through Session.
+//
 // # The tree
 //
 //	supervisor

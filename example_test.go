@@ -103,3 +103,32 @@ func ExampleSession_Execute_timeout() {
 	// true
 	// kept 1
 }
+
+// Tools are what a host shows its model, and calls for it.
+func ExampleHost_Tools() {
+	ctx := context.Background()
+	host, err := coppice.Start(ctx, options())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Shutdown(ctx)
+
+	tools, err := host.Tools(coppice.ToolOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	python := tools[0] // python.Schema and python.Description go to the model
+	result, err := python.Call(ctx, coppice.ToolCall{
+		Arguments: []byte(`{"cells": [{"code": "x = 40", "title": "set"}, {"code": "x + 2"}]}`),
+		Session:   messages.SessionKey{Session: "agent 7"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Text)
+	// Output:
+	// [1/2] set (ok)
+	//
+	// [2/2]
+	// 42
+}

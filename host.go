@@ -33,8 +33,9 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string // the name of the gateway in the tree, and of its backend
-	why    string // why it is this backend
+	door   string         // the name of the gateway in the tree, and of its backend
+	why    string         // why it is this backend
+	runner *runner.Server // nil with the gateway backend
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
@@ -70,10 +71,11 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
-		Name: "supervisor", OnEvent: r.OnEvent,
-		Children: []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()},
-	})
+	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
+	if r.Bash {
+		children = append(children, h.bashSpec())
+	}
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: r.OnEvent, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
@@ -112,6 +114,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env})
+		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken})
@@ -175,6 +178,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
 		h.report = h.system.Shutdown(ctx)
+		if h.runner != nil {
+			h.runner.Close()
+		}
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)
 		}

@@ -82,6 +82,10 @@ type Options struct {
 	// KernelName is the kernelspec to start. "": python3.
 	KernelName string
 
+	// Bash lets the tools of [Host.Tools] run shell commands, with the rights of
+	// this process and the environment of kernels. false: they cannot.
+	Bash bool
+
 	// StartTimeout bounds the start of one kernel. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its

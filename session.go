@@ -16,7 +16,8 @@ import (
 type Session struct {
 	host *Host
 	key  messages.SessionKey
-	err  error // why the key cannot be used
+	door string // the gateway that serves it
+	err  error  // why the key cannot be used
 }
 
 // Session returns the session of key. An empty Cwd means the working directory
@@ -25,8 +26,10 @@ type Session struct {
 func (h *Host) Session(key messages.SessionKey) *Session {
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, err: err}
+	return &Session{host: h, key: key, door: h.door, err: err}
 }
+
+func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.door) }
 
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }
@@ -112,6 +115,9 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if exec.Mode == "" {
 		exec.Mode = s.host.o.KernelMode
 	}
+	if r.Reset {
+		s.forgetCopy()
+	}
 	begin := time.Now()
 	if r.Timeout > 0 {
 		exec.Deadline = begin.Add(r.Timeout)
@@ -133,7 +139,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	defer out.Close()
 	exec.Out = out
 
-	_, reply, err := supervisor.Begin[messages.Result](s.host.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
 	}
@@ -143,7 +149,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			cause = messages.CauseTimeout
 		}
-		s.host.gateway().Tell(messages.Interrupt{Key: s.key, Exec: exec.ID, Cause: cause})
+		s.gateway().Tell(messages.Interrupt{Key: s.key, Exec: exec.ID, Cause: cause})
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -171,7 +177,7 @@ func (s *Session) refused(exec messages.Execute, err error) messages.Result {
 // kept. Calls that wait are not touched. It returns when the request was
 // handed over; the interrupted call's result tells when it has stopped.
 func (s *Session) Interrupt(context.Context) error {
-	if !s.host.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
+	if !s.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
 		return ErrClosed
 	}
 	return nil
@@ -179,7 +185,7 @@ func (s *Session) Interrupt(context.Context) error {
 
 // SubmitInput answers the input request id of a call with AllowStdin.
 func (s *Session) SubmitInput(_ context.Context, id, value string) error {
-	if !s.host.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
+	if !s.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
 		return ErrClosed
 	}
 	return nil
@@ -188,12 +194,14 @@ func (s *Session) SubmitInput(_ context.Context, id, value string) error {
 // Reset ends the session's kernel; the next call, or one that waits already,
 // gets a new one. A running call is cancelled.
 func (s *Session) Reset(ctx context.Context) error {
+	s.forgetCopy()
 	return s.ask(ctx, messages.Reset{Key: s.key})
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
 // cancelled, waiting ones are not started.
 func (s *Session) Close(ctx context.Context) error {
+	s.forgetCopy()
 	return s.ask(ctx, messages.Close{Key: s.key})
 }
 
@@ -206,7 +214,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 	if s.err != nil {
 		return s.err
 	}
-	_, err := supervisor.Ask[bool](ctx, s.host.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	_, err := supervisor.Ask[bool](ctx, s.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

@@ -84,6 +84,9 @@ type CellResult struct {
 	ExitCode *int `json:"exit_code"`
 	// Error is set when the cell raised.
 	Error *ErrorDetails `json:"error"`
+	// ExecutionCount is the number that the interpreter gave to the execution,
+	// 0 when it gave none.
+	ExecutionCount int `json:"execution_count,omitempty"`
 	// Events are the status events that the cell's code sent.
 	Events []RawJSON `json:"events"`
 	// HasMarkdown says that Output holds a text/markdown display.

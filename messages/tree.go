@@ -78,6 +78,9 @@ type Node struct {
 	// Detail is what the child says of itself, for people: "interrupting".
 	Detail   string `json:"detail,omitempty"`
 	Children []Node `json:"children,omitempty"`
+	// Abandoned lists the incarnations of children that did not end in time and
+	// whose end is not confirmed yet. They keep their place in the capacity.
+	Abandoned []Leftover `json:"abandoned,omitempty"`
 }
 
 // Lifecycle is something that happened in the supervision tree. The types in

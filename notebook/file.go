@@ -21,9 +21,10 @@ type File struct {
 	// real is Path with symbolic links resolved: what is locked and replaced.
 	real string
 	// exists says that there was a file when it was read or last saved; disk
-	// is then what it held.
-	exists bool
-	disk   []byte
+	// is then what it held. foreign says that the document does not come from
+	// there.
+	exists, foreign bool
+	disk            []byte
 	// beforeRename, when set, runs under the lock, between the check and the
 	// rename. Tests set it.
 	beforeRename func()
@@ -86,6 +87,27 @@ func resolveNew(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
 }
 
+// NewFile connects a document to a path that Save will write to, such as that
+// of a copy. What is at the path now, notebook or not, is replaced by the
+// first Save, unless somebody changes it before.
+func NewFile(path string, d *Document) (*File, error) {
+	f := &File{Document: d, Path: path, foreign: true}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.real, err = resolveNew(path)
+		return f, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.real = real
+	if f.disk, err = os.ReadFile(real); err != nil {
+		return nil, err
+	}
+	f.exists = true
+	return f, nil
+}
+
 // Exists reports whether the notebook was on disk when it was read or last
 // saved.
 func (f *File) Exists() bool { return f.exists }
@@ -110,7 +132,7 @@ func (f *File) ApplyText(text string, opts *ApplyOptions) (*ApplyReport, error) 
 // The lock is advisory: it keeps two users of this package apart. Against
 // others there is the comparison, and the moment between it and the rename.
 func (f *File) Save(ctx context.Context) (written bool, err error) {
-	if f.exists && !f.edited {
+	if f.exists && !f.edited && !f.foreign {
 		return false, nil
 	}
 	unlock, err := lockFile(ctx, f.real)
@@ -129,7 +151,7 @@ func (f *File) Save(ctx context.Context) (written bool, err error) {
 	if err := f.replace(data, now); err != nil {
 		return false, err
 	}
-	f.exists, f.disk = true, data
+	f.exists, f.foreign, f.disk = true, false, data
 	return true, nil
 }
 

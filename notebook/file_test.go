@@ -283,3 +283,41 @@ func TestLinkLoop(t *testing.T) {
 	_, err := notebook.OpenOrNew(path)
 	require.Error(t, err)
 }
+
+func TestNewFileWritesACopy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.ipynb"), filepath.Join(dir, "b.ipynb")
+	writeFile(t, from, string(corpus(t)["nbformat-4.5"]))
+	f, err := notebook.Open(from)
+	require.NoError(t, err)
+	out, err := notebook.NewFile(to, f.Document)
+	require.NoError(t, err)
+	require.False(t, out.Exists())
+	save(t, out)
+	require.Equal(t, readFile(t, from), readFile(t, to), "nothing was edited")
+
+	t.Run("what is there is replaced once", func(t *testing.T) {
+		writeFile(t, to, "no notebook")
+		out, err := notebook.NewFile(to, f.Document)
+		require.NoError(t, err)
+		require.True(t, out.Exists())
+		save(t, out)
+		require.Equal(t, readFile(t, from), readFile(t, to))
+		written, err := out.Save(t.Context())
+		require.NoError(t, err)
+		require.False(t, written)
+	})
+	t.Run("but not what somebody wrote meanwhile", func(t *testing.T) {
+		out, err := notebook.NewFile(to, f.Document)
+		require.NoError(t, err)
+		writeFile(t, to, "newer")
+		_, err = out.Save(t.Context())
+		require.ErrorIs(t, err, notebook.ErrChanged)
+		require.Equal(t, "newer", readFile(t, to))
+	})
+	t.Run("a folder is refused", func(t *testing.T) {
+		_, err := notebook.NewFile(dir, f.Document)
+		require.Error(t, err)
+	})
+}

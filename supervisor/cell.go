@@ -58,8 +58,6 @@ type cell struct {
 	facts    atomic.Pointer[Facts]
 	shell    atomic.Pointer[Shell] // the behaviour, if it is a shell
 	dropped  atomic.Int32
-	// zombieOver says that an abandoned cell's goroutine has come back.
-	zombieOver atomic.Bool
 
 	// mu makes "taken" exact: a message is in the mailbox before the request
 	// to stop, or was refused. Tell holds it for reading.

@@ -162,6 +162,7 @@ func (c *cell) gone(exit *Exit) {
 	if over {
 		if abandoned {
 			c.sys.zombieEnded(c)
+			c.parent.post(ctl{op: ctlBack, c: c})
 		}
 		return
 	}

@@ -61,9 +61,9 @@ type child struct {
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start
 	due      instant       // the deadline of the present state, 0: none
-	turn     uint64        // orders those in Shell.waiting
+	turn     uint64        // orders those in Shell.line
 
-	elder, younger *child // neighbours in Shell.idle or Shell.failures
+	elder, younger *child // neighbours in Shell.idle, Shell.failures or Shell.line
 	before, behind *child // neighbours in the order of Shell.first
 
 	static    bool
@@ -74,10 +74,11 @@ type child struct {
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
 	group     groupRole // its part in the operation Shell.batch
 	pinned    bool
+	astray    bool // the last incarnation was abandoned
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Door has said how to make the next incarnation
 	queued    bool // in Shell.kicks
-	waiting   bool // in Shell.waiting
+	waiting   bool // in Shell.line
 }
 
 // instant is a time since System.began, plus one; 0 is never.

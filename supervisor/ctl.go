@@ -14,6 +14,7 @@ const (
 	ctlFail                  // the cell has failed and is suspended
 	ctlDying                 // the cell ends by itself; gone follows
 	ctlGone                  // the cell has ended: its last word
+	ctlBack                  // the cell was abandoned, and has ended after all
 	ctlTimer                 // the shell's timer has fired
 	ctlDrain                 // take no new work
 	ctlSnapshot              // describe the children

@@ -99,6 +99,10 @@ func (c *Ctx) Hold(on bool) { c.c.held.Store(on) }
 // until the next incarnation.
 func (c *Ctx) Note(f Facts) { c.c.facts.Store(&f) }
 
+// Over is closed when [System.Shutdown] is about to return. What a behaviour
+// still tries in Terminate, after it was abandoned, has to end then.
+func (c *Ctx) Over() <-chan struct{} { return c.c.sys.done }
+
 // Finish answers w, and tells the shell that the child is free again. Work
 // that a shell dispatched has to be finished in the end: until then nothing
 // else is dispatched to the child. The result is that of [Work.Settle]; it is

@@ -46,9 +46,10 @@
 //   - An exit is reported once, by the incarnation itself, before the next one
 //     starts. Terminate is called exactly once for each incarnation whose Init
 //     was entered.
-//   - A child that does not end in time is abandoned: it counts as gone, its
+//   - A child that does not end in time is abandoned: its key is free, its
 //     late messages and answers do not count, and its goroutine is accounted
-//     for until it returns. Go has no means to end it.
+//     for until it returns. Go has no means to end it. Until then it keeps its
+//     place in the capacity, because what it owns may still be there.
 //   - No child outlives its shell, and no goroutine of a system outlives its
 //     [System.Shutdown], but those that the report names.
 //
@@ -82,6 +83,7 @@
 //	starting, idle, busy ── ErrDone, Stop, Last,
 //	                        Shell.End, Drain ────▶ stopping
 //	restarting ── gone, and After has passed ────▶ starting (epoch + 1)
+//	restarting ── abandoned ─────────────────────▶ waiting, or starting at once
 //	stopping ── gone, work waits ────────────────▶ waiting, or starting at once
 //	stopping ── gone, exit exhausted ────────────▶ failed
 //	stopping ── gone ────────────────────────────▶ gone
@@ -101,7 +103,8 @@
 //  2. A work is begun at most once, and the works of a key in order.
 //  3. A key never has two live incarnations (but for one that is abandoned).
 //  4. A child that is busy, starting or suspended is never evicted.
-//  5. The number of live dynamic children never exceeds what LRU allows.
+//  5. The number of live dynamic children, with those that were abandoned and
+//     have not come back, never exceeds what LRU allows.
 //  6. A pinned child is never evicted by a strategy inside of Pin.
 //  7. Keys that wait for capacity are served in order, and wait only while
 //     there is a reason to.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -124,7 +125,11 @@ func (r roomFor) spawning(v View, key string) []Directive {
 	if n.waiting-1 < r.waiting {
 		return []Directive{Wait(key)}
 	}
-	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle", n.live, r.limit, r.what))}
+	unknown := ""
+	if n.strays > 0 {
+		unknown = fmt.Sprintf(", %d of them not known to be gone", n.strays)
+	}
+	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle%s", n.live, r.limit, r.what, unknown))}
 }
 
 // excess ends the idle children that are too many.

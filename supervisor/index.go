@@ -26,8 +26,9 @@ type index interface {
 }
 
 // census is how many children take a place, how many of these are about to
-// leave it, and how many keys wait.
-type census struct{ live, ending, waiting int }
+// leave it, how many were abandoned and are not known to be gone, and how many
+// keys wait.
+type census struct{ live, ending, strays, waiting int }
 
 // indexed is implemented by views that may have an index.
 type indexed interface{ index() index }

@@ -45,6 +45,7 @@ type modelKey struct {
 	restarts int
 	pinned   bool
 	revive   bool
+	told     bool // that it has to wait
 	lastDone time.Time
 	since    time.Time
 	idleNo   int // counts how often anybody became idle
@@ -55,6 +56,7 @@ type model struct {
 	keys     []*modelKey // in the order in which they became known
 	waiting  []*modelKey
 	idles    int
+	strays   int  // incarnations that were given up and have not come back
 	room     bool // something happened that those that wait are asked again for
 	draining bool
 }
@@ -68,7 +70,8 @@ func (m *model) key(name string) *modelKey {
 	return nil
 }
 
-func (m *model) live() (n int) {
+func (m *model) live() int {
+	n := m.strays
 	for _, k := range m.keys {
 		if k.state == modelIdle || k.state == modelBusy {
 			n++
@@ -139,7 +142,11 @@ func (m *model) step(k *modelKey) {
 func (m *model) offer() {
 	for m.room {
 		m.room = false
+		full := false
 		for i, k := range slices.Clone(m.waiting) {
+			if full && k.told {
+				continue // the answer would be the same
+			}
 			k.trim()
 			if len(k.queue) == 0 && !k.revive {
 				m.forget(k)
@@ -164,6 +171,7 @@ func (m *model) offer() {
 				m.room = true
 				break
 			}
+			k.told, full = true, true
 		}
 	}
 }
@@ -182,6 +190,7 @@ func (m *model) oldest() *modelKey {
 // up is a new incarnation.
 func (m *model) up(k *modelKey) {
 	k.state, k.served, k.revive, k.hung, k.lastDone = modelIdle, false, false, time.Time{}, m.now
+	k.told = false
 	m.room = true // for a moment there was one less
 	m.idled(k)
 }
@@ -250,6 +259,10 @@ func (m *model) crash(k *modelKey) {
 	case w != nil && w.last:
 		m.ended(k)
 		return
+	case !k.hung.IsZero(): // it was given up, and keeps its place
+		k.hung, k.restarts, k.revive, k.state = time.Time{}, 1, true, modelNew
+		m.step(k)
+		return
 	default:
 		m.up(k)
 		k.restarts = 1
@@ -309,6 +322,11 @@ func (m *model) drain() {
 
 // tick is what the strategies do once a second.
 func (m *model) tick() {
+	for _, k := range slices.Clone(m.waiting) {
+		if k.trim(); len(k.queue) == 0 && !k.revive {
+			m.forget(k)
+		}
+	}
 	var hung, idle []*modelKey
 	for _, k := range m.keys {
 		if k.state == modelBusy && !k.hung.IsZero() && m.now.Sub(k.hung) > 2*modelBeat+modelBeat/2 {
@@ -322,11 +340,19 @@ func (m *model) tick() {
 		}
 	}
 	for _, k := range hung {
+		m.strays++
 		m.crash(k)
 	}
 	for _, k := range idle {
 		m.forget(k)
 	}
+	m.offer()
+}
+
+// back is the return of a stray.
+func (m *model) back() {
+	m.strays--
+	m.room = true
 	m.offer()
 }
 

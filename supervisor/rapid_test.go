@@ -185,6 +185,14 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			w.tell(k, hangCmd{release})
 			k.hung = m.now
 		},
+		"back": func(t *rapid.T) {
+			if m.strays == 0 {
+				t.Skip("nothing was given up")
+			}
+			close(w.released[0]) // the one that hangs, if any, is the last
+			w.released = w.released[1:]
+			m.back()
+		},
 		"reset": func(t *rapid.T) {
 			k := w.pick(t, (*modelKey).healthy)
 			w.in(func(s *supervisor.Shell) { s.Restart(k.name, supervisor.Exit{}) })

@@ -80,8 +80,7 @@ type Shell struct {
 	kicks   []*child // children that may have something to do
 	notes   []note   // what the Door is to be told; those before noted are done
 	noted   int
-	waiting []*child // keys that wait for capacity, oldest first
-	turns   uint64
+	line    line   // keys that wait for capacity
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
 	initial bool   // the static children are being started for the first time
@@ -98,12 +97,12 @@ type Shell struct {
 	tallies        tallies   // how many dynamic children take a place
 
 	groupFailures []instant
-	zombies       []*cell
-	draining      *Exit // no new work is taken
-	ending        *Exit // Terminate runs
-	opened        bool  // Door.Open was entered, so Door.Close is owed
-	hurried       bool  // the shutdown has run out of time
-	closed        bool  // Terminate has come to its end
+	strays        map[*cell]stray // abandoned, and not back; nil without
+	draining      *Exit           // no new work is taken
+	ending        *Exit           // Terminate runs
+	opened        bool            // Door.Open was entered, so Door.Close is owed
+	hurried       bool            // the shutdown has run out of time
+	closed        bool            // Terminate has come to its end
 }
 
 // note is something that the Door is told when the tables are in order: that a

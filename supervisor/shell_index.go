@@ -8,9 +8,16 @@ import (
 )
 
 // tally counts the dynamic children of one kind and owner.
-type tally struct{ live, ending int }
+type tally struct{ live, ending, strays int }
 
 type tallyKey struct{ kind, owner string }
+
+// stray is an abandoned incarnation that has not come back.
+type stray struct {
+	of     tallyKey
+	static bool
+	why    *Exit
+}
 
 // childList is a list of children, through their elder and younger. A child is
 // in at most one: of those that are idle, or of those that failed.
@@ -35,7 +42,7 @@ func (s *Shell) setState(ch *child, state messages.ChildState) {
 		s.failures.add(ch)
 	}
 	wasLive, isLive := live(from), live(state)
-	by := tally{btoi(isLive) - btoi(wasLive), btoi(state == messages.ChildStopping) - btoi(from == messages.ChildStopping)}
+	by := tally{btoi(isLive) - btoi(wasLive), btoi(state == messages.ChildStopping) - btoi(from == messages.ChildStopping), 0}
 	if by != (tally{}) {
 		// The Spec of a key changes only while it is not live.
 		s.tallies.add(tallyKey{ch.spec.Kind, ch.spec.Owner}, by)
@@ -70,6 +77,7 @@ func (t tallies) add(key tallyKey, by tally) {
 	n := t[key]
 	n.live += by.live
 	n.ending += by.ending
+	n.strays += by.strays
 	if n == (tally{}) {
 		delete(t, key)
 		return
@@ -136,18 +144,18 @@ func (i shellIndex) census(kind, owner string, turn uint64) census {
 	}
 	if kind != "" {
 		t := i.s.tallies[tallyKey{kind, owner}]
-		n.live, n.ending = t.live, t.ending
+		n.live, n.ending, n.strays = t.live, t.ending, t.strays
 	} else {
 		for key, t := range i.s.tallies {
 			if key.owner == owner {
 				n.live += t.live
 				n.ending += t.ending
+				n.strays += t.strays
 			}
 		}
 	}
-	for _, ch := range i.s.waiting {
-		if ch.state == messages.ChildWaiting && ch.turn <= turn &&
-			(kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
+	for ch := i.s.line.head; ch != nil && ch.turn <= turn; ch = ch.younger {
+		if (kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
 			n.waiting++
 		}
 	}

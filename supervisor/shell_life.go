@@ -15,6 +15,7 @@ func (s *Shell) spawn(ch *child) {
 	ch.epoch++
 	ch.startedAt, ch.upAt, ch.doneEpoch, ch.served = s.now, 0, 0, false
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
+	ch.astray = false
 	c := &cell{
 		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, child: ch,
 		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit, depth: s.ctx.c.depth + 1,
@@ -70,11 +71,43 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	if !s.sys.abandonTree(c, exit) {
 		return // it has just ended; its last word is in the box
 	}
-	s.zombies = slices.DeleteFunc(append(s.zombies, c), func(c *cell) bool { return c.zombieOver.Load() })
-	if len(s.zombies) > s.o.MaxAbandoned && s.ending == nil {
-		s.fail(exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.zombies)))
+	ch.astray = true
+	s.strayed(ch, c, exit)
+	if len(s.strays) > s.o.MaxAbandoned && s.ending == nil {
+		s.fail(exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.strays)))
 	}
 	s.onGone(ch, exit)
+}
+
+// strayed notes an incarnation that was abandoned. Nobody knows whether what it
+// owns is gone, so it keeps a place in the capacity until its goroutine has
+// come back. It does not count as one that ends: that may never be.
+func (s *Shell) strayed(ch *child, c *cell, exit *Exit) {
+	if s.strays == nil {
+		s.strays = make(map[*cell]stray)
+	}
+	st := stray{tallyKey{ch.spec.Kind, ch.spec.Owner}, ch.static, exit}
+	s.strays[c] = st
+	s.countStray(st, 1)
+}
+
+// returned hears that an abandoned incarnation is over.
+func (s *Shell) returned(c *cell) {
+	st, ok := s.strays[c]
+	if !ok {
+		return // whoever abandoned this shell abandoned it too
+	}
+	delete(s.strays, c)
+	s.countStray(st, -1)
+	s.room = true
+}
+
+func (s *Shell) countStray(st stray, by int) {
+	if st.static {
+		return // static children have no capacity
+	}
+	s.tallies.add(st.of, tally{live: by, strays: by})
+	s.tallies.add(tallyKey{st.of.kind, anyOwner}, tally{live: by, strays: by})
 }
 
 // onFail hears that the incarnation failed and is suspended.
@@ -271,13 +304,22 @@ func (s *Shell) sequel(ch *child, exit *Exit) {
 // work that waits.
 const maxBarren = 3
 
-// again starts the next incarnation in the same place, when its time has come.
+// again starts the next incarnation in the same place, when its time has come;
+// in a new place, if there is one, when the last one was abandoned.
 func (s *Shell) again(ch *child) {
 	ch.totalRestarts++
 	if ch.reset {
 		ch.reset, ch.restarts = false, 0
 	} else {
 		ch.restarts++
+	}
+	if ch.astray && !ch.static && ch.group == groupNone {
+		// Its place is not free before the abandoned one is back, so that it
+		// has to ask for another one. Waiting for the end was delay enough.
+		ch.revive = true
+		s.setState(ch, messages.ChildWaiting)
+		s.kick(ch)
+		return
 	}
 	s.to(ch, messages.ChildRestarting, nil)
 	switch {

@@ -29,13 +29,13 @@ type snap struct {
 }
 
 // answer fills the node in, unless the time for it is over.
-func (p *snap) answer(children []messages.Node) {
+func (p *snap) answer(children []messages.Node, abandoned []messages.Leftover) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	if p.of.closed {
 		return
 	}
-	p.node.Children = children
+	p.node.Children, p.node.Abandoned = children, abandoned
 	if p.node.Detail == unanswered {
 		p.node.Detail = ""
 	}
@@ -69,7 +69,17 @@ func (s *Shell) describe(p *snap) {
 	for i, sh := range below {
 		(&snap{of: p.of, round: p.round, node: &nodes[at[i]]}).ask(sh)
 	}
-	p.answer(nodes)
+	p.answer(nodes, s.abandoned())
+}
+
+// abandoned names the incarnations that were given up and have not come back.
+func (s *Shell) abandoned() []messages.Leftover {
+	var out []messages.Leftover
+	for c, st := range s.strays {
+		out = append(out, c.leftover(st.why))
+	}
+	sortLeftovers(out)
+	return out
 }
 
 func (s *Shell) node(ch *child) messages.Node {

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -25,11 +24,10 @@ func (s *Shell) propose(ch *child) {
 		return // the Door ended it
 	}
 	if !ch.waiting {
-		s.turns++
-		ch.waiting, ch.turn = true, s.turns
-		s.waiting = append(s.waiting, ch)
+		s.setState(ch, messages.ChildWaiting)
+		s.line.add(ch)
 	}
-	if len(s.waiting) > 1 {
+	if s.line.n > 1 {
 		s.room = true
 		return
 	}
@@ -54,44 +52,13 @@ func (s *Shell) ask(ch *child) {
 	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
 	switch d.Verb {
 	case VerbWait:
+		s.line.told(ch)
 		s.to(ch, messages.ChildWaiting, nil)
 	case VerbStop, VerbAbandon:
 		s.refuse(ch, &d.Exit)
 	default:
 		s.unwait(ch)
 		s.spawn(ch)
-	}
-}
-
-// offerRoom asks for the keys that wait, oldest first. After one that has to
-// go on waiting, and that no child ends for, others of the same kind and owner
-// are not asked: the answer would be the same.
-func (s *Shell) offerRoom() {
-	if len(s.waiting) == 0 {
-		return
-	}
-	type group struct{ kind, owner string }
-	var full []group
-	for _, ch := range slices.Clone(s.waiting) {
-		g := group{ch.spec.Kind, ch.spec.Owner}
-		switch {
-		case !ch.waiting || s.pointless(ch):
-		case slices.Contains(full, g) && ch.told == messages.ChildWaiting:
-		default:
-			ending := s.endings
-			s.ask(ch)
-			if ch.waiting && s.endings == ending {
-				full = append(full, g)
-			}
-		}
-	}
-}
-
-// unwait takes a key out of those that wait for capacity.
-func (s *Shell) unwait(ch *child) {
-	if ch.waiting {
-		ch.waiting, ch.turn = false, 0
-		s.waiting = slices.DeleteFunc(s.waiting, func(o *child) bool { return o == ch })
 	}
 }
 

@@ -137,7 +137,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 	c := s.ctx.c
 	s.now = s.sys.now()
 	s.ending = &exit
-	s.kicks, s.waiting, s.batch, s.room = nil, nil, nil, false
+	s.kicks, s.line, s.batch, s.room = nil, line{}, nil, false
 	s.box.rewire(func() {
 		select {
 		case s.bell <- struct{}{}:

@@ -59,6 +59,7 @@ func (s *Shell) onTimer() {
 	s.armed = 0
 	if late := s.now - s.nextTick; late >= 0 {
 		s.skipTicks()
+		s.leaveLine()
 		s.decide(Tick{Late: time.Duration(late)}, nil)
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {

@@ -43,6 +43,10 @@ func (s *Shell) on(m ctl) {
 		s.describe(m.snap)
 		return
 	}
+	if m.op == ctlBack {
+		s.returned(m.c)
+		return
+	}
 	ch := m.c.child
 	if ch.cell != m.c {
 		return // an incarnation that was abandoned has nothing to say

@@ -261,7 +261,6 @@ func (s *System) addZombie(c *cell, exit *Exit) {
 
 // zombieEnded notes that it has come back after all.
 func (s *System) zombieEnded(c *cell) {
-	c.zombieOver.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.zombies, c)
@@ -274,15 +273,21 @@ func (s *System) leftovers() []messages.Leftover {
 	defer s.mu.Unlock()
 	out := make([]messages.Leftover, 0, len(s.zombies))
 	for c, exit := range s.zombies {
-		l := messages.Leftover{Path: c.slot.path, Exit: exit.Value()}
-		if l.Path == "" {
-			l.Path = c.slot.name
-		}
-		if f := c.facts.Load(); f != nil {
-			l.PID = f.PID
-		}
-		out = append(out, l)
+		out = append(out, c.leftover(exit))
 	}
-	slices.SortFunc(out, func(a, b messages.Leftover) int { return cmp.Compare(a.Path, b.Path) })
+	sortLeftovers(out)
 	return out
+}
+
+// leftover describes a cell that was abandoned.
+func (c *cell) leftover(exit *Exit) messages.Leftover {
+	l := messages.Leftover{Path: cmp.Or(c.slot.path, c.slot.name), Exit: exit.Value()}
+	if f := c.facts.Load(); f != nil {
+		l.PID = f.PID
+	}
+	return l
+}
+
+func sortLeftovers(l []messages.Leftover) {
+	slices.SortFunc(l, func(a, b messages.Leftover) int { return cmp.Compare(a.Path, b.Path) })
 }

@@ -69,6 +69,10 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 	case messages.Reset:
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
 		w.Settle(true)
+	case messages.Fork:
+		d.fork(s, w, m)
+	case messages.Rewind:
+		d.rewind(s, w, m)
 	case messages.Close:
 		d.close(s, m.Key.ID())
 		w.Settle(true)
@@ -173,6 +177,9 @@ func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
 	if c.left == "" || !s.Withdraw(c.child, c.work) {
 		return false
 	}
+	if c.work.Last { // its kernel starts for nothing
+		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
+	}
 	d.answer(c, d.withdrawn(s, c, c.left))
 	return true
 }
@@ -272,6 +279,9 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 		delete(d.served, child)
 	case e.To == messages.ChildGone:
 		delete(d.served, child)
+	}
+	if e.To == messages.ChildGone && len(d.byKey[child]) == 0 {
+		d.owners.forget(child) // they owned a kernel that is no more
 	}
 }
 

@@ -396,6 +396,26 @@ func TestTheLastOwnerThatLeavesEndsTheSession(t *testing.T) {
 	})
 }
 
+// An owner owns a kernel, not a name: who used the session before its kernel
+// was evicted does not keep the next one.
+func TestAnEvictedKernelHasNoOwners(t *testing.T) {
+	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Minute}.Strategy()}, func(t *testing.T, tr *tree) {
+		use := func(owner string) {
+			exec := call(messages.NewID(), "shared", "x")
+			exec.Owner = owner
+			require.Equal(t, messages.OutcomeOK, tr.wait(tr.begin(exec)).Outcome)
+		}
+		use("x")
+		use("y")
+		time.Sleep(2 * time.Minute)
+		require.EqualValues(t, 1, tr.ended.Load(), "it is evicted")
+		use("x")
+		tr.ask(messages.ReleaseOwner{Owner: "x"})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 2, tr.ended.Load())
+	})
+}
+
 func TestOneOwnerCannotTakeAllPlaces(t *testing.T) {
 	inTree(t, gateway.Options{Strategy: gateway.Policy{MaxKernels: 4, MaxPerOwner: 2}.Strategy()}, func(t *testing.T, tr *tree) {
 		begin := func(owner string, n int, code string) supervisor.Reply[messages.Result] {

@@ -127,7 +127,10 @@ func New(o Options) *supervisor.Shell {
 	}
 	return supervisor.NewShell(supervisor.Options{
 		Name: o.Name, Strategy: strategy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
-		Door: &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
+		// The capacity bounds them already: a kernel whose end is not confirmed
+		// keeps its place.
+		MaxAbandoned: 1 << 16,
+		Door:         &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
 	})
 }
 

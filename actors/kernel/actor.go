@@ -91,6 +91,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		return a.callEnded(m)
 	case died:
 		return a.died(m)
+	case copied:
+		return a.copied(m)
 	case messages.Interrupt:
 		a.interrupt(m)
 	case interruptDue:
@@ -115,6 +117,7 @@ func (a *Actor) started(m started) error {
 	}
 	interp := <-a.made
 	a.interp = interp
+	a.served = interp.Info().Copy // what the session that it was copied from has done is there
 	a.note()
 	a.pump(func() {
 		select {
@@ -206,13 +209,21 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	a.pumps.Wait()
 }
 
-// close closes interp and returns when it is gone, or when closeFor has passed
-// in vain. A Spec whose StopTimeout is shorter abandons the actor before that.
+// close closes interp and returns when it is gone. What cannot be confirmed is
+// tried again, less and less often, for as long as the host lives: by then the
+// shell has abandoned the actor, and keeps its place until this returns.
 func (a *Actor) close(interp Interpreter) {
-	const closeFor, retryAfter = time.Minute, time.Second
-	all, cancel := context.WithTimeout(context.WithoutCancel(a.life), closeFor)
+	all, cancel := context.WithCancel(context.WithoutCancel(a.life))
 	defer cancel()
-	for all.Err() == nil {
+	a.pump(func() {
+		select {
+		case <-a.ctx.Over():
+			cancel()
+		case <-all.Done():
+		}
+	})
+	const least, most = time.Second, 30 * time.Second
+	for wait := least; ; wait = min(2*wait, most) {
 		c, cancel := context.WithTimeout(all, a.o.CloseTimeout)
 		err := interp.Close(c)
 		cancel()
@@ -221,8 +232,9 @@ func (a *Actor) close(interp Interpreter) {
 		}
 		a.ctx.Note(supervisor.Facts{Detail: "closing: " + err.Error(), PID: interp.Info().PID})
 		select {
-		case <-time.After(retryAfter):
+		case <-time.After(wait):
 		case <-all.Done():
+			return
 		}
 	}
 }

@@ -40,6 +40,9 @@ type Info struct {
 	PID int
 	// Python is the version of the interpreter, "" when it is not known.
 	Python string
+	// Copy says that the interpreter is a copy of another session's, or of an
+	// earlier state of this one's.
+	Copy bool
 }
 
 // Interpreter is one live Python interpreter. Execute is called from one
@@ -109,6 +112,9 @@ type CellReply struct {
 	// Exited is true when the code asked for the end of its interpreter
 	// (exit(), quit()): it must not be used any more.
 	Exited bool
+	// ExitCode is the exit status of a cell that is a program of its own; nil
+	// means 0 or 1, by OK.
+	ExitCode *int
 	// ExecutionCount is the interpreter's own count, 0 when it keeps none.
 	ExecutionCount int
 	// Incomplete says why output may be missing; "" when all is there.

@@ -56,6 +56,9 @@ type run struct {
 func (a *Actor) begin(w supervisor.Work) error {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
+		if m, ok := w.Msg.(messages.Fork); ok {
+			return a.fork(w, m)
+		}
 		return supervisor.Unknown(w.Msg)
 	}
 	if a.interpGone() { // and the news of it is still under way
@@ -131,8 +134,8 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	if reply.Incomplete != "" {
 		r.notes = append(r.notes, reply.Incomplete)
 	}
-	if err == nil && reply.Error != nil {
-		cell.Error = reply.Error
+	if err == nil {
+		cell.Error, cell.ExecutionCount = reply.Error, reply.ExecutionCount
 	}
 	var stop supervisor.Exit
 	r.cutOff = err != nil && errors.As(context.Cause(r.life), &stop)
@@ -153,7 +156,9 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	case messages.OutcomeOK:
 		cell.Status, cell.ExitCode = messages.CellComplete, &code
 	case messages.OutcomeError:
-		code = 1
+		if code = 1; reply.ExitCode != nil {
+			code = *reply.ExitCode
+		}
 		cell.Status, cell.ExitCode = messages.CellError, &code
 	default:
 		cell.Status = messages.CellError

@@ -74,6 +74,7 @@ var layers = []layer{
 var testOnly = []string{
 	"github.com/stretchr/testify/require",
 	"github.com/google/go-cmp/cmp/...",
+	"github.com/google/jsonschema-go/jsonschema",
 	"github.com/rogpeppe/go-internal/testscript",
 	"go.uber.org/goleak",
 	"pgregory.net/rapid",

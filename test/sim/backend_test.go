@@ -21,6 +21,7 @@ type faults struct {
 	stuck      int           // chance that it never ends by itself
 	stubborn   int           // chance that it does not notice a cancelled ctx
 	close      time.Duration // an end takes up to this long, in one of three cases
+	late       int           // chance that an end takes longer than anybody waits for it
 	pauseEvery int           // one in so many calls has a sink that takes its time; 0: none
 }
 
@@ -48,6 +49,9 @@ func (w *world) plan(at *place) plan {
 		p.err = fmt.Errorf("fork: %w", syscall.EMFILE)
 	case chance(r, f.stuck):
 		p.stuck = true
+	}
+	if chance(r, f.late) {
+		p.close = stopTimeout + upTo(r, longestEnd-stopTimeout)
 	}
 	return p
 }
@@ -86,7 +90,7 @@ func (b backend) Start(ctx context.Context, _ kernel.StartOptions) (kernel.Inter
 		return nil, err
 	}
 	w.made++
-	i := &interp{w: w, at: at, id: at.starts, close: p.close, interrupts: make(chan struct{}, 8), done: make(chan struct{})}
+	i := &interp{w: w, at: at, id: at.starts, close: p.close, upAt: w.now(), interrupts: make(chan struct{}, 8), done: make(chan struct{})}
 	w.alive++
 	at.live = i
 	at.note(w, "up", "", i.id)
@@ -123,6 +127,9 @@ func (w *world) startBegins(name string) (*place, plan) {
 	p := w.plan(at)
 	at.starts++
 	at.note(w, "start", "", at.starts)
+	if i := at.live; i != nil && i.closing && w.now()-i.closingAt >= stopTimeout {
+		i.stray, at.live = true, nil
+	}
 	if at.live != nil || at.starting > 0 {
 		w.breach(3, at, "an interpreter is started while there is another one")
 	}

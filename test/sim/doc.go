@@ -40,7 +40,7 @@
 //     ran to its end, one that is pending was never begun; nobody is told
 //     "cancelled" or "timeout" who did not ask for it.
 //  10. Nothing left. When the tree has ended no interpreter is alive, and no
-//     goroutine.
+//     goroutine. The interpreter of a single call ends with the call.
 //  11. Nothing unaccounted. Every question of a host is answered, the shutdown
 //     reports no leftovers, and supervisor.System.Bugs is empty.
 //  12. In time. A call that was cancelled, or whose deadline has passed, is

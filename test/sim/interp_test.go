@@ -44,11 +44,13 @@ type interp struct {
 	// mu: the world's.
 	counter   int
 	running   *ran
+	upAt      time.Duration
 	firstAt   time.Duration // when it began its first cell
 	touchedAt time.Duration // when it began its last cell
 	closing   bool
 	closingAt time.Duration
 	silent    bool // answers no ping
+	stray     bool // its place has another one by now
 	gone      bool
 	goneAt    time.Duration
 	err       error
@@ -74,7 +76,9 @@ func (i *interp) end(how string, err error) {
 		return
 	}
 	i.gone, i.goneAt, i.err = true, i.w.now(), err
-	i.at.live = nil
+	if !i.stray {
+		i.at.live = nil
+	}
 	if i.closing {
 		i.at.ends += i.goneAt - i.closingAt
 	}
@@ -99,6 +103,7 @@ func (i *interp) Close(ctx context.Context) error {
 	}
 	if !i.closing && !i.gone {
 		i.at.note(i.w, "closing", "", i.id)
+		i.lingered()
 		if i.close == 0 {
 			i.end("closed", errClosed)
 		} else {
@@ -118,6 +123,15 @@ func (i *interp) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// lingered checks that the kernel of a single call is ended with the call. The
+// world's lock is held.
+func (i *interp) lingered() {
+	_, id, single := strings.Cut(i.at.name, "#")
+	if c := i.w.calls[id]; single && c.answered && i.w.now() > max(c.at, i.upAt)+slack {
+		i.w.breach(10, i.at, "its kernel is ended at %v, and %s was answered at %v", i.w.now(), id, c.at)
 	}
 }
 

@@ -158,6 +158,9 @@ const slack = time.Second
 func (w *world) judgeTime(c *call) {
 	p := c.place
 	due := p.ends - c.ends
+	if i := p.live; i != nil && i.closing {
+		due += c.at - i.closingAt
+	}
 	switch {
 	case c.cancelled != 0:
 		due += c.cancelled

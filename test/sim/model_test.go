@@ -156,6 +156,7 @@ func (m *model) unline(k *key) {
 func (m *model) forget(k *key) {
 	m.unline(k)
 	delete(m.keys, k.name)
+	delete(m.owners, k.name) // they own a kernel, not a name
 }
 
 // work gives an idle kernel what waits for it.

@@ -87,6 +87,7 @@ func generate(seed uint64) schedule {
 	if chance(r, 20) {
 		s.drain = upTo(r, s.end/2)
 	}
+	s.o.faults.late = pick(r, 0, 0, 10, 40)
 	return s
 }
 

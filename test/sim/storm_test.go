@@ -3,7 +3,6 @@ package sim_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,19 +80,10 @@ func TestCrashStorm(t *testing.T) {
 	require.Zero(t, w.tally[messages.OutcomeCancelled]+w.tally[messages.OutcomeTimeout])
 }
 
-// evictionRounds is how many calls each session of the eviction storm makes.
-// What a shell does for one event grows with the number of keys that wait.
-func evictionRounds() int {
-	if os.Getenv("COPPICE_TEST_FULL") != "" || raceEnabled {
-		return 3
-	}
-	return 1
-}
-
 // 10,000 sessions share 64 places. Nobody is refused, and every call runs.
 func TestEvictionStorm(t *testing.T) {
 	t.Parallel()
-	n, rounds := crowd(), evictionRounds()
+	n, rounds := crowd(), 3
 	w := storm(t, settings{
 		capacity: 64, waiting: n, ttl: time.Hour, heartbeat: time.Minute, grace: time.Second, tick: 10 * time.Second, history: 40,
 		faults: faults{start: 500 * time.Millisecond, close: time.Second},

@@ -122,7 +122,7 @@ func newWorld(t *testing.T, seed uint64, o settings) *world {
 		places: map[string]*place{}, calls: map[string]*call{}, tally: map[messages.Outcome]int{},
 	}
 	g := gateway.Options{
-		Name: "sim", Tick: o.tick, StartTimeout: startTimeout + 10*time.Second, StopTimeout: kernel.Options{}.StopTimeout(),
+		Name: "sim", Tick: o.tick, StartTimeout: startTimeout + 10*time.Second, StopTimeout: stopTimeout,
 		Strategy: gateway.Policy{
 			Heartbeat: o.heartbeat, IdleTTL: o.ttl, MaxKernels: o.capacity, MaxWaiting: o.waiting, MaxPerOwner: o.perOwner,
 		}.Strategy(),
@@ -140,6 +140,12 @@ func newWorld(t *testing.T, seed uint64, o settings) *world {
 
 // startTimeout is what a kernel actor allows its interpreter.
 const startTimeout = 20 * time.Second
+
+// stopTimeout is how long the gateway waits for the end of a kernel actor, and
+// longestEnd how long an interpreter may take to end.
+var stopTimeout = kernel.Options{}.StopTimeout()
+
+const longestEnd = 3 * time.Minute
 
 // child is a kernel actor that knows its place, so that the interpreters of a
 // session are told from those of a single call, and that can be made to fail.

@@ -24,7 +24,7 @@ import (
 // TestManyCallersOfAColdTool share one start.
 func TestManyCallersOfAColdTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Env: "START=late 0.3"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=late 0.3"})
 	const callers = 50
 	results := make([]messages.ToolResult, callers)
 	var all sync.WaitGroup
@@ -47,7 +47,7 @@ func TestManyCallersOfAColdTool(t *testing.T) {
 // TestManyCallersOfABrokenTool all hear of the one start that failed.
 func TestManyCallersOfABrokenTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{StartTimeout: 2 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
+	h := start(t, coppice.LauncherOptions{StartTimeout: 2 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
 	var ended []<-chan messages.ToolResult
 	for i := range 20 {
 		ended = append(ended, h.begin(fmt.Sprint("r", i), "x", "echo", 1))
@@ -66,7 +66,7 @@ func TestOneRunAtATime(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		one := toolbox.Tool{ID: "one", Stream: stream, Set: map[string]any{"concurrent": false}}
 		many := toolbox.Tool{ID: "many", Stream: stream}
-		h := start(t, coppice.ToolOptions{}, one, many)
+		h := start(t, coppice.LauncherOptions{}, one, many)
 		do := "most"
 		if stream {
 			do = "stream_most"
@@ -93,7 +93,7 @@ func TestOneRunAtATime(t *testing.T) {
 // bytes are cut.
 func TestAStreamComesInOrder(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
 	for _, do := range []string{"stream", "stream_chunks"} {
 		var events []messages.ToolEvent
 		r, err := h.Stream(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs(do, 50)}, func(e messages.ToolEvent) error {
@@ -125,7 +125,7 @@ func TestAStreamComesInOrder(t *testing.T) {
 // TestAStreamThatNobodyReads: the tool waits, and so does the host's memory.
 func TestAStreamThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
 	reading := make(chan struct{})
 	n := 0
 	ended := make(chan messages.ToolResult, 1)
@@ -148,7 +148,7 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 // TestACallerThatLeaves cancels its run; the tool stays.
 func TestACallerThatLeaves(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
 	enough := errors.New("enough")
 	r, err := h.Stream(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
 		if e.Seq == 3 {
@@ -177,7 +177,7 @@ func TestACallerThatLeaves(t *testing.T) {
 // answers at once when the run waits.
 func TestACancel(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{CancelGrace: 300 * time.Millisecond},
+	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond},
 		toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}}, toolbox.Tool{ID: "hard"})
 	running, waits := h.begin("a", "soft", "sleep", 30), (<-chan messages.ToolResult)(nil)
 	h.inFlight("soft", 1)
@@ -212,7 +212,7 @@ func TestACancel(t *testing.T) {
 // TestAContextThatEnds cancels the run, and a deadline says so.
 func TestAContextThatEnds(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
 	h.ok("x", "echo", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -229,7 +229,7 @@ func TestAContextThatEnds(t *testing.T) {
 // TestTheEnvironment: what a tool sees of the host, and in which order.
 func TestTheEnvironment(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{Env: []string{
+	h := start(t, coppice.LauncherOptions{Env: []string{
 		"PATH=/usr/bin:/bin", "HOME=/nowhere", "PIXIE_HOST=1.2.3.4", "AWS_SECRET_ACCESS_KEY=abcdef", "LD_PRELOAD=", "VIRTUAL_ENV=/v", "PYTHONHOME=/p", "LANG=C.UTF-8",
 	}}, toolbox.Tool{ID: "x", Env: "MINE=1\nEMPTY=\nPIXIE_TOOL_ID=forged\nCOPPICE_TOOL_TOKEN=forged\nPYTHONUNBUFFERED=0\nLANG=de_DE"})
 	env := h.ok("x", "env")
@@ -249,7 +249,7 @@ func TestTheEnvironment(t *testing.T) {
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{
 		ID: "x", Env: "MY_KEY=" + secret, Set: map[string]any{"secrets": []any{map[string]any{"key": "MY_KEY", "required": true}}},
 	})
 	r := h.run("x", "secret", "MY_KEY")
@@ -263,7 +263,7 @@ func TestSecretsAreMasked(t *testing.T) {
 // TestStandardErrorIsBounded: the last 64 KiB are kept.
 func TestStandardErrorIsBounded(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
 	h.ok("x", "stderr", 20_000)
 	h.eventually(func() bool {
 		text, live, _, err := h.Logs(t.Context(), "x")
@@ -274,14 +274,14 @@ func TestStandardErrorIsBounded(t *testing.T) {
 // TestPortsAreUsedOnce in the life of a host.
 func TestPortsAreUsedOnce(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
 	seen := map[int]bool{}
 	for range 4 {
 		h.ok("x", "echo", 1)
 		port := h.tool("x").Port
 		require.False(t, seen[port])
 		seen[port] = true
-		there, err := h.Tools.Stop(t.Context(), "x")
+		there, err := h.Launcher.Stop(t.Context(), "x")
 		require.NoError(t, err)
 		require.True(t, there)
 	}
@@ -290,7 +290,7 @@ func TestPortsAreUsedOnce(t *testing.T) {
 // TestFilesOfARun are listed; their folder is for the user alone.
 func TestFilesOfARun(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
 	r := h.run("x", "write", map[string]any{"files": 2, "bytes": 10})
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 	require.Equal(t, []string{"f0.bin", "f1.bin"}, r.Files)
@@ -312,7 +312,7 @@ func TestFilesOfARun(t *testing.T) {
 // TestFunctions are what a model or a Python cell is offered.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
 	list, err := h.Functions(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)

@@ -115,7 +115,7 @@ func TestWhatAUserSees(t *testing.T) {
 			if strings.HasPrefix(tc.message, "it did not become healthy") || strings.HasPrefix(tc.message, "/healthz") || strings.HasPrefix(tc.message, "it answered") {
 				timeout = 2 * time.Second
 			}
-			h := start(t, coppice.ToolOptions{StartTimeout: timeout}, tc.tool)
+			h := start(t, coppice.LauncherOptions{StartTimeout: timeout}, tc.tool)
 			do := tc.do
 			if do == "" {
 				do = "echo"
@@ -134,7 +134,7 @@ func TestWhatAUserSees(t *testing.T) {
 // TestAnUnknownTool names those that there are.
 func TestAnUnknownTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "here"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "here"})
 	r := h.run("there", "echo")
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Equal(t, messages.ToolErrorNotFound, r.Error.Kind)
@@ -145,7 +145,7 @@ func TestAnUnknownTool(t *testing.T) {
 // serves, and says so once.
 func TestDriftIsAWarning(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Env: "START=drift"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=drift"})
 	r := h.run("x", "echo", 1)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 	require.Len(t, r.Warnings, 1)
@@ -159,7 +159,7 @@ func TestDriftIsAWarning(t *testing.T) {
 // next run, and the failure is remembered.
 func TestAFailureIsNotHeldAgainstATool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Env: "START=raise"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=raise"})
 	require.Equal(t, messages.OutcomeNotStarted, h.run("x", "echo").Outcome)
 	state := h.tool("x")
 	require.Equal(t, messages.ChildGone, state.State)
@@ -178,7 +178,7 @@ func TestAFailureIsNotHeldAgainstATool(t *testing.T) {
 // wrote is kept.
 func TestACrashBetweenRuns(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
 	r := h.run("x", "exit", 7)
 	require.Equal(t, messages.OutcomeLost, r.Outcome)
 	h.eventually(func() bool { return h.tool("x").State == messages.ChildGone }, "the end")
@@ -198,7 +198,7 @@ func TestACrashBetweenRuns(t *testing.T) {
 func TestASlowStartIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"slow 2", "late 1"} {
-		h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Env: "START=" + how})
+		h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=" + how})
 		r := h.run("x", "echo", 1)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 		require.Equal(t, 1, h.Lines("x", "starts.log"))
@@ -209,7 +209,7 @@ func TestASlowStartIsAwaited(t *testing.T) {
 // uses it is ended, and the next run starts another one.
 func TestATiredToolIsReplaced(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{Heartbeat: 200 * time.Millisecond}, toolbox.Tool{ID: "x", Env: "START=tired"})
+	h := start(t, coppice.LauncherOptions{Heartbeat: 200 * time.Millisecond}, toolbox.Tool{ID: "x", Env: "START=tired"})
 	h.ok("x", "echo", 1)
 	h.eventually(func() bool { return h.tool("x").State == messages.ChildGone }, "the end of a tool that is not well")
 	require.Contains(t, h.tool("x").Failure.Error.Message, "did not answer /healthz")

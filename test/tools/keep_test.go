@@ -39,7 +39,7 @@ func three(set map[string]any) []toolbox.Tool {
 // is the new one that is refused, in words.
 func TestTheCapEndsTheLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{WarmMax: 2}, three(nil)...)
+	h := start(t, coppice.LauncherOptions{WarmMax: 2}, three(nil)...)
 	h.ok("a", "echo", 1)
 	h.ok("b", "echo", 1)
 	h.ok("a", "echo", 1)
@@ -63,7 +63,7 @@ func TestTheCapEndsTheLeastRecentlyUsed(t *testing.T) {
 // TestARunIsNeverEndedForAnother: neither to make room nor because of its age.
 func TestARunIsNeverEndedForAnother(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{WarmMax: 1}, three(map[string]any{"warm_keep_seconds": 1})...)
+	h := start(t, coppice.LauncherOptions{WarmMax: 1}, three(map[string]any{"warm_keep_seconds": 1})...)
 	long := h.begin("long", "a", "sleep", 3)
 	h.inFlight("a", 1)
 	r := h.run("b", "echo", 1)
@@ -77,7 +77,7 @@ func TestARunIsNeverEndedForAnother(t *testing.T) {
 // TestEachToolHasItsOwnTime to be kept, and a pin does not lengthen it.
 func TestEachToolHasItsOwnTime(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{},
+	h := start(t, coppice.LauncherOptions{},
 		toolbox.Tool{ID: "short", Set: map[string]any{"warm_keep_seconds": 1}},
 		toolbox.Tool{ID: "pinned", Set: map[string]any{"warm_keep_seconds": 1, "pinned_warm": true}},
 		toolbox.Tool{ID: "long"})
@@ -94,12 +94,12 @@ func TestEachToolHasItsOwnTime(t *testing.T) {
 // TestPinsAreKept for the next host of the folder.
 func TestPinsAreKept(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, three(nil)...)
+	h := start(t, coppice.LauncherOptions{}, three(nil)...)
 	require.NoError(t, h.Pin(t.Context(), "a", true))
 	require.NoError(t, h.Pin(t.Context(), "b", true))
 	require.NoError(t, h.Pin(t.Context(), "b", false))
 	require.Error(t, h.Pin(t.Context(), "none", true))
-	next, err := coppice.StartTools(t.Context(), coppice.ToolOptions{Dir: h.Box.Dir, Home: t.TempDir()})
+	next, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: h.Box.Dir, Home: t.TempDir()})
 	require.NoError(t, err)
 	defer next.Shutdown(context.Background())
 	s, err := next.State(t.Context())
@@ -112,7 +112,7 @@ func TestPinsAreKept(t *testing.T) {
 // TestAPrewarmEndsNothing.
 func TestAPrewarmEndsNothing(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{WarmMax: 2}, append(three(nil), toolbox.Tool{ID: "broken", Env: "START=raise"})...)
+	h := start(t, coppice.LauncherOptions{WarmMax: 2}, append(three(nil), toolbox.Tool{ID: "broken", Env: "START=raise"})...)
 	q, err := h.Prewarm(t.Context(), "a")
 	require.NoError(t, err)
 	require.True(t, q.Queued)
@@ -141,7 +141,7 @@ func TestAPrewarmEndsNothing(t *testing.T) {
 // TestTheMemoryBudget counts what warm tools may use.
 func TestTheMemoryBudget(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{MemoryBudgetMB: 1000},
+	h := start(t, coppice.LauncherOptions{MemoryBudgetMB: 1000},
 		toolbox.Tool{ID: "small", Set: map[string]any{"max_memory_mb": 300}},
 		toolbox.Tool{ID: "big", Set: map[string]any{"max_memory_mb": 600}},
 		toolbox.Tool{ID: "next", Set: map[string]any{"max_memory_mb": 500}},
@@ -157,7 +157,7 @@ func TestTheMemoryBudget(t *testing.T) {
 // TestAChangedToolIsStartedAnew by its next run.
 func TestAChangedToolIsStartedAnew(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Env: "WHAT=old"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "WHAT=old"})
 	require.Equal(t, "old", h.ok("x", "env")["WHAT"])
 	h.Write("x", ".env", "TOOLBOX_MARK="+h.Mark+"\nWHAT=newer\n")
 	require.Equal(t, "newer", h.ok("x", "env")["WHAT"])
@@ -167,8 +167,8 @@ func TestAChangedToolIsStartedAnew(t *testing.T) {
 // TestAStop ends the process and its runs; one that is not there is no error.
 func TestAStop(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"concurrent": false}})
-	there, err := h.Tools.Stop(t.Context(), "x")
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"concurrent": false}})
+	there, err := h.Launcher.Stop(t.Context(), "x")
 	require.NoError(t, err)
 	require.False(t, there)
 	running := h.begin("a", "x", "sleep", 30)
@@ -176,7 +176,7 @@ func TestAStop(t *testing.T) {
 	waits := h.begin("b", "x", "echo", 1)
 	h.eventually(func() bool { return h.tool("x").Waiting == 1 }, "one that waits")
 	pid := h.tool("x").PID
-	there, err = h.Tools.Stop(t.Context(), "x")
+	there, err = h.Launcher.Stop(t.Context(), "x")
 	require.NoError(t, err)
 	require.True(t, there)
 	_, err = os.Stat(fmt.Sprintf("/proc/%d", pid))
@@ -193,12 +193,12 @@ func TestAStop(t *testing.T) {
 // has started.
 func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{StopGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "deaf", Env: "START=deaf"}, toolbox.Tool{ID: "spawn", Env: "START=spawn"})
+	h := start(t, coppice.LauncherOptions{StopGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "deaf", Env: "START=deaf"}, toolbox.Tool{ID: "spawn", Env: "START=spawn"})
 	h.ok("deaf", "echo", 1)
 	h.ok("spawn", "echo", 1)
 	require.Len(t, left(h.Box), 3)
 	for _, id := range []string{"deaf", "spawn"} {
-		there, err := h.Tools.Stop(t.Context(), id)
+		there, err := h.Launcher.Stop(t.Context(), id)
 		require.NoError(t, err)
 		require.True(t, there)
 	}
@@ -209,7 +209,7 @@ func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 func TestTheEndOfAHost(t *testing.T) {
 	t.Parallel()
 	deaf := func(id string) toolbox.Tool { return toolbox.Tool{ID: id, Env: "START=deaf"} }
-	h := start(t, coppice.ToolOptions{StopGrace: time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
+	h := start(t, coppice.LauncherOptions{StopGrace: time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
 	for _, id := range []string{"a", "b", "c"} {
 		h.ok(id, "echo", 1)
 	}

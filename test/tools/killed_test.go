@@ -52,7 +52,7 @@ func TestAKilledHostLeavesNothing(t *testing.T) {
 
 // beHost warms three tools, says that it is ready, and waits for its end.
 func beHost(t *testing.T, dir string) {
-	ts, err := coppice.StartTools(t.Context(), coppice.ToolOptions{Dir: dir})
+	ts, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: dir})
 	require.NoError(t, err)
 	h := host{ts, &toolbox.Box{Dir: dir}, t}
 	h.ok("idle", "echo", 1)

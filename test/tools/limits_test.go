@@ -18,7 +18,7 @@ import (
 func TestTheRuntimeOfARun(t *testing.T) {
 	t.Parallel()
 	set := map[string]any{"max_runtime_seconds": 1}
-	h := start(t, coppice.ToolOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
+	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
 	r := h.run("x", "sleep", 30)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
 	require.Equal(t, messages.ToolErrorRuntime, r.Error.Kind)
@@ -42,7 +42,7 @@ func TestTheRuntimeOfARun(t *testing.T) {
 // well.
 func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 2}})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 2}})
 	for range 6 {
 		h.ok("x", "burn", 0.4)
 	}
@@ -53,7 +53,7 @@ func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 // launcher where what it started takes it.
 func TestTheMemoryOfATool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
 	h.ok("x", "memory", 50)
 	r := h.run("x", "memory", 400)
 	require.Equal(t, messages.OutcomeError, r.Outcome)
@@ -68,7 +68,7 @@ func TestTheMemoryOfATool(t *testing.T) {
 // TestTheFilesOfARunHaveAQuota of bytes and of files.
 func TestTheFilesOfARunHaveAQuota(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.ToolOptions{ArtifactBytes: 10 << 20, ArtifactFiles: 20}, toolbox.Tool{ID: "x"})
+	h := start(t, coppice.LauncherOptions{ArtifactBytes: 10 << 20, ArtifactFiles: 20}, toolbox.Tool{ID: "x"})
 	for _, what := range []map[string]any{
 		{"files": 1, "bytes": 11 << 20, "then": 30},
 		{"files": 21, "bytes": 1, "then": 30},

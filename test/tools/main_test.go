@@ -33,21 +33,21 @@ const patience = 60 * time.Second
 
 // host is a launcher over a box of tools.
 type host struct {
-	*coppice.Tools
+	*coppice.Launcher
 	*toolbox.Box
 	t *testing.T
 }
 
 // start makes a launcher that is shut down at the end of the test, which then
 // proves that no process of it is left.
-func start(t *testing.T, o coppice.ToolOptions, tools ...toolbox.Tool) host {
+func start(t *testing.T, o coppice.LauncherOptions, tools ...toolbox.Tool) host {
 	t.Helper()
 	box := toolbox.New(t)
 	for _, tool := range tools {
 		box.Add(tool)
 	}
 	o.Dir, o.Home = box.Dir, t.TempDir()
-	ts, err := coppice.StartTools(t.Context(), o)
+	ts, err := coppice.StartLauncher(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -41,6 +41,8 @@ func (c *Child) MainReader() io.Reader { return mainReader{c} }
 type body interface {
 	// known is told the child's own word about its pid.
 	known(pid int)
+	// never is told that a copy did not come to be.
+	never(err error)
 	identity() process.Identity
 	ended() *ending
 	signal(ctx context.Context, s os.Signal) error
@@ -100,6 +102,16 @@ func (c *Child) OnEnd(f func()) {
 // Known records the pid that the session told, which is also how a child gets
 // its identity: it is called when the session has just answered.
 func (c *Child) Known(pid int) { c.body.known(pid) }
+
+// Never says that a copy, see [Child.Copies], never said who it is. It is then
+// taken as ended.
+func (c *Child) Never(err error) { c.body.never(err) }
+
+// Close closes the host's ends of a child that nobody reads any more.
+func (c *Child) Close() {
+	_ = c.Main.Close()
+	_ = c.Control.Close()
+}
 
 // PID returns the process id, 0 while it is not known.
 func (c *Child) PID() int { return c.body.identity().PID }

@@ -14,6 +14,8 @@
 //     its side thread ends it.
 //   - Sessions survive the death of their fork server. Their end is then noticed
 //     by looking, and has no exit status.
+//   - A copy that a session makes of itself is a child like others, but for its
+//     exit status: it is nobody's child who would tell.
 //   - No signal is sent to a pid that might belong to a stranger: the fork
 //     server signals only children that it has not reaped, and without it the
 //     start time of a process is compared first.

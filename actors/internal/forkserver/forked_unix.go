@@ -46,6 +46,8 @@ func (f *forked) known(pid int) {
 	f.mu.Unlock()
 }
 
+func (f *forked) never(error) {} // its fork server says what became of it
+
 func (f *forked) signal(ctx context.Context, sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -83,16 +85,22 @@ func (f *forked) kill(ctx context.Context, number syscall.Signal, group bool) er
 }
 
 func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
+	return stopGroup(ctx, o, f.end, f.identity, func(ctx context.Context, number syscall.Signal) error { return f.kill(ctx, number, true) })
+}
+
+// stopGroup ends a process that is no child of the host: SIGTERM to its group,
+// the grace period, SIGKILL.
+func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func() process.Identity, kill func(context.Context, syscall.Signal) error) error {
 	grace := o.Grace
 	if grace == 0 {
 		grace = 2 * time.Second
 	}
 	if grace > 0 {
 		c, cancel := context.WithTimeout(ctx, grace)
-		err := f.kill(c, syscall.SIGTERM, true)
+		err := kill(c, syscall.SIGTERM)
 		if err == nil {
 			select {
-			case <-f.end.done:
+			case <-end.done:
 			case <-c.Done():
 			}
 		}
@@ -101,14 +109,14 @@ func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
 	const killWait = 5 * time.Second
 	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
-	if err := f.kill(c, syscall.SIGKILL, true); err != nil {
+	if err := kill(c, syscall.SIGKILL); err != nil {
 		return err
 	}
 	select {
-	case <-f.end.done:
+	case <-end.done:
 		return nil
 	case <-c.Done():
-		return &process.NotEndedError{PIDs: []int{f.identity().PID}}
+		return &process.NotEndedError{PIDs: []int{id().PID}}
 	}
 }
 

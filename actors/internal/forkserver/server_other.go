@@ -36,3 +36,6 @@ func (*Server) Empty(context.Context) {}
 
 // Spawn returns ErrUnsupported on this system.
 func Spawn(Options) (*Child, error) { return nil, ErrUnsupported }
+
+// Copies returns ErrUnsupported on this system.
+func (*Child) Copies(int) ([]*Child, error) { return nil, ErrUnsupported }

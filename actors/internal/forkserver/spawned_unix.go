@@ -94,6 +94,8 @@ func (s *spawned) close() {
 
 func (s *spawned) known(int) {}
 
+func (s *spawned) never(error) {}
+
 func (s *spawned) identity() process.Identity { return s.proc.Identity() }
 
 func (s *spawned) ended() *ending { return s.end }

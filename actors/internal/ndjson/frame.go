@@ -42,6 +42,8 @@ const (
 	TypeSignalled     = "signalled"
 	TypeDrained       = "drained"
 	TypeExit          = "exit"
+	TypeForking       = "forking"
+	TypeRefused       = "refused"
 )
 
 // Frame is one frame of an interpreter or of a fork server. Which fields are
@@ -68,7 +70,7 @@ type Frame struct {
 	Count     int              `json:"count"`
 	Wait      bool             `json:"wait"`
 
-	// error, failed, protocol_error
+	// error, failed, refused, protocol_error
 	Name      string   `json:"name"`
 	Message   string   `json:"message"`
 	Traceback []string `json:"traceback"`

@@ -210,3 +210,25 @@ func processes() ([]int, error) {
 	}
 	return pids, nil
 }
+
+// Private returns the memory in bytes that a process shares with no other.
+func Private(pid int) (int64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return 0, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	var kib int64
+	for line := range bytes.Lines(b) {
+		if f := bytes.Fields(line); len(f) == 3 && bytes.HasPrefix(f[0], []byte("Private_")) {
+			n, err := strconv.ParseInt(string(f[1]), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+			}
+			kib += n
+		}
+	}
+	return kib << 10, nil
+}

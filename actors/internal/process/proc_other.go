@@ -13,3 +13,6 @@ func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 
 // Look returns [ErrUnsupported].
 func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }
+
+// Private returns [ErrUnsupported].
+func Private(int) (int64, error) { return 0, ErrUnsupported }

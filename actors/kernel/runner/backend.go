@@ -37,6 +37,11 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if progress == nil {
 		progress = func(string) {}
 	}
+	// A copy of a session is ready: it has its directory, its environment and the
+	// prelude from its original.
+	if i := b.o.Server.copies.take(o.Key.ID()); i != nil {
+		return i, nil
+	}
 	progress("waiting for the fork server")
 	p, err := b.o.Server.place(ctx)
 	if err != nil {
@@ -47,6 +52,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if err != nil {
 		return nil, fmt.Errorf("start a session: %w", err)
 	}
+	i.copies = &b.o.Server.copies
 	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 		defer cancel()

@@ -14,6 +14,9 @@
 //     the begin of the next cell.
 //   - A session that ends says why: exit code or signal.
 //   - [Interpreter.Close] returns nil only when the process is gone.
+//   - [Interpreter.Copy] copies a live session with all that it has in memory, or
+//     says why that is not safe and changes nothing. Copies wait by name until
+//     they are taken by Start or dropped, and end with [Server.Run].
 //   - Sessions outlive their fork server; [Server.Run] then starts another one
 //     for those to come.
 //

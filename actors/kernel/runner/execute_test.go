@@ -103,17 +103,17 @@ Traceback (most recent call last):
   File "<cell 1>", line 4, in <module>
     raise ValueError('v') from e
 ValueError: v`},
-		{"the compiler", "for i in range(2)\n    pass", "SyntaxError", "expected ':'", `  File "<cell 1>", line 1
+		{"the compiler", "for i in range(2)\n    pass", "SyntaxError", "expected ':'|invalid syntax", `  File "<cell 1>", line 1
     for i in range(2)
-SyntaxError: expected ':'`},
+SyntaxError: invalid syntax`},
 		{"the result's repr", "class A:\n    def __repr__(self): raise OSError('no')\nA()", "OSError", "no", `Traceback (most recent call last):
   File "<cell 1>", line 2, in __repr__
     def __repr__(self): raise OSError('no')
 OSError: no`},
-		{"an exception without words", "class E(Exception):\n    def __str__(self): 1/0\nraise E()", "E", "<the message could not be made: str() raised ZeroDivisionError>", `Traceback (most recent call last):
+		{"an exception without words", "class E(Exception):\n    def __str__(self): 1/0\nraise E()", "E", "<the message could not be made: str.. raised ZeroDivisionError>", `Traceback (most recent call last):
   File "<cell 1>", line 3, in <module>
     raise E()
-E: <exception str() failed>`},
+E: <unprintable E object>`},
 		{"SystemExit", "import sys\nsys.exit(3)", "SystemExit", "3", ""},
 		{"exit", "exit()", "SystemExit", "None", ""},
 		{"quit", "quit(0)", "SystemExit", "0", ""},
@@ -125,7 +125,7 @@ E: <exception str() failed>`},
 		{"a NUL", "x = '\x00'", "", "", ""},
 		{"a null in the source", "x = 1\x00", "", "", ""},
 		{"await that raises", "async def f(): raise ValueError('in f')\nawait f()", "ValueError", "in f", ""},
-		{"print to a surrogate stream", "raise ValueError('\\udc80')", "ValueError", `\udc80`, ""},
+		{"print to a surrogate stream", "raise ValueError('\\udc80')", "ValueError", `\\udc80`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,10 +137,10 @@ E: <exception str() failed>`},
 			require.NotNil(t, got.Error)
 			if tt.kind != "" {
 				require.Equal(t, tt.kind, got.Error.Name)
-				require.Equal(t, tt.message, got.Error.Message)
+				require.Regexp(t, "^(?:"+tt.message+")$", got.Error.Message)
 			}
 			if tt.traceback != "" {
-				require.Equal(t, tt.traceback, withoutCarets(got.Error.Traceback))
+				require.Equal(t, tt.traceback, versionless.Replace(withoutCarets(got.Error.Traceback)))
 			}
 			require.NotContains(t, strings.Join(got.Error.Traceback, "\n"), "<coppice>")
 			last := got.events[len(got.events)-1]
@@ -153,6 +153,9 @@ E: <exception str() failed>`},
 		})
 	}
 }
+
+// versionless says in the words of Python 3.9 what later versions say otherwise.
+var versionless = strings.NewReplacer("<exception str() failed>", "<unprintable E object>", "expected ':'", "invalid syntax")
 
 // withoutCarets joins the lines of a traceback but those that point at columns,
 // which differ between versions of Python.

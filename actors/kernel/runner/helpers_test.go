@@ -47,6 +47,11 @@ func play(role string) int {
 			return 1
 		}
 		if code == "" {
+			// A copy that waits ends with the host, too.
+			if err := i.(kernel.Copier).Copy(context.Background(), []string{"kept"}); err != nil {
+				_, _ = fmt.Fprintln(os.Stdout, err)
+				return 1
+			}
 			continue
 		}
 		go func() { // until the host is killed

@@ -19,6 +19,8 @@ import (
 type Interpreter struct {
 	child *forkserver.Child
 	info  kernel.Info // set before the interpreter is handed out
+	// copies is where copies of the session wait; set before it is handed out.
+	copies *copies
 
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader

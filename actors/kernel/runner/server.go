@@ -48,7 +48,8 @@ var DefaultPreload = []string{
 // Server owns the fork server of a backend. Run is called by one goroutine at a
 // time, the other methods by any.
 type Server struct {
-	o ServerOptions
+	o      ServerOptions
+	copies copies
 
 	mu      sync.Mutex
 	current *place        // nil while there is none
@@ -104,8 +105,10 @@ var errStopped = errors.New("the fork server is stopped")
 // little for those that are about to end.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
 	s.set(nil, nil)
+	s.copies.open()
 	err := s.run(ctx, up)
 	if ctx.Err() != nil {
+		s.copies.close()
 		s.set(nil, errStopped)
 		return nil
 	}

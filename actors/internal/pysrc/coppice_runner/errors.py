@@ -6,7 +6,7 @@ from __future__ import annotations
 import traceback
 from typing import Any, Dict, List
 
-from .interrupts import FILES
+from .interrupts import FILES, calls_user
 from .wire import printable
 
 # Characters of a message, and of a line of a traceback.
@@ -14,31 +14,49 @@ _MAX_MESSAGE = 64 << 10
 _MAX_LINE = 64 << 10
 
 
+def of(err: Any, kind: type) -> bool:
+    """Says whether err is of a kind. isinstance would ask the object too, whose
+    class may answer with an exception."""
+    return issubclass(type(err), kind)
+
+
 def describe(err: BaseException) -> Dict[str, Any]:
-    """Returns the error frame for an exception."""
-    try:
-        name = type(err).__name__
-    except Exception:  # a metaclass can do anything
-        name = "Exception"
-    frame = {"type": "error", "name": printable(name), "message": _message(err)}
+    """Returns the error frame for an exception. It never raises."""
+    name = _name(err)
+    frame = {"type": "error", "name": name, "message": _message(err)}
     try:
         frame["traceback"] = _lines(err)
-    except Exception as failed:  # no memory, no stack, an exception that fights back
-        frame["traceback"] = [f"{frame['name']}: {frame['message']}", f"(the traceback could not be made: {type(failed).__name__})"]
+    except BaseException as failed:  # no memory, no stack, an exception that fights back
+        frame["traceback"] = [f"{name}: {frame['message']}", f"(the traceback could not be made: {_name(failed)})"]
     return frame
+
+
+def _name(err: BaseException) -> str:
+    try:
+        return printable(str.__str__(type(err).__name__))
+    except BaseException:  # a metaclass can do anything
+        return "Exception"
 
 
 def _message(err: BaseException) -> str:
     try:
-        if isinstance(err, SyntaxError) and err.msg:
-            text = str(err.msg)
-        else:
-            text = str(err)
-    except Exception as failed:
-        return f"<the message could not be made: str() raised {type(failed).__name__}>"
-    return printable(_cut(text, _MAX_MESSAGE))
+        return printable(_cut(_text(err), _MAX_MESSAGE))
+    except BaseException as failed:
+        return f"<the message could not be made: str() raised {_name(failed)}>"
 
 
+# An exception that takes for ever to describe can be interrupted, like the rest
+# of its cell: the two functions that run its code let an interrupt through.
+
+
+@calls_user
+def _text(err: BaseException) -> str:
+    text = err.msg if of(err, SyntaxError) and err.msg else err  # type: ignore[attr-defined]
+    # str() returns what __str__ does: its class may lie about its length.
+    return str.__str__(str(text))
+
+
+@calls_user
 def _lines(err: BaseException) -> List[str]:
     told = traceback.TracebackException.from_exception(err)
     _hide(told, set())

@@ -60,8 +60,9 @@ class Child:
         os.close(self.stderr)
 
 
-class Forked(Exception):
-    """Raised in the child, so that it leaves the server's code behind."""
+class Forked(BaseException):
+    """Raised in the child, so that it leaves the server's code behind. It passes
+    through everything that catches what goes wrong."""
 
     def __init__(self, fds: List[int]) -> None:
         super().__init__()
@@ -93,6 +94,9 @@ class Server:
 
     def serve(self, preload: List[str]) -> None:
         """Serves until the host is gone. In a child it raises Forked."""
+        if not hasattr(os, "fork"):
+            self._reply({"type": "failed", "message": "this system has no fork"})
+            return
         failed = self.preload(preload)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -135,9 +139,15 @@ class Server:
         try:
             request = json.loads(line)
             kind, n = request["type"], request.get("n", 0)
-        except (ValueError, TypeError, KeyError, AttributeError) as err:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
             self._reply({"type": "protocol_error", "message": f"the request cannot be read: {err}"})
             return
+        try:
+            self._serve_request(kind, n, request)
+        except Exception as err:  # whatever is in the request: it costs this request
+            self._reply({"type": "protocol_error", "message": f"the {kind} request failed: {type(err).__name__}: {err}"})
+
+    def _serve_request(self, kind: str, n: Any, request: Dict[str, Any]) -> None:
         if kind == "fork":
             self._fork(n)
         elif kind == "signal":

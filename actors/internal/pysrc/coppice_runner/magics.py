@@ -83,7 +83,9 @@ def transform(text: str) -> Optional[str]:
     """Returns the text with its magics as calls, or None when it has none."""
     if _CANDIDATE.search(text) is None:
         return None
-    lines = text.splitlines(True)
+    # Not splitlines: it ends lines at characters that a string may hold.
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
     out: List[str] = []
     lexer = Lexer()
     found = False

@@ -14,7 +14,7 @@ import types
 import warnings
 from typing import Any, Dict, List, Optional
 
-from . import display, errors, magics
+from . import copies, display, errors, forkserver, magics
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
 from .side import Side, end_group
@@ -52,6 +52,8 @@ class Session:
         self.compiler = Compiler()
         self.commands = Commands(self)
         self.count = 0
+        self._begun = False  # init has come
+        self._copying = False  # the session is being forked as a whole
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
         self.stderr = Stream(self.output, "stderr")
@@ -125,6 +127,8 @@ class Session:
     def _forked(self) -> None:
         """Runs in a process that the user's code forked: it writes to the
         descriptors 1 and 2 and lets go of the session's own."""
+        if self._copying:
+            return
         self.output.forked = True
         self.interrupts.current = 0
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -154,12 +158,14 @@ class Session:
             elif kind == "reset":
                 self.reset()
                 self._send({"type": "done", "id": ident, "ok": True})
+            elif kind == "fork":
+                self._fork(ident, request["n"])
             elif kind == "exit":
                 self._exit()
             else:
                 self._refuse(f"unknown request {kind!r}", ident)
-        except (ValueError, TypeError, KeyError, OSError) as err:
-            self._refuse(f"the {kind} request failed: {err}", ident)
+        except Exception as err:  # whatever is in the request: it costs this request
+            self._refuse(f"the {kind} request failed: {type(err).__name__}: {err}", ident)
 
     def _refuse(self, why: str, ident: int = 0) -> None:
         self._send({"type": "protocol_error", "id": ident, "message": why})
@@ -173,6 +179,9 @@ class Session:
             self._channel.release()
 
     def _init(self, request: Dict[str, Any]) -> None:
+        if self._begun:
+            raise ValueError("the session has begun already")
+        self._begun = True
         try:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")
@@ -184,12 +193,60 @@ class Session:
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
             os._exit(1)
+        self._ready()
+
+    def _ready(self) -> None:
         self._send({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))})
 
     def reset(self) -> None:
         """Removes what cells have defined."""
         self.namespace.clear()
         self.namespace.update(self._baseline)
+
+    # Copies.
+
+    def _fork(self, ident: int, n: int) -> None:
+        """Makes n copies of the session, or says why it does not."""
+        if not isinstance(n, int) or not 0 < n <= copies.MAX:
+            raise ValueError(f"between 1 and {copies.MAX} copies can be made at once")
+        why = copies.obstacle(self._loop)
+        if why is not None:
+            self._send({"type": "refused", "id": ident, "name": why[0], "message": why[1]})
+            return
+        self._send({"type": "forking", "id": ident})
+        seats = copies.receive(self._main, n)
+        # The side thread is not in the copies: it must hold nothing that they need.
+        self.side.pause()
+        self._copying = True
+        try:
+            seat = copies.fork(seats)
+        finally:
+            self._copying = False
+            self.side.go_on()
+        if seat is None:
+            self._send({"type": "done", "id": ident, "ok": True})
+        else:
+            self._become(seat)
+
+    def _become(self, seat: List[int]) -> None:
+        """Makes this process, a copy, a session of its own."""
+        lifeline = self.side.leave()
+        for fd in (self._main.detach(), *self.output.captured.values()):
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # the user's code has closed it
+        self._main, control, captured = forkserver.take_seat(seat)
+        self._lines = Lines()
+        self._lines.attach(self._main)
+        self._channel.attach(self._main)
+        self.output.attach(captured)
+        if self._loop is not None:
+            copies.forget(self._loop)
+            self._loop = None
+        self.side = Side(self)
+        self.side.start(self._main.fileno(), control, lifeline)
+        self._ready()
 
     def _exit(self) -> None:
         """Ends the process as Python would, without waiting for threads."""
@@ -227,7 +284,7 @@ class Session:
             self._run(code, frames)
         except BaseException as err:  # everything a cell can raise is told, nothing ends the session
             failed = err
-            if self.interrupts.waiting() and not isinstance(err, KeyboardInterrupt):
+            if self.interrupts.waiting() and not errors.of(err, KeyboardInterrupt):
                 failed = KeyboardInterrupt()  # what failed is what the interrupt ended
                 failed.__context__ = err
         duration = time.monotonic() - begin
@@ -339,7 +396,7 @@ class Session:
 
     def _done(self, failed: Optional[BaseException], seconds: float) -> bytes:
         flags = b""
-        if isinstance(failed, KeyboardInterrupt):
+        if errors.of(failed, KeyboardInterrupt):
             flags += b',"interrupted":true'
         if self.input.requested:
             flags += b',"stdin_requested":true'
@@ -389,7 +446,7 @@ def patch(request: Dict[str, Any]) -> None:
 def _leave_fork(failed: Optional[BaseException]) -> None:
     """Ends a process that a cell forked and that came to the cell's end."""
     code = 0
-    if isinstance(failed, SystemExit):
+    if errors.of(failed, SystemExit):
         code = failed.code if isinstance(failed.code, int) else int(failed.code is not None)
     elif failed is not None:
         os.write(2, "\n".join(errors.describe(failed)["traceback"]).encode("utf-8", "replace") + b"\n")

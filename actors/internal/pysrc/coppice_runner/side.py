@@ -14,7 +14,7 @@ import threading
 import traceback
 from typing import Any, Dict
 
-from .wire import Lines, RequestTooLong, encode
+from .wire import DONTWAIT, Lines, RequestTooLong, encode
 
 # A control line that is longer is skipped: an input reply is one.
 _MAX_CONTROL = 1 << 20
@@ -42,8 +42,10 @@ class Side:
         self._session = session
         self._lines = Lines(_MAX_CONTROL)
         self._control: Any = None  # from start on
+        self._unsent = b""  # the end of an answer that the host had no room for
         self._main = -1
         self._lifeline = -1  # its other end is the host's alone
+        self._working = threading.Lock()  # held but for the time in which the thread waits
 
     def start(self, main: int, control: Any, lifeline: int) -> None:
         """Starts the thread. It is no threading.Thread, so that code which
@@ -54,6 +56,20 @@ class Side:
         old = threading.stack_size(_STACK)
         _thread.start_new_thread(self._run, ())
         threading.stack_size(old)
+
+    def pause(self) -> None:
+        """Waits until the thread is between two requests, and holds it there."""
+        self._working.acquire()
+
+    def go_on(self) -> None:
+        """Ends a pause."""
+        self._working.release()
+
+    def leave(self) -> int:
+        """Lets go of the control socket, in a copy, which has no such thread.
+        Returns the lifeline."""
+        self._control.close()
+        return self._lifeline
 
     def close_descriptors(self) -> None:
         """Lets go of the descriptors, in a process forked off."""
@@ -90,36 +106,36 @@ class Side:
         channel, interrupts = self._session._channel, self._session.interrupts
         while True:
             events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
-            if not events:
-                interrupts.again()
-            written = False
-            for fd, event in events:
-                if fd == control:
-                    self._request()
-                elif fd == self._lifeline:
-                    end_group("the host is gone")
-                elif fd in captured and not event & select.POLLIN:
-                    poll.unregister(fd)  # the user's code closed the descriptor that feeds it
-                else:
-                    written = True
-            if written:
-                output.pump()
+            with self._working:
+                if not events:
+                    interrupts.again()
+                written = False
+                for fd, event in events:
+                    if fd == control:
+                        self._request()
+                    elif fd == self._lifeline:
+                        end_group("the host is gone")
+                    elif fd in captured and not event & select.POLLIN:
+                        poll.unregister(fd)  # the user's code closed the descriptor that feeds it
+                    else:
+                        written = True
+                if written:
+                    output.pump()
 
     def _request(self) -> None:
-        try:
-            line = self._lines.next()
-        except RequestTooLong:
-            return
-        if line is None:
-            end_group("the host is gone")
+        """Takes the requests that have come. There is one, or the end."""
         while True:
             try:
+                line = self._lines.next()
+                if line is None:
+                    end_group("the host is gone")
                 self._answer(json.loads(line))
+            except RequestTooLong:
+                pass
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 self._reply({"type": "protocol_error", "message": "the control request cannot be read"})
             if not self._lines.buffered():
                 return
-            line = self._lines.next()
 
     def _answer(self, request: Dict[str, Any]) -> None:
         kind = request["type"]
@@ -134,7 +150,15 @@ class Side:
             self._reply({"type": "protocol_error", "message": f"unknown control request {kind!r}"})
 
     def _reply(self, frame: Dict[str, Any]) -> None:
-        self._control.sendall(encode(frame))
+        """Answers, unless the host does not read its answers: this thread never
+        waits for it."""
+        if not self._unsent:
+            self._unsent = encode(frame)
+        try:
+            sent = self._control.send(self._unsent, DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        self._unsent = self._unsent[sent:] if sent else b""
 
 
 def die_with(lifeline: int) -> None:

@@ -51,8 +51,13 @@ class Output:
         self.forked = False  # this is a process that the user's code forked off
 
     def attach(self, captured: Dict[str, int]) -> None:
-        """Begins to read what is written to the descriptors 1 and 2."""
+        """Begins to read what is written to the descriptors 1 and 2. A copy of a
+        session does it once more, with its own."""
         self.captured = captured
+        self._names.clear()
+        self._readable = select.poll()
+        self._late.clear()
+        self._late_size = self._late_dropped = 0
         for name, fd in captured.items():
             self._names[fd] = name
             os.set_blocking(fd, False)

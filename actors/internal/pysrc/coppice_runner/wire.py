@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import select
+import socket
 import threading
 from typing import Any, Callable, Dict, Optional
 
@@ -19,16 +20,13 @@ MAX_FRAME = 32 << 20
 # Characters of text in one stdout or stderr frame.
 MAX_TEXT = 16 << 10
 
+# Send what there is room for, and do not wait. The flag is missing on Windows,
+# where sockets of this kind are too.
+DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0x40)
+
 _READ = 64 << 10
 # How long a thread waits before it looks again whether it was interrupted.
 _STEP_MS = 20
-
-# The flag is missing on Windows, where sockets of this kind are too.
-_DONTWAIT = 0x40
-try:
-    from socket import MSG_DONTWAIT as _DONTWAIT  # type: ignore[no-redef]
-except ImportError:
-    pass
 
 
 class RequestTooLong(Exception):
@@ -141,8 +139,11 @@ class Channel:
         self._writable = select.poll()  # used by who holds the channel
 
     def attach(self, sock: Any) -> None:
-        """Begins to send on a socket."""
+        """Begins to send on a socket. A copy of a session does it once more, with
+        its own."""
         self._sock = sock
+        self._rest = b""
+        self._writable = select.poll()
         self._writable.register(sock.fileno(), select.POLLOUT)
 
     def mine(self) -> bool:
@@ -185,7 +186,7 @@ class Channel:
         view = memoryview(data)
         while view:
             try:
-                sent = self._sock.send(view, _DONTWAIT)
+                sent = self._sock.send(view, DONTWAIT)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError:

@@ -28,7 +28,7 @@ type ToolFunction struct {
 
 // Functions returns every tool that can be used as a function, as the folder is
 // now. Tools that are broken, or archived, are left out.
-func (t *Tools) Functions(ctx context.Context) ([]ToolFunction, error) {
+func (t *Launcher) Functions(ctx context.Context) ([]ToolFunction, error) {
 	entries, err := t.catalogue.List(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (t *Tools) Functions(ctx context.Context) ([]ToolFunction, error) {
 	return list, nil
 }
 
-func (t *Tools) caller(id string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+func (t *Launcher) caller(id string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 		result, err := t.Run(ctx, ToolRequest{Tool: id, Inputs: args})
 		switch {

@@ -23,7 +23,7 @@ type pinned struct {
 // Pin exempts a tool from making room for others, or ends the exemption; it is
 // still ended when nobody uses it. A pin is kept in the folder of tools, and
 // holds for hosts that are started later.
-func (t *Tools) Pin(ctx context.Context, id string, on bool) error {
+func (t *Launcher) Pin(ctx context.Context, id string, on bool) error {
 	if _, err := t.catalogue.Find(ctx, id); err != nil && on {
 		return err
 	}
@@ -36,7 +36,7 @@ func (t *Tools) Pin(ctx context.Context, id string, on bool) error {
 }
 
 // restorePins pins what was pinned, and what asks for it in its tool.json.
-func (t *Tools) restorePins(ctx context.Context) error {
+func (t *Launcher) restorePins(ctx context.Context) error {
 	ids, err := readPins(t.o.Dir)
 	entries, listErr := t.catalogue.List(ctx)
 	for _, e := range entries {

@@ -19,8 +19,8 @@ import (
 
 const nameLauncher = "launcher"
 
-// ToolOptions makes a [Tools]. The zero value of each field is its default.
-type ToolOptions struct {
+// LauncherOptions makes a [Launcher]. The zero value of each field is its default.
+type LauncherOptions struct {
 	// Dir is the folder of tools: each folder in it that has a tool.json is one.
 	// "": COPPICE_TOOLS from Env, else <Home>/.<Brand>/tools.
 	Dir string
@@ -67,11 +67,11 @@ type (
 	ToolProblem = tools.Problem
 )
 
-// Tools keeps the tools of a folder warm: processes that answer HTTP on the
+// Launcher keeps the tools of a folder warm: processes that answer HTTP on the
 // loopback interface, one for each tool, started by the first run and ended when
 // nobody uses them. Any goroutine may use it.
-type Tools struct {
-	o         ToolOptions
+type Launcher struct {
+	o         LauncherOptions
 	catalogue *tools.Catalogue
 	system    *supervisor.System
 	door      supervisor.Ref
@@ -82,15 +82,15 @@ type Tools struct {
 	report   messages.ShutdownReport
 }
 
-// StartTools makes a launcher with a supervision tree of its own. No tool is
-// started but by a run or [Tools.Prewarm]. ctx bounds StartTools only. The error
+// StartLauncher makes a launcher with a supervision tree of its own. No tool is
+// started but by a run or [Launcher.Prewarm]. ctx bounds StartLauncher only. The error
 // matches ErrOptions when an option is wrong.
-func StartTools(ctx context.Context, o ToolOptions) (*Tools, error) {
+func StartLauncher(ctx context.Context, o LauncherOptions) (*Launcher, error) {
 	o, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
-	t := &Tools{o: o, catalogue: o.catalogue()}
+	t := &Launcher{o: o, catalogue: o.catalogue()}
 	t.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
 		Name: "supervisor", OnEvent: o.OnEvent, Drain: -1,
 		Children: []supervisor.Spec{{Key: nameLauncher, Kind: nameLauncher, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return launcher.New(o.launcher()) }}},
@@ -105,7 +105,7 @@ func StartTools(ctx context.Context, o ToolOptions) (*Tools, error) {
 	return t, nil
 }
 
-func (o ToolOptions) resolve() (ToolOptions, error) {
+func (o LauncherOptions) resolve() (LauncherOptions, error) {
 	r, err := Options{Brand: o.Brand, Home: o.Home, Env: o.Env, Logger: o.Logger}.resolve()
 	if err != nil {
 		return o, err
@@ -135,13 +135,13 @@ func (o ToolOptions) resolve() (ToolOptions, error) {
 	return o, nil
 }
 
-func (o ToolOptions) cache() string { return filepath.Join(o.Home, "."+o.Brand, "cache") }
+func (o LauncherOptions) cache() string { return filepath.Join(o.Home, "."+o.Brand, "cache") }
 
-func (o ToolOptions) catalogue() *tools.Catalogue {
+func (o LauncherOptions) catalogue() *tools.Catalogue {
 	return tools.NewCatalogue(tools.Options{Dir: o.Dir, Env: o.Env, Artifacts: o.Artifacts, Cache: o.cache(), StartTimeout: o.StartTimeout})
 }
 
-func (o ToolOptions) launcher() launcher.Options {
+func (o LauncherOptions) launcher() launcher.Options {
 	start := o.StartTimeout
 	if start > 0 {
 		start += 15 * time.Second // beyond the limit of the process itself
@@ -154,15 +154,15 @@ func (o ToolOptions) launcher() launcher.Options {
 }
 
 // Dir is the folder of tools.
-func (t *Tools) Dir() string { return t.o.Dir }
+func (t *Launcher) Dir() string { return t.o.Dir }
 
 // List lists the tools of the folder as it is now, by the names of their
 // folders; a broken one is listed with its error.
-func (t *Tools) List(ctx context.Context) ([]ToolEntry, error) { return t.catalogue.List(ctx) }
+func (t *Launcher) List(ctx context.Context) ([]ToolEntry, error) { return t.catalogue.List(ctx) }
 
 // Find returns one tool. The error is a *messages.ToolError when no tool has the
 // id, or the tool is broken.
-func (t *Tools) Find(ctx context.Context, id string) (ToolEntry, error) {
+func (t *Launcher) Find(ctx context.Context, id string) (ToolEntry, error) {
 	return t.catalogue.Find(ctx, id)
 }
 
@@ -182,14 +182,14 @@ type ToolRequest struct {
 // cancelled, and Run waits for its result for no longer than the grace of a
 // cancel and the end of the process. The error is ErrClosed after Shutdown; what
 // went wrong with the tool or the run is in the result.
-func (t *Tools) Run(ctx context.Context, r ToolRequest) (messages.ToolResult, error) {
+func (t *Launcher) Run(ctx context.Context, r ToolRequest) (messages.ToolResult, error) {
 	return t.run(ctx, r, nil)
 }
 
 // Stream is Run with what the tool returns as it comes. emit is called from one
 // goroutine at a time and not after Stream has returned; while it blocks the
 // tool waits, and its error cancels the run.
-func (t *Tools) Stream(ctx context.Context, r ToolRequest, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
+func (t *Launcher) Stream(ctx context.Context, r ToolRequest, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return t.run(ctx, r, &outlet{emit: emit, cancel: cancel})
@@ -227,7 +227,7 @@ func (o *outlet) close() {
 	o.over = true
 }
 
-func (t *Tools) run(ctx context.Context, r ToolRequest, out *outlet) (messages.ToolResult, error) {
+func (t *Launcher) run(ctx context.Context, r ToolRequest, out *outlet) (messages.ToolResult, error) {
 	run := launcher.Run{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout}}
 	if run.ID == "" {
 		run.ID = messages.NewID()
@@ -294,7 +294,7 @@ func (r ToolRequest) check(id string) *messages.ToolError {
 
 // Cancel ends a run early; its result says cancelled. A run that is not known
 // is no error. It returns when the request was handed over.
-func (t *Tools) Cancel(_ context.Context, run string) error {
+func (t *Launcher) Cancel(_ context.Context, run string) error {
 	if !t.door.Tell(messages.ToolCancel{Run: run}) {
 		return ErrClosed
 	}
@@ -303,7 +303,7 @@ func (t *Tools) Cancel(_ context.Context, run string) error {
 
 // Prewarm starts a tool, unless that would cost another one its place, and
 // returns at once. A start that fails is only seen in State.
-func (t *Tools) Prewarm(ctx context.Context, id string) (messages.ToolQueued, error) {
+func (t *Launcher) Prewarm(ctx context.Context, id string) (messages.ToolQueued, error) {
 	entry, err := t.catalogue.Find(ctx, id)
 	if err != nil {
 		return messages.ToolQueued{}, err
@@ -313,34 +313,34 @@ func (t *Tools) Prewarm(ctx context.Context, id string) (messages.ToolQueued, er
 
 // Stop ends the process of a tool, and its runs as cancelled. It returns when
 // the process has ended; false: there was none.
-func (t *Tools) Stop(ctx context.Context, id string) (bool, error) {
+func (t *Launcher) Stop(ctx context.Context, id string) (bool, error) {
 	return askTools[bool](ctx, t, messages.ToolStop{Tool: id})
 }
 
 // State says what is warm, and what failed last.
-func (t *Tools) State(ctx context.Context) (messages.ToolsState, error) {
+func (t *Launcher) State(ctx context.Context) (messages.ToolsState, error) {
 	return askTools[messages.ToolsState](ctx, t, messages.ToolsQuery{})
 }
 
 // Logs returns the end of a tool's standard error, of its process or of the
 // last one; live says which. known is false when it had none.
-func (t *Tools) Logs(ctx context.Context, id string) (text string, live, known bool, err error) {
+func (t *Launcher) Logs(ctx context.Context, id string) (text string, live, known bool, err error) {
 	log, err := askTools[launcher.Log](ctx, t, launcher.Logs{Tool: id})
 	return log.Text, log.Live, log.Known, err
 }
 
 // Watch calls fn for every change in the tree; see Host.Watch.
-func (t *Tools) Watch(fn func(messages.Lifecycle)) (stop func()) { return t.system.Watch(fn) }
+func (t *Launcher) Watch(fn func(messages.Lifecycle)) (stop func()) { return t.system.Watch(fn) }
 
 // Shutdown ends all tools at the same time, running runs as cancelled, and says
 // what did not end before ctx did. Every call returns the same report. Tools of
 // a Host are shut down with it.
-func (t *Tools) Shutdown(ctx context.Context) messages.ShutdownReport {
+func (t *Launcher) Shutdown(ctx context.Context) messages.ShutdownReport {
 	t.shutdown.Do(func() { t.report = t.system.Shutdown(ctx) })
 	return t.report
 }
 
-func askTools[T any](ctx context.Context, t *Tools, msg any) (T, error) {
+func askTools[T any](ctx context.Context, t *Launcher, msg any) (T, error) {
 	v, err := supervisor.Ask[T](ctx, t.door, func(w supervisor.Work) any { w.Msg = msg; return w })
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return v, ErrClosed

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// fork hands a request for copies to the session's kernel, unless that has
+// something else to do: a copy of a session in which a cell runs would be a copy
+// of a moment that nobody has chosen.
+func (d *door) fork(s *supervisor.Shell, w supervisor.Work, m messages.Fork) {
+	child := m.Key.ID()
+	if why := d.atRest(s, child); why != nil {
+		w.Settle(why)
+		return
+	}
+	s.Submit(child, w)
+}
+
+// rewind replaces the session's kernel by the copy that waits for it. A session
+// without a kernel gets the copy when it needs one.
+func (d *door) rewind(s *supervisor.Shell, w supervisor.Work, m messages.Rewind) {
+	child := m.Key.ID()
+	why := d.atRest(s, child)
+	view, known := s.Child(child)
+	if known && why != nil && view.State != messages.ChildFailed {
+		w.Settle(why)
+		return
+	}
+	s.Restart(child, supervisor.Exit{Kind: messages.ExitReset})
+	w.Settle(true)
+}
+
+// atRest returns why a session cannot be copied now; nil when it can.
+func (d *door) atRest(s *supervisor.Shell, child string) *messages.ForkRefused {
+	view, ok := s.Child(child)
+	if !ok {
+		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "it has no kernel; run a cell first"}
+	}
+	busy := &messages.ForkRefused{Reason: messages.ForkBusy, Problem: "a call runs or waits in it; wait for its result first"}
+	// Work that was answered a moment ago is in hand until the shell hears of it.
+	if running, ok := s.Running(child); ok && !running.Settled() {
+		return busy
+	}
+	if len(s.Waiting(child)) > 0 {
+		return busy
+	}
+	switch view.State {
+	case messages.ChildIdle, messages.ChildBusy:
+		return nil
+	case messages.ChildFailed, messages.ChildGone:
+		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "its kernel is " + string(view.State) + "; reset the session first"}
+	default:
+		return &messages.ForkRefused{Reason: messages.ForkStarting, Problem: "its kernel is " + string(view.State) + "; run a cell first"}
+	}
+}

@@ -1,0 +1,143 @@
+"""A session in a process of its own, for tests: what the host does, in Python."""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+import sources  # noqa: F401, it finds coppice_runner
+
+PATIENCE = 30.0
+
+
+class Driver:
+    """Starts a session and talks to it."""
+
+    def __init__(self):
+        self.main, main = socket.socketpair()
+        self.control, control = socket.socketpair()
+        pipes = [*os.pipe(), *os.pipe()]
+        self.lifeline, self.life = os.pipe()[::-1]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.main.close()
+                self.control.close()
+                os.close(self.lifeline)
+                from coppice_runner import forkserver
+                from coppice_runner.session import Session, prepare
+
+                prepare()
+                Session().run(*forkserver.take_seat([main.detach(), control.detach(), *pipes]), self.life)
+            finally:
+                os._exit(99)
+        main.close()
+        control.close()
+        os.close(self.life)
+        for fd in pipes:
+            os.close(fd)
+        self.buffers = {self.main: b"", self.control: b""}
+        self.cells = 0
+        self.parent = None
+        self.request({"type": "init", "version": 1})
+        ready = self.frame()
+        assert ready["type"] == "ready" and ready["pid"] == self.pid, ready
+
+    def send(self, data, sock=None):
+        """Sends bytes."""
+        (sock or self.main).sendall(data)
+
+    def request(self, request, sock=None):
+        """Sends a request."""
+        self.send(json.dumps(request).encode() + b"\n", sock)
+
+    def frame(self, sock=None, patience=PATIENCE):
+        """Returns the next frame, or None when the session has ended."""
+        sock = sock or self.main
+        deadline = time.monotonic() + patience
+        while b"\n" not in self.buffers[sock]:
+            left = deadline - time.monotonic()
+            assert left > 0 and select.select([sock], [], [], left)[0], "nothing came"
+            data = sock.recv(1 << 16)
+            if not data:
+                return None
+            self.buffers[sock] += data
+        line, _, self.buffers[sock] = self.buffers[sock].partition(b"\n")
+        return json.loads(line)
+
+    def taken(self):
+        """Takes what has come on main already, keeps it for frame, and returns
+        what is kept."""
+        while select.select([self.main], [], [], 0)[0]:
+            data = self.main.recv(1 << 16)
+            if not data:
+                break
+            self.buffers[self.main] += data
+        return self.buffers[self.main]
+
+    def execute(self, code, **more):
+        """Runs a cell and returns its frames."""
+        self.cells += 1
+        self.request({"type": "execute", "id": self.cells, "code": code, **more})
+        return self.cell()
+
+    def cell(self):
+        """Returns the frames of the running cell."""
+        frames = []
+        while not frames or frames[-1]["type"] != "done":
+            frame = self.frame()
+            assert frame is not None, "the session ended"
+            frames.append(frame)
+        return frames
+
+    def value(self, code):
+        """Returns the text of a cell's result."""
+        for frame in self.execute(code):
+            if frame["type"] == "error":
+                raise AssertionError(frame)
+            if frame["type"] == "result":
+                return frame["data"]["text/plain"]
+        return None
+
+    def copies(self, n):
+        """Has the session fork n copies of itself and returns their drivers, or
+        the frame that says why not."""
+        self.request({"type": "fork", "id": 0, "n": n})
+        frame = self.frame()
+        if frame["type"] != "forking":
+            return frame
+        made = []
+        for _ in range(n):
+            copy = Driver.__new__(Driver)
+            copy.main, main = socket.socketpair()
+            copy.control, control = socket.socketpair()
+            fds = [main.detach(), control.detach(), *os.pipe(), *os.pipe()]
+            socket.send_fds(self.main, [b"\n"], fds)
+            for fd in fds:
+                os.close(fd)
+            copy.lifeline, copy.cells, copy.parent = os.dup(self.lifeline), self.cells, self
+            copy.buffers = {copy.main: b"", copy.control: b""}
+            made.append(copy)
+        assert self.frame() == {"type": "done", "id": 0, "ok": True}
+        for copy in made:
+            ready = copy.frame()
+            assert ready["type"] == "ready", ready
+            copy.pid = ready["pid"]
+        return made
+
+    def close(self):
+        """Ends the session and returns its wait status, 0 of a copy, which is no
+        child of this process."""
+        self.main.close()
+        self.control.close()
+        os.close(self.lifeline)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        return os.waitpid(self.pid, 0)[1] if self.parent is None else 0

@@ -1,0 +1,62 @@
+package kernel
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// copyTimeout bounds one request for copies. A copy of a session that holds
+// gigabytes takes tens of milliseconds.
+const copyTimeout = 30 * time.Second
+
+// Copier is implemented by interpreters that can be copied while they live.
+type Copier interface {
+	// Copy makes a copy of the interpreter, with all that it has in memory, for
+	// each name. The copies wait in the backend: one whose name is the ID of a
+	// session's key is what the next Start for that key returns.
+	//
+	// The error is a *messages.ForkRefused when the interpreter cannot be copied
+	// as it is; it then goes on as if nothing had been asked. Copy is called like
+	// Execute, from one goroutine at a time and not while a cell runs.
+	Copy(ctx context.Context, names []string) error
+}
+
+// copied is what the goroutine that made copies reports.
+type copied struct {
+	work supervisor.Work
+	err  error
+}
+
+// fork makes copies of the interpreter. The shell gives the actor no other work
+// meanwhile.
+func (a *Actor) fork(w supervisor.Work, m messages.Fork) error {
+	if a.interpGone() {
+		// The next incarnation has nothing that would be worth a copy.
+		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: lostReason(a.interp.Err())})
+		return a.interp.Err()
+	}
+	c, ok := a.interp.(Copier)
+	if !ok {
+		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "only the runner backend can copy a session"})
+		return nil
+	}
+	ctx := a.ctx
+	a.pump(func() {
+		bounded, cancel := context.WithTimeout(a.life, copyTimeout)
+		defer cancel()
+		ctx.Tell(copied{w, c.Copy(bounded, m.Names)})
+	})
+	return nil
+}
+
+func (a *Actor) copied(m copied) error {
+	if m.err != nil {
+		a.ctx.Finish(m.work, m.err)
+		return nil
+	}
+	a.ctx.Finish(m.work, true)
+	return nil
+}

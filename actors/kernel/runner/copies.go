@@ -1,0 +1,272 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// maxCopies is how many copies a session makes of itself at once.
+const maxCopies = 64
+
+// copies are sessions that were copied from live ones and wait, by name, for
+// whoever takes them. They are whole sessions between two cells: they run
+// nothing, and cost the memory in which they and their originals differ.
+type copies struct {
+	mu      sync.Mutex
+	waiting map[string]*Interpreter // guarded by mu
+	closed  bool                    // guarded by mu
+	// using is held by who copies a copy that waits: one at a time may talk to it.
+	using sync.Mutex
+}
+
+// put has a copy wait under its name, in place of an earlier one. False: the
+// server has ended.
+func (c *copies) put(name string, i *Interpreter) bool {
+	c.mu.Lock()
+	old, closed := c.waiting[name], c.closed
+	if !closed {
+		if c.waiting == nil {
+			c.waiting = map[string]*Interpreter{}
+		}
+		c.waiting[name] = i
+	}
+	c.mu.Unlock()
+	if old != nil && !closed {
+		discard(old)
+	}
+	return !closed
+}
+
+// take returns the copy that waits under a name, nil when there is none that
+// lives.
+func (c *copies) take(name string) *Interpreter {
+	c.mu.Lock()
+	i := c.waiting[name]
+	delete(c.waiting, name)
+	c.mu.Unlock()
+	if i == nil || i.Err() != nil {
+		return nil
+	}
+	return i
+}
+
+// drop ends the copy of a name, and reports whether there was one.
+func (c *copies) drop(name string) bool {
+	c.mu.Lock()
+	i := c.waiting[name]
+	delete(c.waiting, name)
+	c.mu.Unlock()
+	if i != nil {
+		discard(i)
+	}
+	return i != nil
+}
+
+// open lets copies wait, when the server starts.
+func (c *copies) open() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = false
+}
+
+// close ends all of them.
+func (c *copies) close() {
+	c.mu.Lock()
+	all := c.waiting
+	c.waiting, c.closed = nil, true
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, i := range all {
+		wg.Go(func() { discard(i) })
+	}
+	wg.Wait()
+}
+
+// discard ends a session that nobody has seen. What does not end is tried again
+// by the session itself.
+func discard(i *Interpreter) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	_ = i.Close(ctx)
+}
+
+// Copy makes a copy of the session for each name; see kernel.Copier.
+func (i *Interpreter) Copy(ctx context.Context, names []string) error {
+	if i.copies == nil {
+		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "it belongs to no server"}
+	}
+	if len(names) == 0 || len(names) > maxCopies {
+		return &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("between 1 and %d copies can be made at once, not %d", maxCopies, len(names))}
+	}
+	made, err := i.fork(ctx, len(names))
+	if err != nil {
+		return err
+	}
+	for n, one := range made {
+		if !i.copies.put(names[n], one) {
+			for _, left := range made[n:] {
+				discard(left)
+			}
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// fork has the session fork n copies of itself and waits until they answer.
+func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err error) {
+	line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeFork, N: uint64(n)})
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if stop() {
+			_ = i.child.Main.SetDeadline(time.Time{})
+		}
+		i.lines.Release()
+	}()
+	if _, err = i.child.Main.Write(line); err != nil {
+		return nil, i.gone(err)
+	}
+	if f, err := i.answer(ctx); err != nil || f.Type != ndjson.TypeForking {
+		return nil, refusal(f, err)
+	}
+	children, err := i.child.Copies(n)
+	if err != nil {
+		i.cutOff() // it waits for descriptors that will not come
+		return nil, err
+	}
+	made := make([]*Interpreter, n)
+	for at, c := range children {
+		made[at] = newInterpreter(c)
+		made[at].copies = i.copies
+	}
+	f, err := i.answer(ctx)
+	if err != nil || f.Type != ndjson.TypeDone {
+		err = refusal(f, err)
+	}
+	for _, one := range made {
+		if err == nil {
+			err = one.begun(ctx)
+		}
+	}
+	if err == nil {
+		return made, nil
+	}
+	for _, one := range made {
+		one.child.Never(err)
+		discard(one)
+	}
+	return nil, fmt.Errorf("copy a session: %w", err)
+}
+
+// answer reads one frame of a session in which no cell runs.
+func (i *Interpreter) answer(ctx context.Context) (ndjson.Frame, error) {
+	line, err := i.next(ctx, func() {})
+	switch {
+	case ctx.Err() != nil:
+		return ndjson.Frame{}, context.Cause(ctx)
+	case err != nil:
+		return ndjson.Frame{}, i.gone(err)
+	}
+	return ndjson.ParseFrame(line)
+}
+
+// refusal is why a session made no copies.
+func refusal(f ndjson.Frame, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case f.Type == ndjson.TypeRefused:
+		return &messages.ForkRefused{Reason: messages.ForkReason(f.Name), Problem: f.Message}
+	default:
+		return fmt.Errorf("the session answered %q: %s", f.Type, f.Message)
+	}
+}
+
+// begun waits until a copy says who it is.
+func (i *Interpreter) begun(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	f, err := i.answer(ctx)
+	i.lines.Release()
+	if err != nil {
+		return err
+	}
+	if f.Type != ndjson.TypeReady {
+		return fmt.Errorf("a copy answered %q: %s", f.Type, f.Message)
+	}
+	i.child.Known(f.PID)
+	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python, Copy: true}
+	return nil
+}
+
+// CopyWaiting makes a copy of the copy that waits under one name, which then
+// waits under another; the first one stays. The error is a *messages.ForkRefused
+// when there is none that lives.
+func (s *Server) CopyWaiting(ctx context.Context, from, to string) error {
+	s.copies.using.Lock()
+	defer s.copies.using.Unlock()
+	s.copies.mu.Lock()
+	i := s.copies.waiting[from]
+	s.copies.mu.Unlock()
+	if i == nil || i.Err() != nil {
+		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint is not there any more"}
+	}
+	return i.Copy(ctx, []string{to})
+}
+
+// DropWaiting ends the copy that waits under a name. False: there was none.
+func (s *Server) DropWaiting(name string) bool {
+	s.copies.using.Lock()
+	defer s.copies.using.Unlock()
+	return s.copies.drop(name)
+}
+
+// Waiting returns the names of the copies that wait and begin with prefix, sorted.
+func (s *Server) Waiting(prefix string) []string {
+	s.copies.mu.Lock()
+	defer s.copies.mu.Unlock()
+	var names []string
+	for name, i := range s.copies.waiting {
+		if strings.HasPrefix(name, prefix) && i.Err() == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Close ends the copies that wait. Run does so when it is asked to stop; a host
+// whose fork server had failed, so that nobody runs it any more, does it here.
+func (s *Server) Close() { s.copies.close() }
+
+// MemoryOf returns what the copy that waits under a name occupies, in bytes: the
+// memory that is its own by now, and all that it refers to, which is what it can
+// come to cost while its original changes. 0, 0 when that is not known.
+func (s *Server) MemoryOf(name string) (own, all int64) {
+	s.copies.mu.Lock()
+	i := s.copies.waiting[name]
+	s.copies.mu.Unlock()
+	if i == nil {
+		return 0, 0
+	}
+	own, err := process.Private(i.info.PID)
+	if err != nil && !errors.Is(err, process.ErrUnsupported) {
+		return 0, 0
+	}
+	return own, i.RSS()
+}
+
+var _ kernel.Copier = (*Interpreter)(nil)

@@ -1,0 +1,4 @@
+package coppice
+
+// RunNotebookOn is RunNotebook on a stream of the test.
+var RunNotebookOn = runNotebook

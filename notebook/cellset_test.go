@@ -1,0 +1,45 @@
+package notebook_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/notebook"
+)
+
+func TestParseCells(t *testing.T) {
+	for text, want := range map[string]string{
+		"3": "0001000000", "2-5": "0011110000", "7-": "0000000111", "-2": "1110000000",
+		"0,2-3,9-": "1011000001", "4, 1": "0100100000", "5-5": "0000010000",
+	} {
+		s, err := notebook.ParseCells(text)
+		require.NoError(t, err, text)
+		got := ""
+		for i := range 10 {
+			if s.Contains(i) {
+				got += "1"
+			} else {
+				got += "0"
+			}
+		}
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "-", "a", "1,", "5-2", "--3", "1-2-3", "99999999999", "1.5"} {
+		_, err := notebook.ParseCells(text)
+		require.ErrorIs(t, err, notebook.ErrArgument, "%q", text)
+	}
+}
+
+func TestCellSetChecksItsCells(t *testing.T) {
+	for text, outside := range map[string]bool{"2": false, "3": true, "0-3": true, "1-": false, "3-": true, "-2": false} {
+		s, err := notebook.ParseCells(text)
+		require.NoError(t, err)
+		require.Equal(t, outside, s.Check(3) != nil, text)
+	}
+	require.EqualError(t, notebook.CellsFrom(7).Check(3), "no such cell: there is no cell 7; the last one is 2")
+	require.ErrorIs(t, notebook.CellsFrom(0).Check(0), notebook.ErrNoCell)
+	var all *notebook.CellSet
+	require.True(t, all.Contains(12))
+	require.NoError(t, all.Check(0))
+}

@@ -1,0 +1,270 @@
+package coppice_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+)
+
+// script is a session that does what the code of a cell says: a line is a word
+// and its argument.
+type script struct {
+	count int
+	calls []string
+	// hangs is closed when a cell hangs.
+	hangs chan struct{}
+}
+
+func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		s.calls = append(s.calls, r.Cells[0].Title)
+		s.count++
+		cell := messages.CellResult{Outcome: messages.OutcomeOK, ExecutionCount: s.count}
+		result := messages.Result{Outcome: messages.OutcomeOK, Backend: "runner"}
+		yield(messages.Status{Status: messages.CellRunning}, nil)
+		for line := range strings.Lines(r.Cells[0].Code) {
+			word, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch word {
+			case "print":
+				yield(messages.Stream{Name: messages.StdoutStream, Text: arg + "\n"}, nil)
+			case "show", "update":
+				yield(messages.Display{Data: messages.Bundle{"text/plain": text(arg)}, DisplayID: "d", Update: word == "update"}, nil)
+			case "value":
+				yield(messages.ExecuteResult{Data: messages.Bundle{"text/plain": text(arg)}, ExecutionCount: s.count}, nil)
+			case "clear":
+				yield(messages.ClearOutput{Wait: arg == "wait"}, nil)
+			case "raise":
+				cell.Outcome, cell.Error = messages.OutcomeError, &messages.ErrorDetails{Name: arg, Message: "m"}
+				yield(messages.Error{ErrorDetails: *cell.Error}, nil)
+			case "die":
+				cell.Outcome, result.Reason = messages.OutcomeLost, "the kernel process died"
+			case "refuse":
+				yield(nil, errors.New("refused"))
+				return
+			case "hang":
+				if s.hangs != nil {
+					close(s.hangs)
+				}
+				<-ctx.Done()
+				cell.Outcome = messages.OutcomeCancelled
+			}
+		}
+		yield(messages.Status{Status: messages.CellComplete}, nil)
+		result.Outcome, result.Cells = cell.Outcome, []messages.CellResult{cell}
+		yield(messages.Final{Result: result}, nil)
+	}
+}
+
+func text(s string) messages.RawJSON {
+	b, _ := json.Marshal(s)
+	return b
+}
+
+func cells(t testing.TB, sources ...string) *notebook.Document {
+	t.Helper()
+	d := notebook.New()
+	for _, s := range sources {
+		spec := notebook.NewCell{Source: s}
+		if prose, ok := strings.CutPrefix(s, "md:"); ok {
+			spec = notebook.NewCell{Type: notebook.Markdown, Source: prose}
+		}
+		if tag, rest, ok := strings.Cut(s, "|"); ok {
+			spec.Tags, spec.Source = []string{tag}, rest
+		}
+		_, err := d.Append(spec)
+		require.NoError(t, err)
+	}
+	return d
+}
+
+// outputs is what each cell shows, for people.
+func outputs(d *notebook.Document) []string {
+	var all []string
+	for _, c := range d.Cells() {
+		var parts []string
+		for _, o := range c.Outputs() {
+			text, _ := o.Data.Text("text/plain")
+			parts = append(parts, strings.TrimSpace(o.Text)+text+o.EName)
+		}
+		all = append(all, strings.Join(parts, ";"))
+	}
+	return all
+}
+
+func TestRunNotebook(t *testing.T) {
+	some := func(s string) *notebook.CellSet {
+		set, err := notebook.ParseCells(s)
+		require.NoError(t, err)
+		return set
+	}
+	for name, tt := range map[string]struct {
+		cells   []string
+		o       coppice.NotebookOptions
+		outcome messages.Outcome
+		next    int
+		calls   string
+		outputs string
+	}{
+		"all code cells, in order":          {cells: []string{"md:# x", "print a", " \n", "value 2"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 3", outputs: "|a||2"},
+		"stops at the first error":          {cells: []string{"print a", "raise KeyError", "print b"}, outcome: messages.OutcomeError, next: 1, calls: "cell 0,cell 1", outputs: "a|KeyError|"},
+		"goes on if errors are allowed":     {cells: []string{"raise KeyError", "print b"}, o: coppice.NotebookOptions{AllowErrors: true}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "KeyError|b"},
+		"goes on if an error is expected":   {cells: []string{"raises-exception|raise KeyError", "print b"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "KeyError|b"},
+		"a tagged cell is skipped":          {cells: []string{"skip-execution|print a", "print b"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1", outputs: "|b"},
+		"some cells":                        {cells: []string{"print a", "print b", "print c", "print d"}, o: coppice.NotebookOptions{Cells: some("1-2")}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "|b|c|"},
+		"a lost kernel ends it":             {cells: []string{"print a\ndie", "print b"}, o: coppice.NotebookOptions{AllowErrors: true}, outcome: messages.OutcomeLost, next: 0, calls: "cell 0", outputs: "a;[coppice: lost: the kernel process died]|"},
+		"an update reaches an earlier cell": {cells: []string{"show old", "update new"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "new|"},
+		"output is cleared":                 {cells: []string{"print a\nclear\nprint b", "print c\nclear wait\nprint d", "print e\nclear wait"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1,cell 2", outputs: "b|d|e"},
+		"output is bounded":                 {cells: []string{"print 0123456789\nprint 0123456789", "print a\nclear\nprint b"}, o: coppice.NotebookOptions{MaxOutput: 90}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "0123456789;[coppice: 75 bytes of output left out]|b"},
+		"an empty notebook":                 {outcome: messages.OutcomeOK, next: -1, calls: "", outputs: ""},
+		"parameters come first": {
+			cells: []string{"parameters|print a", "print b"}, o: coppice.NotebookOptions{Cells: some("1"), Parameters: []notebook.Parameter{{Name: "x", Value: 1}}},
+			outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "||b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := &script{}, cells(t, tt.cells...)
+			saves := 0
+			tt.o.Save = func(context.Context) (bool, error) { saves++; return true, nil }
+			report, err := coppice.RunNotebookOn(t.Context(), s.stream, d, tt.o)
+			require.NoError(t, err)
+			require.Equal(t, tt.outcome, report.Outcome)
+			require.Equal(t, tt.next, report.Next)
+			require.Equal(t, tt.calls, strings.Join(s.calls, ","))
+			require.Equal(t, tt.outputs, strings.Join(outputs(d), "|"))
+			require.Empty(t, d.Validate())
+			ran := len(report.Cells) - report.Count(messages.OutcomeNotStarted)
+			require.Equal(t, ran+len(tt.o.Parameters), saves, "a save after every cell, and one for the parameters")
+			n := 0
+			for _, c := range d.Cells() {
+				if count, ok := c.ExecutionCount(); ok {
+					n++
+					require.Equal(t, n, count, "prompt numbers are the kernel's")
+					_, timed := c.Metadata("execution", "iopub.status.busy")
+					require.True(t, timed)
+				}
+			}
+			require.Equal(t, ran, n)
+		})
+	}
+}
+
+func TestRunNotebookRefuses(t *testing.T) {
+	language := cells(t, "1")
+	require.NoError(t, language.SetNotebookMetadata("julia", "kernelspec", "language"))
+	kernel := cells(t, "1")
+	require.NoError(t, kernel.SetNotebookMetadata("ir", "kernelspec", "name"))
+	full := errors.New("no space left")
+	for name, tt := range map[string]struct {
+		doc  *notebook.Document
+		o    coppice.NotebookOptions
+		want error
+		text string
+	}{
+		"another language":     {doc: language, want: coppice.ErrLanguage, text: "not a Python notebook: its metadata says julia, and only Python cells can be run"},
+		"another kernel":       {doc: kernel, want: coppice.ErrLanguage, text: `not a Python notebook: its metadata says r (kernelspec "ir"), and only Python cells can be run`},
+		"a cell too many":      {doc: cells(t, "1"), o: coppice.NotebookOptions{Cells: notebook.CellsFrom(1)}, want: notebook.ErrNoCell},
+		"a wrong parameter":    {doc: cells(t, "1"), o: coppice.NotebookOptions{Parameters: []notebook.Parameter{{Name: "a b"}}}, want: notebook.ErrArgument},
+		"a save that failed":   {doc: cells(t, "print 1", "print 2"), o: coppice.NotebookOptions{Save: func(context.Context) (bool, error) { return false, full }}, want: full, text: "save the notebook: no space left"},
+		"a request that fails": {doc: cells(t, "refuse"), text: "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{}
+			report, err := coppice.RunNotebookOn(t.Context(), s.stream, tt.doc, tt.o)
+			require.Error(t, err)
+			if tt.want != nil {
+				require.ErrorIs(t, err, tt.want)
+			}
+			if tt.text != "" {
+				require.EqualError(t, err, tt.text)
+			}
+			require.Equal(t, messages.OutcomeNotStarted, report.Outcome)
+			require.LessOrEqual(t, len(s.calls), 1)
+		})
+	}
+}
+
+func TestAPythonNotebookIsAccepted(t *testing.T) {
+	for _, meta := range []string{`{}`, `{"kernelspec":{"name":"python3"}}`, `{"kernelspec":{"name":"conda-env-x-py"}}`, `{"language_info":{"name":"Python"}}`, `{"kernelspec":{"name":"julia-1.9","language":"python"}}`} {
+		d, err := notebook.Parse([]byte(`{"cells":[],"metadata":` + meta + `,"nbformat":4,"nbformat_minor":5}`))
+		require.NoError(t, err)
+		require.NoError(t, coppice.CheckNotebook(d), meta)
+	}
+}
+
+// What a cell shows is saved while it still runs.
+func TestOutputOfARunningCellIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, d := &script{hangs: make(chan struct{})}, cells(t, "print a\nhang", "print b")
+		ctx, cancel := context.WithCancel(t.Context())
+		var saved []string
+		go func() {
+			<-s.hangs
+			time.Sleep(3 * time.Second)
+			cancel()
+		}()
+		report, err := coppice.RunNotebookOn(ctx, s.stream, d, coppice.NotebookOptions{Save: func(ctx context.Context) (bool, error) {
+			saved = append(saved, strings.Join(outputs(d), "|"))
+			return true, ctx.Err()
+		}})
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeCancelled, report.Outcome)
+		require.Equal(t, 0, report.Next)
+		require.Equal(t, []string{"a|", "a|"}, saved, "after two seconds, and at the end")
+	})
+}
+
+func TestNotebookReportAsJSON(t *testing.T) {
+	report, err := coppice.RunNotebookOn(t.Context(), (&script{}).stream, cells(t, "raise KeyError"), coppice.NotebookOptions{})
+	require.NoError(t, err)
+	report.Duration, report.Cells[0].Duration, report.Cells[0].ID = 1500*time.Millisecond, time.Second, "a"
+	data, err := json.Marshal(report)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"outcome":"error","backend":"runner","cells":[{"index":0,"id":"a","outcome":"error","execution_count":1,"error":{"name":"KeyError","message":"m"},"duration_ms":1000}],"next":0,"duration_ms":1500}`, string(data))
+	data, err = json.Marshal(coppice.NotebookReport{})
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"cells":[]`)
+}
+
+// A real session and a real file: what ran is in the file, with the prompt
+// numbers of the kernel.
+func TestRunNotebookForReal(t *testing.T) {
+	o := options()
+	o.Backend, o.Home = coppice.BackendRunner, t.TempDir()
+	host, err := coppice.Start(t.Context(), o)
+	require.NoError(t, err)
+	defer host.Shutdown(context.Background())
+	path := filepath.Join(t.TempDir(), "nb.ipynb")
+	file, err := notebook.NewFile(path, cells(t, "x = 40", "print('hello')\nx + 2", "1/0", "x"))
+	require.NoError(t, err)
+	session := host.Session(messages.SessionKey{Session: "nb"})
+	report, err := session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeError, report.Outcome)
+	require.Equal(t, "ZeroDivisionError", report.Cells[2].Error.Name)
+	require.Equal(t, 2, report.Next)
+
+	require.NoError(t, file.Delete(notebook.At(2)))
+	report, err = session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save, Cells: notebook.CellsFrom(2)})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, report.Outcome)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	d, err := notebook.Parse(data)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "hello;42", "40"}, outputs(d))
+	count, _ := d.Cell(2).ExecutionCount()
+	require.Equal(t, 4, count)
+}

@@ -1,0 +1,169 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// tool returns a tool of host by name.
+func tool(t *testing.T, host *coppice.Host, o coppice.ToolOptions, name string) coppice.Tool {
+	t.Helper()
+	list, err := host.Tools(o)
+	require.NoError(t, err)
+	for _, one := range list {
+		if one.Name == name {
+			return one
+		}
+	}
+	t.Fatalf("there is no tool %s", name)
+	return coppice.Tool{}
+}
+
+// call calls a tool that must be possible to call.
+func call(t *testing.T, one coppice.Tool, args string) coppice.ToolResult {
+	t.Helper()
+	r, err := one.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args)})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Text)
+	return r
+}
+
+func TestThePythonTool(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, backend string) {
+		host := start(t, coppice.Options{Backend: backend})
+		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
+		r := call(t, python, `{"cells":[{"code":"x = 40","title":"set"},{"code":"x + 2"}]}`)
+		require.Equal(t, "[1/2] set (ok)\n\n[2/2]\n42", r.Text)
+		require.False(t, r.IsError)
+		require.Equal(t, "42", call(t, python, `{"cells":[{"code":"x + 2"}]}`).Text, "the session lives on")
+		require.True(t, call(t, python, `{"cells":[{"code":"x"}],"session":"other"}`).IsError)
+		r = call(t, python, `{"cells":[{"code":"1/0"},{"code":"2"}]}`)
+		require.True(t, r.IsError)
+		require.Contains(t, r.Text, "Cell 1 failed (exit code 1). Fix only cell 1.")
+		require.Equal(t, messages.CellPending, r.Result.Cells[1].Status)
+		require.Equal(t, "(no output)", call(t, python, `{"cells":[]}`).Text)
+		require.Equal(t, "(no output)", call(t, python, `{"cells":[{"code":"pass"}]}`).Text)
+		r = call(t, python, `{"cells":[{"code":"'x' in globals()"}],"reset":true}`)
+		require.Contains(t, r.Text, "False")
+		require.Equal(t, messages.StateFresh, r.Result.State)
+
+		begin := time.Now()
+		r = call(t, python, `{"cells":[{"code":"while True: pass"}],"timeout":0.01}`)
+		require.True(t, r.IsError)
+		require.Contains(t, r.Text, "Command timed out after 1 seconds", "at least one")
+		require.Greater(t, time.Since(begin), time.Second)
+
+		image := `iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==`
+		r = call(t, python, `{"cells":[{"code":"display({'image/png': '`+image+`', 'text/plain': 'dot'}, raw=True)"}]}`)
+		require.Len(t, r.Images, 1)
+
+		var seen string
+		_, err := python.Call(t.Context(), coppice.ToolCall{
+			Arguments: json.RawMessage(`{"cells":[{"code":"print('live')"}]}`), OnEvent: func(e messages.Event) {
+				if s, ok := e.(messages.Stream); ok {
+					seen += s.Text
+				}
+			},
+		})
+		require.NoError(t, err)
+		require.Equal(t, "live\n", seen)
+	})
+}
+
+func TestTheEvalTool(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	eval := tool(t, host, coppice.ToolOptions{Style: coppice.StyleEval}, "eval")
+	r := call(t, eval, `{"cells":[{"language":"py","code":"x = 1"},{"language":"py","code":"x + 1","title":"sum"}]}`)
+	require.Equal(t, "[1/2] (ok)\n\n[2/2] sum\n2", r.Text)
+	r = call(t, eval, `{"cells":[{"language":"py","code":"x"},{"language":"py","code":"'x' in globals()","reset":true},{"language":"py","code":"1/0"},{"language":"py","code":"3"}]}`)
+	require.True(t, r.IsError)
+	require.Contains(t, r.Text, "[2/4]\nFalse")
+	require.Contains(t, r.Text, "Cell 3 failed")
+	require.Len(t, r.Result.Cells, 4)
+	for i, cell := range r.Result.Cells {
+		require.Equal(t, i, cell.Index)
+	}
+	require.Equal(t, messages.CellPending, r.Result.Cells[3].Status)
+	r = call(t, eval, `{"cells":[{"language":"py","code":"y = 1"},{"language":"py","code":"import time; time.sleep(60)","timeout":1}]}`)
+	require.Contains(t, r.Text, "timed out after 1 seconds")
+	require.Equal(t, "1", call(t, eval, `{"cells":[{"language":"py","code":"y"}]}`).Text)
+}
+
+func TestTheREPLTools(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	o := coppice.ToolOptions{Style: coppice.StyleREPL}
+	execute, reset := tool(t, host, o, "execute_code"), tool(t, host, o, "reset_repl")
+	call(t, execute, `{"code":"x = 41"}`)
+	require.Equal(t, "42", call(t, execute, `{"code":"x + 1"}`).Text)
+	require.Contains(t, call(t, reset, `{}`).Text, "reset")
+	require.Contains(t, call(t, execute, `{"code":"'x' in globals()"}`).Text, "False")
+	require.Contains(t, call(t, execute, `{"code":"import time; time.sleep(60)","timeout_seconds":1}`).Text, "timed out after 1 seconds")
+}
+
+func TestTheBashTool(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	sh := tool(t, host, coppice.ToolOptions{}, "bash")
+	r := call(t, sh, `{"command":"echo out; echo err >&2"}`)
+	require.Equal(t, "out\nerr", r.Text)
+	require.False(t, r.IsError)
+	r = call(t, sh, `{"command":"echo before; exit 7"}`)
+	require.True(t, r.IsError)
+	require.Equal(t, "before\n\nCommand exited with code 7", r.Text)
+	require.Equal(t, 7, *r.Result.Cells[0].ExitCode)
+	r = call(t, sh, `{"command":"echo begun; sleep 600","timeout":1}`)
+	require.Equal(t, messages.OutcomeTimeout, r.Result.Outcome)
+	require.Equal(t, "begun\n\nCommand timed out after 1 seconds", r.Text)
+	require.Equal(t, "(no output)", call(t, sh, `{"command":"true"}`).Text)
+
+	dir := t.TempDir()
+	r, err := sh.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"pwd"}`), Session: messages.SessionKey{Cwd: dir}})
+	require.NoError(t, err)
+	real, err := filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	require.Equal(t, real, r.Text)
+
+	r = call(t, sh, `{"command":"seq 200000"}`)
+	require.NotNil(t, r.Result.Truncation)
+	require.NotNil(t, r.Result.Artifact)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err = sh.Call(ctx, coppice.ToolCall{Arguments: json.RawMessage(`{"command":"echo $$; sleep 600"}`), OnEvent: func(messages.Event) { cancel() }})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeCancelled, r.Result.Outcome)
+}
+
+// What runs when the host is shut down is ended with it: start checks that
+// nothing is left.
+func TestShutdownEndsCommands(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	sh := tool(t, host, coppice.ToolOptions{}, "bash")
+	began, done := make(chan struct{}), make(chan coppice.ToolResult, 1)
+	go func() {
+		seen := false
+		r, _ := sh.Call(context.Background(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"echo begun; sleep 600"}`), OnEvent: func(e messages.Event) {
+			if _, ok := e.(messages.Stream); ok && !seen {
+				seen = true
+				close(began)
+			}
+		}})
+		done <- r
+	}()
+	<-began
+	require.True(t, host.Shutdown(context.Background()).Clean())
+	require.Equal(t, messages.OutcomeCancelled, (<-done).Result.Outcome)
+}

@@ -1,0 +1,250 @@
+package coppice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Tool is something that an agent can call by name, with arguments in JSON: what
+// a host puts before its model. It is a value and may be used from any
+// goroutine; calls of one session run one after the other, as those of
+// [Session.Execute] do.
+type Tool struct {
+	// Name is what the model calls: "python", "bash".
+	Name string
+	// Label is the name for people.
+	Label string
+	// Description tells the model what the tool does and how to use it.
+	Description string
+	// Schema is the JSON schema of the arguments, of the draft 2020-12.
+	Schema json.RawMessage
+	// ReadOnly says that a call changes nothing, Destructive that it may destroy
+	// what cannot be brought back.
+	ReadOnly, Destructive bool
+
+	sessions bool
+	call     func(context.Context, ToolCall) (ToolResult, error)
+}
+
+// ToolCall is one call of a tool.
+type ToolCall struct {
+	// Arguments are the JSON object that the model sent; empty means {}.
+	Arguments json.RawMessage
+	// Session is whose state the call uses. Its Session is overridden by the
+	// argument session, if the tool has it; an empty one means "default". Its
+	// Cwd is what the argument cwd is relative to.
+	Session messages.SessionKey
+	// Owner is the agent that calls, see [Request.Owner].
+	Owner string
+	// OnEvent hears the events of the call while it runs, from one goroutine.
+	// While it does not return, the producer of the output is held back. nil:
+	// nobody.
+	OnEvent func(messages.Event)
+	// Stdin lets input() ask: OnEvent hears a messages.InputRequest, and
+	// Session.SubmitInput answers it.
+	Stdin bool
+
+	sessions bool // the tool has the argument session
+}
+
+// ToolResult is what a call came to.
+type ToolResult struct {
+	// Text is what the model reads. It is never empty.
+	Text string
+	// Images are the pictures that the call showed.
+	Images []messages.Image
+	// IsError says that the call did not do what was asked: code raised, the
+	// time was up, the kernel died, or the arguments were wrong.
+	IsError bool
+	// Result tells everything, for programs; nil for a tool that runs no code,
+	// and when nothing was run.
+	Result *messages.Result
+}
+
+// ToolError says that a call could not be made: nothing was run. The model can
+// mend it, so that a host should show it the text.
+type ToolError struct {
+	// Tool is the tool's name, Argument the path of what is wrong:
+	// "cells[1].code", "" for the arguments as a whole.
+	Tool, Argument string
+	// Problem names it and the next step.
+	Problem string
+}
+
+// Error names the tool, the argument and the problem.
+func (e *ToolError) Error() string {
+	if e.Argument == "" {
+		return e.Tool + ": " + e.Problem
+	}
+	return e.Tool + ": " + e.Argument + ": " + e.Problem
+}
+
+// Call makes a call. The error is a *[ToolError] when the arguments cannot be
+// used, and [ErrClosed] after Shutdown; everything else that can go wrong is
+// told in the result. When ctx ends the call is interrupted, and the result says
+// so.
+func (t Tool) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
+	if t.call == nil {
+		return ToolResult{}, &ToolError{Tool: t.Name, Problem: "is the zero value; take tools from Host.Tools"}
+	}
+	if c.Session.Session == "" {
+		c.Session.Session = DefaultSession
+	}
+	c.sessions = t.sessions
+	r, err := t.call(ctx, c)
+	if e, ok := errors.AsType[*ToolError](err); ok && e.Tool == "" {
+		e.Tool = t.Name
+	}
+	return r, err
+}
+
+// DefaultSession is the session of calls that name none.
+const DefaultSession = "default"
+
+// ToolMode says which of the tools python and bash a model gets.
+type ToolMode string
+
+const (
+	// ToolsBoth gives both. It is the default.
+	ToolsBoth ToolMode = "both"
+	// ToolsPython gives python alone.
+	ToolsPython ToolMode = "ipy-only"
+	// ToolsBash gives bash alone.
+	ToolsBash ToolMode = "bash-only"
+)
+
+// ToolStyle is the shape of the tools that run Python.
+type ToolStyle string
+
+const (
+	// StylePython is one tool, python, that takes a list of cells. It is the
+	// default.
+	StylePython ToolStyle = "python"
+	// StyleEval is one tool, eval, whose cells have a language, a timeout and a
+	// reset each.
+	StyleEval ToolStyle = "eval"
+	// StyleREPL is the pair execute_code and reset_repl.
+	StyleREPL ToolStyle = "repl"
+)
+
+// ToolOptions says which tools a model gets. The zero value of each field is its
+// default.
+type ToolOptions struct {
+	// Mode says which of python and bash. "": PI_PY from Options.Env (0 or bash,
+	// 1 or py, mix or both), else both. Without [Options.Bash] there is no bash.
+	Mode ToolMode
+	// Style is the shape of the tool for Python. "": StylePython.
+	Style ToolStyle
+	// SessionArgument adds the argument session, for protocols that have no
+	// sessions of their own.
+	SessionArgument bool
+}
+
+// Tools returns the tools for a model. The error matches [ErrOptions].
+func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
+	mode, err := h.toolMode(o.Mode)
+	if err != nil {
+		return nil, err
+	}
+	var tools []Tool
+	switch o.Style {
+	case "", StylePython:
+		tools = []Tool{h.pythonTool(o)}
+	case StyleEval:
+		tools = []Tool{h.evalTool(o)}
+	case StyleREPL:
+		tools = []Tool{h.executeCodeTool(o), h.resetTool(o)}
+	default:
+		return nil, fmt.Errorf("%w: the tool style %q is not one of python, eval, repl", ErrOptions, o.Style)
+	}
+	if mode == ToolsBash {
+		tools = nil
+	}
+	if mode != ToolsPython && h.o.Bash {
+		tools = append(tools, h.bashTool(o))
+	}
+	for i := range tools {
+		tools[i].sessions = o.SessionArgument
+	}
+	return tools, nil
+}
+
+// toolMode resolves the mode: the option, the environment, the default.
+func (h *Host) toolMode(m ToolMode) (ToolMode, error) {
+	switch m {
+	case ToolsBoth, ToolsPython, ToolsBash:
+		return m, nil
+	case "":
+	default:
+		return "", fmt.Errorf("%w: the tool mode %q is not one of both, ipy-only, bash-only", ErrOptions, m)
+	}
+	switch strings.ToLower(lookup(h.o.Env, "PI_PY")) {
+	case "0", "bash":
+		return ToolsBash, nil
+	case "1", "py":
+		return ToolsPython, nil
+	default:
+		return ToolsBoth, nil
+	}
+}
+
+// sessionOf is the session that a call uses.
+func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
+	key := c.Session
+	switch {
+	case name == "":
+	case !c.sessions:
+		return nil, &ToolError{Problem: `there is no argument "session"; see the tool's schema`}
+	default:
+		key.Session = name
+	}
+	if cwd != "" && !filepath.IsAbs(cwd) {
+		cwd = filepath.Join(key.Cwd, cwd)
+	}
+	if cwd != "" {
+		key.Cwd = cwd
+	}
+	s := h.Session(key)
+	if bad, ok := errors.AsType[*RequestError](s.err); ok {
+		return nil, &ToolError{Argument: bad.Field, Problem: bad.Problem}
+	}
+	return s, s.err
+}
+
+// run makes a call of a session and reports its events.
+func (c ToolCall) run(ctx context.Context, s *Session, r Request) (messages.Result, error) {
+	r.Owner = c.Owner
+	if c.OnEvent == nil {
+		return s.Execute(ctx, r)
+	}
+	r.AllowStdin = c.Stdin
+	var result messages.Result
+	for e, err := range s.Stream(ctx, r) {
+		if err != nil {
+			return result, err
+		}
+		if final, ok := e.(messages.Final); ok {
+			result = final.Result
+			continue
+		}
+		c.OnEvent(e)
+	}
+	return result, nil
+}
+
+// toolResult is what a model gets of a result.
+func toolResult(r messages.Result, err error) (ToolResult, error) {
+	if bad, ok := errors.AsType[*RequestError](err); ok {
+		return ToolResult{}, &ToolError{Argument: bad.Field, Problem: bad.Problem}
+	}
+	if err != nil {
+		return ToolResult{}, err
+	}
+	return ToolResult{Text: r.Text, Images: r.Images, IsError: r.Outcome != messages.OutcomeOK, Result: &r}, nil
+}

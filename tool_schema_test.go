@@ -1,0 +1,140 @@
+package coppice_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+)
+
+// tools returns every tool of every style, by name.
+func tools(t *testing.T, o coppice.ToolOptions) map[string]coppice.Tool {
+	t.Helper()
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{}})
+	require.NoError(t, err)
+	t.Cleanup(func() { host.Shutdown(t.Context()) })
+	all := map[string]coppice.Tool{}
+	for _, style := range []coppice.ToolStyle{coppice.StylePython, coppice.StyleEval, coppice.StyleREPL} {
+		o.Style = style
+		list, err := host.Tools(o)
+		require.NoError(t, err)
+		for _, tool := range list {
+			all[tool.Name] = tool
+		}
+	}
+	return all
+}
+
+// The schemas are valid, and agree with what the tools take.
+func TestToolSchemas(t *testing.T) {
+	all := tools(t, coppice.ToolOptions{SessionArgument: true})
+	require.Len(t, all, 5)
+	for name, rows := range map[string]map[string]bool{
+		"python": {
+			`{"cells":[]}`: true,
+			`{"cells":[{"code":"1"}],"timeout":1.5,"reset":true,"cwd":".","session":"a"}`: true,
+			`{"cells":[{"code":"1","title":"t"}]}`:                                        true,
+			`{}`:                                                                          false,
+			`{"cells":[{"title":"t"}]}`:                                                   false,
+			`{"cells":[{"code":1}]}`:                                                      false,
+			`{"cells":[{"code":"1","x":1}]}`:                                              false,
+			`{"cells":"1"}`:                                                               false,
+			`{"cells":[],"timeout":"1"}`:                                                  false,
+			`{"cells":[],"what":1}`:                                                       false,
+			`{"cells":[{"code":null}]}`:                                                   false,
+			`{"cells":[{"code":"1"}]} {}`:                                                 false,
+			`{"cells":[{"code":"1"}],"reset"`:                                             false,
+			`[]`:                                                                          false,
+		},
+		"eval": {
+			`{"cells":[{"language":"py","code":"1","timeout":3,"reset":true}]}`: true,
+			`{"cells":[]}`: false,
+			`{"cells":[{"language":"js","code":"1"}]}`:  false,
+			`{"cells":[{"code":"1"}]}`:                  false,
+			`{"cells":[{"language":"py","code":true}]}`: false,
+		},
+		"execute_code": {
+			`{"code":"1","timeout_seconds":3}`: true,
+			`{}`:                               false,
+			`{"code":1}`:                       false,
+		},
+		"reset_repl": {`{}`: true, `{"x":1}`: false},
+		"bash":       {`{"command":"true"}`: true, `{}`: false, `{"command":["true"]}`: false},
+	} {
+		tool := all[name]
+		require.NotEmpty(t, tool.Description)
+		var s jsonschema.Schema
+		require.NoError(t, json.Unmarshal(tool.Schema, &s))
+		r, err := s.Resolve(nil)
+		require.NoError(t, err)
+		for args, good := range rows {
+			var v any
+			if json.Unmarshal([]byte(args), &v) == nil {
+				require.Equal(t, good, r.Validate(v) == nil, "%s %s by its schema", name, args)
+			}
+			if good {
+				continue // test/integration runs these
+			}
+			_, err := tool.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args)})
+			var bad *coppice.ToolError
+			require.ErrorAs(t, err, &bad, "%s %s", name, args)
+			require.Equal(t, name, bad.Tool)
+			require.NotEmpty(t, bad.Problem)
+		}
+	}
+}
+
+func TestToolErrorsNameThePath(t *testing.T) {
+	all := tools(t, coppice.ToolOptions{})
+	for _, row := range []struct{ tool, args, says string }{
+		{"python", `{"cells":[{"code":"1"},{"code":2}]}`, "python: cells.code: is a JSON number; it must be a string"},
+		{"python", `{"cells":[{"code":"1"},{}]}`, "python: cells[1].code: is missing; pass the Python code as a string"},
+		{"python", `{"cells":[],"cwd":"/no/such/place"}`, "python: cwd: Working directory does not exist: /no/such/place"},
+		{"python", `{"cells":[],"session":"a"}`, `python: there is no argument "session"; see the tool's schema`},
+		{"python", `7`, "python: the arguments are a JSON number; they must be an object"},
+		{"bash", `{"command":"  "}`, "bash: command: is missing; pass the shell command as a string"},
+		{"bash", `{"command":"a\u0000b"}`, "bash: command: holds a NUL character, which no shell can take"},
+		{"eval", `{"cells":[{"language":"js","code":"1"}]}`, `eval: cells[0].language: "js" is not available in this session; pass language: "py"`},
+	} {
+		_, err := all[row.tool].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row.args)})
+		require.EqualError(t, err, row.says)
+	}
+}
+
+func TestToolModes(t *testing.T) {
+	for _, row := range []struct {
+		env  []string
+		mode coppice.ToolMode
+		bash bool
+		want []string
+	}{
+		{nil, "", true, []string{"python", "bash"}},
+		{nil, "", false, []string{"python"}},
+		{[]string{"PI_PY=0"}, "", true, []string{"bash"}},
+		{[]string{"PI_PY=bash"}, "", true, []string{"bash"}},
+		{[]string{"PI_PY=PY"}, "", true, []string{"python"}},
+		{[]string{"PI_PY=mix"}, "", true, []string{"python", "bash"}},
+		{[]string{"PI_PY=what"}, "", true, []string{"python", "bash"}},
+		{[]string{"PI_PY=0"}, coppice.ToolsPython, true, []string{"python"}},
+	} {
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: row.bash, Env: append([]string{}, row.env...)})
+		require.NoError(t, err)
+		list, err := host.Tools(coppice.ToolOptions{Mode: row.mode})
+		require.NoError(t, err)
+		names := []string{}
+		for _, tool := range list {
+			names = append(names, tool.Name)
+		}
+		require.Equal(t, row.want, names, "%+v", row)
+		_, err = host.Tools(coppice.ToolOptions{Mode: "all"})
+		require.ErrorIs(t, err, coppice.ErrOptions)
+		_, err = host.Tools(coppice.ToolOptions{Style: "odd"})
+		require.ErrorIs(t, err, coppice.ErrOptions)
+		host.Shutdown(t.Context())
+	}
+	_, err := coppice.Tool{Name: "x"}.Call(t.Context(), coppice.ToolCall{})
+	require.Error(t, err)
+}
