@@ -103,6 +103,34 @@ type ErrorDetails struct {
 	Message string `json:"message"`
 	// Traceback holds the lines that the kernel sent, with their colours.
 	Traceback []string `json:"traceback,omitempty"`
+	ErrorPlace
+}
+
+// ErrorPlace says where in the user's code an exception came from. Its members
+// stand beside those of [ErrorDetails] in JSON. What is not known is zero, as
+// in a kernel that is not IPython's.
+//
+// The place is the innermost line of a cell, also when it belongs to a function
+// of an earlier cell; what failed further inside, in a library, is folded. Of a
+// SyntaxError it is where the compiler pointed. Lines and columns count from 1,
+// columns in characters; the end column is the first one after what failed.
+type ErrorPlace struct {
+	// Filename is the cell's name: <cell N>, where N counts what the kernel ran.
+	Filename  string `json:"filename,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Column    int    `json:"column,omitempty"` // Python 3.11 and newer; of a SyntaxError always
+	EndLine   int    `json:"end_line,omitempty"`
+	EndColumn int    `json:"end_column,omitempty"`
+	// Snippet is the line of code, Pointer a line of carets to show under it.
+	Snippet string `json:"snippet,omitempty"`
+	Pointer string `json:"pointer,omitempty"`
+	// Summary is what to read first: the exception, its place, snippet and
+	// pointer, the members of a group, the causes, the hint.
+	Summary string `json:"summary,omitempty"`
+	// UserTraceback is the traceback with the frames of libraries folded.
+	UserTraceback string `json:"user_traceback,omitempty"`
+	// Hint is a sentence about what to do, if there is something to say.
+	Hint string `json:"hint,omitempty"`
 }
 
 // InputRequest says that code waits for a line of input.
@@ -212,7 +240,7 @@ func (e ClearOutput) Size() int { return eventOverhead }
 
 // Size returns about how many bytes e holds.
 func (e Error) Size() int {
-	n := eventOverhead + len(e.Name) + len(e.Message)
+	n := eventOverhead + len(e.Name) + len(e.Message) + len(e.Summary) + len(e.UserTraceback)
 	for _, l := range e.Traceback {
 		n += len(l)
 	}

@@ -107,7 +107,19 @@ func base64Data(s string) (string, bool) {
 	return s, s != ""
 }
 
-// traceback is the text of an exception.
+// told is the text of an exception for a result: the user's own frames, when
+// they are known, and what to do about it.
+func told(e messages.ErrorDetails) string {
+	if e.UserTraceback == "" {
+		return traceback(e)
+	}
+	if e.Hint == "" {
+		return e.UserTraceback
+	}
+	return e.UserTraceback + "\nhint: " + e.Hint
+}
+
+// traceback is the text of an exception as the kernel made it.
 func traceback(e messages.ErrorDetails) string {
 	if len(e.Traceback) > 0 {
 		return strings.Join(e.Traceback, "\n")

@@ -51,7 +51,7 @@ func (f *Fold) Add(e messages.Event) {
 	case messages.ExecuteResult:
 		f.display(messages.Display{Position: e.Position, Data: e.Data, Metadata: e.Metadata})
 	case messages.Error:
-		f.block(f.output(e.Cell), traceback(e.ErrorDetails))
+		f.block(f.output(e.Cell), told(e.ErrorDetails))
 	case messages.Notice:
 		f.block(f.output(e.Cell), e.Text)
 	case messages.InputRequest:

@@ -16,6 +16,8 @@ type wireError struct {
 	Name      string   `json:"ename"`
 	Value     string   `json:"evalue"`
 	Traceback []string `json:"traceback"`
+	// Place is what code of ours in the kernel adds to error messages.
+	Place messages.ErrorPlace `json:"coppice_place"`
 }
 
 // wireDisplay is the content of the three messages that carry a bundle.

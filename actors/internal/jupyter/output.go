@@ -98,6 +98,9 @@ type ExecuteError struct {
 	Name, Value string
 	// Traceback holds lines with ANSI colours.
 	Traceback []string
+	// Place is where it came from, when the kernel tells; an execute_reply does
+	// not.
+	Place messages.ErrorPlace
 }
 
 // Expression is the value of one of [ExecuteRequest.UserExpressions].

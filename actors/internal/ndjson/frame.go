@@ -71,9 +71,10 @@ type Frame struct {
 	Wait      bool             `json:"wait"`
 
 	// error, failed, refused, protocol_error
-	Name      string   `json:"name"`
-	Message   string   `json:"message"`
-	Traceback []string `json:"traceback"`
+	Name      string              `json:"name"`
+	Message   string              `json:"message"`
+	Traceback []string            `json:"traceback"`
+	Place     messages.ErrorPlace `json:"place"`
 
 	// input_request
 	Request  string `json:"request"`

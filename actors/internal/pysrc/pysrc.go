@@ -41,6 +41,14 @@ var modules = sync.OnceValues(func() (map[string][2]string, error) {
 	return found, nil
 })
 
+//go:embed coppice_runner/locate.py
+var locate string
+
+// Locate returns the source of the module that finds out where in the user's
+// code an exception came from. It needs nothing else of the package, so that an
+// interpreter of another kind can use it.
+func Locate() string { return locate }
+
 // Role is what an interpreter becomes.
 type Role string
 

@@ -40,14 +40,23 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			return kernel.CellReply{}, fmt.Errorf("set the call's environment: %w", err)
 		}
 	}
+	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
 	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin},
-		func(c context.Context, o jupyter.Output) error { return emitOutput(c, o, emit) })
+		func(c context.Context, o jupyter.Output) error {
+			if e, ok := o.(jupyter.ErrorOutput); ok {
+				told = e
+			}
+			return emitOutput(c, o, emit)
+		})
 	reply := kernel.CellReply{
 		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
 		Incomplete: out.Incomplete, Duration: out.Duration,
 	}
 	if out.Error != nil {
 		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Value, Traceback: out.Error.Traceback}
+		if told.Name == out.Error.Name {
+			reply.Error = &messages.ErrorDetails{Name: told.Name, Message: told.Value, Traceback: told.Traceback, ErrorPlace: told.Place}
+		}
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
 		if out.Error.Name == "StdinNotImplementedError" {
 			reply.StdinRequested = true
@@ -75,7 +84,7 @@ func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context
 	case jupyter.ClearOutput:
 		return emit(ctx, messages.ClearOutput{Wait: o.Wait})
 	case jupyter.ErrorOutput:
-		return emit(ctx, messages.Error{ErrorDetails: messages.ErrorDetails{Name: o.Name, Message: o.Value, Traceback: o.Traceback}})
+		return emit(ctx, messages.Error{ErrorDetails: messages.ErrorDetails{Name: o.Name, Message: o.Value, Traceback: o.Traceback, ErrorPlace: o.Place}})
 	case jupyter.InputRequest:
 		return emit(ctx, messages.InputRequest{ID: o.ID, Prompt: o.Prompt, Password: o.Password})
 	case jupyter.Notice:

@@ -198,7 +198,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	case ndjson.TypeInputRequest:
 		c.out(ctx, messages.InputRequest{ID: f.Request, Prompt: f.Prompt, Password: f.Password})
 	case ndjson.TypeError:
-		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback}
+		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
 		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
 	case ndjson.TypeDone:
 		c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested

@@ -3,10 +3,12 @@ the exception itself."""
 
 from __future__ import annotations
 
+import linecache
 import traceback
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional, Tuple
 
 from .interrupts import FILES, calls_user
+from .locate import Cells, locate
 from .wire import printable
 
 # Characters of a message, and of a line of a traceback.
@@ -20,15 +22,30 @@ def of(err: Any, kind: type) -> bool:
     return issubclass(type(err), kind)
 
 
-def describe(err: BaseException) -> Dict[str, Any]:
-    """Returns the error frame for an exception. It never raises."""
+def describe(err: BaseException, current: str = "") -> Dict[str, Any]:
+    """Returns the error frame for an exception. current is the file of the cell
+    that raised it. It never raises."""
     name = _name(err)
-    frame = {"type": "error", "name": name, "message": _message(err)}
+    frame: Dict[str, Any] = {"type": "error", "name": name, "message": _message(err)}
     try:
         frame["traceback"] = _lines(err)
     except BaseException as failed:  # no memory, no stack, an exception that fights back
         frame["traceback"] = [f"{name}: {frame['message']}", f"(the traceback could not be made: {_name(failed)})"]
+    if current:
+        try:
+            place = locate(err, Cells(_cell, lambda e: frame["message"] if e is err else _text(e)), current)
+            frame["place"] = {k: printable(v) if type(v) is str else v for k, v in place.items()}
+        except BaseException:  # then nobody knows where it was
+            pass
     return frame
+
+
+def _cell(filename: str) -> Optional[Tuple[str, str]]:
+    """Returns the name and the text of a cell that is still known."""
+    if not filename.startswith("<cell "):
+        return None
+    known: Any = linecache.cache.get(filename)
+    return (filename, "".join(known[2])) if known and len(known) == 4 else None
 
 
 def _name(err: BaseException) -> str:

@@ -292,7 +292,7 @@ class Session:
             _leave_fork(failed)
         try:
             if failed is not None:
-                frames.append(encode(errors.describe(failed)))
+                frames.append(encode(errors.describe(failed, f"<cell {self.count}>")))
             frames.append(self._done(failed, duration))
             _flush_libc()
             self.output.end(frames)

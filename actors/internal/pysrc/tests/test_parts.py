@@ -174,6 +174,52 @@ class ErrorsTest(unittest.TestCase):
         self.assertEqual("ValueError", got["name"])
 
 
+class PlaceTest(unittest.TestCase):
+    """Where exceptions come from; test/conformance has the cases that need a
+    session, on one version of Python."""
+
+    def place(self, code, text=None, filename="<cell 901>"):
+        Compiler().register(filename, code if text is None else text)
+        try:
+            exec(compile(code, filename, "exec"), {})
+        except BaseException as err:
+            return errors.describe(err, filename)["place"]
+        raise AssertionError("nothing was raised")
+
+    def test_every_version_knows_the_line(self):
+        got = self.place("def f(x):\n    return x / 0\n\nf(1)")
+        self.assertEqual(("<cell 901>", 2, "    return x / 0"), (got["filename"], got["line"], got["snippet"]))
+        if "column" in got:  # Python 3.11 and newer
+            self.assertEqual((12, 2, 17, "           ^^^^^"), (got["column"], got["end_line"], got["end_column"], got["pointer"]))
+        self.assertTrue(got["summary"].startswith("ZeroDivisionError: division by zero\nat <cell 901>:2"), got["summary"])
+        self.assertIn('File "<cell 901>", line 4, in <module>\n    f(1)\n', got["user_traceback"])
+
+    def test_the_compiler_knows_the_column(self):
+        got = self.place("x = 1\ny = = 2")
+        self.assertEqual((2, 5, "y = = 2"), (got["line"], got["column"], got["snippet"]))
+        self.assertTrue(got["pointer"].startswith("    ^"))
+
+    def test_libraries_are_folded(self):
+        got = self.place("import json\njson.loads('{')")
+        self.assertEqual((2, "json.loads('{')"), (got["line"], got["snippet"]))
+        self.assertRegex(got["user_traceback"], r"\n  \[\d frames in json/__init__.py, json/decoder.py; the last is \w+, line \d+\]\n")
+
+    def test_a_long_line_is_shown_around_the_column(self):
+        got = self.place("x = [" + "1, " * 1000 + "1 / 0" + ", 1" * 1000 + "]")
+        self.assertLessEqual(len(got["snippet"]), 401)
+        if "column" in got:
+            self.assertEqual("1 / 0", got["snippet"][len(got["pointer"]) - 5 : len(got["pointer"])])
+
+    def test_what_is_known_is_not_what_ran(self):
+        self.assertNotIn("snippet", self.place("\n\n1 / 0", text="short"))
+
+    def test_chains_and_circles_end(self):
+        got = self.place("a = ValueError('a')\nb = KeyError('b')\na.__cause__ = b\nb.__cause__ = a\nraise a")
+        self.assertIn("caused by KeyError: 'b'", got["summary"])
+        got = self.place("e = None\nfor n in range(500):\n    n = ValueError(n)\n    n.__cause__ = e\n    e = n\nraise e")
+        self.assertLess(len(got["user_traceback"]), 5000)
+
+
 class ShellTest(unittest.TestCase):
     def test_expand(self):
         names = {"x": 5, "d": {"k": "v"}, "__hidden": 1}
