@@ -108,6 +108,10 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, err error
 // and why it is this one.
 func (h *Host) Backend() (name, why string) { return h.door, h.why }
 
+// Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
+// the tokens of this user are.
+func (h *Host) Dir() string { return h.o.dir }
+
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}

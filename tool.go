@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
@@ -204,13 +203,7 @@ func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 	default:
 		key.Session = name
 	}
-	if cwd != "" && !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(key.Cwd, cwd)
-	}
-	if cwd != "" {
-		key.Cwd = cwd
-	}
-	s := h.Session(key)
+	s := h.Session(key.In(cwd))
 	if bad, ok := errors.AsType[*RequestError](s.err); ok {
 		return nil, &ToolError{Argument: bad.Field, Problem: bad.Problem}
 	}

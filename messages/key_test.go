@@ -17,7 +17,17 @@ func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
 		other, dup := seen[k.ID()]
 		require.False(t, dup, "%v and %v", k, other)
 		seen[k.ID()] = k
+		back, ok := messages.ParseSessionKey(k.ID())
+		require.True(t, ok)
+		require.Equal(t, k, back)
 	}
+	for _, id := range []string{"", "a", "a%40", "a/b@/x", "a%2@/x", "a%zz@x"} {
+		_, ok := messages.ParseSessionKey(id)
+		require.False(t, ok, id)
+	}
+	require.Equal(t, "/x/y", messages.SessionKey{Cwd: "/x"}.In("y").Cwd)
+	require.Equal(t, "/y", messages.SessionKey{Cwd: "/x"}.In("/y").Cwd)
+	require.Equal(t, "/x", messages.SessionKey{Cwd: "/x"}.In("").Cwd)
 	require.Equal(t, "a%40b@/x", messages.SessionKey{Session: "a@b", Cwd: "/x"}.ID())
 	require.Equal(t, "a@/x", messages.SessionKey{Session: "a", Cwd: "/x"}.String())
 	require.Equal(t, "a", messages.SessionKey{Session: "a"}.String())

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
+)
+
+// mcpSessions is how many kernels an MCP server keeps at once.
+const mcpSessions = 32
+
+// mcpFlags are those of mcp.
+type mcpFlags struct {
+	hostFlags
+	http      string
+	tokenFile string
+	cwd       string
+	style     string
+	mode      string
+	sessions  int
+}
+
+func (a *app) mcpCommand() *cobra.Command {
+	var f mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp [--http 127.0.0.1:PORT]",
+		Short: "Serve Python to an agent over the Model Context Protocol",
+		Long: `Serve the tools python and bash, and tools that look after sessions, over the
+Model Context Protocol: on standard input and output, or with --http over
+streamable HTTP at http://127.0.0.1:PORT/mcp.
+
+Over HTTP each request needs the header "Authorization: Bearer TOKEN". The token
+is in the token file, which is made when it is not there.
+
+The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
+		Example: `  coppice mcp
+  coppice mcp --http 127.0.0.1:7790 --token-file token
+
+  {"mcpServers": {"python": {"command": "coppice", "args": ["mcp"]}}}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.mcp(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.http, "http", "", "serve streamable HTTP on this loopback address in place of standard input")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for HTTP (default: mcp-token in Coppice's folder)")
+	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
+	flags.StringVar(&f.style, "style", string(coppice.StylePython), "the shape of the Python tool: python, eval or repl")
+	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
+	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) mcp(ctx context.Context, f mcpFlags) error {
+	if f.sessions < 1 {
+		return usagef("--max-sessions must be at least 1, not %d", f.sessions)
+	}
+	if f.tokenFile != "" && f.http == "" {
+		return usagef("--token-file needs --http: there is no token on standard input")
+	}
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions})
+	if err != nil {
+		return err
+	}
+	defer host.end()
+	o := mcpserver.Options{
+		Host: host.Host, Version: readVersion().Version, Cwd: f.cwd,
+		Tools: coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style)},
+	}
+	server, err := mcpserver.New(o)
+	if errors.Is(err, coppice.ErrOptions) {
+		return usageError{err}
+	} else if err != nil {
+		return failure(err)
+	}
+	if f.http != "" {
+		return a.serveMCP(ctx, server, f, o)
+	}
+	backend, why := host.Backend()
+	a.err.lines(fmt.Sprintf("coppice mcp: serving on standard input and output, %s backend (%s)", backend, why))
+	return failure(mcpserver.ServeStdio(ctx, server, a.in, a.out))
+}
+
+// serveMCP serves over HTTP until ctx ends.
+func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags, o mcpserver.Options) error {
+	file := f.tokenFile
+	if file == "" {
+		file = filepath.Join(o.Host.Dir(), "mcp-token")
+	}
+	token, err := readToken(file)
+	if err != nil {
+		return failure(err)
+	}
+	l, err := mcpserver.Listen(ctx, f.http)
+	if err != nil {
+		return usageError{err}
+	}
+	a.err.lines(fmt.Sprintf("coppice mcp: serving at http://%s%s, the token is in %s", l.Addr(), mcpserver.Path, file))
+	return failure(mcpserver.Serve(ctx, l, server, token, o))
+}
+
+// readToken reads a token, or makes one. Nobody but its owner may have read it.
+func readToken(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeToken(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", fmt.Errorf("look at the token file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return "", fmt.Errorf("the token file %s can be read by others: chmod 600 it, or delete it and start again", file)
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < 16 || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("the token file %s holds no token of at least 16 characters without spaces: delete it to have one made", file)
+	}
+	return token, nil
+}
+
+func makeToken(file string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", fmt.Errorf("make the folder of the token file: %w", err)
+	}
+	token := rand.Text()
+	out, err := os.CreateTemp(filepath.Dir(file), ".token-*") // 0600
+	if err != nil {
+		return "", fmt.Errorf("make the token file: %w", err)
+	}
+	defer func() { _ = os.Remove(out.Name()) }() // it has its other name by then
+	_, err = io.WriteString(out, token+"\n")
+	if err = errors.Join(err, out.Close()); err != nil {
+		return "", fmt.Errorf("write the token file: %w", err)
+	}
+	err = os.Link(out.Name(), file)
+	if errors.Is(err, fs.ErrExist) { // somebody else has just made it
+		return readToken(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the token file: %w", err)
+	}
+	return token, nil
+}

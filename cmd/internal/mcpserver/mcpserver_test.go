@@ -1,0 +1,262 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func options(t *testing.T) mcpserver.Options {
+	t.Helper()
+	host, err := coppice.Start(t.Context(), coppice.Options{
+		Home: t.TempDir(), Backend: coppice.BackendRunner, Python: testpython.Path(t), Bash: true, Env: os.Environ(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(t, host.Shutdown(ctx).Clean())
+	})
+	return mcpserver.Options{Host: host, Version: "test", Cwd: t.TempDir(), KeepAlive: 200 * time.Millisecond}
+}
+
+// client connects a client to a server in this process.
+func client(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	server, err := mcpserver.New(o)
+	require.NoError(t, err)
+	here, there := mcp.NewInMemoryTransports()
+	ss, err := server.Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, co).Connect(t.Context(), here, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, cs.Close())
+		require.NoError(t, ss.Wait())
+	})
+	return cs
+}
+
+// text is what a model reads of a result.
+func text(r *mcp.CallToolResult) string {
+	return r.Content[0].(*mcp.TextContent).Text
+}
+
+func call(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) *mcp.CallToolResult {
+	t.Helper()
+	r, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	require.NoError(t, err)
+	return r
+}
+
+func cells(code ...string) map[string]any {
+	list := []any{}
+	for _, c := range code {
+		list = append(list, map[string]any{"code": c})
+	}
+	return map[string]any{"cells": list}
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+	cs := client(t, options(t), nil)
+	names := []string{}
+	for tool, err := range cs.Tools(t.Context(), nil) {
+		require.NoError(t, err)
+		require.NotEmpty(t, tool.Description)
+		names = append(names, tool.Name)
+	}
+	require.ElementsMatch(t, []string{"python", "bash", "sessions_list", "sessions_interrupt", "sessions_reset", "sessions_close"}, names)
+
+	require.Equal(t, "42", text(call(t, cs, "python", cells("x = 40", "x + 2")))[len("[1/2] (ok)\n\n[2/2]\n"):])
+	r := call(t, cs, "python", cells("x"))
+	require.Equal(t, "40", text(r), "variables stay")
+	structured, err := json.Marshal(r.StructuredContent)
+	require.NoError(t, err)
+	require.Contains(t, string(structured), `"outcome":"ok"`)
+	require.Contains(t, string(structured), `"state":"kept"`)
+
+	r = call(t, cs, "python", cells("1/0"))
+	require.True(t, r.IsError)
+	require.Contains(t, text(r), "ZeroDivisionError")
+	r = call(t, cs, "python", map[string]any{"cells": "x"})
+	require.True(t, r.IsError, "a mistake of the model is told to the model")
+	require.Contains(t, text(r), "python: cells: is a JSON string; it must be a list")
+	require.Equal(t, "hi", text(call(t, cs, "bash", map[string]any{"command": "echo hi"})))
+
+	image := "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	r = call(t, cs, "python", cells("display({'image/png': '"+image+"'}, raw=True)"))
+	require.Equal(t, "image/png", r.Content[1].(*mcp.ImageContent).MIMEType)
+
+	_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "none"})
+	require.Error(t, err)
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	cs := client(t, o, nil)
+	list := func() string {
+		b, err := json.Marshal(call(t, cs, "sessions_list", nil).StructuredContent)
+		require.NoError(t, err)
+		return string(b)
+	}
+	require.JSONEq(t, `{"sessions":[]}`, list())
+	args := cells("x = 1")
+	args["session"] = "a@b/c"
+	call(t, cs, "python", args)
+	call(t, cs, "python", cells("x = 2"))
+	require.Contains(t, list(), `"session":"a@b/c"`)
+	require.Contains(t, list(), `"session":"default"`)
+	require.Contains(t, list(), `"state":"idle"`)
+
+	call(t, cs, "sessions_reset", map[string]any{"session": "a@b/c"})
+	args = cells("'x' in globals()")
+	args["session"] = "a@b/c"
+	require.Contains(t, text(call(t, cs, "python", args)), "False")
+	require.Equal(t, "2", text(call(t, cs, "python", cells("x"))))
+	call(t, cs, "sessions_close", nil)
+	require.Eventually(t, func() bool { return !strings.Contains(list(), `"session":"default"`) }, 30*time.Second, 10*time.Millisecond)
+
+	done := make(chan *mcp.CallToolResult, 1)
+	go func() {
+		r, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "python", Arguments: cells("import time; time.sleep(300)")})
+		if err == nil {
+			done <- r
+		}
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(list(), `"state":"busy"`) }, 30*time.Second, 10*time.Millisecond)
+	call(t, cs, "sessions_interrupt", nil)
+	require.True(t, (<-done).IsError)
+}
+
+// progress collects the notifications of a client.
+type progress struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	last  float64
+	wrong bool
+}
+
+func (p *progress) take(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong = p.wrong || r.Params.Progress <= p.last
+	p.last = r.Params.Progress
+	p.text.WriteString(r.Params.Message)
+}
+
+func (p *progress) seen(text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Contains(p.text.String(), text)
+}
+
+func TestProgressAndCancel(t *testing.T) {
+	t.Parallel()
+	var p progress
+	cs := client(t, options(t), &mcp.ClientOptions{ProgressNotificationHandler: p.take})
+	params := &mcp.CallToolParams{Name: "python", Arguments: cells("import time\nx = 7\nprint('first', flush=True)\ntime.sleep(300)")}
+	params.SetProgressToken("token")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := cs.CallTool(ctx, params)
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return p.seen("first") }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.seen("running for") }, 30*time.Second, 10*time.Millisecond, "a sign of life")
+	cancel()
+	require.Error(t, <-done)
+	require.Equal(t, "7", text(call(t, cs, "python", cells("x"))), "the session is kept")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.False(t, p.wrong, "progress only goes up")
+}
+
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	server, err := mcpserver.New(o)
+	require.NoError(t, err)
+	h := httptest.NewServer(mcpserver.Handler(server, "sesame", o))
+	t.Cleanup(h.Close)
+
+	for _, row := range []struct {
+		name, token, host, origin string
+		code                      int
+	}{
+		{"no token", "", "", "", http.StatusUnauthorized},
+		{"another token", "Bearer open", "", "", http.StatusUnauthorized},
+		{"another host", "Bearer sesame", "example.com", "", http.StatusForbidden},
+		{"another origin", "Bearer sesame", "", "https://example.com", http.StatusForbidden},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL, strings.NewReader(`{}`))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		if row.token != "" {
+			req.Header.Set("Authorization", row.token)
+		}
+		if row.host != "" {
+			req.Host = row.host
+		}
+		if row.origin != "" {
+			req.Header.Set("Origin", row.origin)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, row.code, resp.StatusCode, "%s: %s", row.name, body)
+		require.NotContains(t, string(body), "sesame")
+	}
+
+	var clients [2]*mcp.ClientSession
+	for i := range clients {
+		cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{
+			Endpoint: h.URL, HTTPClient: &http.Client{Transport: bearer("sesame")},
+		}, nil)
+		require.NoError(t, err)
+		clients[i] = cs
+	}
+	for i, cs := range clients {
+		call(t, cs, "python", cells([]string{"x = 'one'", "x = 'two'"}[i]))
+	}
+	shared := cells("y = 1")
+	shared["session"] = "shared"
+	call(t, clients[0], "python", shared)
+	shared = cells("y")
+	shared["session"] = "shared"
+	require.Equal(t, "1", text(call(t, clients[1], "python", shared)), "a session with a name is everybody's")
+	for _, cs := range clients {
+		require.NoError(t, cs.Close())
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// bearer adds a token to requests.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}

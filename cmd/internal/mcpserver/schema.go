@@ -1,0 +1,39 @@
+package mcpserver
+
+import "encoding/json"
+
+// resultSchema describes messages.Result, which is the structured content of the
+// tools that run code.
+var resultSchema = json.RawMessage(`{
+  "type": "object",
+  "required": ["outcome", "state", "text", "session", "cwd", "cells"],
+  "properties": {
+    "outcome": {"enum": ["ok", "error", "timeout", "cancelled", "lost", "not_started"], "description": "How the call ended."},
+    "state": {"enum": ["kept", "fresh", "lost"], "description": "What became of the session's variables."},
+    "text": {"type": "string"},
+    "backend": {"type": "string"},
+    "session": {"type": "string"},
+    "cwd": {"type": "string"},
+    "reason": {"type": "string", "description": "Why the outcome is lost or not_started, or the state not kept."},
+    "cells": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "required": ["index", "status", "outcome", "output"],
+        "properties": {
+          "index": {"type": "integer"},
+          "title": {"type": "string"},
+          "status": {"enum": ["pending", "running", "complete", "error"]},
+          "outcome": {"enum": ["ok", "error", "timeout", "cancelled", "lost", "not_started"]},
+          "output": {"type": "string"},
+          "duration_ms": {"type": "integer"},
+          "exit_code": {"type": ["integer", "null"]},
+          "error": {"type": ["object", "null"]}
+        }
+      }
+    },
+    "truncation": {"type": ["object", "null"]},
+    "artifact": {"type": ["string", "null"], "description": "artifact://N holds the whole output."},
+    "stdin_requested": {"type": "boolean"}
+  }
+}`)
