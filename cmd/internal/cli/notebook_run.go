@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+)
+
+// maxCellTimeout is the most that --timeout of a notebook may say, in seconds:
+// a week.
+const maxCellTimeout = 7 * 24 * 3600
+
+// nbRunFlags are those of notebook run.
+type nbRunFlags struct {
+	hostFlags
+	cells, output, session, cwd, timeout string
+	from                                 int
+	params                               []string
+	inPlace, allowErrors, watch          bool
+	outputs, json, fold                  bool
+}
+
+func (a *app) nbRunCommand() *cobra.Command {
+	f := nbRunFlags{from: -1}
+	cmd := nbCommand("run FILE", "Run the cells of a notebook, and keep what they show",
+		`Run the code cells of a notebook in one session, in order, and write what they
+show into a notebook: FILE itself with --in-place, else --output, else
+NAME.executed.ipynb beside FILE. It is written after every cell and while a cell
+shows something, so that a run that is cut off loses nothing; --from goes on
+where one ended, in the notebook that it wrote. The kernel is a new one then:
+name the cells that it needs with --cells, as in --cells 0-2,7-.
+
+The session runs in the folder of FILE. The first cell that does not complete
+ends the run, unless it is tagged raises-exception or --allow-errors is given.
+Cells tagged skip-execution are left out. A parameter becomes a variable in a
+cell below the one tagged parameters, or at the top; its value is JSON, True,
+False or None, or else a text.
+
+With --watch, FILE is run again whenever it changes, from the first code cell
+that changed on, in the same session, until Ctrl-C.
+
+The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
+line or the notebook is wrong, 124 on a timeout, 130 when cancelled, and 70 when
+the kernel was lost or never reached.`,
+		`  coppice notebook run report.ipynb --in-place
+  coppice notebook run report.ipynb --param year=2026 --output report-2026.ipynb
+  coppice notebook run report.ipynb --in-place --from 7
+  coppice notebook run report.ipynb --watch --outputs`, 1, 1, nil)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return nbFailure(a.nbRun(cmd.Context(), args[0], f)) }
+	flags := cmd.Flags()
+	flags.StringVar(&f.cells, "cells", "", "the cells to run: 3, 2-5, 7- or 0,2-5 (default: all)")
+	flags.IntVar(&f.from, "from", -1, "run this cell and all after it")
+	flags.StringVarP(&f.output, "output", "o", "", "the notebook to write")
+	flags.BoolVar(&f.inPlace, "in-place", false, "write FILE itself")
+	flags.StringArrayVarP(&f.params, "param", "p", nil, "set a parameter, NAME=VALUE; may be repeated")
+	flags.StringVar(&f.timeout, "timeout", "", "seconds for each cell (default: no limit)")
+	flags.BoolVar(&f.allowErrors, "allow-errors", false, "go on after a cell that raised")
+	flags.BoolVar(&f.fold, "fold-progress", false, "keep only the last state of progress bars")
+	flags.BoolVar(&f.outputs, "outputs", false, "show what cells print while they run")
+	flags.BoolVar(&f.watch, "watch", false, "run again when FILE changes")
+	flags.BoolVar(&f.json, "json", false, "print the report as one JSON object")
+	flags.StringVar(&f.session, "session", "default", "the session to run in")
+	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: the folder of FILE)")
+	f.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("cells", "from")
+	cmd.MarkFlagsMutuallyExclusive("output", "in-place")
+	cmd.MarkFlagsMutuallyExclusive("watch", "json")
+	return cmd
+}
+
+// options reads what the flags say of the run itself.
+func (f nbRunFlags) options() (coppice.NotebookOptions, error) {
+	o := coppice.NotebookOptions{AllowErrors: f.allowErrors, FoldProgress: f.fold}
+	if f.timeout != "" {
+		seconds, err := strconv.ParseFloat(f.timeout, 64)
+		if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > maxCellTimeout {
+			return o, usagef("--timeout must be a number of seconds up to %d, not %q", maxCellTimeout, f.timeout)
+		}
+		o.Timeout = time.Duration(seconds * float64(time.Second))
+	}
+	switch {
+	case f.cells != "":
+		set, err := notebook.ParseCells(f.cells)
+		if err != nil {
+			return o, err
+		}
+		o.Cells = set
+	case f.from >= 0:
+		o.Cells = notebook.CellsFrom(f.from)
+	case f.from != -1:
+		return o, usagef("--from must be the index of a cell, not %d", f.from)
+	}
+	for _, text := range f.params {
+		p, err := parseParameter(text)
+		if err != nil {
+			return o, err
+		}
+		o.Parameters = append(o.Parameters, p)
+	}
+	return o, nil
+}
+
+// parseParameter reads NAME=VALUE.
+func parseParameter(text string) (notebook.Parameter, error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return notebook.Parameter{}, usagef("--param must be NAME=VALUE, not %q", text)
+	}
+	p := notebook.Parameter{Name: strings.TrimSpace(name)}
+	switch value {
+	case "True":
+		p.Value = true
+	case "False":
+		p.Value = false
+	case "None":
+		p.Value = json.RawMessage("null")
+	default:
+		p.Value = rawJSON(value)
+	}
+	return p, nil
+}
+
+// target opens the notebook to run, and says where what it shows is written.
+func (f nbRunFlags) target(path string) (*notebook.File, error) {
+	file, err := notebook.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if f.inPlace {
+		return file, nil
+	}
+	out := f.out(path)
+	if same, _ := sameFile(path, out); same {
+		return nil, usagef("--output is %s itself; say --in-place to write it", path)
+	}
+	// A later run of some cells goes on in what an earlier one wrote.
+	if f.from >= 0 || f.cells != "" {
+		earlier, err := notebook.Open(out)
+		switch {
+		case err == nil && sameSources(file.Document, earlier.Document):
+			return earlier, nil
+		case err == nil:
+			return nil, failure(fmt.Errorf("%s holds other cells than %s: remove it, or run without --from and --cells", out, path))
+		case !errors.Is(err, notebook.ErrNotFound):
+			return nil, err
+		}
+	}
+	return notebook.NewFile(out, file.Document)
+}
+
+// out is where a run that is not in place writes.
+func (f nbRunFlags) out(path string) string {
+	if f.output != "" {
+		return f.output
+	}
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + ".executed" + ext
+}
+
+func sameFile(a, b string) (bool, error) {
+	a, err := filepath.Abs(a)
+	if err != nil {
+		return false, err
+	}
+	if b, err = filepath.Abs(b); err != nil {
+		return false, err
+	}
+	if real, err := filepath.EvalSymlinks(a); err == nil {
+		a = real
+	}
+	if real, err := filepath.EvalSymlinks(b); err == nil {
+		b = real
+	}
+	return a == b, nil
+}
+
+// sameSources says whether the cells of two notebooks hold the same, but for
+// the cell of parameters.
+func sameSources(a, b *notebook.Document) bool {
+	x, y := plainCells(a), plainCells(b)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i].Type() != y[i].Type() || x[i].Source() != y[i].Source() {
+			return false
+		}
+	}
+	return true
+}
+
+func plainCells(d *notebook.Document) []*notebook.Cell {
+	var cells []*notebook.Cell
+	for _, c := range d.Cells() {
+		if !c.HasTag(notebook.TagInjected) {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	file, err := f.target(path)
+	if err != nil {
+		return err
+	}
+	if err := coppice.CheckNotebook(file.Document); err != nil {
+		return usagef("%s: %w", path, err)
+	}
+	if err := o.Cells.Check(file.Len()); err != nil {
+		return err
+	}
+	if f.cwd == "" {
+		f.cwd = filepath.Dir(path)
+	}
+	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o}
+	return r.run(ctx)
+}
+
+// nbRunner is one notebook run. It belongs to one goroutine.
+type nbRunner struct {
+	app     *app
+	flags   nbRunFlags
+	path    string
+	file    *notebook.File
+	o       coppice.NotebookOptions
+	session *coppice.Session
+}
+
+func (r *nbRunner) run(ctx context.Context) error {
+	a := r.app
+	starting := a.startProgress("starting", r.flags.json)
+	defer starting.done()
+	options := coppice.Options{Backend: r.flags.backend, Python: r.flags.python, OnEvent: func(e messages.Lifecycle) {
+		starting.stage(stageOf(e), "")
+	}}
+	if r.flags.watch {
+		options.IdleTTL = -1
+	}
+	host, err := a.startHost(ctx, options)
+	if err != nil {
+		return err
+	}
+	r.session = host.Session(messages.SessionKey{Session: r.flags.session, Cwd: r.flags.cwd})
+	report, err := r.once(ctx, starting)
+	if err == nil && r.flags.watch {
+		report, err = r.watch(ctx, report)
+	}
+	starting.done()
+	ending := a.startProgress("ending the kernel", r.flags.json)
+	host.end()
+	ending.done()
+	return runError(report, err)
+}
+
+// once runs the notebook once and tells of it.
+func (r *nbRunner) once(ctx context.Context, starting *progress) (coppice.NotebookReport, error) {
+	view := newNbView(r.app, r.flags, starting)
+	o := r.o
+	o.Save, o.Progress = r.file.Save, view.step
+	report, err := r.session.RunNotebook(ctx, r.file.Document, o)
+	starting.done()
+	view.done()
+	if r.flags.json {
+		return report, errors.Join(err, r.app.writeJSON(map[string]any{"file": r.path, "output": r.file.Path, "report": report}))
+	}
+	if err == nil {
+		view.summary(report, r.path, r.file.Path)
+	}
+	return report, err
+}
+
+// runError is how the command ends after a run.
+func runError(report coppice.NotebookReport, err error) error {
+	_, wrong := errors.AsType[*coppice.RequestError](err)
+	switch {
+	case wrong:
+		return usageError{err}
+	case errors.Is(err, notebook.ErrChanged):
+		return failure(fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err))
+	case err != nil:
+		return err
+	}
+	if code := outcomeCode(report.Outcome); code != codeOK {
+		return &codeError{code: code}
+	}
+	return nil
+}

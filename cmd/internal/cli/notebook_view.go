@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// How much of a failed cell's traceback is shown.
+const tracebackLines = 30
+
+// nbView draws a notebook run like a test runner: a line for each cell that has
+// ended, and for the one that runs where lines can be repainted.
+//
+//	✓ [1/3] cell 1  import pandas as pd (312 ms)
+//	✗ [2/3] cell 3  df.plot() (4 ms)
+//	    NameError: name 'df' is not defined
+//	· [3/3] cell 4  df.head()
+//
+// It belongs to the goroutine that runs the notebook.
+type nbView struct {
+	app      *app
+	flags    nbRunFlags
+	style    render.Style
+	starting *progress
+	running  *progress
+	drawing  *render.Run // with --outputs
+	titles   []string
+}
+
+func newNbView(a *app, f nbRunFlags, starting *progress) *nbView {
+	return &nbView{app: a, flags: f, style: a.style(a.out), starting: starting}
+}
+
+// step hears what happens.
+func (v *nbView) step(s coppice.NotebookStep) {
+	if s.Kind == coppice.NotebookPlanned {
+		v.plan(s)
+	}
+	if v.flags.json {
+		return
+	}
+	switch s.Kind {
+	case coppice.NotebookPlanned:
+	case coppice.NotebookCellBegins:
+		if v.drawing == nil && s.Place > 0 {
+			v.running = v.app.startProgress(render.Plain(v.label(s.Place, s.Cell)), true)
+		}
+	case coppice.NotebookCellEvent:
+		v.starting.done()
+		if _, final := s.Event.(messages.Final); v.drawing != nil && !final {
+			v.app.out.print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
+		}
+	case coppice.NotebookCellEnded:
+		v.ended(s)
+	}
+}
+
+func (v *nbView) plan(s coppice.NotebookStep) {
+	cells := make([]messages.Cell, len(s.Plan))
+	for i, c := range s.Plan {
+		v.titles = append(v.titles, firstLine(c.Source()))
+		cells[i] = messages.Cell{Title: v.titles[i], Code: c.Source()}
+	}
+	if v.flags.outputs && !v.flags.json {
+		v.drawing = render.NewRun(render.RunOptions{Style: v.style, Cells: cells, Now: time.Now})
+	}
+}
+
+// label names a cell of the plan.
+func (v *nbView) label(place, cell int) string {
+	return "[" + strconv.Itoa(place+1) + "/" + strconv.Itoa(len(v.titles)) + "] cell " + strconv.Itoa(cell) + "  " + render.OneLine(v.titles[place])
+}
+
+func (v *nbView) ended(s coppice.NotebookStep) {
+	v.done()
+	if v.drawing != nil {
+		return
+	}
+	c := s.Ended
+	icon := v.style.Good("✓ ")
+	switch {
+	case c.Outcome == messages.OutcomeOK:
+	case c.Expected:
+		icon = v.style.Warn("! ")
+	default:
+		icon = v.style.Bad("✗ ")
+	}
+	time := " (" + render.Duration(c.Duration) + ")"
+	line := icon + v.label(s.Place, s.Cell)
+	if v.style.Width > len(time) {
+		fit := v.style
+		fit.Width -= len(time)
+		line = fit.Fit(line)
+	}
+	v.app.out.lines(line + v.style.Quiet(time))
+	switch {
+	case c.Error != nil && c.Expected:
+		v.app.out.lines(v.style.Fit("    " + render.OneLine(c.Error.Name+": "+c.Error.Message)))
+	case c.Error != nil:
+		for _, line := range render.Cut(render.Traceback(v.style, *c.Error), tracebackLines) {
+			v.app.out.lines(strings.TrimRight("    "+line, " "))
+		}
+	}
+}
+
+// done removes what is repainted.
+func (v *nbView) done() {
+	v.running.done()
+	v.running = nil
+}
+
+// summary tells how the run ended.
+func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
+	for i, c := range r.Cells {
+		if c.Outcome == messages.OutcomeNotStarted {
+			v.app.out.lines(v.style.Fit(v.style.Quiet("· " + v.label(i, c.Index))))
+		}
+	}
+	var parts []string
+	expected := 0
+	for _, c := range r.Cells {
+		if c.Expected {
+			expected++
+		}
+	}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{r.Count(messages.OutcomeOK), "ok"}, {expected, "raised"}, {r.Count(messages.OutcomeError) - expected, "failed"}, {r.Count(messages.OutcomeTimeout), "timed out"},
+		{r.Count(messages.OutcomeCancelled), "cancelled"}, {r.Count(messages.OutcomeLost), "lost"}, {r.Count(messages.OutcomeNotStarted), "not run"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, strconv.Itoa(p.n)+" "+p.what)
+		}
+	}
+	line := render.Number(len(r.Cells), "cell")
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
+	}
+	line += " in " + render.Duration(r.Duration) + "; outputs are in " + out
+	if r.Outcome == messages.OutcomeOK {
+		v.app.out.lines(v.style.Good("✓ ") + line)
+		return
+	}
+	v.app.out.lines(v.style.Bad("✗ ") + line)
+	if r.Reason != "" {
+		v.app.out.lines("  " + render.OneLine(r.Reason))
+	}
+	if r.Next >= 0 {
+		v.app.out.lines(v.style.Quiet("  go on with: coppice notebook run " + v.again(path) + fmt.Sprintf(" --from %d", r.Next)))
+	}
+}
+
+// again is how the same notebook is run again.
+func (v *nbView) again(path string) string {
+	switch {
+	case v.flags.inPlace:
+		return path + " --in-place"
+	case v.flags.output != "":
+		return path + " --output " + v.flags.output
+	default:
+		return path
+	}
+}
