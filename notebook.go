@@ -79,8 +79,10 @@ const (
 // NotebookStep is a piece of progress.
 type NotebookStep struct {
 	Kind NotebookStepKind
-	// Plan are the cells that will run, in order.
-	Plan []*notebook.Cell
+	// Plan are the cells that will run, in order; Index are their indices in
+	// the document.
+	Plan  []*notebook.Cell
+	Index []int
 	// Place is the cell's place in the plan, from 0; Cell is its index in the
 	// document.
 	Place, Cell int

@@ -2,6 +2,7 @@ package coppice
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -17,7 +18,7 @@ const slowSave = 10
 type notebookCall struct {
 	run         *notebookRun
 	place, cell int
-	recording   *notebook.Recording
+	recording   *notebook.Recording // nil until the cell runs: one that does not keeps what it showed
 	timing      notebook.Timing
 	final       *messages.Result // nil until the call has ended
 	dirty       bool             // the recording holds what is not saved
@@ -57,7 +58,7 @@ func (c *notebookCall) make(ctx context.Context, request Request) error {
 			case a.err != nil:
 				err = a.err
 			case first == nil:
-				c.event(a.event)
+				err = c.event(a.event)
 			}
 		case <-tick.C:
 			if first == nil {
@@ -83,12 +84,26 @@ func (c *notebookCall) saveMeanwhile(ctx context.Context) error {
 }
 
 // event records one event.
-func (c *notebookCall) event(e messages.Event) {
+func (c *notebookCall) event(e messages.Event) error {
 	c.run.o.Progress(NotebookStep{Kind: NotebookCellEvent, Place: c.place, Cell: c.cell, Event: e})
+	switch e := e.(type) {
+	case messages.InputRequest, messages.Notice:
+		return nil // for whoever watches the run, and no output of the cell
+	case messages.Final:
+		c.final = &e.Result
+		return nil
+	}
+	if c.recording == nil {
+		recording, err := c.run.recorder.Begin(notebook.At(c.cell))
+		if err != nil {
+			return fmt.Errorf("record cell %d: %w", c.cell, err)
+		}
+		c.recording = recording
+	}
+	c.dirty = true
 	switch e := e.(type) {
 	case messages.Status:
 		c.status(e)
-		return
 	case messages.ClearOutput:
 		c.recording.Clear(e.Wait)
 		c.clears = true
@@ -96,13 +111,8 @@ func (c *notebookCall) event(e messages.Event) {
 		c.recording.Error(e.Name, e.Message, e.Traceback)
 	case messages.Stream, messages.Display, messages.ExecuteResult:
 		c.output(e)
-	case messages.InputRequest, messages.Notice:
-		return // for whoever watches the run, and no output of the cell
-	case messages.Final:
-		c.final = &e.Result
-		return
 	}
-	c.dirty = true
+	return nil
 }
 
 // output records what a cell showed, within MaxOutput.

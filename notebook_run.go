@@ -46,7 +46,11 @@ func (r *notebookRun) cells(ctx context.Context) error {
 		r.report.Outcome = messages.OutcomeNotStarted
 		return err
 	}
-	r.o.Progress(NotebookStep{Kind: NotebookPlanned, Plan: r.plan})
+	index := make([]int, len(r.plan))
+	for i, c := range r.report.Cells {
+		index[i] = c.Index
+	}
+	r.o.Progress(NotebookStep{Kind: NotebookPlanned, Plan: r.plan, Index: index})
 	for place := range r.plan {
 		goOn, err := r.cell(ctx, place)
 		if err != nil || !goOn {
@@ -95,21 +99,19 @@ func (r *notebookRun) choose(ctx context.Context) error {
 func (r *notebookRun) cell(ctx context.Context, place int) (goOn bool, err error) {
 	c, report := r.plan[place], &r.report.Cells[place]
 	r.o.Progress(NotebookStep{Kind: NotebookCellBegins, Place: place, Cell: report.Index})
-	recording, err := r.recorder.Begin(notebook.At(report.Index))
-	if err != nil {
-		return false, fmt.Errorf("record cell %d: %w", report.Index, err)
-	}
-	call := &notebookCall{run: r, place: place, cell: report.Index, recording: recording}
+	call := &notebookCall{run: r, place: place, cell: report.Index}
 	began := time.Now()
 	err = call.make(ctx, Request{
 		Cells:   []messages.Cell{{Title: fmt.Sprintf("cell %d", report.Index), Code: c.Source()}},
-		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env,
+		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true,
 	})
 	report.Duration, report.Omitted = time.Since(began), call.omitted
 	r.ended(call, report)
-	recording.Finish(report.Count, call.timing)
-	if saveErr := r.save(ctx); err == nil {
-		err = saveErr
+	if call.recording != nil {
+		call.recording.Finish(report.Count, call.timing)
+		if saveErr := r.save(ctx); err == nil {
+			err = saveErr
+		}
 	}
 	if err != nil {
 		return false, err
@@ -143,7 +145,9 @@ func (r *notebookRun) ended(call *notebookCall, report *NotebookCell) {
 		if r.report.Reason == "" && report.Outcome == messages.OutcomeTimeout {
 			r.report.Reason = fmt.Sprintf("the cell ran longer than %v", r.o.Timeout)
 		}
-		call.recording.Stream(string(messages.StderrStream), fmt.Sprintf("\n[coppice: %s: %s]\n", report.Outcome, r.report.Reason))
+		if call.recording != nil {
+			call.recording.Stream(string(messages.StderrStream), fmt.Sprintf("\n[coppice: %s: %s]\n", report.Outcome, r.report.Reason))
+		}
 	case messages.OutcomeNotStarted, messages.OutcomeCancelled:
 		r.report.Reason = call.final.Reason
 	case messages.OutcomeOK, messages.OutcomeError:

@@ -34,7 +34,9 @@ func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messag
 		s.count++
 		cell := messages.CellResult{Outcome: messages.OutcomeOK, ExecutionCount: s.count}
 		result := messages.Result{Outcome: messages.OutcomeOK, Backend: "runner"}
-		yield(messages.Status{Status: messages.CellRunning}, nil)
+		if r.Cells[0].Code != "away" {
+			yield(messages.Status{Status: messages.CellRunning}, nil)
+		}
 		for line := range strings.Lines(r.Cells[0].Code) {
 			word, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch word {
@@ -49,6 +51,9 @@ func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messag
 			case "raise":
 				cell.Outcome, cell.Error = messages.OutcomeError, &messages.ErrorDetails{Name: arg, Message: "m"}
 				yield(messages.Error{ErrorDetails: *cell.Error}, nil)
+			case "away":
+				yield(messages.Final{Result: messages.Result{Outcome: messages.OutcomeNotStarted, Reason: "no kernel", Cells: []messages.CellResult{{Outcome: messages.OutcomeNotStarted}}}}, nil)
+				return
 			case "die":
 				cell.Outcome, result.Reason = messages.OutcomeLost, "the kernel process died"
 			case "refuse":
@@ -202,6 +207,19 @@ func TestAPythonNotebookIsAccepted(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, coppice.CheckNotebook(d), meta)
 	}
+}
+
+// A cell that reaches no kernel keeps what it showed before.
+func TestACellThatDoesNotRunIsNotTouched(t *testing.T) {
+	d := cells(t, "away", "print a")
+	require.NoError(t, d.SetOutputs(notebook.At(0), 7, notebook.NewStream("stdout", "before")))
+	was := string(d.Bytes())
+	report, err := coppice.RunNotebookOn(t.Context(), (&script{}).stream, d, coppice.NotebookOptions{})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeNotStarted, report.Outcome)
+	require.Equal(t, "no kernel", report.Reason)
+	require.Equal(t, 0, report.Next)
+	require.Equal(t, was, string(d.Bytes()))
 }
 
 // What a cell shows is saved while it still runs.

@@ -26,6 +26,9 @@ type Request struct {
 	Env map[string]string
 	// AllowStdin lets input() wait for Session.SubmitInput.
 	AllowStdin bool
+	// Count numbers the cells as a notebook does, and keeps them in In and Out.
+	// It has a price on the gateway backend: one history file for all kernels.
+	Count bool
 	// Owner is the agent or tenant that makes the call. The session belongs to
 	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
 	// is charged, see Options.MaxPerOwner.

@@ -110,7 +110,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 // once makes one call.
 func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
-		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, AllowStdin: r.AllowStdin,
+		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, AllowStdin: r.AllowStdin, Count: r.Count,
 	}
 	if exec.Mode == "" {
 		exec.Mode = s.host.o.KernelMode

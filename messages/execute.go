@@ -52,6 +52,10 @@ type Execute struct {
 	// AllowStdin lets input() wait for an answer; without it a read from
 	// stdin fails the cell and is told in the result.
 	AllowStdin bool `json:"allow_stdin,omitempty"`
+	// Count asks the interpreter to number the cells and to keep them in its
+	// history (In, Out), as a notebook does. A Jupyter kernel writes them to the
+	// user's history file then, which all kernels share: not for many calls.
+	Count bool `json:"count,omitempty"`
 
 	// Out takes the call's events. It never is nil inside the tree.
 	Out Outlet `json:"-"`

@@ -96,6 +96,9 @@ type CellRequest struct {
 	Env map[string]string
 	// AllowStdin lets input() ask; see messages.InputRequest.
 	AllowStdin bool
+	// Count asks for a number in the interpreter's history, see
+	// messages.Execute.
+	Count bool
 }
 
 // CellReply says how a cell ended.

@@ -114,7 +114,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // a sink that is gone is told in the flush
 	cell.Status = messages.CellRunning
 
-	req := CellRequest{Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code, AllowStdin: r.exec.AllowStdin}
+	req := CellRequest{Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code, AllowStdin: r.exec.AllowStdin, Count: r.exec.Count}
 	if i == 0 {
 		req.Env = r.exec.Env
 	}

@@ -101,7 +101,7 @@ func signals(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { ended <- cmd.Wait() }()
 	for step := range strings.SplitSeq(args[0], ",") {
 		name, file, _ := strings.Cut(step, ":")
-		sig, ok := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[name]
+		sig, ok := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": os.Kill}[name]
 		if !ok {
 			ts.Fatalf("unknown signal %q", name)
 		}

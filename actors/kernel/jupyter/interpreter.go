@@ -41,7 +41,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		}
 	}
 	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
-	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin},
+	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
 		func(c context.Context, o jupyter.Output) error {
 			if e, ok := o.(jupyter.ErrorOutput); ok {
 				told = e

@@ -65,7 +65,7 @@ func (v *nbView) plan(s coppice.NotebookStep) {
 	cells := make([]messages.Cell, len(s.Plan))
 	for i, c := range s.Plan {
 		v.titles = append(v.titles, firstLine(c.Source()))
-		cells[i] = messages.Cell{Title: v.titles[i], Code: c.Source()}
+		cells[i] = messages.Cell{Title: strings.TrimSpace("cell " + strconv.Itoa(s.Index[i]) + "  " + v.titles[i]), Code: c.Source()}
 	}
 	if v.flags.outputs && !v.flags.json {
 		v.drawing = render.NewRun(render.RunOptions{Style: v.style, Cells: cells, Now: time.Now})
@@ -79,10 +79,10 @@ func (v *nbView) label(place, cell int) string {
 
 func (v *nbView) ended(s coppice.NotebookStep) {
 	v.done()
-	if v.drawing != nil {
+	c := s.Ended
+	if v.drawing != nil || c.Outcome == messages.OutcomeNotStarted {
 		return
 	}
-	c := s.Ended
 	icon := v.style.Good("✓ ")
 	switch {
 	case c.Outcome == messages.OutcomeOK:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -95,16 +96,19 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 	return cells, nil
 }
 
-// notebookCells returns the code cells of a notebook file that hold any code.
-// Each is titled with its place in the document.
+// notebookCells returns the cells of a notebook file that a run of it runs. Each
+// is titled with its place in the document.
 func notebookCells(file string) ([]messages.Cell, error) {
 	doc, err := notebook.Open(file)
 	if err != nil {
 		return nil, usageError{err}
 	}
+	if err := coppice.CheckNotebook(doc.Document); err != nil {
+		return nil, usagef("%s: %w", file, err)
+	}
 	var cells []messages.Cell
 	for i, c := range doc.Cells() {
-		if c.Type() == notebook.Code && strings.TrimSpace(c.Source()) != "" {
+		if coppice.RunnableCell(c) {
 			cells = append(cells, messages.Cell{Title: fmt.Sprintf("cell %d", i), Code: c.Source()})
 		}
 	}
