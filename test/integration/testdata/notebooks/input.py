@@ -1,0 +1,7 @@
+# %%
+input("name? ")
+# %%
+import getpass
+getpass.getpass("secret? ")
+# %%
+"goes on"
