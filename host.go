@@ -67,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrOptions, r.MaxSessions, maxKernels)
 		return nil, errors.Join(err, r.clean())
 	}
-	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts})
+	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts, Sinks: r.Sinks})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}

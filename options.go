@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 )
 
 // Backends that Options.Backend can name.
@@ -96,6 +97,9 @@ type Options struct {
 	// PI_ARTIFACTS_DIR from Env, else a folder of this host that Shutdown
 	// removes.
 	Artifacts string
+	// Sinks take the events of all calls, besides those that make the results:
+	// a journal, a notebook (package sinks/ipynb). nil: none.
+	Sinks []sinks.Attachment
 	// Logger hears what the runtime gives up on. nil: nobody.
 	Logger *slog.Logger
 	// OnEvent hears what happens in the tree, from one goroutine; it must not
