@@ -40,7 +40,7 @@ var layers = []layer{
 	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
-	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
+	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
@@ -59,7 +59,7 @@ var layers = []layer{
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
-	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise"}, theirs: []string{terminal}},
+	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal}},
 	{dir: "cmd/internal/mcpserver", ours: public, theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},

@@ -133,8 +133,13 @@ func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
 		n    int
 		what string
 	}{
-		{r.Count(messages.OutcomeOK), "ok"}, {expected, "raised"}, {r.Count(messages.OutcomeError) - expected, "failed"}, {r.Count(messages.OutcomeTimeout), "timed out"},
-		{r.Count(messages.OutcomeCancelled), "cancelled"}, {r.Count(messages.OutcomeLost), "lost"}, {r.Count(messages.OutcomeNotStarted), "not run"},
+		{r.Count(messages.OutcomeOK), "ok"},
+		{expected, "raised"},
+		{r.Count(messages.OutcomeError) - expected, "failed"},
+		{r.Count(messages.OutcomeTimeout), "timed out"},
+		{r.Count(messages.OutcomeCancelled), "cancelled"},
+		{r.Count(messages.OutcomeLost), "lost"},
+		{r.Count(messages.OutcomeNotStarted), "not run"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, strconv.Itoa(p.n)+" "+p.what)
