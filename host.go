@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -20,6 +21,10 @@ import (
 // ErrClosed is returned by everything that needs a host that has been shut
 // down.
 var ErrClosed = errors.New("the host is shut down")
+
+// functionsWait is how long Shutdown waits for functions of the host itself,
+// whose contexts have ended with their calls.
+const functionsWait = 2 * time.Second
 
 // Names in the tree.
 const (
@@ -36,6 +41,10 @@ type Host struct {
 	door   string         // the name of the gateway in the tree, and of its backend
 	why    string         // why it is this backend
 	runner *runner.Server // nil with the gateway backend
+
+	inputs    *inputs
+	functions running                 // what runs of the host's own code
+	offered   map[string]HostFunction // Options.HostFunctions by name
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
@@ -59,7 +68,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		}
 		r.Artifacts = r.temp
 	}
-	h := &Host{o: r}
+	h := &Host{o: r, inputs: newInputs(), offered: offer(r.HostFunctions)}
 	if h.door, h.why, err = chooseBackend(ctx, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
@@ -121,7 +130,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
 	} else {
-		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken})
+		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls()})
 		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName}), gateway.ServerSpec(nameGateway, s)
 	}
 	door := gateway.New(gateway.Options{
@@ -182,6 +191,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
 		h.report = h.system.Shutdown(ctx)
+		c, cancel := context.WithTimeout(ctx, functionsWait)
+		defer cancel()
+		h.report.Leftovers = append(h.report.Leftovers, h.functions.wait(c)...)
 		if h.runner != nil {
 			h.runner.Close()
 		}

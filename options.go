@@ -34,6 +34,9 @@ const (
 	ReplayOnce Replay = "once"
 )
 
+// NoTimeout as a timeout lets a call run as long as it likes.
+const NoTimeout time.Duration = -1
+
 // Options makes a Host. The zero value of each field is its default.
 type Options struct {
 	// Brand names the folders and the status MIME type: ~/.<brand>/python-env,
@@ -92,6 +95,23 @@ type Options struct {
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended. 0: 1.5 s.
 	InterruptGrace time.Duration
+
+	// Timeout is the active time of calls that name none: waiting for earlier
+	// calls and running, without the start of a kernel, without waiting for input
+	// and for host functions that pause. 0: 10 min; NoTimeout: none.
+	Timeout time.Duration
+	// InputTimeout is how long each input() waits for its answer. 0: 5 min.
+	InputTimeout time.Duration
+
+	// HostFunctions are what code in cells may call as tool.name(key=value). No
+	// other function of the host can be reached.
+	HostFunctions []HostFunction
+	// MaxHostCalls is how many calls of host functions and primitives one cell
+	// may make; more are refused. 0: 10,000; negative: no limit.
+	MaxHostCalls int
+	// MaxHostCallsAtOnce is how many of one call may run at a time; more wait. 0:
+	// 64.
+	MaxHostCallsAtOnce int
 
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env, else a folder of this host that Shutdown
@@ -184,6 +204,28 @@ func (o Options) resolve() (resolved, error) {
 	if r.Heartbeat <= 0 {
 		r.Heartbeat = 5 * time.Second
 	}
+	switch {
+	case r.Timeout == 0:
+		r.Timeout = 10 * time.Minute
+	case r.Timeout < 0:
+		r.Timeout = NoTimeout
+	}
+	if r.InputTimeout < 0 {
+		return r, fmt.Errorf("%w: the input timeout %v is negative", ErrOptions, r.InputTimeout)
+	}
+	if r.InputTimeout == 0 {
+		r.InputTimeout = 5 * time.Minute
+	}
+	if r.MaxHostCalls == 0 {
+		r.MaxHostCalls = 10_000
+	}
+	if r.MaxHostCallsAtOnce <= 0 {
+		r.MaxHostCallsAtOnce = 64
+	}
+	if err := checkFunctions(r.HostFunctions); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	r.HostFunctions = slices.Clone(r.HostFunctions)
 	if r.GatewayURL == "" {
 		r.GatewayURL = lookup(r.Env, "PI_PYTHON_GATEWAY_URL")
 	}

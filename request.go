@@ -15,17 +15,34 @@ type Request struct {
 	// Cells are run in order. The first one that does not complete ends the
 	// call.
 	Cells []messages.Cell
-	// Timeout bounds the call: waiting for earlier calls and running, not the
-	// start of a kernel. 0: none.
+	// Timeout is the active time of the call: waiting for earlier calls and
+	// running, without the start of a kernel, without waiting for input and for
+	// host functions that pause. 0: Options.Timeout; NoTimeout: none.
 	Timeout time.Duration
 	// Reset asks for a new kernel before the first cell.
 	Reset bool
+	// ResetNames removes, before the first cell, what earlier calls have defined,
+	// in the same kernel; the working directory, the environment and replaced
+	// builtins are as when the kernel started. Imported modules and threads stay.
+	ResetNames bool
 	// Mode overrides Options.KernelMode.
 	Mode messages.KernelMode
 	// Env is set in os.environ before the first cell, and stays.
 	Env map[string]string
-	// AllowStdin lets input() wait for Session.SubmitInput.
+	// AllowStdin lets input() and getpass wait for Session.SubmitInput. It is for
+	// Session.Stream, whose messages.InputRequest events carry the id to answer.
+	// Without it, and without Input, a read from stdin fails the cell and the
+	// result says StdinRequested.
 	AllowStdin bool
+	// Input answers the questions of the call's code. Session.SubmitInput may
+	// answer them too; the first answer counts. nil: nobody does.
+	Input InputHandler
+	// InputTimeout is how long each question waits. Then input() raises a
+	// TimeoutError in the code. 0: Options.InputTimeout.
+	InputTimeout time.Duration
+	// HostFunctions are offered to this call besides those of the Options. One
+	// with the name of another takes its place.
+	HostFunctions []HostFunction
 	// Count numbers the cells as a notebook does, and keeps them in In and Out.
 	// It has a price on the gateway backend: one history file for all kernels.
 	Count bool
@@ -48,8 +65,14 @@ func (e *RequestError) Error() string { return e.Problem }
 
 // check refuses what no kernel should see.
 func (r Request) check() error {
-	if r.Timeout < 0 {
-		return &RequestError{"timeout", fmt.Sprintf("the timeout %v is negative; use 0 for none", r.Timeout)}
+	if r.Timeout < 0 && r.Timeout != NoTimeout {
+		return &RequestError{"timeout", fmt.Sprintf("the timeout %v is negative; use coppice.NoTimeout for none", r.Timeout)}
+	}
+	if r.InputTimeout < 0 {
+		return &RequestError{"input_timeout", fmt.Sprintf("the input timeout %v is negative; use 0 for that of the host", r.InputTimeout)}
+	}
+	if err := checkFunctions(r.HostFunctions); err != nil {
+		return &RequestError{"host_functions", err.Error()}
 	}
 	switch r.Mode {
 	case "", messages.ModeSession, messages.ModePerCall:

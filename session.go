@@ -1,6 +1,7 @@
 package coppice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -103,15 +104,20 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 		return result, err
 	}
 	result.Reason = "the code was run a second time, because the first kernel was lost: " + died
-	result.Text = sinks.BuildText(result, r.Timeout)
+	result.Text = sinks.BuildText(result, max(cmp.Or(r.Timeout, s.host.o.Timeout), 0))
 	return result, nil
 }
 
 // once makes one call.
 func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
-		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, AllowStdin: r.AllowStdin, Count: r.Count,
+		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env,
+		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count,
 	}
+	if exec.Timeout == 0 {
+		exec.Timeout = s.host.o.Timeout
+	}
+	exec.Timeout = max(exec.Timeout, 0) // NoTimeout
 	if exec.Mode == "" {
 		exec.Mode = s.host.o.KernelMode
 	}
@@ -119,12 +125,15 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		s.forgetCopy()
 	}
 	begin := time.Now()
-	if r.Timeout > 0 {
-		exec.Deadline = begin.Add(r.Timeout)
+	if exec.Timeout > 0 {
+		exec.Deadline = begin.Add(exec.Timeout)
 	}
 	err := s.err
 	if err == nil {
 		err = r.check()
+	}
+	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
+		err = &RequestError{"allow_stdin", "nobody would hear of the questions: use Session.Stream, or set Request.Input"}
 	}
 	if err != nil {
 		return s.refused(exec, err), err
@@ -137,7 +146,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		return s.refused(exec, err), err
 	}
 	defer out.Close()
-	exec.Out = out
+	exec.Out, exec.Desk = out, s.host.newDesk(exec, r)
 
 	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
@@ -183,12 +192,28 @@ func (s *Session) Interrupt(context.Context) error {
 	return nil
 }
 
-// SubmitInput answers the input request id of a call with AllowStdin.
-func (s *Session) SubmitInput(_ context.Context, id, value string) error {
-	if !s.gateway().Tell(messages.SubmitInput{Key: s.key, ID: id, Value: value}) {
-		return ErrClosed
+// SubmitInput answers the question with this id, which a messages.InputRequest
+// of one of the session's calls carries. Exactly one answer is accepted; the
+// status says what became of this one. That it was accepted does not promise
+// that the code lived to read it.
+//
+// The error is a *RequestError for a value that is no line.
+func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+	value, err := inputLine(value)
+	if err != nil {
+		return "", err
 	}
-	return nil
+	return s.host.inputs.submit(&s.key, id, value), nil
+}
+
+// SubmitInput is Session.SubmitInput for a host that knows the id of a question
+// and not the session that asked.
+func (h *Host) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+	value, err := inputLine(value)
+	if err != nil {
+		return "", err
+	}
+	return h.inputs.submit(nil, id, value), nil
 }
 
 // Reset ends the session's kernel; the next call, or one that waits already,

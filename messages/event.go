@@ -133,12 +133,16 @@ type ErrorPlace struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// InputRequest says that code waits for a line of input.
+// InputRequest says that code waits for a line of input. ID names the question
+// for Session.SubmitInput of package coppice.
 type InputRequest struct {
 	Position
 	ID       string `json:"id"`
 	Prompt   string `json:"prompt"`
 	Password bool   `json:"password,omitempty"`
+	// IdleTimeoutMS is how long the question waits for its answer, in
+	// milliseconds.
+	IdleTimeoutMS int64 `json:"idle_timeout_ms,omitempty"`
 }
 
 // Notice is a sentence of the runtime itself to whoever reads the output.

@@ -57,8 +57,18 @@ type Execute struct {
 	// user's history file then, which all kernels share: not for many calls.
 	Count bool `json:"count,omitempty"`
 
+	// InputTimeout is how long each question waits for its answer. 0: 5 min.
+	InputTimeout time.Duration `json:"input_timeout,omitempty"`
+	// ResetNames asks, before the first cell, for the end of what earlier calls
+	// have defined, in the same kernel: variables go, and the working directory,
+	// the environment and replaced builtins are as they were at its start.
+	ResetNames bool `json:"reset_names,omitempty"`
+
 	// Out takes the call's events. It never is nil inside the tree.
 	Out Outlet `json:"-"`
+	// Desk serves the questions and the host calls of the code; nil when there
+	// is nobody to.
+	Desk Desk `json:"-"`
 }
 
 // Outlet is the door through which the output of one call leaves its kernel.
@@ -115,6 +125,10 @@ type Interrupt struct {
 	Exec string     `json:"exec,omitempty"`
 	// Cause says who asked; it decides the outcome of the call.
 	Cause InterruptCause `json:"cause"`
+	// Active says that the active time of the call is up. Time that it spent
+	// waiting for its host is not active: the kernel adds it, and interrupts
+	// later.
+	Active bool `json:"active,omitempty"`
 }
 
 // InterruptCause says why a call is interrupted.
@@ -151,11 +165,4 @@ type Drain struct{}
 // closed.
 type ReleaseOwner struct {
 	Owner string `json:"owner"`
-}
-
-// SubmitInput answers the input request ID of Key.
-type SubmitInput struct {
-	Key   SessionKey `json:"key"`
-	ID    string     `json:"id"`
-	Value string     `json:"value"`
 }

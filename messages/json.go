@@ -107,6 +107,10 @@ func ParseEvent(data []byte) (Event, error) {
 		return parse[InputRequest](data)
 	case "notice":
 		return parse[Notice](data)
+	case "host_call":
+		return parse[HostCallStep](data)
+	case "host_event":
+		return parse[HostEvent](data)
 	case "final":
 		var f Final
 		err := json.Unmarshal(data, &f.Position)

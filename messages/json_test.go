@@ -53,8 +53,10 @@ var events = []messages.Event{
 	messages.ExecuteResult{Position: position, Data: messages.Bundle{messages.MIMEPlain: raw(`"42"`)}, ExecutionCount: 3},
 	messages.ClearOutput{Position: position, Wait: true},
 	messages.Error{Position: position, ErrorDetails: messages.ErrorDetails{Name: "ValueError", Message: "boom", Traceback: []string{"l1", "l2"}}},
-	messages.InputRequest{Position: position, ID: "in-1", Prompt: "name? ", Password: true},
+	messages.InputRequest{Position: position, ID: "in-1", Prompt: "name? ", Password: true, IdleTimeoutMS: 300_000},
 	messages.Notice{Position: position, Code: "state-lost", Text: "gone"},
+	messages.HostCallStep{Position: position, Call: "c-1", Kind: messages.CallTool, Name: "search", Phase: messages.CallFailed, Error: &messages.HostError{Type: "KeyError", Message: "no such page"}, DurationMS: 12},
+	messages.HostEvent{Position: position, Call: "c-2", Name: "selfref_fork_spawned", Data: raw(`{"fork_id":"fork_1"}`)},
 	messages.Final{Position: position, Result: result},
 }
 
@@ -68,10 +70,13 @@ var lifecycle = []messages.Lifecycle{
 var values = map[string]any{
 	"execute": messages.Execute{
 		ID: "id-1", Key: key, Owner: "tenant", Cells: []messages.Cell{{Title: "t", Code: "1+1"}}, Timeout: 30 * time.Second, Deadline: at, Reset: true,
-		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, AllowStdin: true,
+		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, AllowStdin: true, InputTimeout: time.Minute, ResetNames: true,
 	},
-	"interrupt":       messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout},
+	"interrupt":       messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout, Active: true},
 	"reset":           messages.Reset{Key: key},
+	"input_answer":    messages.InputAnswer{Value: "x", Status: messages.InputExpired, Idle: time.Second},
+	"host_call":       messages.HostCall{ID: "c-1", Kind: messages.CallPrimitive, Name: "selfref.context.remember", Args: raw(`{"args":["x"],"kwargs":{}}`)},
+	"host_result":     messages.HostResult{Value: raw(`[1]`), Error: &messages.HostError{Type: "ValueError", Message: "no"}},
 	"close":           messages.Close{Key: key},
 	"fork":            messages.Fork{Key: key, Names: []string{"a@/srv/data", "b@/srv/data"}},
 	"fork_refused":    messages.ForkRefused{Reason: messages.ForkThreads, Problem: "2 threads run"},
@@ -79,7 +84,6 @@ var values = map[string]any{
 	"pin":             messages.Pin{Key: key, Pinned: true},
 	"drain":           messages.Drain{},
 	"release_owner":   messages.ReleaseOwner{Owner: "tenant"},
-	"submit_input":    messages.SubmitInput{Key: key, ID: "in-1", Value: "x"},
 	"result_object":   result,
 	"output":          messages.Output{Cells: []messages.CellOutput{{Index: 0, Text: "hi", Events: []messages.RawJSON{raw(`{"op":"x"}`)}, HasMarkdown: true}}, Artifact: artifact, Lost: "sink restarted"},
 	"shutdown_report": messages.ShutdownReport{Stopped: 3, Leftovers: []messages.Leftover{{Path: "root/a", Exit: messages.Exit{Kind: messages.ExitHung}, PID: 9}}, Unanswered: 1, Duration: time.Second},

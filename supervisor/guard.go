@@ -9,7 +9,7 @@ import (
 )
 
 // This file is the only place that recovers. All code that is not ours runs
-// below one of its two functions.
+// below one of its functions.
 
 // op is which of the behaviour's functions is called.
 type op uint8
@@ -97,4 +97,25 @@ func (s *Shell) protect(f func() error) (ok bool) {
 		s.fail(err)
 	}
 	return err == nil
+}
+
+// Guarded runs f, which is code of a host, and tells ended how it ended: nil, f's
+// error, or an [Exit] of the kind panicked or killed (runtime.Goexit). ended is
+// called once, in f's goroutine; after a Goexit it is the last that runs there.
+func Guarded(f func() error, ended func(error)) {
+	var err error
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		exit := Exit{Kind: messages.ExitKilled}
+		if v := recover(); v != nil {
+			exit = Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()}
+		}
+		ended(exit)
+	}()
+	err = f()
+	returned = true
+	ended(err)
 }

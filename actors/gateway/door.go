@@ -51,8 +51,6 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 		return d.work(s, m)
 	case messages.Interrupt:
 		d.interrupt(s, m)
-	case messages.SubmitInput:
-		s.Send(m.Key.ID(), m)
 	case deadlinePassed:
 		d.deadline(s, m)
 	default:
@@ -195,7 +193,7 @@ func (d *door) deadline(s *supervisor.Shell, m deadlinePassed) {
 		c.overdue = true
 		return
 	}
-	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout})
+	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
 }
 
 // Unserved answers work that will not reach a kernel, or whose kernel's actor

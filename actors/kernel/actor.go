@@ -52,8 +52,15 @@ type (
 	callEnded    struct{ run *run }
 	graceOver    struct{ run *run }
 	interruptDue struct{ run *run }
-	pingDue      struct{}
-	pong         struct {
+	// resumed says that the active time of a run goes on.
+	resumed struct{ run *run }
+	// activeDue comes when the active time that a run was owed is over.
+	activeDue struct {
+		run       *run
+		interrupt messages.Interrupt
+	}
+	pingDue struct{}
+	pong    struct {
 		err error
 		rss int64
 	}
@@ -99,8 +106,12 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.interruptAgain(m)
 	case graceOver:
 		a.graceOver(m)
-	case messages.SubmitInput:
-		a.submitInput(m)
+	case resumed:
+		a.resumed(m)
+	case activeDue:
+		if a.run == m.run {
+			a.interrupt(m.interrupt)
+		}
 	case pingDue:
 		a.ping()
 	case pong:
@@ -142,14 +153,6 @@ func (a *Actor) died(m died) error {
 		return nil
 	}
 	return m.err
-}
-
-func (a *Actor) submitInput(m messages.SubmitInput) {
-	if a.interp == nil || a.run == nil {
-		return
-	}
-	interp := a.interp
-	a.pump(func() { _ = interp.SubmitInput(a.life, m.ID, m.Value) }) // an interpreter that cannot take it is gone, and says so by Done
 }
 
 // ping asks the interpreter whether it lives, off the actor's goroutine; only

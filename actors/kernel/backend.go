@@ -64,8 +64,9 @@ type Interpreter interface {
 	// when the request was delivered, not when the cell has stopped. Without a
 	// running cell it does nothing.
 	Interrupt(ctx context.Context) error
-	// SubmitInput answers the input request with this id.
-	SubmitInput(ctx context.Context, id, value string) error
+	// AnswerInput says what became of the input request with this id: a line, or
+	// that nobody answered, which input() raises. An answer to nothing is dropped.
+	AnswerInput(ctx context.Context, id string, a messages.InputAnswer) error
 	// Ping returns nil when the interpreter is alive: also when it is busy,
 	// never when its process is gone.
 	Ping(ctx context.Context) error
@@ -99,6 +100,12 @@ type CellRequest struct {
 	// Count asks for a number in the interpreter's history, see
 	// messages.Execute.
 	Count bool
+	// Call serves one call of a host's function. It blocks until that has ended,
+	// for no longer than ctx and the cell; any goroutine may call it, also after
+	// the cell has ended, when it refuses. nil: there is no host to call.
+	Call func(ctx context.Context, c messages.HostCall) messages.HostResult
+	// ResetNames is asked for instead of running Code: see messages.Execute.
+	ResetNames bool
 }
 
 // CellReply says how a cell ended.

@@ -35,7 +35,7 @@ func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), epoch: o.Epoch}
+	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), answers: make(chan messages.InputAnswer, 8), epoch: o.Epoch}
 	b.all = append(b.all, i)
 	b.alive++
 	return i, nil
@@ -60,6 +60,7 @@ type fakeInterp struct {
 	backend    *fakeBackend
 	epoch      uint64
 	interrupts chan struct{}
+	answers    chan messages.InputAnswer
 	once       sync.Once
 	done       chan struct{}
 	err        error // set before done is closed
@@ -97,7 +98,10 @@ func (i *fakeInterp) Interrupt(context.Context) error {
 	return nil
 }
 
-func (i *fakeInterp) SubmitInput(context.Context, string, string) error { return nil }
+func (i *fakeInterp) AnswerInput(_ context.Context, id string, a messages.InputAnswer) error {
+	i.answers <- a
+	return nil
+}
 
 func (i *fakeInterp) Ping(ctx context.Context) error {
 	i.mu.Lock()

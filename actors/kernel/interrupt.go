@@ -13,6 +13,9 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	if r == nil || (m.Exec != "" && m.Exec != r.exec.ID) || r.cause() != "" {
 		return
 	}
+	if m.Active && a.postpone(r, m) {
+		return
+	}
 	cause := m.Cause
 	if cause == "" {
 		cause = messages.CauseCancelled
@@ -22,6 +25,36 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	a.note()
 	a.ctx.After(a.o.InterruptGrace/2, interruptDue{r})
 	a.ctx.After(a.o.InterruptGrace, graceOver{r})
+}
+
+// postpone gives a run the time back that it spent waiting for its host: the
+// call's deadline knows nothing of that. While it waits, nothing is due. False:
+// it has had all of its active time.
+func (a *Actor) postpone(r *run, m messages.Interrupt) bool {
+	total, waiting := r.pauses.sum()
+	owed := total - r.repaid
+	if owed <= 0 && !waiting {
+		return false
+	}
+	r.repaid = total
+	if waiting {
+		r.owed, r.overdue = owed, &m
+		return true
+	}
+	a.ctx.After(owed, activeDue{r, m})
+	return true
+}
+
+// resumed lets the time of a run go on whose deadline passed while it waited.
+func (a *Actor) resumed(m resumed) {
+	r := m.run
+	total, waiting := r.pauses.sum()
+	if a.run != r || r.overdue == nil || waiting {
+		return
+	}
+	r.repaid = total
+	a.ctx.After(r.owed, activeDue{r, *r.overdue})
+	r.overdue = nil
 }
 
 // interruptAgain covers an interrupt that came a moment before the interpreter

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,17 @@ type run struct {
 	// output ends what waits for a sink's credit; only the actor calls discard.
 	output  context.Context
 	discard context.CancelCauseFunc
+
+	// pauses is the time that the run waits for its host.
+	pauses pauses
+	// repaid is how much of that was added to its active time, owed what is to be
+	// added when the wait is over, and overdue the interrupt that then comes. They
+	// belong to the actor.
+	repaid, owed time.Duration
+	overdue      *messages.Interrupt
+	// emitting is held while an event is handed to the sinks: those of host calls
+	// come from goroutines of their own.
+	emitting sync.Mutex
 
 	// interruptCause is written by the actor and read by the run's goroutine.
 	interruptCause atomic.Pointer[messages.InterruptCause]
@@ -86,7 +98,13 @@ func (a *Actor) begin(w supervisor.Work) error {
 func (r *run) serve(ctx *supervisor.Ctx) {
 	defer r.kill(nil)
 	r.outcome = messages.OutcomeOK
+	if r.exec.ResetNames {
+		r.resetNames()
+	}
 	for i := range r.exec.Cells {
+		if r.outcome != messages.OutcomeOK {
+			break
+		}
 		if cause := r.cause(); cause != "" {
 			r.outcome = outcomeOf(cause)
 			break
@@ -105,6 +123,25 @@ func (r *run) serve(ctx *supervisor.Ctx) {
 	r.out = r.exec.Out.Flush(c)
 }
 
+// resetNames clears what earlier calls have defined. A kernel that cannot do so
+// is given up: either way nothing of them is there afterwards.
+func (r *run) resetNames() {
+	reply, err := r.interp.Execute(r.life, CellRequest{Exec: r.exec.ID, Index: -1, ResetNames: true}, func(context.Context, messages.Event) error { return nil })
+	switch {
+	case err != nil:
+		r.outcome, r.lost = messages.OutcomeLost, err
+	case !reply.OK:
+		why := ""
+		if reply.Error != nil {
+			why = " (" + reply.Error.Name + ": " + reply.Error.Message + ")"
+		}
+		r.outcome, r.lost = messages.OutcomeLost, &LostError{Reason: "the session's names could not be reset" + why + ", and its kernel was ended"}
+	}
+	if cause := r.cause(); cause != "" {
+		r.outcome = outcomeOf(cause)
+	}
+}
+
 // cell runs cell i and fills in its result.
 func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	cell := &r.cells[i]
@@ -114,11 +151,21 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // a sink that is gone is told in the flush
 	cell.Status = messages.CellRunning
 
-	req := CellRequest{Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code, AllowStdin: r.exec.AllowStdin, Count: r.exec.Count}
+	host := r.hosting(ctx, emit)
+	req := CellRequest{
+		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
+		AllowStdin: r.exec.AllowStdin && r.exec.Desk != nil, Call: host.call, Count: r.exec.Count,
+	}
 	if i == 0 {
 		req.Env = r.exec.Env
 	}
-	reply, err := r.interp.Execute(r.life, req, emit)
+	reply, err := r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
+		if q, ok := e.(messages.InputRequest); ok {
+			return host.ask(q)
+		}
+		return emit(c, e)
+	})
+	host.close()
 	cell.DurationMS = time.Since(begin).Milliseconds()
 	r.judge(cell, reply, err)
 	_ = emit(r.life, messages.Status{Status: cell.Status})
@@ -170,6 +217,8 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 // discarded it drops and counts: the interpreter is not to blame for a sink
 // that takes nothing.
 func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Event) error {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
 	if r.output.Err() != nil && r.life.Err() == nil {
 		r.dropped++
 		return nil

@@ -34,6 +34,10 @@ type step struct {
 	reset   bool
 	mode    messages.KernelMode
 	env     map[string]string
+	input   coppice.InputHandler
+	idle    time.Duration // of each question
+	names   bool          // the session's names are reset first
+	leave   time.Duration // after which the caller leaves
 
 	outcome  messages.Outcome // "": ok
 	state    messages.State
@@ -184,7 +188,7 @@ func TestConformance(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host := start(t, backend)
+			host := start(t, backend, coppice.Options{})
 			n := 0
 			for name, steps := range behaviours {
 				t.Run(name, func(t *testing.T) {
@@ -202,11 +206,12 @@ func TestConformance(t *testing.T) {
 }
 
 // start makes a host and proves at the end that nothing of it is left.
-func start(t *testing.T, backend string) *coppice.Host {
+func start(t *testing.T, backend string, o coppice.Options) *coppice.Host {
 	t.Helper()
 	mark := messages.NewID()
 	env := append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1")
-	host, err := coppice.Start(t.Context(), coppice.Options{Backend: backend, Python: testpython.Path(t), Home: t.TempDir(), Env: env, StartTimeout: 2 * time.Minute})
+	o.Backend, o.Python, o.Home, o.Env, o.StartTimeout = backend, testpython.Path(t), t.TempDir(), env, 2*time.Minute
+	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -219,11 +224,16 @@ func start(t *testing.T, backend string) *coppice.Host {
 
 func run(t *testing.T, s *coppice.Session, st step) messages.Result {
 	t.Helper()
-	req := coppice.Request{Timeout: st.timeout, Reset: st.reset, Mode: st.mode, Env: st.env}
+	req := coppice.Request{Timeout: st.timeout, Reset: st.reset, Mode: st.mode, Env: st.env, Input: st.input, InputTimeout: st.idle, ResetNames: st.names}
 	for _, c := range st.cells {
 		req.Cells = append(req.Cells, messages.Cell{Code: c})
 	}
-	r, err := s.Execute(t.Context(), req)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if st.leave > 0 {
+		defer time.AfterFunc(st.leave, cancel).Stop()
+	}
+	r, err := s.Execute(ctx, req)
 	require.NoError(t, err)
 	return r
 }

@@ -159,8 +159,8 @@ func (i *interp) Interrupt(ctx context.Context) error {
 	return nil
 }
 
-// SubmitInput is never asked for: no program reads.
-func (i *interp) SubmitInput(context.Context, string, string) error { return nil }
+// AnswerInput is never asked for: no program reads.
+func (i *interp) AnswerInput(context.Context, string, messages.InputAnswer) error { return nil }
 
 // Ping answers, unless the interpreter is frozen or gone.
 func (i *interp) Ping(ctx context.Context) error {

@@ -18,7 +18,7 @@ const (
 	// MaxFrame is the longest frame that the host takes.
 	MaxFrame = 32 << 20
 	// MaxControl is the longest request on the control descriptor.
-	MaxControl = 1 << 20
+	MaxControl = 16 << 20
 )
 
 // The types of frames. PROTOCOL.md describes them.
@@ -34,6 +34,8 @@ const (
 	TypeClear         = "clear"
 	TypeError         = "error"
 	TypeInputRequest  = "input_request"
+	TypeHostCall      = "host_call"
+	TypeHostCancel    = "host_cancel"
 	TypeDone          = "done"
 	TypeProtocolError = "protocol_error"
 	TypePong          = "pong"
@@ -80,6 +82,11 @@ type Frame struct {
 	Request  string `json:"request"`
 	Prompt   string `json:"prompt"`
 	Password bool   `json:"password"`
+
+	// host_call, host_cancel; the name of the function is Name
+	Call uint64           `json:"call"`
+	Kind string           `json:"kind"`
+	Args messages.RawJSON `json:"args"`
 
 	// done
 	OK             bool    `json:"ok"`

@@ -17,6 +17,7 @@ const (
 	TypePing      = "ping"
 	TypeInterrupt = "interrupt"
 	TypeInput     = "input"
+	TypeHost      = "host_result"
 	TypeFork      = "fork"
 	TypeSignal    = "signal"
 	TypeDrain     = "drain"
@@ -43,9 +44,10 @@ type Request struct {
 	Code       *string `json:"code,omitempty"`
 	AllowStdin bool    `json:"allow_stdin,omitempty"`
 
-	// input
+	// input. No value: there is none, after Idle seconds if that is set.
 	Request string  `json:"request,omitempty"`
 	Value   *string `json:"value,omitempty"`
+	Idle    float64 `json:"idle,omitempty"`
 
 	// signal, drain
 	PID    int  `json:"pid,omitempty"`
@@ -67,7 +69,7 @@ func AppendRequest(dst []byte, r Request) ([]byte, error) {
 	}
 	limit := MaxRequest
 	switch r.Type {
-	case TypePing, TypeInterrupt, TypeInput:
+	case TypePing, TypeInterrupt, TypeInput, TypeHost:
 		limit = MaxControl
 	}
 	if len(data) > limit {

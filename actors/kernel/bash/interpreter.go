@@ -130,8 +130,8 @@ func (i *Interpreter) Interrupt(context.Context) error {
 	return nil
 }
 
-// SubmitInput fails: a script's input is the null device.
-func (i *Interpreter) SubmitInput(context.Context, string, string) error {
+// AnswerInput fails: a script's input is the null device.
+func (i *Interpreter) AnswerInput(context.Context, string, messages.InputAnswer) error {
 	return errors.New("shell commands do not ask for input")
 }
 

@@ -71,7 +71,11 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 
 // prepare sets up the interpreter's process and learns who it is.
 func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
-	reply, err := i.silently(ctx, initCode(o.Key.Cwd, o.Env))
+	env, code, err := i.hostCode(o.Env)
+	if err != nil {
+		return err
+	}
+	reply, err := i.silently(ctx, initCode(o.Key.Cwd, env)+code)
 	if err != nil {
 		return fmt.Errorf("prepare the kernel's environment: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -22,6 +23,7 @@ type Interpreter struct {
 	// info and identity are set before the interpreter is handed out.
 	info     kernel.Info
 	identity process.Identity // zero when the kernel is not of this machine
+	calls    hostCalls
 }
 
 // Info returns the kernel's id, process and Python version.
@@ -40,11 +42,19 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			return kernel.CellReply{}, fmt.Errorf("set the call's environment: %w", err)
 		}
 	}
+	if r.ResetNames {
+		return i.resetNames(ctx)
+	}
+	i.calls.begin(r.Call)
+	defer i.calls.end()
 	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
 	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
 		func(c context.Context, o jupyter.Output) error {
-			if e, ok := o.(jupyter.ErrorOutput); ok {
-				told = e
+			switch o := o.(type) {
+			case jupyter.ErrorOutput:
+				told = o
+			case jupyter.InputRequest:
+				i.calls.asked(o.ID)
 			}
 			return emitOutput(c, o, emit)
 		})
@@ -114,9 +124,19 @@ func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.Execut
 // Interrupt asks the running cell to stop.
 func (i *Interpreter) Interrupt(ctx context.Context) error { return i.kernel.Interrupt(ctx) }
 
-// SubmitInput answers the one input request that can be open at a time.
-func (i *Interpreter) SubmitInput(ctx context.Context, _, value string) error {
-	return i.kernel.Input(ctx, value)
+// AnswerInput answers the one input request that can be open at a time.
+func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.InputAnswer) error {
+	if !i.calls.open(id) {
+		return nil
+	}
+	switch {
+	case a.Status == messages.InputAccepted:
+		return i.kernel.Input(ctx, a.Value)
+	case a.Idle > 0:
+		return i.kernel.Input(ctx, pysrc.IdleInput(a.Idle.Seconds()))
+	default:
+		return i.kernel.Input(ctx, pysrc.EndOfInput)
+	}
 }
 
 // Ping returns nil when the kernel answers on its control channel, which it
@@ -151,6 +171,9 @@ func (i *Interpreter) RSS() int64 {
 // Close deletes the kernel. A server that cannot be asked any more is no
 // reason to leave a process of this machine alone.
 func (i *Interpreter) Close(ctx context.Context) error {
+	if i.server.Bridge != nil {
+		i.server.Bridge.Unregister(i.calls.session)
+	}
 	err := i.kernel.Delete(ctx)
 	if err == nil || i.identity.PID == 0 {
 		return err

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/bridge"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
@@ -30,6 +33,10 @@ type ServerOptions struct {
 	Python string
 	// Env is the host's environment, unfiltered. nil: that of the process.
 	Env []string
+	// HostCalls says that code in kernels may call functions of the host: an
+	// endpoint for that is opened on the loopback interface. A server that
+	// somebody else runs has it only when it is on this machine.
+	HostCalls bool
 	// StartTimeout bounds its start. 0: 30 s.
 	StartTimeout time.Duration
 }
@@ -43,6 +50,8 @@ type Endpoint struct {
 	// server wants and, of extra, what it lets through. It is never nil: a
 	// server that gets none may use that of another request.
 	KernelEnv func(extra map[string]string) map[string]string
+	// Bridge takes the host calls of its kernels; nil: there are none.
+	Bridge *bridge.Server
 }
 
 // Server is the one server of a backend: a Jupyter Kernel Gateway that it
@@ -133,7 +142,12 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return fmt.Errorf("use the gateway: %w", err)
 	}
 	defer client.Close()
-	s.set(&Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv}, nil)
+	calls, closeBridge, err := s.openBridge(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer closeBridge()
+	s.set(&Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}, nil)
 	up(server.Identity().PID)
 	select {
 	case <-ctx.Done():
@@ -142,6 +156,33 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	case <-server.Done():
 		return fmt.Errorf("the gateway ended: %w", server.Err())
 	}
+}
+
+// openBridge opens the endpoint of host calls, when there is to be one and
+// kernels can reach it.
+func (s *Server) openBridge(ctx context.Context, reachable bool) (*bridge.Server, func(), error) {
+	if !s.o.HostCalls || !reachable {
+		return nil, func() {}, nil
+	}
+	b, err := bridge.Start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, func() {
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = b.Close(c) // what does not end in time is cut off
+	}, nil
+}
+
+// onThisMachine says whether a URL's host is a loopback address.
+func onThisMachine(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // serverStop bounds the end of a gateway.
@@ -160,7 +201,12 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return stopped(ctx, fmt.Errorf("external gateway at %s: %w", client.URL(), err))
 	}
-	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables}, nil)
+	calls, closeBridge, err := s.openBridge(ctx, onThisMachine(s.o.URL))
+	if err != nil {
+		return err
+	}
+	defer closeBridge()
+	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables, Bridge: calls}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

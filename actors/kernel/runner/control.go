@@ -90,7 +90,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	select {
 	case <-i.done:
 		_ = i.child.Main.Close() // nobody may use it any more
-		return nil
+		return i.joinCalls(ctx)
 	case <-ctx.Done():
 		return fmt.Errorf("close the Python process %d: %w", i.child.PID(), context.Cause(ctx))
 	}

@@ -22,12 +22,14 @@ const (
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	i.mu.Lock()
 	i.cells++
-	c := cell{i: i, id: i.cells, emit: emit}
+	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call}
 	i.mu.Unlock()
+	request := ndjson.Request{Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), AllowStdin: r.AllowStdin}
+	if r.ResetNames {
+		request = ndjson.Request{Type: ndjson.TypeReset, ID: c.id}
+	}
 	var err error
-	i.request, err = ndjson.AppendRequest(i.request[:0], ndjson.Request{
-		Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), AllowStdin: r.AllowStdin,
-	})
+	i.request, err = ndjson.AppendRequest(i.request[:0], request)
 	if err != nil {
 		return refused("ValueError", err.Error()), nil
 	}
@@ -60,6 +62,8 @@ type cell struct {
 	id    uint64
 	emit  func(context.Context, messages.Event) error
 	begin time.Time
+	serve func(context.Context, messages.HostCall) messages.HostResult // nil: nobody does
+	calls hostCalls
 
 	seq     uint64 // of the last output frame
 	late    bool   // the late notice was given
@@ -197,6 +201,10 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.out(ctx, messages.ClearOutput{Wait: f.Wait})
 	case ndjson.TypeInputRequest:
 		c.out(ctx, messages.InputRequest{ID: f.Request, Prompt: f.Prompt, Password: f.Password})
+	case ndjson.TypeHostCall:
+		c.hostCall(ctx, f)
+	case ndjson.TypeHostCancel:
+		c.hostCancel(f.Call)
 	case ndjson.TypeError:
 		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
 		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})

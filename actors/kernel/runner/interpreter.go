@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // Interpreter is one session.
@@ -27,8 +28,11 @@ type Interpreter struct {
 	// request is the buffer of the last request; it belongs to Execute.
 	request []byte
 
-	// writing is held while a control request is written.
-	writing sync.Mutex
+	// writing holds one token while a control request is written: the answer to
+	// a host call can be long, and who waits behind it does so within its context.
+	writing chan struct{}
+	// hosting counts the goroutines that serve host calls; Close joins them.
+	hosting sync.WaitGroup
 
 	mu      sync.Mutex
 	cells   uint64                   // the number of the last cell; guarded by mu
@@ -45,7 +49,7 @@ type Interpreter struct {
 func newInterpreter(child *forkserver.Child) *Interpreter {
 	i := &Interpreter{
 		child: child, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
-		answers: map[uint64]chan struct{}{}, done: make(chan struct{}),
+		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	// Somebody whom the session started may hold its descriptors open for ever:
 	// its end is told by the process, not by them alone.
@@ -194,8 +198,14 @@ func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
 	if err != nil {
 		return err
 	}
-	i.writing.Lock()
-	defer i.writing.Unlock()
+	select {
+	case i.writing <- struct{}{}:
+		defer func() { <-i.writing }()
+	case <-i.done:
+		return i.err
+	case <-ctx.Done():
+		return fmt.Errorf("reach the Python process: %w", context.Cause(ctx))
+	}
 	if err := i.child.Control.SetWriteDeadline(deadline(ctx)); err != nil {
 		return i.unreachable(err)
 	}
@@ -260,9 +270,15 @@ func (i *Interpreter) RSS() int64 {
 	return rss
 }
 
-// SubmitInput answers an input request. An answer to nothing is dropped.
-func (i *Interpreter) SubmitInput(ctx context.Context, id, value string) error {
-	return i.tell(ctx, ndjson.Request{Type: ndjson.TypeInput, Request: id, Value: &value})
+// AnswerInput answers an input request. An answer to nothing is dropped.
+func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.InputAnswer) error {
+	r := ndjson.Request{Type: ndjson.TypeInput, Request: id}
+	if a.Status == messages.InputAccepted {
+		r.Value = &a.Value
+	} else {
+		r.Idle = a.Idle.Seconds()
+	}
+	return i.tell(ctx, r)
 }
 
 var _ kernel.Interpreter = (*Interpreter)(nil)

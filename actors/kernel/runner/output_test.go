@@ -231,9 +231,9 @@ func TestStdin(t *testing.T) {
 		s.events = append(s.events, e)
 		if q, ok := e.(messages.InputRequest); ok {
 			asked = append(asked, q)
-			require.NoError(t, i.SubmitInput(ctx, "another", "no"))
-			require.NoError(t, i.SubmitInput(ctx, q.ID, answered[q.Prompt]))
-			require.NoError(t, i.SubmitInput(ctx, q.ID, "twice"))
+			for _, a := range [][2]string{{"another", "no"}, {q.ID, answered[q.Prompt]}, {q.ID, "twice"}} {
+				require.NoError(t, i.AnswerInput(ctx, a[0], messages.InputAnswer{Value: a[1], Status: messages.InputAccepted}))
+			}
 		}
 		return nil
 	})

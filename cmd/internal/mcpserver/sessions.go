@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -71,13 +70,6 @@ func (s *server) addSessions(m *mcp.Server) {
 			return nil, done{session.Key().Session + ": " + one.done}, nil
 		})
 	}
-}
-
-// session is the session that a call used.
-func (s *server) session(req *mcp.CallToolRequest) *coppice.Session {
-	var args sessionArgs
-	_ = json.Unmarshal(req.Params.Arguments, &args) // the call has read them already
-	return s.named(req, args)
 }
 
 func (s *server) named(req *mcp.CallToolRequest, args sessionArgs) *coppice.Session {

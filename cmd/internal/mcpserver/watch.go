@@ -141,8 +141,8 @@ func (w *watch) ask(e messages.InputRequest) {
 		return
 	}
 	value, _ := r.Content["value"].(string)
-	if err := w.s.session(w.req).SubmitInput(w.ctx, e.ID, value); err != nil {
-		w.s.o.Logger.Info("input came too late", "err", err)
+	if status, err := w.s.o.Host.SubmitInput(w.ctx, e.ID, value); err != nil || status != messages.InputAccepted {
+		w.s.o.Logger.Info("input was not accepted", "status", status, "err", err)
 	}
 }
 

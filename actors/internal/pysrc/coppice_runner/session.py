@@ -12,9 +12,10 @@ import sys
 import time
 import types
 import warnings
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
-from . import copies, display, errors, forkserver, magics
+from . import copies, display, errors, forkserver, hostcalls, magics
+from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
 from .side import Side, end_group
@@ -47,7 +48,8 @@ class Session:
         self.interrupts = Interrupts()
         self._channel = Channel(self.interrupts.waiting, lambda: end_group("the host is gone"))
         self.output = Output(self._channel, self.interrupts)
-        self.input = Input(self.interrupts, self.output.send, self.output.flush)
+        self.input = Input(self.interrupts, self.output.ask, self.output.flush)
+        self.calls = Calls(self.interrupts, self.output.ask)
         self.side = Side(self)
         self.compiler = Compiler()
         self.commands = Commands(self)
@@ -64,7 +66,10 @@ class Session:
         self.namespace.update(__name__="__main__", __builtins__=builtins, __doc__=None)
         self.namespace["display"] = self.display
         self.namespace["clear_output"] = self.clear_output
+        hostcalls.install(self.namespace, self.calls)
         self._baseline = dict(self.namespace)
+        self._builtins = dict(vars(builtins))
+        self._place: Tuple[str, Dict[str, str]] = ("", {})  # directory and environment; from init on
 
     # Life.
 
@@ -156,8 +161,7 @@ class Session:
                 patch(request)
                 self._send({"type": "done", "id": ident, "ok": True})
             elif kind == "reset":
-                self.reset()
-                self._send({"type": "done", "id": ident, "ok": True})
+                self._reset_names(ident)
             elif kind == "fork":
                 self._fork(ident, request["n"])
             elif kind == "exit":
@@ -193,6 +197,7 @@ class Session:
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
             os._exit(1)
+        self._place = (_directory(), dict(os.environ))
         self._ready()
 
     def _ready(self) -> None:
@@ -202,6 +207,40 @@ class Session:
         """Removes what cells have defined."""
         self.namespace.clear()
         self.namespace.update(self._baseline)
+
+    def _reset_names(self, ident: int) -> None:
+        """Follows a reset request: an interrupt ends it, since clearing a
+        namespace runs the user's finalisers."""
+        begin = time.monotonic()
+        failed: Optional[BaseException] = None
+        self.interrupts.begin(ident, begin)
+        try:
+            self._reset_all()
+            self.interrupts.check()
+        except BaseException as err:  # it is told in the answer
+            failed = err
+        finally:
+            self.interrupts.end()
+        frame: Dict[str, Any] = {"type": "done", "id": ident, "ok": failed is None, "seconds": time.monotonic() - begin}
+        if isinstance(failed, KeyboardInterrupt):
+            frame["interrupted"] = True
+        elif failed is not None:
+            self._send({**errors.describe(failed), "id": ident})
+        self._send(frame)
+
+    @calls_user
+    def _reset_all(self) -> None:
+        cwd, env = self._place
+        self.reset()
+        names = vars(builtins)
+        for name in [n for n in names if n not in self._builtins]:
+            del names[name]
+        names.update(self._builtins)
+        if cwd:
+            os.chdir(cwd)
+        for name in [n for n in os.environ if n not in env]:
+            del os.environ[name]
+        os.environ.update(env)
 
     # Copies.
 
@@ -426,6 +465,13 @@ class Session:
         """Takes back what the cell has shown, with wait when there is something
         new to show."""
         self.output.send({"type": "clear", "wait": bool(wait)})
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
 
 
 def patch(request: Dict[str, Any]) -> None:

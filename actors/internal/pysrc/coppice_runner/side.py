@@ -16,8 +16,8 @@ from typing import Any, Dict
 
 from .wire import DONTWAIT, Lines, RequestTooLong, encode
 
-# A control line that is longer is skipped: an input reply is one.
-_MAX_CONTROL = 1 << 20
+# A control line that is longer is skipped: results of host calls can be long.
+_MAX_CONTROL = 16 << 20
 # The stack of the side thread, in bytes.
 _STACK = 256 << 10
 # How soon an interrupt that nothing came of is sent again.
@@ -145,7 +145,9 @@ class Side:
             self._session.interrupts.request(int(request["id"]))
             self._reply({"type": "interrupting", "n": request.get("n", 0)})
         elif kind == "input":
-            self._session.input.answer(str(request["request"]), request.get("value"))
+            self._session.input.answer(str(request["request"]), request.get("value"), float(request.get("idle") or 0))
+        elif kind == "host_result":
+            self._session.calls.answer(request)
         else:
             self._reply({"type": "protocol_error", "message": f"unknown control request {kind!r}"})
 

@@ -7,6 +7,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional
 
 from .interrupts import Interrupts
+from .wire import encode
 
 _STEP = 0.02
 
@@ -15,16 +16,23 @@ class StdinNotAllowed(RuntimeError):
     """Raised by a read from stdin when nobody can answer."""
 
 
+class InputTimeout(TimeoutError):
+    """Raised by input() when nobody answered in time."""
+
+
+InputTimeout.__module__ = "coppice"
+
+
 class Input:
     """Questions to the host. Any thread may ask."""
 
-    def __init__(self, interrupts: Interrupts, ask: Callable[[Dict[str, Any]], None], flush: Callable[[], None]) -> None:
+    def __init__(self, interrupts: Interrupts, ask: Callable[[bytes], bool], flush: Callable[[], None]) -> None:
         self._interrupts = interrupts
         self._ask = ask
         self._flush = flush
         self._lock = threading.Lock()
         self._count = 0  # guarded by the lock
-        self._answers: Dict[str, List[Any]] = {}  # by request: an event and the answer; guarded by the lock
+        self._answers: Dict[str, List[Any]] = {}  # by request: an event, the answer, and how long it was waited for; guarded by the lock
         self.allowed = False  # of the running cell
         self.requested = False  # a question of the running cell found nobody
 
@@ -35,29 +43,36 @@ class Input:
         if not self.allowed:
             self.requested = True
             raise StdinNotAllowed("input was requested, but this call cannot be answered: provide the value in the code")
-        event = threading.Event()
+        event, cell = threading.Event(), self._interrupts.current
         with self._lock:
             self._count += 1
-            ident = f"{self._interrupts.current}.{self._count}"
-            self._answers[ident] = [event, None]
+            ident = f"{cell}.{self._count}"
+            self._answers[ident] = [event, None, 0.0]
         try:
-            self._ask({"type": "input_request", "request": ident, "prompt": text, "password": password})
+            if not self._ask(encode({"type": "input_request", "request": ident, "prompt": text, "password": password})):
+                raise StdinNotAllowed("the cell that asked for input has ended")
             while not event.wait(_STEP):
                 self._interrupts.check()
-                if not self._interrupts.current:
+                if self._interrupts.current != cell:
                     raise StdinNotAllowed("the cell that asked for input has ended")
-            return str(self._answers[ident][1])
+            _, value, idle = self._answers[ident]
+            if value is not None:
+                return str(value)
+            if idle:
+                raise InputTimeout(f"input request timed out: no answer came within {idle:g} seconds")
+            raise EOFError("there is no more input")
         finally:
             with self._lock:
                 self._answers.pop(ident, None)
 
-    def answer(self, ident: str, value: Optional[str]) -> None:
-        """Delivers an answer; the side thread calls it. An answer to nothing is
+    def answer(self, ident: str, value: Optional[str], idle: float) -> None:
+        """Delivers an answer; the side thread calls it. None says that there is
+        none, with how long somebody was waited for. An answer to nothing is
         dropped."""
         with self._lock:
             waiting = self._answers.get(ident)
             if waiting is not None and not waiting[0].is_set():
-                waiting[1] = value or ""
+                waiting[1:] = value, idle
                 waiting[0].set()
 
 

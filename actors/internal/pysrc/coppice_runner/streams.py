@@ -106,6 +106,23 @@ class Output:
             channel.release()
         self._interrupts.check()
 
+    def ask(self, line: bytes) -> bool:
+        """Sends a frame that the host answers, after all output before it. No
+        capture takes it. Returns False when no cell runs that could ask."""
+        channel = self._channel
+        if self.forked or not channel.acquire():
+            self._interrupts.check()
+            return False
+        try:
+            self._drain(_CHUNK)
+            self._send_parts()
+            if not self._ident:
+                return False
+            channel.send(self._stamp(line))
+            return True
+        finally:
+            channel.release()
+
     def begin(self, ident: int) -> None:
         """Begins a cell: what came since the last one goes out first."""
         channel = self._channel

@@ -131,7 +131,7 @@ class SessionTest(unittest.TestCase):
         for _ in range(500):
             s.send(bytes(rnd.choice(b'{}[]":,\\\x00\xffptypeing0123 ') for _ in range(rnd.randrange(40))) + b"\n", s.control)
             self.assertEqual("protocol_error", s.frame(s.control)["type"])
-        s.send(b"x" * (1 << 20) + b"y\n", s.control)
+        s.send(b"x" * (16 << 20) + b"y\n", s.control)
         s.request({"type": "ping", "n": 77}, s.control)
         self.assertEqual({"type": "pong", "n": 77}, s.frame(s.control))
         for _ in range(20_000):  # nobody reads the answers: some are dropped, whole

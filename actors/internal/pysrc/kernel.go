@@ -1,0 +1,75 @@
+package pysrc
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+)
+
+//go:embed kernel_cell.py
+var kernelCell string
+
+// Names of the modules that KernelCode makes in a kernel.
+const (
+	hostCallsModule = "coppice_hostcalls"
+	kernelModule    = "coppice_cell"
+)
+
+// KernelCode returns the Python code that gives a Jupyter kernel what cells have
+// in a session of the runner: tool, runtime, and an input() that times out. url
+// and token are where and by what right session calls its host; without url,
+// calls say that there is none. The code leaves no name behind, and does nothing
+// in a kernel without IPython.
+func KernelCode(url, token, session string) (string, error) {
+	calls, err := files.ReadFile(name + "/hostcalls.py")
+	if err != nil {
+		return "", fmt.Errorf("read an embedded Python file: %w", err)
+	}
+	sources, err := json.Marshal([][2]string{{hostCallsModule, string(calls)}, {kernelModule, kernelCell}})
+	if err != nil {
+		return "", fmt.Errorf("write the Python sources: %w", err)
+	}
+	place, err := json.Marshal([]string{url, token, session})
+	if err != nil {
+		return "", fmt.Errorf("write the Python sources: %w", err)
+	}
+	return fmt.Sprintf(`def __coppice_start(sources, place):
+    import json, sys, types
+    for name, text in json.loads(sources):
+        module = types.ModuleType(name)
+        sys.modules[name] = module
+        try:
+            exec(compile(text, "<coppice>/" + name + ".py", "exec", dont_inherit=True), module.__dict__)
+        except ImportError:
+            del sys.modules[name]
+            return
+    try:
+        module.cell = module.start(*json.loads(place))
+    except (ImportError, AttributeError):
+        pass  # another kernel of Python
+try:
+    __coppice_start(%s, %s)
+finally:
+    del __coppice_start
+`, pyString(sources), pyString(place)), nil
+}
+
+// ResetCode is the Python code that resets the names of such a kernel.
+const ResetCode = `__import__("sys").modules["` + kernelModule + `"].cell.reset()`
+
+// IdleInput is what answers a question of such a kernel that waited for so many
+// seconds in vain, and EndOfInput one that has no answer.
+func IdleInput(seconds float64) string { return fmt.Sprintf("\x04coppice-idle:%g", seconds) }
+
+// EndOfInput raises EOFError in input().
+const EndOfInput = "\x04"
+
+// pyString returns JSON text as a Python string literal. encoding/json escapes
+// no character as a surrogate pair, which Python would read as two.
+func pyString(text []byte) string {
+	lit, err := json.Marshal(string(text))
+	if err != nil {
+		return `""` // a string always has a form
+	}
+	return string(lit)
+}
