@@ -195,7 +195,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		defer cancel()
 		h.report.Leftovers = append(h.report.Leftovers, h.functions.wait(c)...)
 		if h.runner != nil {
-			h.runner.Close()
+			if err := h.runner.Close(); err != nil {
+				h.o.Logger.Warn("remove temporary files", "err", err)
+			}
 		}
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)

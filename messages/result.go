@@ -62,6 +62,8 @@ type Result struct {
 	// Reason says why, when Outcome is lost or not_started, or why State is
 	// not kept; empty when there is nothing to explain.
 	Reason string `json:"reason,omitempty"`
+	// Exceeded is set when a resource limit of the session ended the code.
+	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`
 	// Exec is the call's id.
 	Exec string `json:"exec,omitempty"`
 	// Duration is how long the call took, waiting included.

@@ -59,6 +59,10 @@ type (
 		run       *run
 		interrupt messages.Interrupt
 	}
+	runtimeOver struct {
+		run  *run
+		cell int
+	}
 	pingDue struct{}
 	pong    struct {
 		err error
@@ -104,6 +108,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.interrupt(m)
 	case interruptDue:
 		a.interruptAgain(m)
+	case runtimeOver:
+		a.runtimeOver(m)
 	case graceOver:
 		a.graceOver(m)
 	case resumed:

@@ -127,6 +127,12 @@ type CellReply struct {
 	ExitCode *int
 	// ExecutionCount is the interpreter's own count, 0 when it keeps none.
 	ExecutionCount int
+	// Exceeded says which limit ended the code, also when Execute returns an
+	// error; nil for none.
+	Exceeded *messages.ResourceLimitExceeded
+	// Stderr is the end of what the code wrote to stderr, at most 2 KiB, from
+	// backends that keep it.
+	Stderr string
 	// Incomplete says why output may be missing; "" when all is there.
 	Incomplete string
 	// Duration is how long the code ran.

@@ -86,3 +86,13 @@ func (a *Actor) graceOver(m graceOver) {
 	}
 	m.run.kill(ErrUnresponsive)
 }
+
+// runtimeOver interrupts a cell that has run for as long as it may.
+func (a *Actor) runtimeOver(m runtimeOver) {
+	r := m.run
+	if a.run != r || r.current.Load() != int64(m.cell) || r.cause() != "" {
+		return
+	}
+	r.overrun.Store(true)
+	a.interrupt(messages.Interrupt{Key: r.exec.Key, Exec: r.exec.ID, Cause: messages.CauseTimeout})
+}

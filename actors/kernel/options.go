@@ -27,6 +27,9 @@ type Options struct {
 	// than the 5.1 s that a Jupyter server takes for a process that ignores
 	// SIGTERM.
 	CloseTimeout time.Duration
+	// CellRuntime is how long one cell may run before it is interrupted, whatever
+	// the deadline of its call is. 0: no limit.
+	CellRuntime time.Duration
 	// FlushTimeout bounds the wait for the sinks after the last cell. 0: 10 s.
 	FlushTimeout time.Duration
 	// HeartbeatEvery is how often the interpreter is asked whether it lives.

@@ -51,7 +51,7 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 		Outcome: outcome, State: messages.StateKept, Backend: a.o.Backend.Name(),
 		Session: r.exec.Key.Session, Cwd: r.exec.Key.Cwd,
 		Cells: r.cells, JSON: r.out.JSON, Images: r.out.Images, Truncation: r.out.Truncation,
-		StdinRequested: r.stdin, Reason: reason, Exec: r.exec.ID,
+		StdinRequested: r.stdin, Reason: reason, Exceeded: r.exceeded, Exec: r.exec.ID,
 	}
 	switch {
 	case gone:

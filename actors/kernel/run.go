@@ -23,6 +23,8 @@ type run struct {
 	interp Interpreter
 	fresh  bool
 	flush  time.Duration
+	// runtime is how long one cell may run, 0 for no limit.
+	runtime time.Duration
 
 	// life ends the run early: the incarnation stops, or the interpreter is
 	// given up. Only the actor calls kill.
@@ -49,6 +51,13 @@ type run struct {
 	// run's emitting goroutine, read by the actor.
 	waiting atomic.Bool
 
+	// current is the cell that runs, -1 between cells; written by the run's
+	// goroutine, read by the actor.
+	current atomic.Int64
+	// overrun says that a cell ran for longer than it may; written by the actor,
+	// read by the run's goroutine.
+	overrun atomic.Bool
+
 	// done is closed by the run's goroutine when it ends. The fields below are
 	// its own until then, and the actor's from then on.
 	done      chan struct{}
@@ -57,6 +66,7 @@ type run struct {
 	lost      error // the interpreter is gone or given up
 	exited    bool  // the code ended its interpreter
 	cutOff    bool  // the incarnation was stopped while a cell ran
+	exceeded  *messages.ResourceLimitExceeded
 	stdin     bool
 	notes     []string // why output may be missing
 	out       messages.Output
@@ -77,7 +87,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 		a.ctx.Return(w)
 		return a.interp.Err()
 	}
-	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, done: make(chan struct{}), lastIndex: -1}
+	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.cells = make([]messages.CellResult, len(exec.Cells))
@@ -159,16 +169,34 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	if i == 0 {
 		req.Env = r.exec.Env
 	}
-	reply, err := r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
-		if q, ok := e.(messages.InputRequest); ok {
-			return host.ask(q)
-		}
-		return emit(c, e)
+	reply, err := r.limited(ctx, i, func() (CellReply, error) {
+		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
+			if q, ok := e.(messages.InputRequest); ok {
+				return host.ask(q)
+			}
+			return emit(c, e)
+		})
 	})
 	host.close()
 	cell.DurationMS = time.Since(begin).Milliseconds()
 	r.judge(cell, reply, err)
 	_ = emit(r.life, messages.Status{Status: cell.Status})
+}
+
+// limited runs a cell and tells the actor when it has run for as long as it may.
+func (r *run) limited(ctx *supervisor.Ctx, i int, execute func() (CellReply, error)) (CellReply, error) {
+	if r.runtime <= 0 {
+		return execute()
+	}
+	r.current.Store(int64(i))
+	timer := time.AfterFunc(r.runtime, func() { ctx.Tell(runtimeOver{r, i}) })
+	reply, err := execute()
+	timer.Stop()
+	r.current.Store(-1)
+	if r.overrun.Load() && reply.Exceeded == nil {
+		reply.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime, Stderr: reply.Stderr}
+	}
+	return reply, err
 }
 
 // judge decides what became of a cell. An interrupt that was asked for while
@@ -178,6 +206,9 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	cause := r.cause()
 	r.stdin = r.stdin || reply.StdinRequested
 	r.exited = r.exited || reply.Exited
+	if reply.Exceeded != nil {
+		r.exceeded = reply.Exceeded
+	}
 	if reply.Incomplete != "" {
 		r.notes = append(r.notes, reply.Incomplete)
 	}

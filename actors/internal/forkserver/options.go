@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/sandbox"
 )
 
 // Errors that callers decide by.
@@ -29,6 +32,8 @@ type Options struct {
 	// besides those that it needs itself. One that cannot be imported is told in
 	// [Server.Failed].
 	Preload []string
+	// Rules confine the fork server and all its sessions. The zero value does not.
+	Rules sandbox.Rules
 	// StartTimeout bounds the start of the fork server. 0: 20 s.
 	StartTimeout time.Duration
 }
@@ -39,6 +44,18 @@ func (o Options) withDefaults() Options {
 	}
 	o.Env = environment(o.Env)
 	return o
+}
+
+// confined makes the process of an interpreter one under the rules.
+func (o Options) confined(p process.Options) (process.Options, error) {
+	var err error
+	if p.Path, p.Args, err = o.Rules.Wrap(p.Path, p.Args); err != nil {
+		return p, fmt.Errorf("confine the interpreter: %w", err)
+	}
+	if o.Rules.Level != sandbox.Off {
+		p.Confine = o.Rules.Confine
+	}
+	return p, nil
 }
 
 // environment adds what sessions and the programs that they start should find,

@@ -69,9 +69,12 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		stderr: process.NewRing(process.RingOptions{}), conn: conn.(*net.UnixConn),
 		forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
-	s.proc, err = process.Start(process.Options{
+	start, err := o.confined(process.Options{
 		Path: o.Python, Args: args, Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
 	})
+	if err == nil {
+		s.proc, err = process.Start(start)
+	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, err

@@ -53,12 +53,15 @@ func Spawn(o Options) (*Child, error) {
 	files := seat.files()
 	defer closeAll(files)
 	own := process.NewRing(process.RingOptions{})
-	s.proc, err = process.Start(process.Options{
+	start, err := o.confined(process.Options{
 		Path: o.Python, Args: args, Env: o.Env, Stdout: own, Stderr: own, ExtraFiles: append(files, life.r),
 		// The lifeline ends its whole group with the host. The signal that package
 		// process would use ends it alone, and before the lifeline can.
 		OutliveHost: true,
 	})
+	if err == nil {
+		s.proc, err = process.Start(start)
+	}
 	if err != nil {
 		s.close()
 		seat.close()

@@ -93,6 +93,7 @@ type Frame struct {
 	Seconds        float64 `json:"seconds"`
 	Interrupted    bool    `json:"interrupted"`
 	StdinRequested bool    `json:"stdin_requested"`
+	Limit          string  `json:"limit"`
 
 	// ready, forked, exit
 	Version int               `json:"version"`

@@ -35,6 +35,8 @@ type Request struct {
 	// init
 	Version int    `json:"version,omitempty"`
 	Prelude string `json:"prelude,omitempty"`
+	// Limits bound what the session uses, by name.
+	Limits map[string]int64 `json:"limits,omitempty"`
 
 	// init, patch, execute. A nil value of Env removes the name.
 	Cwd string             `json:"cwd,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // bootID tells the start times of one boot, which count from its beginning,
@@ -209,6 +210,17 @@ func processes() ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// CPUTime returns the processor time that a process has used.
+func CPUTime(pid int) (time.Duration, error) {
+	s, err := readStat(pid)
+	if err != nil {
+		return 0, err
+	}
+	// The unit of the file is fixed, whatever the kernel counts by.
+	const tick = 10 * time.Millisecond
+	return time.Duration(s.cpu) * tick, nil
 }
 
 // Private returns the memory in bytes that a process shares with no other.

@@ -2,6 +2,8 @@
 
 package process
 
+import "time"
+
 // RSS returns [ErrUnsupported].
 func RSS(int) (int64, error) { return 0, ErrUnsupported }
 
@@ -13,6 +15,9 @@ func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 
 // Look returns [ErrUnsupported].
 func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }
+
+// CPUTime returns [ErrUnsupported].
+func CPUTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 // Private returns [ErrUnsupported].
 func Private(int) (int64, error) { return 0, ErrUnsupported }

@@ -43,6 +43,11 @@ type Options struct {
 	// OutliveHost lets the child live on when the host dies, in a session of
 	// its own.
 	OutliveHost bool
+	// Confine is called on an operating system thread of the child's own, right
+	// before the child is forked from it, and may change what a child inherits
+	// from its thread: that thread serves for nothing else and ends with the
+	// child. nil: none. Only on Linux do children inherit so.
+	Confine func() error
 	// NoFile raises the child's soft limit of open files to this number or to
 	// its hard limit, whichever is lower, and never lowers it. 0 leaves it. It
 	// is an attempt: where the system refuses, and outside Linux, the limit
@@ -59,7 +64,8 @@ type Process struct {
 	cmd      *exec.Cmd
 	id       Identity
 	ownGroup bool
-	tied     bool // forked by, and counted in, the host thread
+	tied     bool       // forked by, and counted in, the host thread
+	own      *ownThread // forked by a thread of its own; nil when not
 
 	// mu guards ended: while it is held and ended is false, the pid and the
 	// group belong to this child, because nobody has reaped it.
@@ -102,7 +108,11 @@ func Start(o Options) (*Process, error) {
 	}
 	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost, tied: !o.OutliveHost, done: make(chan struct{})}
 	start := cmd.Start
-	if p.tied {
+	switch {
+	case o.Confine != nil:
+		p.own, p.tied = newOwnThread(), false
+		start = func() error { return p.own.start(cmd, o.Confine) }
+	case p.tied:
 		start = func() error { return theHostThread.start(cmd) }
 	}
 	if err := start(); err != nil {
@@ -133,6 +143,9 @@ func (p *Process) wait() {
 	defer close(p.done)
 	if p.tied {
 		defer theHostThread.release()
+	}
+	if p.own != nil {
+		defer p.own.release()
 	}
 	var err error
 	if awaitExit(p.id.PID) {

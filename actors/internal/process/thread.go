@@ -74,3 +74,43 @@ func serveHostThread(jobs <-chan hostJob, ended chan<- struct{}) {
 		j.reply <- j.cmd.Start()
 	}
 }
+
+// ownThread forks one child, on a thread that was changed for it. The thread
+// stays until the child has ended, which would else be killed with it.
+type ownThread struct {
+	over  chan struct{} // closed when the child was reaped
+	ended chan struct{} // closed when the goroutine is gone
+}
+
+func newOwnThread() *ownThread {
+	return &ownThread{over: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// start changes the thread and forks cmd. After a nil return the caller owes one
+// release.
+func (t *ownThread) start(cmd *exec.Cmd, change func() error) error {
+	reply := make(chan error, 1)
+	go func() { // ends with release, or at once when the start fails; ended is its join
+		defer close(t.ended)
+		runtime.LockOSThread() // and never unlocked: the runtime throws the thread away
+		err := change()
+		if err == nil {
+			err = cmd.Start()
+		}
+		reply <- err
+		if err == nil {
+			<-t.over
+		}
+	}()
+	err := <-reply
+	if err != nil {
+		<-t.ended
+	}
+	return err
+}
+
+// release ends the thread.
+func (t *ownThread) release() {
+	close(t.over)
+	<-t.ended
+}

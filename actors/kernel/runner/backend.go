@@ -20,6 +20,8 @@ type Options struct {
 	// Prelude is Python source that runs in every new session, in its namespace.
 	// "": none.
 	Prelude string
+	// Limits bound what each session uses.
+	Limits Limits
 }
 
 // Backend makes sessions. Any goroutine may use it.
@@ -47,12 +49,15 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if err != nil {
 		return nil, err
 	}
+	if o.Key.Cwd != "" && !p.rules.Covers(o.Key.Cwd) {
+		return nil, fmt.Errorf("start a session: %w", closed(o.Key.Cwd))
+	}
 	progress("starting a session")
 	i, err := p.session()
 	if err != nil {
 		return nil, fmt.Errorf("start a session: %w", err)
 	}
-	i.copies = &b.o.Server.copies
+	i.copies, i.limits = &b.o.Server.copies, b.o.Limits
 	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 		defer cancel()
@@ -67,7 +72,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 // prepare sends the session its place in the world and waits until it is ready.
 func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
 	line, err := ndjson.AppendRequest(nil, ndjson.Request{
-		Type: ndjson.TypeInit, Version: ndjson.Version, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude,
+		Type: ndjson.TypeInit, Version: ndjson.Version, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
 	})
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 	made := make([]*Interpreter, n)
 	for at, c := range children {
 		made[at] = newInterpreter(c)
-		made[at].copies = i.copies
+		made[at].copies, made[at].limits = i.copies, i.limits
 	}
 	f, err := i.answer(ctx)
 	if err != nil || f.Type != ndjson.TypeDone {
@@ -250,7 +250,12 @@ func (s *Server) Waiting(prefix string) []string {
 
 // Close ends the copies that wait. Run does so when it is asked to stop; a host
 // whose fork server had failed, so that nobody runs it any more, does it here.
-func (s *Server) Close() { s.copies.close() }
+// It removes the temporary files of confined sessions, too: all sessions are to
+// be closed before.
+func (s *Server) Close() error {
+	s.copies.close()
+	return s.clean()
+}
 
 // MemoryOf returns what the copy that waits under a name occupies, in bytes: the
 // memory that is its own by now, and all that it refers to, which is what it can

@@ -23,7 +23,7 @@ func TestCopies(t *testing.T) {
 	for name, f := range map[string]*forks{"forked": startServer(runner.ServerOptions{}), "started": startServer(runner.ServerOptions{NoFork: true})} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			t.Cleanup(func() { _ = f.stop(); f.server.Close() }) // it was killed
+			t.Cleanup(func() { _ = f.stop(); _ = f.server.Close() }) // it was killed
 			server := f.server
 			key := func(n int) messages.SessionKey { return messages.SessionKey{Session: fmt.Sprint(n)} }
 			i := sessionOn(t, f, runner.Options{Prelude: "p = 'prelude'"}, kernel.StartOptions{Env: map[string]string{"COPPICE_E": "e"}})

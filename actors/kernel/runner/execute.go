@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -34,6 +35,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		return refused("ValueError", err.Error()), nil
 	}
 	c.begin = time.Now()
+	if i.limits.CPU > 0 {
+		c.cpu, _ = process.CPUTime(i.info.PID) // without it, all that the process has used counts
+	}
 	i.setRunning(c.id)
 	reply, err := c.run(ctx)
 	i.setRunning(0)
@@ -65,6 +69,8 @@ type cell struct {
 	serve func(context.Context, messages.HostCall) messages.HostResult // nil: nobody does
 	calls hostCalls
 
+	cpu     time.Duration // what the process had used when the cell began, when that is limited
+	stderr  tail
 	seq     uint64 // of the last output frame
 	late    bool   // the late notice was given
 	reply   kernel.CellReply
@@ -114,6 +120,10 @@ func (c *cell) watch(ctx context.Context) func() bool {
 // stuck passes on what native code printed while it holds the interpreter's
 // lock, so that nobody forwards it and the pipe would fill up.
 func (c *cell) stuck(ctx context.Context) {
+	if c.reply.Exceeded == nil && c.overdrawn() {
+		c.exceeded(messages.LimitCPU)
+		c.i.cutOff()
+	}
 	c.printed(ctx, c.i.child.Drain(ctx))
 }
 
@@ -123,6 +133,7 @@ func (c *cell) printed(ctx context.Context, o forkserver.Output) {
 		c.out(ctx, messages.Stream{Name: messages.StdoutStream, Text: o.Stdout})
 	}
 	if o.Stderr != "" {
+		c.stderr.add(o.Stderr)
 		c.out(ctx, messages.Stream{Name: messages.StderrStream, Text: o.Stderr})
 	}
 }
@@ -134,6 +145,12 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 	}
 	err = c.i.gone(err)
 	c.printed(ctx, c.i.child.LastWords())
+	if c.reply.Exceeded == nil {
+		c.exceeded(c.i.limits.exceededBy(c.i.child.Err()))
+	}
+	if x := c.reply.Exceeded; x != nil {
+		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told)", Err: err}
+	}
 	return c.finish(), err
 }
 
@@ -141,6 +158,7 @@ func (c *cell) finish() kernel.CellReply {
 	if c.reply.Duration == 0 {
 		c.reply.Duration = time.Since(c.begin)
 	}
+	c.reply.Stderr = c.stderr.text
 	if c.dropped != nil {
 		c.incomplete(fmt.Sprintf("output was not taken: %v", c.dropped))
 	}
@@ -189,6 +207,9 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 			c.late = true
 			c.out(ctx, messages.Notice{Code: "late-output", Text: lateNotice})
 		}
+		if f.Type == ndjson.TypeStderr {
+			c.stderr.add(f.Text)
+		}
 		c.out(ctx, messages.Stream{Name: messages.StreamName(f.Type), Text: f.Text})
 	case ndjson.TypeDropped:
 		c.late = true
@@ -211,6 +232,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	case ndjson.TypeDone:
 		c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
 		c.reply.ExecutionCount = f.Count
+		c.exceeded(messages.Limit(f.Limit))
 		c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
 		if f.StdinRequested {
 			c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})

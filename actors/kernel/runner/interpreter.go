@@ -22,6 +22,7 @@ type Interpreter struct {
 	info  kernel.Info // set before the interpreter is handed out
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
+	limits Limits // of the session; set before it is handed out
 
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader

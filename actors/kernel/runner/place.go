@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/sandbox"
 )
 
 // place is where sessions are made: a fork server, or an interpreter to start.
@@ -14,6 +15,7 @@ type place struct {
 	spares chan *Interpreter
 	taken  chan struct{}
 
+	rules sandbox.Rules       // what the sessions are kept from
 	spawn *forkserver.Options // set where there is no fork server
 }
 

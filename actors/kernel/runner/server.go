@@ -32,6 +32,11 @@ type ServerOptions struct {
 	Spares int
 	// NoFork starts an interpreter for each session, in 50 ms instead of 2.
 	NoFork bool
+	// Isolation says what sessions are kept from.
+	Isolation Isolation
+	// MapsLess keeps the address space of sessions small, for a limit of it:
+	// threads share their heaps.
+	MapsLess bool
 	// StartTimeout bounds the start of the fork server. 0: 20 s.
 	StartTimeout time.Duration
 }
@@ -52,6 +57,7 @@ type Server struct {
 	copies copies
 
 	mu      sync.Mutex
+	temp    string        // the temporary files of confined sessions; "" while there are none
 	current *place        // nil while there is none
 	err     error         // why there is none; nil while Run is at it
 	changed chan struct{} // closed and replaced when either changes
@@ -133,7 +139,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
-	o := forkserver.Options{Python: rt.Path, Env: rt.Env, Preload: s.o.Preload, StartTimeout: s.o.StartTimeout}
+	rules, env, err := s.confined(rt)
+	if err != nil {
+		return err
+	}
+	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Rules: rules, StartTimeout: s.o.StartTimeout}
 	if s.o.NoFork {
 		return s.withoutFork(ctx, o, up)
 	}
@@ -149,7 +159,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()
-	p := &place{server: server, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
+	p := &place{server: server, rules: rules, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
 	defer p.close()
 	for range s.o.Spares {
 		p.refill()
@@ -182,7 +192,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 
 // withoutFork serves where an interpreter is started for each session.
 func (s *Server) withoutFork(ctx context.Context, o forkserver.Options, up func(pid int)) error {
-	s.set(&place{spawn: &o}, nil)
+	s.set(&place{spawn: &o, rules: o.Rules}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

@@ -80,6 +80,11 @@ class Interrupts:
                 self._told.add(pid)
                 processes.interrupt(pid)
 
+    def raise_now(self, frame: Optional[FrameType]) -> None:
+        """Interrupts the cell from another signal's handler."""
+        self._wanted = self.current
+        self._on_signal(_SIGINT, frame)
+
     def unheeded(self) -> bool:
         """Says whether an interrupt came to nothing so far: it met this
         package's own code on its way back, or was swallowed below Python, as

@@ -45,6 +45,19 @@ def descendants_of(pid: int) -> List[int]:
     return list(_descendants(pid, set()))
 
 
+def living(pids: List[int]) -> List[int]:
+    """Returns those that have not ended: a zombie is no process any more."""
+    found = []
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                if f.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
+                    found.append(pid)
+        except (OSError, IndexError):
+            continue  # it has ended
+    return found
+
+
 def interrupt(pid: int) -> None:
     """Sends SIGINT to a descendant."""
     _send(pid, signal.SIGINT)

@@ -18,6 +18,7 @@ from . import copies, display, errors, forkserver, hostcalls, magics
 from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
+from .limits import Limits
 from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
@@ -46,6 +47,7 @@ class Session:
         self._main: Any = None  # the socket of requests and frames; from run on
         self._lines = Lines()
         self.interrupts = Interrupts()
+        self.limits = Limits(self.interrupts)
         self._channel = Channel(self.interrupts.waiting, lambda: end_group("the host is gone"))
         self.output = Output(self._channel, self.interrupts)
         self.input = Input(self.interrupts, self.output.ask, self.output.flush)
@@ -190,6 +192,7 @@ class Session:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")
             patch(request)
+            self.limits.apply(request.get("limits") or {})
             prelude = request.get("prelude")
             if prelude:
                 exec(compile(prelude, "<prelude>", "exec", 0, True), self.namespace)
@@ -314,6 +317,7 @@ class Session:
         self.count += 1
         self.input.allowed = bool(request.get("allow_stdin"))
         self.input.requested = False
+        self.limits.begin()
         self.output.begin(ident)
         begin = time.monotonic()
         self.interrupts.begin(ident, begin)
@@ -331,7 +335,8 @@ class Session:
             _leave_fork(failed)
         try:
             if failed is not None:
-                frames.append(encode(errors.describe(failed, f"<cell {self.count}>")))
+                self.limits.failed(failed)
+                frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
             _flush_libc()
             self.output.end(frames)
@@ -433,12 +438,21 @@ class Session:
             frame["metadata"] = metadata
         frames.append(encode(frame))
 
+    def _error(self, failed: BaseException) -> Dict[str, Any]:
+        frame = errors.describe(failed, f"<cell {self.count}>")
+        if self.limits.exceeded is not None:
+            frame["name"], frame["message"] = "ResourceLimitExceeded", self.limits.describe()
+            frame["traceback"].append(f"{frame['name']}: {frame['message']}")
+        return frame
+
     def _done(self, failed: Optional[BaseException], seconds: float) -> bytes:
         flags = b""
         if errors.of(failed, KeyboardInterrupt):
             flags += b',"interrupted":true'
         if self.input.requested:
             flags += b',"stdin_requested":true'
+        if self.limits.exceeded is not None:
+            flags += b',"limit":"%b"' % self.limits.exceeded.encode()
         return b'{"type":"done","ok":%b,"count":%d,"seconds":%.6f%b}\n' % (b"true" if failed is None else b"false", self.count, seconds, flags)
 
     def display(self, *values: Any, raw: bool = False, metadata: Optional[dict] = None, display_id: Optional[str] = None, update: bool = False) -> None:

@@ -103,12 +103,14 @@ class Side:
         blocked.register(main, select.POLLOUT)
         writable = select.poll()  # the channel has one for its own threads: none serves two
         writable.register(main, select.POLLOUT)
-        channel, interrupts = self._session._channel, self._session.interrupts
+        channel, interrupts, limits = self._session._channel, self._session.interrupts, self._session.limits
         while True:
-            events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else None)
+            events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else limits.patience())
             with self._working:
                 if not events:
                     interrupts.again()
+                if limits.processes and interrupts.current:
+                    limits.look()
                 written = False
                 for fd, event in events:
                     if fd == control:

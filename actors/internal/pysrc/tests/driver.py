@@ -10,13 +10,13 @@ import time
 
 import sources  # noqa: F401, it finds coppice_runner
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Driver:
     """Starts a session and talks to it."""
 
-    def __init__(self):
+    def __init__(self, **init):
         self.main, main = socket.socketpair()
         self.control, control = socket.socketpair()
         pipes = [*os.pipe(), *os.pipe()]
@@ -44,8 +44,10 @@ class Driver:
         self.buffers = {self.main: b"", self.control: b""}
         self.cells = 0
         self.parent = None
-        self.request({"type": "init", "version": 1})
+        self.request({"type": "init", "version": 1, **init})
         ready = self.frame()
+        if ready["type"] != "ready":
+            self.close()
         assert ready["type"] == "ready" and ready["pid"] == self.pid, ready
 
     def send(self, data, sock=None):

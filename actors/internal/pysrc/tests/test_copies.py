@@ -81,7 +81,7 @@ class CopiesTest(unittest.TestCase):
         refused = s.copies(1)
         self.assertEqual("threads", refused["name"])
         self.assertIn("native", refused["message"])
-        s.execute("l.release(); time.sleep(0.05)")
+        s.execute("import os\nl.release()\nwhile len(os.listdir('/proc/self/task')) > 2: time.sleep(0.001)")
         s.execute("import asyncio; task = asyncio.ensure_future(asyncio.sleep(100)); await asyncio.sleep(0)")
         self.assertEqual("tasks", s.copies(1)["name"])
         s.execute("task.cancel(); await asyncio.sleep(0)")

@@ -1,0 +1,159 @@
+"""What a session may use. The host says so in init; the system enforces most of
+it, the side thread the rest."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import signal
+import time
+from typing import Any, Dict, Optional
+
+from . import errors, processes
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+# What the session itself may map beyond its limit, to say that it was reached.
+_RESERVE = 32 << 20
+# The session's own descriptors, and a few for what it does.
+_OWN_FILES = 16
+# CPU seconds that a cell has to end after it was told, in signals.
+_CPU_GRACE = 2
+# The exit code of a session whose cell goes on nevertheless.
+CPU_EXIT = 128 + 24
+# How often the side thread counts processes, in milliseconds: while a cell runs,
+# and between cells, when it notices that way that one has begun.
+LOOK_MS = 100
+IDLE_MS = 1000
+
+# How often processes that are too many are ended before the cell is told.
+_KILL_ROUNDS = 50
+
+NAMES = ("memory", "cpu", "files", "processes")
+
+
+class Limits:
+    """The limits of a session, 0 for none."""
+
+    def __init__(self, interrupts: Any) -> None:
+        self._interrupts = interrupts
+        self.memory = self.cpu = self.files = self.processes = 0
+        self._address_space = 0  # what the soft limit of memory is
+        self._relaxed = False
+        self.exceeded: Optional[str] = None  # which limit the running cell has met
+        self._warned = 0  # how often it was told about its CPU time
+
+    def apply(self, wanted: Dict[str, Any]) -> None:
+        """Sets limits. It raises ValueError for one that this system cannot
+        set."""
+        for name, value in wanted.items():
+            if name not in NAMES or not isinstance(value, int) or value < 0:
+                raise ValueError(f"the limit {name!r}: {value!r} is not understood")
+            setattr(self, name, value)
+        if resource is None and any(wanted.values()):
+            raise ValueError("this system has no resource limits")
+        try:
+            if self.memory:
+                self._address_space = _mapped() + self.memory
+                self._set_memory(self._address_space)
+            if self.files:
+                _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+                most = self.files + _OWN_FILES
+                if hard != resource.RLIM_INFINITY:
+                    most = min(most, hard)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        except (OSError, ValueError) as err:
+            raise ValueError(f"a limit cannot be set on this system: {err}") from err
+
+    def _set_memory(self, soft: int) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, self._address_space + _RESERVE))
+
+    def begin(self) -> None:
+        """Begins a cell."""
+        self.exceeded = None
+        if self._relaxed:
+            self._relaxed = False
+            self._set_memory(self._address_space)
+        if self.cpu:
+            self._warned = 0
+            used = time.process_time()
+            _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+            soft = math.ceil(used) + self.cpu
+            if hard != resource.RLIM_INFINITY:
+                soft = min(soft, hard)
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+            signal.signal(signal.SIGXCPU, self._on_cpu)
+
+    def _on_cpu(self, _signum: int, frame: Any) -> None:
+        """The system tells once for every further second of CPU time."""
+        if not self._interrupts.current:
+            return
+        self.exceeded = "cpu"
+        self._warned += 1
+        if self._warned > _CPU_GRACE:
+            for pid in processes.descendants_of(os.getpid()):
+                processes.kill(pid)
+            os._exit(CPU_EXIT)
+        self._interrupts.raise_now(frame)
+
+    def failed(self, err: BaseException) -> Optional[str]:
+        """Says which limit an exception stands for, if it does, and makes room
+        to tell so."""
+        if self.exceeded is None:
+            if self.memory and errors.of(err, MemoryError):
+                self.exceeded = "memory"
+            elif self.files and errors.of(err, OSError) and _errno(err) == errno.EMFILE:
+                self.exceeded = "files"
+        if self.exceeded == "memory" and not self._relaxed:
+            self._relaxed = True
+            self._set_memory(self._address_space + _RESERVE)
+        return self.exceeded
+
+    def describe(self) -> str:
+        """Says in words what the limit is that was met."""
+        name = self.exceeded
+        return {
+            "memory": f"memory: the session may use {self.memory >> 20} MiB more than at its start",
+            "cpu": f"cpu: a cell may use {self.cpu} s of processor time",
+            "files": f"files: the session may have {self.files} files open",
+            "processes": f"processes: the session may have {self.processes} processes besides its own",
+        }.get(name or "", name or "")
+
+    def look(self) -> None:
+        """Counts the processes that the session has started, and ends them when
+        there are too many. The side thread calls it while a cell runs."""
+        found = processes.living(processes.descendants_of(os.getpid()))
+        if len(found) <= self.processes:
+            return
+        self.exceeded = "processes"
+        for _ in range(_KILL_ROUNDS):  # they may go on starting others meanwhile
+            for pid in found:
+                processes.kill(pid)
+            found = processes.living(processes.descendants_of(os.getpid()))
+            if not found:
+                break
+        self._interrupts.request(self._interrupts.current)
+
+    def patience(self) -> Optional[int]:
+        """Returns how long the side thread may wait, in milliseconds, None for
+        ever."""
+        if not self.processes:
+            return None
+        return LOOK_MS if self._interrupts.current else IDLE_MS
+
+
+def _errno(err: BaseException) -> Any:
+    try:
+        return err.errno  # type: ignore[attr-defined]
+    except BaseException:  # an exception can do anything
+        return None
+
+
+def _mapped() -> int:
+    """Returns how much address space the process has, in bytes."""
+    with open("/proc/self/statm", "rb") as f:
+        return int(f.read().split()[0]) * resource.getpagesize()

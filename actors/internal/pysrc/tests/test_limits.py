@@ -1,0 +1,83 @@
+"""Tests of what a session may use."""
+
+import os
+import unittest
+
+from driver import Driver
+
+
+class LimitsTest(unittest.TestCase):
+    def session(self, **limits):
+        s = Driver(limits=limits)
+        self.addCleanup(lambda: s.pid and s.close())
+        return s
+
+    def exceeded(self, session, code, name):
+        """Runs code that meets a limit, and returns the error frame."""
+        frames = session.execute(code)
+        self.assertEqual(name, frames[-1].get("limit"), frames)
+        (error,) = [f for f in frames if f["type"] == "error"]
+        self.assertEqual("ResourceLimitExceeded", error["name"])
+        self.assertTrue(error["message"].startswith(name + ": "), error)
+        self.assertEqual("2", session.value("1 + 1"))
+        return error
+
+    def test_memory(self):
+        s = self.session(memory=64 << 20)
+        self.assertEqual("None", str(s.value("x = bytearray(32 << 20)")))
+        error = self.exceeded(s, "y = bytearray(64 << 20)", "memory")
+        self.assertIn("64 MiB", error["message"])
+        # Small pieces, which are still there when the cell has failed.
+        self.exceeded(s, "z = []\nwhile True: z.append(bytes(1000) + b'x')", "memory")
+        s.execute("del z, x")
+        self.assertEqual("32", s.value("len(bytearray(32 << 20)) >> 20"))
+        self.exceeded(s, "y = bytearray(128 << 20)", "memory")
+        # A MemoryError that is caught is none of ours.
+        frames = s.execute("try: bytearray(1 << 40)\nexcept MemoryError: print('caught')")
+        self.assertTrue(frames[-1]["ok"])
+        self.assertNotIn("limit", frames[-1])
+
+    def test_cpu(self):
+        s = self.session(cpu=1)
+        self.exceeded(s, "while True: pass", "cpu")
+        # Every cell has its own.
+        self.assertEqual("499999500000", s.value("sum(range(10**6))"))
+        self.exceeded(s, "while True: pass", "cpu")
+        # A cell that will not hear of it ends the session.
+        s.request({"type": "execute", "id": 99, "code": "while True:\n    try:\n        for _ in iter(int, 1): len('')\n    except BaseException: pass"})
+        while s.frame() is not None:
+            pass
+        status, s.pid = s.close(), 0
+        self.assertEqual(128 + 24, os.WEXITSTATUS(status))
+
+    def test_files(self):
+        s = self.session(files=20)
+        self.exceeded(s, "fs = []\nwhile True: fs.append(open('/dev/null'))", "files")
+        self.assertGreaterEqual(int(s.value("len(fs)")), 20)
+
+    def test_processes(self):
+        s = self.session(processes=3)
+        self.assertEqual("3", s.value("import subprocess\nps = [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nlen(ps)"))
+        self.exceeded(s, "ps += [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nimport time\ntime.sleep(100)", "processes")
+        self.assertEqual("{-9}", s.value("set(p.wait() for p in ps)"))
+
+    def test_bad_limits(self):
+        for limits in ({"memory": -1}, {"memory": "1"}, {"wishes": 3}):
+            with self.assertRaises(AssertionError) as caught:
+                Driver(limits=limits)
+            self.assertIn("failed", str(caught.exception))
+
+    def test_no_limits(self):
+        s = self.session()
+        self.assertEqual("(True, True)", s.value("import resource, signal\nresource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY, signal.getsignal(signal.SIGXCPU) == signal.SIG_DFL"))
+
+    def test_copies_have_them_too(self):
+        s = self.session(memory=64 << 20, cpu=1)
+        (copy,) = s.copies(1)
+        self.addCleanup(copy.close)
+        self.exceeded(copy, "y = bytearray(128 << 20)", "memory")
+        self.exceeded(copy, "while True: pass", "cpu")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Level is a rung of the ladder.
+type Level int
+
+// The rungs.
+const (
+	Off Level = iota
+	Privileges
+	Landlock
+	Bubblewrap
+)
+
+var names = [...]string{"off", "privileges", "landlock", "bubblewrap"}
+
+// String returns the rung's name.
+func (l Level) String() string { return names[l] }
+
+// ErrUnavailable is matched when this system does not have a rung.
+var ErrUnavailable = errors.New("this isolation is not available")
+
+// Rules say what a confined process may do. The zero value is no confinement.
+type Rules struct {
+	Level Level
+	// Write names folders that may be changed, and read. They have to be there.
+	Write []string
+	// Read names folders and files that may be read, besides the system's. What
+	// is not there is left out.
+	Read []string
+	// Network allows network connections.
+	Network bool
+}
+
+// system is what programs need to run at all.
+var system = []string{"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/opt", "/nix/store", "/run/current-system", "/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup"}
+
+// devices may be used by everybody.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// shared is where semaphores and shared memory live.
+const shared = "/dev/shm"
+
+// readable returns what may be read and is there, without what lies in another
+// folder of the list.
+func (r Rules) readable() []string {
+	var all []string
+	for _, p := range append(append(slices.Clone(system), r.Read...), r.Write...) {
+		if p == "" || !filepath.IsAbs(p) {
+			continue
+		}
+		if _, err := os.Stat(p); err == nil {
+			all = append(all, filepath.Clean(p))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// check refuses folders that cannot be opened up.
+func (r Rules) check() error {
+	for _, p := range r.Write {
+		info, err := os.Stat(p)
+		switch {
+		case !filepath.IsAbs(p):
+			return fmt.Errorf("confine: the folder %q is not absolute", p)
+		case err != nil:
+			return fmt.Errorf("confine: let %s be written: %w; make it, or leave it out", p, err)
+		case !info.IsDir():
+			return fmt.Errorf("confine: %s is not a folder, and only folders can be opened for writing", p)
+		}
+	}
+	return nil
+}
+
+// Covers reports whether the rules open a folder, at least for reading.
+func (r Rules) Covers(dir string) bool {
+	if r.Level < Landlock {
+		return true
+	}
+	dir = resolved(dir)
+	for _, p := range r.readable() {
+		if rel, err := filepath.Rel(resolved(p), dir); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+			return true
+		}
+	}
+	return false
+}
+
+// resolved follows links, as far as the path is there.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// InterpreterPaths returns the folders that a Python interpreter is made of: that
+// of its executable, that of the one it is a link to, and that of the one which a
+// virtual environment was made from.
+func InterpreterPaths(python string) []string {
+	found := []string{filepath.Dir(filepath.Dir(python))}
+	if real, err := filepath.EvalSymlinks(python); err == nil {
+		found = append(found, filepath.Dir(filepath.Dir(real)))
+	}
+	if cfg, err := os.ReadFile(filepath.Join(found[0], "pyvenv.cfg")); err == nil {
+		for line := range strings.Lines(string(cfg)) {
+			if name, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "home" {
+				found = append(found, filepath.Dir(strings.TrimSpace(value)))
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(p string) bool { return p == "/" || p == "." })
+}

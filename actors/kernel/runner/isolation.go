@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/actors/internal/sandbox"
+)
+
+// Rungs of isolation besides those of package sandbox, which are off, privileges,
+// landlock and bubblewrap.
+const strongest = "strongest"
+
+// Isolation says what sessions are kept from. The zero value is the rung
+// privileges: nothing that a session starts gains rights.
+type Isolation struct {
+	// Level is off, privileges, landlock, bubblewrap, or strongest for the highest
+	// that this system has. "": privileges where there is such a thing.
+	Level string
+	// Write names folders that sessions may change, Read what else they may read
+	// besides the system and the interpreter; from landlock on.
+	Write, Read []string
+	// Network allows network connections; from landlock on.
+	Network bool
+}
+
+// level resolves the name of a rung. A rung that was named and is not there is an
+// error.
+func (i Isolation) level() (sandbox.Level, error) {
+	switch i.Level {
+	case "":
+		return min(sandbox.Privileges, sandbox.Strongest()), nil
+	case strongest:
+		return sandbox.Strongest(), nil
+	}
+	for l := sandbox.Off; l <= sandbox.Bubblewrap; l++ {
+		if l.String() == i.Level {
+			return l, sandbox.Available(l)
+		}
+	}
+	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, bubblewrap, strongest", i.Level)
+}
+
+// Active returns the rung that sessions would be on, and what it does, in words.
+// The error is why it cannot be had.
+func (i Isolation) Active() (level, description string, err error) {
+	l, err := i.level()
+	if err != nil {
+		return "", "", err
+	}
+	return l.String(), sandbox.Describe(l), nil
+}
+
+// rules returns the rules for an interpreter whose temporary folder is temp.
+func (i Isolation) rules(python, temp string) (sandbox.Rules, error) {
+	l, err := i.level()
+	if err != nil {
+		return sandbox.Rules{}, fmt.Errorf("isolate the sessions: %w", err)
+	}
+	r := sandbox.Rules{Level: l, Network: i.Network}
+	if l < sandbox.Landlock {
+		return r, nil
+	}
+	r.Write = append(append(r.Write, i.Write...), temp)
+	r.Read = append(append(r.Read, i.Read...), sandbox.InterpreterPaths(python)...)
+	return r, nil
+}
+
+// confined finishes the options of a fork server: its rules, and a temporary
+// folder that only its sessions use where the system's own is closed to them.
+func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
+	env := rt.Env
+	if s.o.MapsLess {
+		env = withDefault(env, "MALLOC_ARENA_MAX", "2") // each arena maps 64 MiB
+	}
+	l, err := s.o.Isolation.level()
+	temp := ""
+	if err == nil && l >= sandbox.Landlock {
+		temp, err = s.temporary()
+		env = append(without(env, "TMPDIR"), "TMPDIR="+temp)
+	}
+	if err != nil {
+		return sandbox.Rules{}, nil, fmt.Errorf("isolate the sessions: %w", err)
+	}
+	rules, err := s.o.Isolation.rules(rt.Path, temp)
+	return rules, env, err
+}
+
+// temporary returns the folder for temporary files of confined sessions, which
+// Close removes.
+func (s *Server) temporary() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.temp == "" {
+		dir, err := os.MkdirTemp("", "coppice-sessions-")
+		if err != nil {
+			return "", fmt.Errorf("make a temporary folder: %w", err)
+		}
+		s.temp = dir
+	}
+	return s.temp, nil
+}
+
+// clean removes the folder for temporary files.
+func (s *Server) clean() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.temp == "" {
+		return nil
+	}
+	err := os.RemoveAll(s.temp)
+	s.temp = ""
+	if err != nil {
+		return fmt.Errorf("remove the temporary files of sessions: %w", err)
+	}
+	return nil
+}
+
+func without(env []string, name string) []string {
+	kept := make([]string, 0, len(env)+1)
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, name+"=") {
+			kept = append(kept, kv)
+		}
+	}
+	return kept
+}
+
+func withDefault(env []string, name, value string) []string {
+	for _, kv := range env {
+		if strings.HasPrefix(kv, name+"=") {
+			return env
+		}
+	}
+	return append(env[:len(env):len(env)], name+"="+value)
+}
+
+// closed is why a session cannot be in a folder.
+func closed(dir string) error {
+	return fmt.Errorf("the isolation keeps sessions out of %s; name it, or a folder above it, in Isolation.Write or Read", dir)
+}

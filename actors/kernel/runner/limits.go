@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Limits bound what one session uses. 0: no limit.
+type Limits struct {
+	// Memory is how much more address space the session's process may map than
+	// at its start, in bytes. Each process that it starts may map as much as the
+	// session in all. A thread maps about 72 MiB, most of which it never uses.
+	Memory int64
+	// CPU is the processor time of one cell, rounded up to seconds.
+	CPU time.Duration
+	// Files is how many descriptors code may have open in one process.
+	Files int
+	// Processes is how many processes the session may have started that live, as
+	// long as they stay its descendants. They are counted ten times a second
+	// while a cell runs.
+	Processes int
+}
+
+// request returns the limits as the session is told them, nil when there are
+// none.
+func (l Limits) request() map[string]int64 {
+	const names = 4
+	m := make(map[string]int64, names)
+	put := func(name messages.Limit, value int64) {
+		if value > 0 {
+			m[string(name)] = value
+		}
+	}
+	put(messages.LimitMemory, l.Memory)
+	put(messages.LimitCPU, int64((l.CPU+time.Second-1)/time.Second))
+	put(messages.LimitFiles, int64(l.Files))
+	put(messages.LimitProcesses, int64(l.Processes))
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// What a session's end says about its limits.
+const (
+	// cpuExit is the exit code of a session that a cell will not give back when
+	// its time is over; limits.py says so.
+	cpuExit = 128 + 24
+	sigXCPU = 24
+	// cpuGrace is how much longer native code may go on that hears nothing of
+	// its limit, in processor time.
+	cpuGrace = 4 * time.Second
+)
+
+// exceededBy returns the limit that an end of the process stands for, "" for
+// none.
+func (l Limits) exceededBy(end error) messages.Limit {
+	var exit *process.ExitError
+	if l.CPU > 0 && errors.As(end, &exit) && (exit.Code == cpuExit || exit.Signal == sigXCPU) {
+		return messages.LimitCPU
+	}
+	return ""
+}
+
+// maxTail bounds the end of stderr that is told with a limit, in bytes.
+const maxTail = 2 << 10
+
+// tail keeps the end of a text.
+type tail struct{ text string }
+
+func (t *tail) add(text string) {
+	if len(text) > maxTail {
+		text = text[len(text)-maxTail:]
+	}
+	t.text += text
+	if over := len(t.text) - maxTail; over > 0 {
+		t.text = strings.ToValidUTF8(t.text[over:], "")
+	}
+}
+
+// overdrawn reports whether native code, which cannot be told, has used its
+// processor time up.
+func (c *cell) overdrawn() bool {
+	limit := c.i.limits.CPU
+	if limit <= 0 {
+		return false
+	}
+	used, err := process.CPUTime(c.i.info.PID)
+	return err == nil && used-c.cpu > limit+cpuGrace
+}
+
+// exceeded notes which limit the cell has met.
+func (c *cell) exceeded(limit messages.Limit) {
+	if limit != "" {
+		c.reply.Exceeded = &messages.ResourceLimitExceeded{Limit: limit, Stderr: c.stderr.text}
+	}
+}
