@@ -76,6 +76,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrOptions, r.MaxSessions, maxKernels)
 		return nil, errors.Join(err, r.clean())
 	}
+	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
+		return nil, errors.Join(err, r.clean())
+	}
 	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts, Sinks: r.Sinks})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
@@ -123,12 +126,13 @@ func (h *Host) Dir() string { return h.o.dir }
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat}
+	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env})
+		isolation, _ := h.o.Isolation.resolve() // Start has checked it
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork})
 		h.runner = s
-		ko.Backend, server = runner.New(runner.Options{Server: s}), gateway.ServerSpec(nameForkServer, s)
+		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner()}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls()})
 		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName}), gateway.ServerSpec(nameGateway, s)

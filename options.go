@@ -67,6 +67,14 @@ type Options struct {
 	// MaxRSS is the memory in bytes beyond which an idle session's kernel is
 	// ended; the session's next call gets a new one and is told. 0: no limit.
 	MaxRSS int64
+	// Limits bound what one session uses. The zero value has none.
+	Limits Limits
+	// Isolation says what sessions are kept from. The zero value keeps them from
+	// gaining rights, and from nothing else.
+	Isolation Isolation
+	// NoFork starts an interpreter for each session of the runner backend, in 50 ms
+	// instead of 2: for modules that do not survive a fork.
+	NoFork bool
 	// Replay says what happens to a call whose kernel died under it. "":
 	// ReplayNever.
 	Replay Replay

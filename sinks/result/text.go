@@ -27,7 +27,7 @@ func BuildText(r messages.Result, timeout time.Duration) string {
 	if r.StdinRequested {
 		parts = append(parts, "Kernel requested stdin; interactive input is not supported.")
 	}
-	parts = append(parts, failure(r, timeout), showing(r), variables(r))
+	parts = append(parts, failure(r, timeout), exceeded(r), showing(r), variables(r))
 	var b strings.Builder
 	for _, p := range parts {
 		if p == "" {
@@ -148,6 +148,17 @@ func raised(r messages.Result, at int) string {
 		return fmt.Sprintf("Command exited with code %d", code)
 	}
 	return fmt.Sprintf("Cell %d failed (exit code %d).%s Fix only cell %d.", at+1, code, earlier(r, at), at+1)
+}
+
+// exceeded names the limit that ended the code.
+func exceeded(r messages.Result) string {
+	if r.Exceeded == nil {
+		return ""
+	}
+	if at := failed(r); at >= 0 && r.Cells[at].Error != nil && r.Outcome == messages.OutcomeError {
+		return "[" + r.Cells[at].Error.Name + ": " + r.Cells[at].Error.Message + "]"
+	}
+	return "[" + r.Exceeded.Error() + "]"
 }
 
 // stopped is for a call that was ended from outside: line, and where it was.

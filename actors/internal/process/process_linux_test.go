@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -297,4 +298,40 @@ func TestOutliveHostGetsItsOwnSession(t *testing.T) {
 	sid, err := unix.Getsid(p.PID())
 	require.NoError(t, err)
 	require.Equal(t, p.PID(), sid)
+}
+
+// What Confine changes holds for the child, and never for the host.
+func TestConfineIsTheChildsAlone(t *testing.T) {
+	t.Parallel()
+	status := func(pid string) string {
+		b, err := os.ReadFile("/proc/" + pid + "/status")
+		require.NoError(t, err)
+		return string(b)
+	}
+	for range 50 { // the scheduler is free to use the main thread
+		out := process.NewRing(process.RingOptions{})
+		p, err := process.Start(process.Options{
+			Path: "/bin/sh", Args: []string{"-c", "grep NoNewPrivs /proc/self/status"}, Stdout: out,
+			Confine: func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) },
+		})
+		require.NoError(t, err)
+		<-p.Done()
+		require.NoError(t, p.Err())
+		require.Contains(t, out.String(), "NoNewPrivs:\t1")
+		require.Contains(t, status("self"), "NoNewPrivs:\t0")
+	}
+	require.Eventually(t, func() bool { // threads of children that have ended are gone
+		tasks, err := os.ReadDir("/proc/self/task")
+		require.NoError(t, err)
+		for _, task := range tasks {
+			if b, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status"); err == nil && strings.Contains(string(b), "NoNewPrivs:\t1") {
+				return false
+			}
+		}
+		return true
+	}, 10*time.Second, 10*time.Millisecond)
+
+	no := errors.New("no")
+	_, err := process.Start(process.Options{Path: "/bin/sh", Confine: func() error { return no }})
+	require.ErrorIs(t, err, no)
 }

@@ -57,3 +57,7 @@ func limitMemory(pid int, bytes uint64) error {
 	bytes = min(bytes, l.Max) // the host itself may have a limit
 	return unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes}, nil)
 }
+
+// onMainThread reports whether the caller runs on the thread that the process
+// began with.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

@@ -21,3 +21,5 @@ func awaitExit(int) bool { return false }
 func raiseNoFile(int, uint64) {}
 
 func limitMemory(int, uint64) error { return nil }
+
+func onMainThread() bool { return false }

@@ -37,3 +37,5 @@ func terminateOne(*os.Process) bool { return false }
 func killGroup(int) {}
 
 func exitSignal(*os.ProcessState) (int, string) { return 0, "" }
+
+func onMainThread() bool { return false }

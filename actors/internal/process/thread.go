@@ -90,9 +90,11 @@ func newOwnThread() *ownThread {
 // release.
 func (t *ownThread) start(cmd *exec.Cmd, change func() error) error {
 	reply := make(chan error, 1)
-	go func() { // ends with release, or at once when the start fails; ended is its join
+	locked := make(chan struct{})
+	serve := func() {
 		defer close(t.ended)
 		runtime.LockOSThread() // and never unlocked: the runtime throws the thread away
+		close(locked)
 		err := change()
 		if err == nil {
 			err = cmd.Start()
@@ -101,6 +103,18 @@ func (t *ownThread) start(cmd *exec.Cmd, change func() error) error {
 		if err == nil {
 			<-t.over
 		}
+	}
+	go func() { // ends at once, or with release when it serves; ended is its join
+		runtime.LockOSThread()
+		if !onMainThread() {
+			serve() // and stays locked
+			return
+		}
+		// The main thread stands for the whole process, and cannot be thrown away:
+		// it is kept from the one that serves.
+		go serve() // ends with release; ended is its join
+		<-locked
+		runtime.UnlockOSThread()
 	}()
 	err := <-reply
 	if err != nil {

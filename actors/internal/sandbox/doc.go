@@ -6,8 +6,8 @@
 //
 //	off          nothing
 //	privileges   no_new_privs: no program that is started gains rights (setuid)
-//	landlock     and files and TCP by rules of the kernel, and no signal, trace or
-//	             abstract socket to a process outside
+//	landlock     and files and TCP by rules of the kernel, no signal, trace or
+//	             abstract socket to a process outside, and no capabilities
 //	bubblewrap   and file system, network and IPC of its own, by namespaces
 //
 // Each rung holds what those below it hold, with one difference: bubblewrap does

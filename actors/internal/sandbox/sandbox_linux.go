@@ -98,6 +98,20 @@ func (r Rules) Confine() error {
 	if err := r.landlock(ABI()); err != nil {
 		return fmt.Errorf("confine: Landlock: %w", err)
 	}
+	if r.Level == Landlock {
+		return dropCapabilities() // bubblewrap needs them, where there are any, and drops them itself
+	}
+	return nil
+}
+
+// dropCapabilities takes from the calling thread what root may beyond others,
+// such as reading the environment of any process. With no_new_privs no program
+// gets them back.
+func dropCapabilities() error {
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
+		return fmt.Errorf("confine: drop capabilities: %w", err)
+	}
 	return nil
 }
 
@@ -208,7 +222,7 @@ func (r Rules) Wrap(program string, args []string) (string, []string, error) {
 }
 
 func (r Rules) bubblewrapArgs() []string {
-	args := []string{"--unshare-ipc", "--unshare-uts", "--die-with-parent", "--dev", "/dev"}
+	args := []string{"--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--dev", "/dev"}
 	if !r.Network {
 		args = append(args, "--unshare-net")
 	}

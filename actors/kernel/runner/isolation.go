@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
@@ -134,7 +135,7 @@ func withDefault(env []string, name, value string) []string {
 			return env
 		}
 	}
-	return append(env[:len(env):len(env)], name+"="+value)
+	return append(slices.Clip(env), name+"="+value)
 }
 
 // closed is why a session cannot be in a folder.

@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// confined runs a shell command under rules and returns what it printed.
+func confined(t *testing.T, r Rules, command string) (string, error) {
+	t.Helper()
+	program, args, err := r.Wrap("/bin/sh", []string{"-c", command})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	ended := make(chan error)
+	go func() { // ends with the command; ended is its join
+		runtime.LockOSThread() // and never unlocked: the thread is thrown away
+		err := r.Confine()
+		if err == nil {
+			err = cmd.Run()
+		}
+		ended <- err
+	}()
+	err = <-ended
+	return out.String(), err
+}
+
+func TestRungs(t *testing.T) {
+	home, open := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(home, "secret"), []byte("secret"), 0o600))
+	levels := []Level{Off, Privileges, Landlock}
+	if Strongest() == Bubblewrap {
+		levels = append(levels, Bubblewrap)
+	}
+	for _, l := range levels {
+		t.Run(l.String(), func(t *testing.T) {
+			require.NoError(t, Available(l))
+			r := Rules{Level: l, Write: []string{open}}
+			out, err := confined(t, r, "echo x > "+open+"/file && cat "+open+"/file && rm "+open+"/file && echo y > /dev/null && ls /usr > /dev/null && echo good")
+			require.NoError(t, err, out)
+			require.Equal(t, "x\ngood\n", out)
+			out, err = confined(t, r, "cat "+home+"/secret")
+			if l < Landlock {
+				require.NoError(t, err)
+				require.Equal(t, "secret", out)
+			} else {
+				require.Error(t, err)
+				require.NotContains(t, out, "secret\n")
+			}
+			_, err = confined(t, r, "echo x > "+home+"/written")
+			require.Equal(t, l < Landlock, err == nil)
+			out, _ = confined(t, r, "grep -E 'NoNewPrivs|CapEff' /proc/self/status")
+			if l >= Privileges {
+				require.Contains(t, out, "NoNewPrivs:\t1")
+			}
+			if l >= Landlock {
+				require.Contains(t, out, "CapEff:\t0000000000000000")
+			}
+			require.NotEmpty(t, Describe(l))
+		})
+	}
+}
+
+func TestRulesThatCannotBeKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, bad := range []string{"relative", file, "/no/such/folder"} {
+		_, err := confined(t, Rules{Level: Landlock, Write: []string{bad}}, "true")
+		require.ErrorContains(t, err, bad)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	open, shut := t.TempDir(), t.TempDir()
+	link := filepath.Join(shut, "link")
+	require.NoError(t, os.Symlink(open, link))
+	r := Rules{Level: Landlock, Write: []string{open}}
+	require.True(t, r.Covers(open))
+	require.True(t, r.Covers(filepath.Join(open, "below")))
+	require.True(t, r.Covers(link))
+	require.True(t, r.Covers("/usr/lib"))
+	require.False(t, r.Covers(shut))
+	require.False(t, r.Covers(open+"more"))
+	require.True(t, Rules{Level: Privileges}.Covers(shut))
+}
+
+func TestInterpreterPaths(t *testing.T) {
+	base, venv := t.TempDir(), t.TempDir()
+	for _, dir := range []string{base + "/bin", venv + "/bin"} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	require.NoError(t, os.WriteFile(base+"/bin/python3", nil, 0o700))
+	require.NoError(t, os.Symlink(base+"/bin/python3", venv+"/bin/python"))
+	require.NoError(t, os.WriteFile(venv+"/pyvenv.cfg", []byte("home = /opt/other/bin\nversion = 3\n"), 0o600))
+	require.Equal(t, []string{venv, base, "/opt/other"}, InterpreterPaths(venv+"/bin/python"))
+}
+
+func TestBubblewrapArguments(t *testing.T) {
+	dir := t.TempDir()
+	r := Rules{Level: Bubblewrap, Write: []string{dir}}
+	args := r.bubblewrapArgs()
+	require.Contains(t, args, "--unshare-net")
+	at := slices.Index(args, "--bind")
+	require.Equal(t, []string{"--bind", shared, shared, "--bind", dir, dir, "--chdir", "/"}, args[at:])
+	r.Network = true
+	require.NotContains(t, r.bubblewrapArgs(), "--unshare-net")
+}
+
+func TestFilesByVersion(t *testing.T) {
+	for abi, bits := range map[int]int{1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 7: 16, 10: 16} {
+		require.Equal(t, uint64(1)<<bits-1, files(abi), abi)
+	}
+}

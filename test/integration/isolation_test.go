@@ -1,0 +1,138 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestEscapesThatAreTried(t *testing.T) {
+	t.Parallel()
+	levels := []string{coppice.IsolationOff, "", coppice.IsolationLandlock}
+	if _, err := exec.LookPath("bwrap"); err == nil {
+		levels = append(levels, coppice.IsolationBubblewrap)
+	}
+	for _, level := range levels {
+		for _, noFork := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s fork=%v", level, !noFork), func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				o := coppice.Options{Backend: coppice.BackendRunner, NoFork: noFork, Isolation: coppice.Isolation{Level: level, Write: []string{dir}}}
+				host := start(t, o)
+				escapes, err := host.TryToEscape(t.Context())
+				require.NoError(t, err)
+				require.Len(t, escapes, 8)
+				for _, e := range escapes {
+					t.Logf("%+v", e)
+					if e.Promised {
+						require.True(t, e.Prevented, "%+v", e)
+					}
+				}
+				if level == coppice.IsolationOff {
+					require.False(t, escapes[2].Prevented, "the attempt is a real one: %+v", escapes[2])
+				}
+
+				s := host.Session(messages.SessionKey{Session: "s", Cwd: dir})
+				r := run(t, s, cells(`import os, tempfile, subprocess, json, multiprocessing
+open('mine', 'w').write('x')
+with tempfile.TemporaryFile() as f: f.write(b'x')
+lock = multiprocessing.Lock()
+subprocess.run(['sh', '-c', 'echo y >> mine; cat mine; rm mine'], check=True)
+open(os.devnull, 'w').write('x')
+import sqlite3, ssl, asyncio
+await asyncio.sleep(0)
+print(len(os.urandom(4)))`))
+				require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+				require.Equal(t, "xy\n4", r.Text)
+				require.NoFileExists(t, filepath.Join(dir, "mine"))
+			})
+		}
+	}
+}
+
+func TestAnIsolatedSessionElsewhere(t *testing.T) {
+	t.Parallel()
+	home, err := os.UserHomeDir()
+	require.NoError(t, err)
+	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Isolation: coppice.Isolation{Level: coppice.IsolationLandlock, Write: []string{t.TempDir()}}})
+	r := run(t, host.Session(messages.SessionKey{Session: "s", Cwd: home}), cells("1"))
+	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+	require.Contains(t, r.Reason, "the isolation keeps sessions out of "+home)
+
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendRunner, Home: t.TempDir(), Isolation: coppice.Isolation{Level: "tight"}})
+	require.ErrorIs(t, err, coppice.ErrOptions)
+	require.ErrorContains(t, err, `"tight"`)
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendGateway, Home: t.TempDir(), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}})
+	require.ErrorIs(t, err, coppice.ErrOptions)
+}
+
+func TestResourceLimits(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.Options{
+		Backend: coppice.BackendRunner, MaxSessions: 8, InterruptGrace: 5 * time.Second,
+		Limits: coppice.Limits{Memory: 128 << 20, CPU: time.Second, Runtime: 20 * time.Second, Files: 50, Processes: 4},
+	})
+	for name, code := range map[messages.Limit]string{
+		messages.LimitMemory:    "import sys\nprint('words', file=sys.stderr)\nx = bytearray(1 << 30)",
+		messages.LimitCPU:       "for _ in iter(int, 1): pass",
+		messages.LimitFiles:     "fs = [open('/dev/null') for _ in range(100)]",
+		messages.LimitProcesses: "import subprocess, time\nps = [subprocess.Popen(['sleep', '100']) for _ in range(8)]\ntime.sleep(100)",
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
+			s := session(host, name)
+			run(t, s, cells("y = 1"))
+			r := run(t, s, cells(code))
+			require.Equal(t, messages.OutcomeError, r.Outcome, r.Text)
+			require.NotNil(t, r.Exceeded, r.Text)
+			require.Equal(t, name, r.Exceeded.Limit)
+			require.EqualError(t, r.Exceeded, "ResourceLimitExceeded: "+string(name))
+			require.Equal(t, "ResourceLimitExceeded", r.Cells[0].Error.Name)
+			require.Contains(t, r.Text, "ResourceLimitExceeded: "+string(name)+": ")
+			if name == messages.LimitMemory {
+				require.Equal(t, "words\n", r.Exceeded.Stderr)
+			}
+			r = run(t, s, cells("y"))
+			require.Equal(t, "1", r.Text, "the session is kept")
+			require.Nil(t, r.Exceeded)
+		})
+	}
+	t.Run("cpu that native code uses", func(t *testing.T) {
+		t.Parallel()
+		s := session(host, "native")
+		r := run(t, s, cells("sum(range(10**12))"))
+		require.Equal(t, messages.OutcomeLost, r.Outcome, r.Text)
+		require.NotNil(t, r.Exceeded)
+		require.Equal(t, messages.LimitCPU, r.Exceeded.Limit)
+		require.Contains(t, r.Text, "ResourceLimitExceeded: cpu")
+	})
+}
+
+func TestTheRuntimeLimit(t *testing.T) {
+	t.Parallel()
+	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			host := start(t, coppice.Options{Backend: backend, InterruptGrace: 20 * time.Second, Limits: coppice.Limits{Runtime: time.Second}})
+			s := session(host, "one")
+			r := run(t, s, cells("x = 1", "import time\ntime.sleep(100)", "x = 2"))
+			require.Equal(t, messages.OutcomeTimeout, r.Outcome, r.Text)
+			require.NotEqual(t, messages.StateLost, r.State)
+			require.NotNil(t, r.Exceeded)
+			require.Equal(t, messages.LimitRuntime, r.Exceeded.Limit)
+			require.Contains(t, r.Text, "[ResourceLimitExceeded: runtime]")
+			require.Equal(t, messages.CellPending, r.Cells[2].Status)
+			require.Equal(t, "1", run(t, s, cells("x")).Text)
+		})
+	}
+}
