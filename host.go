@@ -79,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	h.hub, err = sinks.NewHub(sinks.HubOptions{Name: nameSinks, Brand: r.Brand, Artifacts: r.Artifacts, Sinks: r.Sinks})
+	h.hub, err = sinks.NewHub(r.hub())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}

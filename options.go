@@ -122,12 +122,18 @@ type Options struct {
 	MaxHostCallsAtOnce int
 
 	// Artifacts is where output goes that is too long for a result. "":
-	// PI_ARTIFACTS_DIR from Env, else a folder of this host that Shutdown
-	// removes.
-	Artifacts string
-	// Sinks take the events of all calls, besides those that make the results:
-	// a journal, a notebook (package sinks/ipynb). nil: none.
-	Sinks []sinks.Attachment
+	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its
+	// .jsonl; else, with KeepArtifacts, ~/.<brand>/artifacts, and without it a
+	// folder of this host that Shutdown removes.
+	Artifacts     string
+	KeepArtifacts bool
+	// Output bounds what results show and what is kept of the rest.
+	Output OutputOptions
+	// Sinks take the events of all calls, besides what makes the results:
+	// journals, live views, spans, sinks of the host's own. Metrics counts the
+	// events; nil: nobody does.
+	Sinks   []sinks.Attachment
+	Metrics *sinks.Metrics
 	// Logger hears what the runtime gives up on. nil: nobody.
 	Logger *slog.Logger
 	// OnEvent hears what happens in the tree, from one goroutine; it must not
@@ -240,9 +246,7 @@ func (o Options) resolve() (resolved, error) {
 	if r.GatewayToken == "" {
 		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
-	if r.Artifacts == "" {
-		r.Artifacts = lookup(r.Env, "PI_ARTIFACTS_DIR")
-	}
+	r.Artifacts = r.artifacts()
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}

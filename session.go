@@ -166,7 +166,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	}
 	result.Duration = time.Since(begin)
 	result.Text = sinks.BuildText(result, exec.Timeout)
-	return result, nil
+	return s.host.limit(result, s.host.o.Output.tokens()), nil
 }
 
 // refused is the result of a call that was not made.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/result"
 )
 
 var replLimits = limits{def: 600, least: 1, most: 3600}
@@ -48,7 +49,11 @@ func (h *Host) callExecuteCode(ctx context.Context, c ToolCall) (ToolResult, err
 	if err != nil {
 		return ToolResult{}, err
 	}
-	return toolResult(c.run(ctx, s, Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout}))
+	r, err := c.run(ctx, s, Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout})
+	if err == nil {
+		r = h.limit(r, result.DefaultTokens)
+	}
+	return toolResult(r, err)
 }
 
 // resetTool clears the session.

@@ -65,6 +65,12 @@ func (b Bundle) Size() int {
 type Image struct {
 	// MIME is image/png or image/jpeg.
 	MIME string `json:"mime"`
-	// Data is base64 as the kernel sent it, without line breaks.
+	// Data is base64 without line breaks: as the kernel sent it, or made smaller.
 	Data string `json:"data"`
+	// Width and Height are in pixels; 0 when the image could not be read.
+	Width  int `json:"width,omitempty"`
+	Height int `json:"height,omitempty"`
+	// OriginalWidth and OriginalHeight are set when Data was made smaller.
+	OriginalWidth  int `json:"original_width,omitempty"`
+	OriginalHeight int `json:"original_height,omitempty"`
 }

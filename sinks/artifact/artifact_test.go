@@ -305,3 +305,31 @@ func FuzzParseURI(f *testing.F) {
 		require.Equal(t, id, again)
 	})
 }
+
+func TestCopyLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100_000)
+	text := "one\ntwo\n" + long + "\nfour"
+	for want, r := range map[string][2]int64{
+		text: {0, 0}, "one\n": {1, 1}, "two\n" + long + "\n": {2, 3}, "four": {4, 9}, "": {5, 0}, "one\ntwo\n": {0, 2},
+	} {
+		var b strings.Builder
+		require.NoError(t, artifact.CopyLines(&b, strings.NewReader(text), r[0], r[1]))
+		require.Equal(t, want, b.String())
+	}
+	require.ErrorIs(t, artifact.CopyLines(io.Discard, strings.NewReader(text), 3, 2), artifact.ErrBadRange)
+}
+
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	s := artifact.New(artifact.Options{Dir: t.TempDir()})
+	put(t, s, "zero")
+	info, err := s.Keep("figure", "svg", []byte("<svg/>"))
+	require.NoError(t, err)
+	require.Equal(t, "artifact://1", info.URI())
+	require.Equal(t, "1.figure.svg", filepath.Base(info.Path))
+	require.Equal(t, "<svg/>", read(t, s, info.URI()))
+	require.Equal(t, "artifact://2", put(t, s, "two").URI())
+	_, err = artifact.New(artifact.Options{}).Keep("figure", "svg", nil)
+	require.ErrorIs(t, err, artifact.ErrNoStore)
+}

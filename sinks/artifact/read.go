@@ -98,3 +98,30 @@ func readLines(in *bufio.Reader, r Range) (Part, error) {
 	}
 	return p, nil
 }
+
+// CopyLines copies the lines first to last of in to out, both included and
+// counted from 1; 0 is the beginning and the end. It copies bytes as they are,
+// and holds no more than a buffer, however long a line is.
+func CopyLines(out io.Writer, in io.Reader, first, last int64) error {
+	if first < 0 || last < 0 || last > 0 && last < first {
+		return fmt.Errorf("copy lines %d to %d: %w", first, last, ErrBadRange)
+	}
+	r := bufio.NewReaderSize(in, bufferSize)
+	for line := int64(1); last == 0 || line <= last; {
+		piece, err := r.ReadSlice('\n')
+		if line >= first {
+			if _, werr := out.Write(piece); werr != nil {
+				return fmt.Errorf("copy lines: %w", werr)
+			}
+		}
+		switch {
+		case err == nil:
+			line++
+		case errors.Is(err, io.EOF):
+			return nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("copy lines: %w", err)
+		}
+	}
+	return nil
+}

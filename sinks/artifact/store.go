@@ -81,7 +81,7 @@ type Info struct {
 // URI is the artifact's name.
 func (i Info) URI() string { return URI(i.ID) }
 
-var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.[A-Za-z0-9_-]+\.log$`)
+var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.[A-Za-z0-9_-]+\.(?:log|svg|json)$`)
 
 // number returns the number in the name of an artifact's file.
 func number(name string) (int, bool) {
@@ -146,7 +146,34 @@ func (s *Store) Resolve(uri string) (Info, error) {
 }
 
 // Create makes the next artifact. Whoever gets the writer closes it.
-func (s *Store) Create() (*Writer, error) {
+func (s *Store) Create() (*Writer, error) { return s.create(s.tool(), "log") }
+
+func (s *Store) tool() string {
+	if s == nil {
+		return ""
+	}
+	return s.o.Tool
+}
+
+// Keep makes an artifact of data that is all there: a drawing, a document. kind
+// is the middle of the file's name, extension its end: log, svg or json.
+func (s *Store) Keep(kind, extension string, data []byte) (Info, error) {
+	w, err := s.create(kind, extension)
+	if err != nil {
+		return Info{}, err
+	}
+	_, err = w.Write(data)
+	if end := w.Close(); err == nil {
+		err = end
+	}
+	if err != nil {
+		_ = os.Remove(w.Path()) // half of it helps nobody
+		return Info{}, err
+	}
+	return Info{ID: w.ID(), Path: w.Path(), Bytes: int64(len(data)), Modified: s.o.Now()}, nil
+}
+
+func (s *Store) create(kind, extension string) (*Writer, error) {
 	if s.Dir() == "" {
 		return nil, ErrNoStore
 	}
@@ -164,7 +191,7 @@ func (s *Store) Create() (*Writer, error) {
 		}
 		s.next = max(s.next, id+1)
 		id = s.next
-		path := filepath.Join(s.o.Dir, fmt.Sprintf("%d.%s.log", id, s.o.Tool))
+		path := filepath.Join(s.o.Dir, fmt.Sprintf("%d.%s.%s", id, kind, extension))
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue

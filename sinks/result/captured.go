@@ -58,7 +58,7 @@ func (c *captured) add(cell int, e messages.Display, at int) (notes []string) {
 			notes = append(notes, mime+" not kept: its data is not base64")
 			continue
 		}
-		put(entry{image: messages.Image{MIME: mime, Data: data}}, mime)
+		put(entry{image: fitImage(messages.Image{MIME: mime, Data: data}, c.o.MaxImageEdge)}, mime)
 	}
 	if raw, ok := e.Data[messages.MIMEJSON]; ok {
 		put(entry{json: raw}, messages.MIMEJSON)

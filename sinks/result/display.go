@@ -20,6 +20,10 @@ import (
 // own, as IPython 9 makes it.
 var placeholder = regexp.MustCompile(`^<IPython\.(core|lib)\.display\.\w+ object>$`)
 
+// dataFrame is the table of a data frame. Its plain text breaks wide tables into
+// pieces and leaves no way to tell where a column begins.
+var dataFrame = regexp.MustCompile(`<table[^>]*\bclass="[^"]*\bdataframe\b`)
+
 // bundleText returns the text of a bundle, and whether it is Markdown that the
 // code wrote. limit is for JSON.
 func bundleText(b messages.Bundle, status string, limit int) (text string, markdown bool) {
@@ -27,6 +31,11 @@ func bundleText(b messages.Bundle, status string, limit int) (text string, markd
 		return text, true
 	}
 	plain, hasPlain := b.Text(messages.MIMEPlain)
+	if html, ok := b.Text(messages.MIMEHTML); ok && dataFrame.MatchString(html) {
+		if text := htmltext.Markdown(html); text != "" {
+			return text, false
+		}
+	}
 	if hasPlain && !placeholder.MatchString(plain) {
 		return plain, false
 	}

@@ -28,11 +28,17 @@
 //
 // A bundle with the brand's status type is a status event and nothing else. Of
 // another, images and JSON are captured, and its text is the first of:
-// text/markdown; text/plain; text/html, converted; text/latex, its source; the
+// text/markdown; the table of a data frame; text/plain; text/html, converted; text/latex, its source; the
 // JSON, pretty and cut. A text/plain that only names the object
 // (<IPython.core.display.HTML object>) comes last. Of a bundle that has none of
 // these its types are named.
 //
-// Nothing in this package may be called from two goroutines at once, except
-// [BuildText].
+// Images get their dimensions, and large ones are made smaller. Drawings (SVG,
+// Vega, Plotly) are kept as artifacts of their own, and a line says what they
+// are and where.
+//
+// [LimitTokens] is another shape of a text that is too long: its head, counted in
+// tokens, and a reminder for the model.
+//
+// A [Fold] may not be used by two goroutines at once; the functions may.
 package result

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/budget"
@@ -21,6 +22,8 @@ type Fold struct {
 
 	events, eventBytes int
 	eventsDropped      int
+	// attached counts the drawings that were kept as artifacts.
+	attached, attachedBytes int
 }
 
 // shown is a display that can be updated.
@@ -141,7 +144,11 @@ func (f *Fold) display(e messages.Display) {
 		f.status(e.Cell, raw)
 		return
 	}
-	raw, markdown := bundleText(e.Data, status, f.o.JSONText)
+	rest, lines := f.figures(e.Data)
+	raw, markdown := bundleText(rest, status, f.o.JSONText)
+	if len(lines) > 0 {
+		raw = strings.TrimPrefix(raw+"\n"+strings.Join(lines, "\n"), "\n")
+	}
 	if e.Update && f.update(e, raw, markdown) {
 		return
 	}

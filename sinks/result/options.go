@@ -24,6 +24,9 @@ type Options struct {
 	// Images and ImageBytes bound the images of a call, the bytes as base64.
 	// 0: 128 images, 32 MiB.
 	Images, ImageBytes int
+	// MaxImageEdge is how many pixels an image may have on its longer side; a
+	// larger one is made smaller. 0: 1,568; negative: images stay as they are.
+	MaxImageEdge int
 	// JSON and JSONBytes bound the JSON displays of a call. 0: 64, 1 MiB.
 	JSON, JSONBytes int
 	// JSONText is how many bytes of a JSON display are shown as text. 0: 8000.
@@ -47,6 +50,9 @@ func (o Options) withDefaults() Options {
 	def(&o.JSONText, 8000)
 	def(&o.Events, 1000)
 	def(&o.EventBytes, 256<<10)
+	if o.MaxImageEdge == 0 {
+		o.MaxImageEdge = DefaultImageEdge
+	}
 	if o.Brand == "" {
 		o.Brand = "coppice"
 	}

@@ -29,6 +29,7 @@ type host struct {
 
 func (a *app) startHost(ctx context.Context, o coppice.Options) (*host, error) {
 	o.Env = a.env
+	o = keepOutput(o)
 	inner, err := coppice.Start(ctx, o)
 	switch {
 	case errors.Is(err, coppice.ErrOptions):

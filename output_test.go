@@ -1,0 +1,73 @@
+package coppice
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/sinks/budget"
+)
+
+func TestWhereArtifactsAre(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"none":                   {o: Options{}},
+		"kept":                   {o: Options{KeepArtifacts: true}, want: "/home/.coppice/artifacts"},
+		"the directory":          {o: Options{Env: []string{"PI_ARTIFACTS_DIR=/a", "PI_SESSION_FILE=/s/x.jsonl"}, KeepArtifacts: true}, want: "/a"},
+		"beside the session":     {o: Options{Env: []string{"PI_SESSION_FILE=/s/x.jsonl"}}, want: "/s/x"},
+		"a session of no .jsonl": {o: Options{Env: []string{"PI_SESSION_FILE=/s/x.db"}}},
+		"the option":             {o: Options{Artifacts: "/o", Env: []string{"PI_ARTIFACTS_DIR=/a"}}, want: "/o"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.o.Home = "/home"
+			if tc.o.Env == nil {
+				tc.o.Env = []string{}
+			}
+			s, err := OpenArtifacts(tc.o)
+			if tc.want == "" {
+				require.ErrorIs(t, err, ErrOptions)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, filepath.FromSlash(tc.want), s.Dir())
+		})
+	}
+}
+
+func TestTextsLimitedInTokens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, err := Options{Home: t.TempDir(), Artifacts: dir, Output: OutputOptions{Tokens: 5}}.resolve()
+	require.NoError(t, err)
+	require.Equal(t, budget.Options{Bytes: 80, HeadBytes: 80, Lines: 80}, r.Output.budget())
+	require.Equal(t, 20_000, OutputOptions{Tokens: -1}.tokens())
+	hub, err := sinks.NewHub(r.hub())
+	require.NoError(t, err)
+	h := &Host{o: r, hub: hub}
+
+	got := h.limit(messages.Result{Text: "1 2 3"}, 5)
+	require.Equal(t, "1 2 3", got.Text)
+	require.Nil(t, got.Artifact)
+
+	got = h.limit(messages.Result{Text: "1 2 3 4 5"}, 5)
+	file := filepath.Join(dir, "0.text.log")
+	require.True(t, strings.HasPrefix(got.Text, "1 2 3\n<system-reminder>\n"), got.Text)
+	require.Contains(t, got.Text, file)
+	require.Equal(t, "artifact://0", *got.Artifact)
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "1 2 3 4 5", string(kept))
+
+	have := "artifact://7" // the raw output was kept already; nothing is written twice
+	got = h.limit(messages.Result{Text: "1 2 3 4 5", Artifact: &have}, 5)
+	require.Contains(t, got.Text, "All of it is in artifact://7.")
+}
