@@ -139,6 +139,16 @@ func (c *Cell) Outputs() []Output {
 	return outputs
 }
 
+// Attachment returns an attachment of a markdown or raw cell by its name, nil
+// when there is none: its bundle holds the picture.
+func (c *Cell) Attachment(name string) Bundle {
+	n := c.n.at("attachments", name)
+	if n == nil || n.kind() != kindObject {
+		return nil
+	}
+	return decodeBundle(n)
+}
+
 func decodeOutput(n *node) Output {
 	typ, _ := n.get("output_type").str()
 	o := Output{Type: OutputType(typ)}

@@ -34,6 +34,7 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
+	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.

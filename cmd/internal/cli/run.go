@@ -14,6 +14,9 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/sinks/ipynb"
 )
 
 // The bounds of --timeout, in seconds.
@@ -42,6 +45,7 @@ type runFlags struct {
 	timeout string
 	reset   bool
 	mode    string
+	record  string
 	json    bool
 	events  bool
 	expand  bool
@@ -87,6 +91,7 @@ lost or never reached.`,
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
 	flags.BoolVar(&f.json, "json", false, "print the result as one JSON object")
 	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
+	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
 	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
 	f.add(cmd)
 	return cmd
@@ -110,7 +115,11 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	}
 	starting := a.startProgress("starting", f.json || f.events)
 	defer starting.done()
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, OnEvent: func(e messages.Lifecycle) {
+	recording, err := f.recording()
+	if err != nil {
+		return err
+	}
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}})
 	if err != nil {
@@ -133,6 +142,21 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 		return &codeError{code: code}
 	}
 	return nil
+}
+
+// recording is the sink that --record asks for.
+func (f runFlags) recording() ([]sinks.Attachment, error) {
+	if f.record == "" {
+		return nil, nil
+	}
+	if !notebook.IsPath(f.record) {
+		return nil, usagef("--record wants an .ipynb file, not %s", f.record)
+	}
+	r, err := ipynb.Open(ipynb.Options{Path: f.record})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return []sinks.Attachment{r.Attachment()}, nil
 }
 
 // call makes one call and writes what comes of it, in the form that the flags

@@ -1,0 +1,11 @@
+(() => {
+  const fit = f => {
+    const d = f.contentDocument;
+    if (d && d.documentElement) f.style.height = Math.min(d.documentElement.scrollHeight + 2, 4000) + "px";
+  };
+  for (const f of document.querySelectorAll("iframe")) {
+    f.addEventListener("load", () => fit(f));
+    fit(f);
+  }
+  addEventListener("resize", () => document.querySelectorAll("iframe").forEach(fit));
+})();
