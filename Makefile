@@ -53,6 +53,12 @@ ifeq ($(COPPICE_TEST_PYTHON),)
 	$(say) "Python environment of the tests in .cache/python (made once, about a minute)"
 	@go run ./cmd/coppice setup --dir .cache/python --quiet-if-ready
 endif
+	@cmp -s test/testpython/extras.txt $(CACHE)/python-extras/extras.txt || { \
+		printf '==> pandas, matplotlib and tqdm for the tests in .cache/python-extras (once, about a minute)\n'; \
+		rm -rf $(CACHE)/python-extras; \
+		"$(TEST_PYTHON)" -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
+			--target $(CACHE)/python-extras -r test/testpython/extras.txt && \
+		cp test/testpython/extras.txt $(CACHE)/python-extras/extras.txt; }
 
 .PHONY: test
 test: test-env ## Run all tests with the race detector (sets up what they need)

@@ -29,6 +29,22 @@ func Path(tb testing.TB) string {
 	return python
 }
 
+// Extras returns the folder with pandas, matplotlib and tqdm for the Python of
+// [Path], to be put into PYTHONPATH: that of this module, or the one beside the
+// environment that COPPICE_TEST_PYTHON names. Without it the test fails.
+func Extras(tb testing.TB) string {
+	tb.Helper()
+	own := filepath.Join(root(tb), ".cache", "python-extras")
+	beside := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(Path(tb)))), "python-extras")
+	for _, dir := range []string{own, beside} {
+		if _, err := os.Stat(filepath.Join(dir, "extras.txt")); err == nil {
+			return dir
+		}
+	}
+	tb.Fatalf("no pandas, matplotlib and tqdm for kernels in %s: run `make test-env`", own)
+	return ""
+}
+
 // root is the folder of the module.
 func root(tb testing.TB) string {
 	tb.Helper()

@@ -159,6 +159,25 @@ def _fit(data: Bundle) -> Bundle:
     return kept
 
 
+class Handle:
+    """What was displayed under a name."""
+
+    def __init__(self, show: Callable[..., Any], display_id: str) -> None:
+        self._show = show
+        self.display_id = display_id
+
+    def __repr__(self) -> str:
+        return f"<display {self.display_id}>"
+
+    def display(self, value: Any, **options: Any) -> None:
+        """Shows value once more, under the same name."""
+        self._show(value, display_id=self.display_id, **options)
+
+    def update(self, value: Any, **options: Any) -> None:
+        """Replaces what is shown under the name."""
+        self._show(value, display_id=self.display_id, update=True, **options)
+
+
 # Figures of matplotlib. They are looked at only when the user imported it.
 
 _shown: "set[int]" = set()  # figures that the running cell displayed, by id

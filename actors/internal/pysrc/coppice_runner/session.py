@@ -455,10 +455,13 @@ class Session:
             flags += b',"limit":"%b"' % self.limits.exceeded.encode()
         return b'{"type":"done","ok":%b,"count":%d,"seconds":%.6f%b}\n' % (b"true" if failed is None else b"false", self.count, seconds, flags)
 
-    def display(self, *values: Any, raw: bool = False, metadata: Optional[dict] = None, display_id: Optional[str] = None, update: bool = False) -> None:
+    def display(self, *values: Any, raw: bool = False, metadata: Optional[dict] = None, display_id: Any = None, update: bool = False) -> Any:
         """Shows values: their richest form where there is one. With raw, a
         value is a MIME bundle already. A display_id names what is shown, so
-        that update can replace it."""
+        that update can replace it; True makes one. With it, what is returned has
+        the methods display and update."""
+        if display_id is True:
+            display_id = os.urandom(16).hex()
         for value in values:
             if raw:
                 if not isinstance(value, dict):
@@ -473,7 +476,7 @@ class Session:
                 frame["display_id"] = str(display_id)
                 frame["update"] = bool(update)
             self.output.send(frame)
-
+        return None if display_id is None else display.Handle(self.display, str(display_id))
 
     def clear_output(self, wait: bool = False) -> None:
         """Takes back what the cell has shown, with wait when there is something
