@@ -38,9 +38,11 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string         // the name of the gateway in the tree, and of its backend
-	why    string         // why it is this backend
-	runner *runner.Server // nil with the gateway backend
+	door   string // the name of the gateway in the tree, and of its backend
+	why    string // why it is this backend
+	// prelude is what every session runs first, "" when it has no helpers.
+	prelude string
+	runner  *runner.Server // nil with the gateway backend
 
 	inputs    *inputs
 	functions running                 // what runs of the host's own code
@@ -70,6 +72,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	h := &Host{o: r, inputs: newInputs(), offered: offer(r.HostFunctions)}
 	if h.door, h.why, err = chooseBackend(ctx, r); err != nil {
+		return nil, errors.Join(err, r.clean())
+	}
+	if h.prelude, err = prelude(h.door, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
 	if h.door == BackendGateway && r.MaxSessions > maxKernels {
@@ -132,10 +137,10 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork})
 		h.runner = s
-		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner()}), gateway.ServerSpec(nameForkServer, s)
+		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls()})
-		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName}), gateway.ServerSpec(nameGateway, s)
+		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude}), gateway.ServerSpec(nameGateway, s)
 	}
 	door := gateway.New(gateway.Options{
 		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),

@@ -94,6 +94,9 @@ type Options struct {
 	// KernelName is the kernelspec to start. "": python3.
 	KernelName string
 
+	// NoHelpers leaves the helpers out of sessions: read, find, run and the others
+	// that [Host.Helpers] lists. false: every session has them.
+	NoHelpers bool
 	// Bash lets the tools of [Host.Tools] run shell commands, with the rights of
 	// this process and the environment of kernels. false: they cannot.
 	Bash bool

@@ -1,11 +1,3 @@
-// Package python is the way from package coppice to the Python interpreters of
-// this machine: which one a session gets, what it may see of the host's
-// environment, and the managed environment that set-up builds. It holds no
-// actor and adds nothing to actors/internal/pyenv, which only packages below
-// actors can import; the documentation of each name is there.
-//
-// Any goroutine may call it. Nothing here changes the environment of this
-// process.
 package python
 
 import (

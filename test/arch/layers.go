@@ -53,7 +53,7 @@ var layers = []layer{
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
-	{dir: "actors/python", ours: []string{"actors/internal/pyenv"}},
+	{dir: "actors/python", ours: []string{"actors/internal/pyenv", "actors/internal/pysrc"}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.

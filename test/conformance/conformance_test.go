@@ -7,6 +7,7 @@ package conformance_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -55,6 +56,22 @@ const (
 	stateLost = messages.StateLost
 )
 
+// ops checks the status events of the last cell that ran.
+func ops(want ...string) func(*testing.T, messages.Result) {
+	return func(t *testing.T, r messages.Result) {
+		t.Helper()
+		var got []string
+		for _, raw := range r.Cells[len(r.Cells)-1].Events {
+			var e struct {
+				Op string `json:"op"`
+			}
+			require.NoError(t, json.Unmarshal(raw, &e))
+			got = append(got, e.Op)
+		}
+		require.Equal(t, want, got)
+	}
+}
+
 // behaviours are the cases; each runs in a session of its own.
 var behaviours = map[string][]step{
 	"variables stay": {
@@ -78,6 +95,22 @@ var behaviours = map[string][]step{
 	"children and descriptors are captured": {
 		{cells: []string{"import os\nos.system('echo from a child')\nNone"}, contains: []string{"from a child"}},
 		{cells: []string{"import os\n_ = os.write(1, b'from descriptor 1\\n')"}, contains: []string{"from descriptor 1"}},
+	},
+	"helpers are there, and tell what they did": {
+		{cells: []string{"import os, tempfile; os.chdir(tempfile.mkdtemp()); _ = write('a/b.txt', 'one\\ntwo\\n')"}, check: ops("write")},
+		{cells: []string{"[p.name for p in find('*.txt')], grep('two', 'a/b.txt'), replace('a/b.txt', 'two', 'three')"}, output: "(['b.txt'], [(2, 'two')], 1)", check: ops("find", "grep", "replace")},
+		{cells: []string{"r = run('echo hi; exit 2'); r.stdout, r.code, bool(r)"}, output: "('hi\\n', 2, False)", check: ops("sh")},
+		{cells: []string{"_ = env('MY_TOKEN', 'hush')"}, check: func(t *testing.T, r messages.Result) {
+			ops("env")(t, r)
+			require.NotContains(t, string(r.Cells[0].Events[0]), "hush")
+		}},
+		{cells: []string{"parallel([lambda: 1, lambda: 2])"}, output: "[1, 2]"},
+		{cells: []string{"read('none')"}, outcome: raised, contains: []string{"FileNotFoundError"}},
+		{cells: []string{"%reset -f"}},
+		{cells: []string{"lines('a/b.txt')"}, output: "'one\\nthree'"},
+		{cells: []string{"read = 5", "read"}, output: "5"},
+		{cells: []string{"len([d for d in __prelude_docs__() if d['category'] == 'Search'])"}, output: "4"},
+		{cells: []string{"read('x')"}, reset: true, outcome: raised, contains: []string{"FileNotFoundError"}},
 	},
 	"text beyond ASCII": {
 		{cells: []string{"print('naïve ☃ 🌲')"}, output: "naïve ☃ 🌲"},

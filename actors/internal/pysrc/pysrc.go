@@ -3,6 +3,7 @@ package pysrc
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -13,33 +14,41 @@ import (
 //go:embed bootstrap.py
 var bootstrap string
 
-//go:embed coppice_runner/*.py
+//go:embed coppice_runner/*.py coppice_prelude/*.py
 var files embed.FS
 
-// name is the Python package.
-const name = "coppice_runner"
+// The Python packages.
+const (
+	name        = "coppice_runner"
+	preludeName = "coppice_prelude"
+)
 
-// modules are the sources by module name, with the file names that tracebacks
-// would show.
+// modules are the sources of both packages by module name, with the file names
+// that tracebacks would show.
 var modules = sync.OnceValues(func() (map[string][2]string, error) {
-	entries, err := files.ReadDir(name)
+	found := map[string][2]string{}
+	return found, errors.Join(load(name, "<coppice>/", found), load(preludeName, "<coppice>/prelude/", found))
+})
+
+// load adds the modules of one package.
+func load(pkg, prefix string, found map[string][2]string) error {
+	entries, err := files.ReadDir(pkg)
 	if err != nil {
-		return nil, fmt.Errorf("list the embedded Python files: %w", err)
+		return fmt.Errorf("list the embedded Python files: %w", err)
 	}
-	found := make(map[string][2]string, len(entries))
 	for _, e := range entries {
-		src, err := files.ReadFile(path.Join(name, e.Name()))
+		src, err := files.ReadFile(path.Join(pkg, e.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("read an embedded Python file: %w", err)
+			return fmt.Errorf("read an embedded Python file: %w", err)
 		}
-		module := name
+		module := pkg
 		if base := strings.TrimSuffix(e.Name(), ".py"); base != "__init__" {
 			module += "." + base
 		}
-		found[module] = [2]string{"<coppice>/" + e.Name(), string(src)}
+		found[module] = [2]string{prefix + e.Name(), string(src)}
 	}
-	return found, nil
-})
+	return nil
+}
 
 //go:embed coppice_runner/locate.py
 var locate string

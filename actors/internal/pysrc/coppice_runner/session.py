@@ -14,6 +14,8 @@ import types
 import warnings
 from typing import Any, Dict, List, Optional, Tuple
 
+import coppice_prelude  # noqa: F401, the prelude of each session takes it from here
+
 from . import copies, display, errors, forkserver, hostcalls, magics
 from .calls import Calls
 from .commands import Commands

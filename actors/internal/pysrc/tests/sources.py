@@ -1,4 +1,4 @@
-"""Imports package coppice_runner as the host hands it over: its code has the
+"""Imports the packages as the host hands it over: its code has the
 file names by which it knows itself."""
 
 import importlib.abc
@@ -10,13 +10,12 @@ _FOLDER = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the package beside this folder."""
+    """Finds the packages beside this folder."""
 
     def find_spec(self, name, path=None, target=None):
-        if name == "coppice_runner":
-            file = _FOLDER / name / "__init__.py"
-        elif name.startswith("coppice_runner."):
-            file = _FOLDER / "coppice_runner" / f"{name.partition('.')[2]}.py"
+        package, _, module = name.partition(".")
+        if package in ("coppice_runner", "coppice_prelude"):
+            file = _FOLDER / package / f"{module or '__init__'}.py"
         else:
             return None
         if not file.exists():

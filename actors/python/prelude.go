@@ -1,0 +1,17 @@
+package python
+
+import "github.com/coppice-run/coppice/actors/internal/pysrc"
+
+// Helper describes one function that every session has.
+type Helper = pysrc.Helper
+
+// Helpers returns the functions that every session has, by category and name.
+func Helpers() ([]Helper, error) { return pysrc.Helpers() }
+
+// SessionPrelude is the code that brings the helpers into a session of the runner
+// backend; mime is the type of their status events.
+func SessionPrelude(mime string) string { return pysrc.SessionPrelude(mime) }
+
+// KernelPrelude is the code that brings the helpers into a Jupyter kernel of
+// Python.
+func KernelPrelude(mime string) (string, error) { return pysrc.KernelPrelude(mime) }

@@ -1,0 +1,58 @@
+package coppice
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coppice-run/coppice/actors/python"
+)
+
+// Helper describes a function that every session has: its name, its signature
+// without types, what it does in a sentence or two, and its category.
+type Helper = python.Helper
+
+// Helpers lists the functions that every session has, by category and name. It is
+// empty with [Options.NoHelpers].
+func (h *Host) Helpers() []Helper {
+	if h.prelude == "" {
+		return nil
+	}
+	list, err := python.Helpers()
+	if err != nil {
+		panic(err) // what is built in can be read: a test reads it
+	}
+	return append([]Helper(nil), list...)
+}
+
+// prelude is the code that brings the helpers into a session.
+func prelude(backend string, r resolved) (string, error) {
+	mime := "application/x-" + r.Brand + "-status"
+	switch {
+	case r.NoHelpers:
+		return "", nil
+	case backend == BackendRunner:
+		return python.SessionPrelude(mime), nil
+	}
+	code, err := python.KernelPrelude(mime)
+	if err != nil {
+		return "", fmt.Errorf("prepare the helpers: %w", err)
+	}
+	return code, nil
+}
+
+// helperDocs is the part of a tool's description that lists the helpers.
+func (h *Host) helperDocs() string {
+	var b strings.Builder
+	category := ""
+	for _, helper := range h.Helpers() {
+		if category == "" {
+			b.WriteString("\n\nThese functions are there from the start:\n")
+		}
+		if helper.Category != category {
+			category = helper.Category
+			fmt.Fprintf(&b, "\n%s\n", category)
+		}
+		fmt.Fprintf(&b, "- %s%s: %s\n", helper.Name, helper.Signature, helper.Docstring)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
