@@ -37,6 +37,9 @@ var hostCells = []string{
 // play is what the test binary does as a host: it starts a session for each of
 // hostCells, says so, and waits to be killed.
 func play(role string) int {
+	if role == "crowd" {
+		return playCrowd()
+	}
 	f := startServer(runner.ServerOptions{Python: python(), NoFork: role == "host without fork"})
 	b := runner.New(runner.Options{Server: f.server})
 	going := make(chan struct{}, 1000)
