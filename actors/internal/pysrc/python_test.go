@@ -60,3 +60,19 @@ func interpreters(t *testing.T) []string {
 	}
 	return found
 }
+
+// What no host would send costs a session and a fork server that line, and
+// nothing else. For longer: python tests/fuzz.py SECONDS.
+func TestThePythonSideIsFuzzed(t *testing.T) {
+	t.Parallel()
+	seconds := "3"
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		seconds = "60"
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, interpreters(t)[0], "-B", filepath.Join("tests", "fuzz.py"), seconds).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "no crash")
+	t.Logf("%s", out)
+}

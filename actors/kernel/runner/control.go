@@ -78,7 +78,11 @@ const (
 )
 
 // Close ends the session: an exit request while no cell runs, SIGTERM, SIGKILL,
-// the last two to its process group. It returns nil when the process is gone.
+// the last two to its process group. It returns nil when the process is gone. Of
+// a cell that heeds no interrupt, this is the rest of the ladder:
+//
+//	SIGINT ─▶ grace ─▶ SIGTERM to the group ─▶ termWait ─▶ SIGKILL ─▶ gone
+//	(package kernel)   (Close)
 func (i *Interpreter) Close(ctx context.Context) error {
 	i.mu.Lock()
 	first, idle := !i.closing, i.running == 0

@@ -40,7 +40,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	}
 	i.setRunning(c.id)
 	reply, err := c.run(ctx)
-	i.setRunning(0)
+	if err == nil || ctx.Err() == nil {
+		i.setRunning(0) // else it was given up and runs on: Close will not ask it to end, but end it
+	}
 	i.lines.Release()
 	const most = 64 << 10 // a long request is no reason to hold its buffer
 	if cap(i.request) > most {

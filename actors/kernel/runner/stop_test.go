@@ -5,6 +5,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -343,4 +344,54 @@ func TestNativeFlood(t *testing.T) {
 			require.Len(t, got.stream(messages.StdoutStream), 900000)
 		})
 	}
+}
+
+// A cell that heeds no interrupt and is given up is told by SIGTERM, with all that
+// it has started, before it is killed.
+func TestTheLadderToItsEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	i := sessionOn(t, shared.get(), runner.Options{}, kernel.StartOptions{Key: messages.SessionKey{Cwd: dir}})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	going, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	go func() { // ends with the cell, which is given up; ended is its join
+		_, err := i.Execute(ctx, kernel.CellRequest{Code: `import os, signal, subprocess, sys, time
+def term(*_): open('told', 'w').close()
+signal.signal(signal.SIGTERM, term)
+child = subprocess.Popen([sys.executable, '-c', """
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+def term(*_): open('child told', 'w').close()
+signal.signal(signal.SIGTERM, term)
+print('child', flush=True)
+while True: time.sleep(1)
+"""], stdout=subprocess.PIPE)
+child.stdout.readline()
+while True:
+    try:
+        print('go')
+        while True: time.sleep(1)
+    except KeyboardInterrupt: pass
+`}, func(context.Context, messages.Event) error {
+			once.Do(func() { close(going) })
+			return nil
+		})
+		ended <- err
+	}()
+	<-going
+	own := mustIdentify(t, i)
+	started, err := process.Descendants(own)
+	require.NoError(t, err)
+	require.Len(t, started, 1)
+	require.NoError(t, i.Interrupt(t.Context()))
+	enough := errors.New("enough")
+	cancel(enough)
+	require.ErrorIs(t, <-ended, enough)
+	closeSession(t, i)
+	require.FileExists(t, filepath.Join(dir, "told"))
+	require.FileExists(t, filepath.Join(dir, "child told"))
+	require.False(t, process.Alive(own))
+	require.False(t, process.Alive(started[0]))
+	require.ErrorContains(t, i.Err(), "signal 9")
 }
