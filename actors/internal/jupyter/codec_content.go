@@ -85,6 +85,8 @@ func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
 		return InputRequest{ID: id, Prompt: in.Prompt, Password: in.Password}, nil
 	case recordRateLimited:
 		return Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
+	case recordGap:
+		return gapNotice(content), nil
 	}
 	return nil, fmt.Errorf("%w: record kind %d", errContent, kind)
 }

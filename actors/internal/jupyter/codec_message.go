@@ -52,12 +52,16 @@ type header struct {
 	Version  string `json:"version"`
 }
 
-// message is one message from the server. content refers to the frame's bytes.
+// message is one message from the server. content refers to the frame's bytes;
+// frame is all of them, and kind the kind of the frame, as long as the message
+// is in the hands of the reader.
 type message struct {
 	channel string
 	header  header
 	parent  header
 	content []byte
+	kind    int
+	frame   []byte
 }
 
 // decodeParts reads the parts of a v1 frame. The content stays as it is: most

@@ -30,6 +30,8 @@ func (c *Client) connect(ctx context.Context, id string, stage func(string)) (*K
 			k := newKernel(c, id, session, d.ws, d.tcp)
 			stage(StageVerify)
 			return k, k.verify(ctx)
+		case errors.As(d.err, new(*LostError)):
+			return nil, fmt.Errorf("%w: %w", errStartDied, d.err)
 		case attempt == dialAttempts || !worthRetrying(d.err):
 			return nil, fmt.Errorf("connect to kernel: %w", d.err)
 		}
@@ -74,28 +76,24 @@ func (c *Client) dialWatched(ctx context.Context, id, session string) dialled {
 		case d := <-result:
 			return d
 		case <-poll.C:
-			err := c.diedAtBirth(ctx, id)
-			if err == nil {
+			lost := c.gone(ctx, id)
+			if lost == nil {
 				continue
 			}
-			cancel(err)
+			cancel(lost)
 			if d := <-result; d.ws != nil {
 				_ = d.ws.Close()
 			}
-			return dialled{err: err}
+			return dialled{err: lost}
 		}
 	}
 }
 
-// diedAtBirth asks the server for the kernel and returns an error when it is
-// gone. When the server does not answer, that proves nothing.
+// diedAtBirth asks the server for a kernel that starts and returns an error when
+// it is gone.
 func (c *Client) diedAtBirth(ctx context.Context, id string) error {
-	m, err := c.Get(ctx, id)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return &LostError{Reason: errStartDied.Error(), Err: err}
-	case err == nil && m.ExecutionState == "dead":
-		return &LostError{Reason: errStartDied.Error()}
+	if lost := c.gone(ctx, id); lost != nil {
+		return fmt.Errorf("%w: %w", errStartDied, lost)
 	}
 	return nil
 }
@@ -155,7 +153,7 @@ func (k *Kernel) verify(ctx context.Context) error {
 					return err
 				}
 				break wait
-			case <-k.done:
+			case <-k.Done():
 				return k.Err()
 			case <-ctx.Done():
 				return context.Cause(ctx)

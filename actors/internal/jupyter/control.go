@@ -104,7 +104,7 @@ func (k *Kernel) awaitReply(ctx context.Context, answers <-chan answer) error {
 			if !a.idle {
 				return nil
 			}
-		case <-k.done:
+		case <-k.Done():
 			return k.Err()
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -133,15 +133,18 @@ func (k *Kernel) Input(ctx context.Context, value string) error {
 	if err != nil {
 		return fmt.Errorf("encode the input: %w", err)
 	}
-	if err := k.send(ctx, f); err != nil {
-		k.mu.Lock()
-		if !x.replied && x.input == nil {
-			x.input = request
-		}
-		k.mu.Unlock()
-		return err
+	err = k.send(ctx, f)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case x.replied || x.input != nil: // it was not waiting any more
+	case err != nil:
+		x.input = request
+	default:
+		// A kernel throws away what it did not ask for, so it may get this twice.
+		x.answered = &f
 	}
-	return nil
+	return err
 }
 
 // Ping returns nil when the kernel has answered on its control channel, which
@@ -168,15 +171,11 @@ func (k *Kernel) Ping(ctx context.Context) error {
 	if err == nil || k.Err() != nil {
 		return err
 	}
-	model, err := k.client.Get(ctx, k.id)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		k.lose(&LostError{Reason: "its server does not know it any more", Err: err})
-		return k.Err()
-	case err == nil && model.ExecutionState == "dead":
-		k.lose(&LostError{Reason: "its process died"})
+	if lost := k.client.gone(ctx, k.id); lost != nil {
+		k.lose(lost)
 		return k.Err()
 	}
+	model, _ := k.client.Get(ctx, k.id) // without an answer, the state is unknown
 	if err := k.awaitReply(ctx, answers); err != nil {
 		if k.Err() != nil {
 			return k.Err()

@@ -47,6 +47,20 @@ func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(contex
 	if emit == nil {
 		emit = func(context.Context, Output) error { return nil }
 	}
+	for {
+		reply, err := k.executeOnce(ctx, r, emit)
+		if !errors.Is(err, errUnheard) {
+			return reply, err
+		}
+	}
+}
+
+// errUnheard says that a connection swallowed a request: the kernel has never
+// seen it, so it may be sent again.
+var errUnheard = errors.New("the kernel never got the request")
+
+// executeOnce sends one request and sees it through.
+func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
 	x, err := k.begin(ctx, r)
 	if err != nil {
 		return ExecuteReply{}, err
@@ -120,7 +134,7 @@ func (k *Kernel) enter(ctx context.Context) error {
 	select {
 	case k.gate <- struct{}{}:
 		return nil
-	case <-k.done:
+	case <-k.Done():
 		return k.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -174,7 +188,10 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 	done := *x
 	k.mu.Unlock()
 
-	r := ExecuteReply{}
+	if done.unheard && done.lost == nil {
+		return ExecuteReply{}, errUnheard
+	}
+	r := ExecuteReply{Broken: done.breaks > 0}
 	var pages []DisplayData
 	var err error
 	if done.replied {
@@ -183,6 +200,7 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 			k.lose(lost)
 			return ExecuteReply{}, lost
 		}
+		r.Broken = done.breaks > 0
 	}
 	r.Duration = done.endedAt.Sub(done.begunAt)
 	notices, incomplete := done.shortfall(malformed)
@@ -220,6 +238,12 @@ func (x *execution) shortfall(malformed int) (notices []Output, incomplete strin
 	var reasons []string
 	if x.rateLimited {
 		reasons = append(reasons, "the gateway's rate limit dropped output")
+	}
+	switch {
+	case x.gapMessages > 0:
+		reasons = append(reasons, fmt.Sprintf("up to %d messages were lost when the connection to the server broke", x.gapMessages))
+	case x.gaps > 0:
+		reasons = append(reasons, "the connection to the server broke, and output may be lost")
 	}
 	if malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d outputs could not be read", malformed))

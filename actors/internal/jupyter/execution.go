@@ -33,7 +33,8 @@ type execution struct {
 	reply     []byte // content of the execute_reply
 	idle      bool
 	input     *header // of the input request that waits for an answer
-	probes    map[string]bool
+	answered  *frame  // the answer to an input request, in case that it gets lost
+	probes    map[string]*probe
 	noReply   bool // it is over, and the reply will not come
 	abandoned bool // nobody takes its output any more
 	notKept   int64
@@ -41,8 +42,29 @@ type execution struct {
 	lost      *LostError
 	mark      mark  // of the kernel's numbers when it began
 	dropped   int64 // messages that were lost between the kernel and its server
+	// sent is true once the writer has begun to send the request; unheard, when
+	// the kernel certainly never got it.
+	sent, unheard bool
+	// breaks counts the connections that broke while it ran; gaps the places
+	// where output may be missing for that, and gapMessages what is known to be.
+	breaks, gaps int
+	gapMessages  int64
+	// gapDue: the first message after a break will show what is missing.
+	// probeDue: a probe is to be sent as soon as possible.
+	gapDue, probeDue bool
+	// replayed are the numbers of the messages that the kernel repeated.
+	replayed map[int64]bool
 	// rateLimited is true when the server said that it drops output.
 	rateLimited bool
+}
+
+// probe is a request on shell that was sent in order to learn what became of an
+// execution.
+type probe struct {
+	// decisive: it was sent after a break. When both its answers have come and
+	// there is no sign of the execution, there will be none.
+	decisive    bool
+	reply, idle bool
 }
 
 // newExecution returns an execution that is about to be sent.
@@ -51,7 +73,7 @@ func newExecution(id string, silent bool, s *spool.Spool) *execution {
 	return &execution{
 		id: id, silent: silent, spool: s,
 		started: make(chan struct{}), ended: make(chan struct{}),
-		begunAt: now, lastSeen: now, probes: map[string]bool{},
+		begunAt: now, lastSeen: now, probes: map[string]*probe{},
 	}
 }
 
@@ -69,6 +91,10 @@ func (k *Kernel) endLocked(x *execution) {
 		return
 	}
 	x.over = true
+	if k.resync != nil {
+		k.resync.held.Close()
+		k.resync = nil
+	}
 	x.endedAt = time.Now()
 	k.exec = nil
 	x.spool.CloseWrite()
@@ -87,7 +113,15 @@ func (k *Kernel) settle() (again time.Duration, probe *frame) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	x := k.exec
-	if x == nil || x.replied == x.idle {
+	switch {
+	case x == nil:
+		return 0, nil
+	case k.resync != nil:
+		return k.resyncLocked(x)
+	case x.probeDue:
+		x.probeDue = false
+		return k.probeLocked(x, true)
+	case x.replied == x.idle:
 		return 0, nil
 	}
 	wait := k.client.opts.Settle
@@ -98,15 +132,30 @@ func (k *Kernel) settle() (again time.Duration, probe *frame) {
 		k.giveUpLocked(x)
 		return 0, nil
 	}
+	return k.probeLocked(x, false)
+}
+
+// probeLocked makes a probe of x. The kernel's mu is held.
+func (k *Kernel) probeLocked(x *execution, decisive bool) (again time.Duration, f *frame) {
 	id := k.newID()
-	f, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
+	out, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
 	if err != nil { // cannot happen: the content is fixed
 		k.giveUpLocked(x)
 		return 0, nil
 	}
-	x.probes[id] = true
+	x.probes[id] = &probe{decisive: decisive}
 	k.asked++
-	return wait, &f
+	return k.client.opts.Settle, &out
+}
+
+// settleIn is how long the writer waits before it looks at the execution.
+func (k *Kernel) settleIn() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if (k.resync != nil && k.resync.want) || (k.exec != nil && k.exec.probeDue) {
+		return 0
+	}
+	return k.client.opts.Settle
 }
 
 // giveUpLocked ends x without its missing half. The kernel's mu is held.
@@ -137,7 +186,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	case kind != 0:
 		if kind == recordInput {
 			h := m.header
-			x.input = &h
+			x.input, x.answered = &h, nil
 		}
 		rec = newRecord(kind, m.header.MsgID, m.content)
 		x.run()
@@ -156,7 +205,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 			x.idle = true
 		}
 	case m.channel == chanShell && m.header.MsgType == typeExecuteReply:
-		x.replied, x.input = true, nil
+		x.replied, x.input, x.answered = true, nil, nil
 		x.reply = append([]byte(nil), m.content...)
 	}
 	complete, half := x.replied && x.idle, x.replied != x.idle
@@ -206,9 +255,18 @@ func (k *Kernel) routeProbe(x *execution, m *message) {
 	if x.over {
 		return
 	}
+	p := x.probes[m.parent.MsgID]
+	if p == nil {
+		return
+	}
 	idle := m.channel == chanIOPub && m.header.MsgType == typeStatus && decodeState(m.content) == "idle"
 	reply := m.channel == chanShell && m.header.MsgType == typeInfoReply
-	if (idle && x.replied) || (reply && x.idle) {
+	p.idle, p.reply = p.idle || idle, p.reply || reply
+	switch {
+	case (idle && x.replied) || (reply && x.idle):
+		k.giveUpLocked(x)
+	case p.decisive && p.idle && p.reply:
+		x.unheard = k.replays && x.gaps == 0 && !x.busy && !x.running
 		k.giveUpLocked(x)
 	}
 }

@@ -19,7 +19,7 @@ func EncodeFrame(v1 bool, m Message, content any) (kind int, data []byte, err er
 
 // DecodeContent reads a content in every way in which this package reads one.
 func DecodeContent(content []byte) {
-	for kind := recordStream; kind <= recordRateLimited; kind++ {
+	for kind := recordStream; kind <= recordGap; kind++ {
 		_, _ = decodeOutput(kind, "id", content)
 	}
 	_, _, _ = decodeReply(content)

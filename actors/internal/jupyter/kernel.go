@@ -18,34 +18,35 @@ type Kernel struct {
 	// session is our session id: header.session of what we send, and the
 	// identity of the connection.
 	session string
-	ws      *websocket.Conn
-	// tcp is the connection below ws. Closing it is what ends both goroutines:
-	// it never waits, unlike a farewell at a higher level.
-	tcp *tunedConn
-	v1  bool
+	// v1 is the framing that all connections of the kernel agreed on.
+	v1 bool
 
-	// out, pong and arm are what the writer goroutine serves: frames to send,
-	// the payload of a ping to answer, and the wish for a look at the settling
-	// execution. Only out may hold a sender back.
-	out  chan frame
-	pong chan string
-	arm  chan struct{}
+	// out and arm are what the writer goroutine serves: frames to send, and the
+	// wish for a look at the settling execution. Only out may hold a sender
+	// back.
+	out chan frame
+	arm chan struct{}
 	// gate holds one token while an execution begins and while an interrupt is
 	// on its way, so that a late interrupt cannot hit the next execution.
 	gate chan struct{}
 	// bye makes everybody who hangs up wait for the first who does.
 	bye sync.Once
-	// loops joins the reader and the writer.
+	// loops joins the reader, and with it the writer.
 	loops sync.WaitGroup
-	done  chan struct{}
-	ids   atomic.Uint64
+	// life ends when the kernel is lost.
+	life context.Context
+	end  context.CancelFunc
+	ids  atomic.Uint64
 
 	// info is written by Start before anybody else has the kernel.
 	info KernelInfo
 
 	mu            sync.Mutex
+	link          *link           // guarded by mu: the latest connection
+	replays       bool            // guarded by mu: the kernel can repeat its output
+	resync        *resync         // guarded by mu: nil when nothing is being recovered
 	kernelSession string          // guarded by mu: "" until the kernel is verified
-	lost          *LostError      // guarded by mu: set once, together with closing done
+	lost          *LostError      // guarded by mu: set once, together with the end of life
 	exec          *execution      // guarded by mu: the one that runs, or was abandoned and runs
 	asks          map[string]*ask // guarded by mu: requests other than executions, by message id
 	stats         Stats           // guarded by mu
@@ -67,12 +68,17 @@ type Stats struct {
 	Dropped int64
 	// Received counts all messages, and ReceivedBytes their frames.
 	Received, ReceivedBytes int64
+	// Reconnects counts the connections after the first, Replayed the messages
+	// that the kernel repeated since a connection had swallowed them.
+	Reconnects, Replayed int64
 }
 
 // ask is a request whose answers somebody waits for.
 type ask struct {
 	// answers has room for all that can come; the reader never waits for it.
 	answers chan<- answer
+	// frame is the request, to be sent again when the connection broke.
+	frame frame
 }
 
 // answer is one message about an ask.
@@ -89,28 +95,15 @@ func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn
 		client:  c,
 		id:      id,
 		session: session,
-		ws:      ws,
-		tcp:     tcp,
-		v1:      ws.Subprotocol() == subprotocolV1,
 		out:     make(chan frame, 16),
-		pong:    make(chan string, 1),
 		arm:     make(chan struct{}, 1),
 		gate:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
 		asks:    map[string]*ask{},
 	}
-	// The default handler writes the pong from the reader, which would hold the
-	// reader back while a large frame is written. A pong that finds another one
-	// waiting is dropped: RFC 6455 section 5.5.3 wants the latest answered.
-	ws.SetPingHandler(func(data string) error {
-		select {
-		case k.pong <- data:
-		default:
-		}
-		return nil
-	})
-	k.loops.Go(k.readLoop)
-	k.loops.Go(k.writeLoop)
+	first := newLink(ws, tcp)
+	k.link, k.v1 = first, first.v1()
+	k.life, k.end = context.WithCancel(context.Background())
+	k.loops.Go(func() { k.serve(first) })
 	return k
 }
 
@@ -135,7 +128,7 @@ func (k *Kernel) Stats() Stats {
 }
 
 // Done is closed when the kernel is lost or was deleted.
-func (k *Kernel) Done() <-chan struct{} { return k.done }
+func (k *Kernel) Done() <-chan struct{} { return k.life.Done() }
 
 // Err returns nil until Done is closed, then a [*LostError].
 func (k *Kernel) Err() error {
@@ -160,14 +153,21 @@ func (k *Kernel) declare(e *LostError) {
 		x.lost = e
 		k.endLocked(x)
 	}
-	close(k.done)
+	k.end()
 }
 
-// lose declares the kernel lost and cuts the connection, with which the reader
+// lose declares the kernel lost and cuts its connection, with which the reader
 // ends too. It never waits.
 func (k *Kernel) lose(e *LostError) {
 	k.declare(e)
-	_ = k.tcp.Close()
+	_ = k.current().tcp.Close()
+}
+
+// current returns the latest link.
+func (k *Kernel) current() *link {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.link
 }
 
 // hangUp ends the connection as the protocol wants it, waits a little for the
@@ -181,13 +181,14 @@ func (k *Kernel) hangUp(e *LostError) {
 		if k.Err() == nil {
 			k.declare(e)
 			text := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-			if k.ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(farewell)) == nil {
-				cut := time.AfterFunc(farewell, func() { _ = k.tcp.Close() })
+			l := k.current()
+			if l.ws.WriteControl(websocket.CloseMessage, text, time.Now().Add(farewell)) == nil {
+				cut := time.AfterFunc(farewell, func() { _ = l.tcp.Close() })
 				k.loops.Wait()
 				cut.Stop()
 			}
 		}
-		_ = k.tcp.Close()
+		_ = k.current().tcp.Close()
 		k.loops.Wait()
 	})
 }
@@ -230,7 +231,7 @@ func (k *Kernel) send(ctx context.Context, f frame) error {
 	select {
 	case k.out <- f:
 		return nil
-	case <-k.done:
+	case <-k.Done():
 		return k.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -247,7 +248,7 @@ func (k *Kernel) ask(ctx context.Context, channel, typ string, answers chan<- an
 	}
 	k.mu.Lock()
 	k.asked++
-	k.asks[id] = &ask{answers: answers}
+	k.asks[id] = &ask{answers: answers, frame: f}
 	k.mu.Unlock()
 	if err := k.send(ctx, f); err != nil {
 		k.forget(id)

@@ -51,6 +51,12 @@ type Options struct {
 	// counts as dead; pings draw an answer from a live one. 0 means three
 	// times PingEvery.
 	Silence time.Duration
+	// Reconnect is how long a connection that broke is dialled again before the
+	// kernel counts as lost. 0 means 60 s.
+	Reconnect time.Duration
+	// RefusedFor is how long a server on this machine may refuse connections:
+	// nothing listens there, so its process is gone. 0 means 2 s.
+	RefusedFor time.Duration
 	// Settle is how long an execution waits for the missing one of reply and
 	// idle before the kernel is probed. 0 means 2 s.
 	Settle time.Duration
@@ -82,6 +88,8 @@ func (o Options) withDefaults() Options {
 	def(&o.DialTimeout, 75*time.Second)
 	def(&o.PingEvery, 15*time.Second)
 	def(&o.Silence, 3*o.PingEvery)
+	def(&o.Reconnect, time.Minute)
+	def(&o.RefusedFor, 2*time.Second)
 	def(&o.Settle, 2*time.Second)
 	def(&o.StartGrace, 3*time.Second)
 	def(&o.VerifyEvery, 300*time.Millisecond)
@@ -95,6 +103,7 @@ type Client struct {
 	// rest is the base URL without a slash at its end, ws the same with the
 	// scheme of WebSockets.
 	rest, ws string
+	loopback bool // the server is on this machine
 	http     *http.Client
 	// own is the transport to close, nil when the caller gave the client.
 	own *http.Transport
@@ -120,11 +129,12 @@ func NewClient(o Options) (*Client, error) {
 	}
 	base := u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	c := &Client{
-		opts:   o,
-		rest:   u.Scheme + "://" + base,
-		ws:     strings.Replace(u.Scheme, "http", "ws", 1) + "://" + base,
-		http:   o.Client,
-		starts: make(chan struct{}, o.MaxStarts),
+		opts:     o,
+		rest:     u.Scheme + "://" + base,
+		ws:       strings.Replace(u.Scheme, "http", "ws", 1) + "://" + base,
+		loopback: isLoopback(u),
+		http:     o.Client,
+		starts:   make(chan struct{}, o.MaxStarts),
 	}
 	if c.http == nil {
 		c.own = &http.Transport{

@@ -64,6 +64,9 @@ const (
 	// NoticeDropped: the kernel sent output faster than its server took it, and
 	// part of it was dropped between the two.
 	NoticeDropped = "output-dropped"
+	// NoticeConnection: the connection to the server broke, and output is
+	// missing at this place.
+	NoticeConnection = "connection-lost"
 	// NoticeIncomplete: the end of the output was lost on its way.
 	NoticeIncomplete = "output-incomplete"
 )
@@ -71,6 +74,15 @@ const (
 // Notice is a sentence of this package about the output. Each one means that
 // output is missing, and the reply's Incomplete repeats it.
 type Notice struct{ Code, Text string }
+
+// gapNotice says what a connection swallowed: n messages, or an unknown number.
+func gapNotice(n []byte) Notice {
+	text := "output may be missing here: the connection to the kernel's server broke"
+	if len(n) > 0 {
+		text = "up to " + string(n) + " messages of the kernel are missing here: the connection to its server broke"
+	}
+	return Notice{Code: NoticeConnection, Text: text}
+}
 
 func (Stream) output()        {}
 func (DisplayData) output()   {}
@@ -127,6 +139,8 @@ type ExecuteReply struct {
 	Exited bool
 	// Incomplete says why output may be missing; "" when all is there.
 	Incomplete string
+	// Broken is true when the connection to the server broke in the meantime.
+	Broken bool
 	// Duration runs from the first sign of the kernel to the end.
 	Duration time.Duration
 }

@@ -17,6 +17,9 @@ const (
 	// recordRateLimited marks the place where the server began to drop output;
 	// it has no content.
 	recordRateLimited
+	// recordGap marks the place where a connection that broke swallowed
+	// messages; its content is their count, or nothing when it is not known.
+	recordGap
 )
 
 // outputKinds are the message types that are output of an execution.

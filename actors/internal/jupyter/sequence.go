@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -20,26 +21,59 @@ type sequence struct {
 	prefix string
 	// first and last are the smallest and the largest n, received how many came.
 	first, last, received int64
+	// recent has bit i set when last-i came.
+	recent uint64
 }
 
-// observe notes the id of a message of the kernel.
-func (s *sequence) observe(id string) {
+// window is how far back a sequence knows which messages came.
+const window = 64
+
+// numberOf splits the id of a message; ok is false when it has no number.
+func numberOf(id string) (prefix string, n int64, ok bool) {
 	cut := strings.LastIndexByte(id, '_')
 	if cut <= 0 {
-		return
+		return "", 0, false
 	}
 	n, err := strconv.ParseInt(id[cut+1:], 10, 64)
-	if err != nil || n < 0 {
-		return
+	return id[:cut], n, err == nil && n >= 0
+}
+
+// observe notes the id of a message of the kernel, and returns how many numbers
+// lie between it and the largest one before.
+func (s *sequence) observe(id string) (gap int64) {
+	prefix, n, ok := numberOf(id)
+	if !ok {
+		return 0
 	}
 	switch {
 	case s.prefix == "":
-		s.prefix, s.first, s.last = id[:cut], n, n
-	case s.prefix != id[:cut]:
-		return
+		s.prefix, s.first, s.last = prefix, n, n
+	case s.prefix != prefix:
+		return 0
 	}
-	s.first, s.last = min(s.first, n), max(s.last, n)
+	if n > s.last {
+		gap = n - s.last - 1
+		s.recent <<= min(uint64(n-s.last), window)
+		s.last = n
+	}
+	if back := s.last - n; back < window {
+		s.recent |= 1 << back
+	}
+	s.first = min(s.first, n)
 	s.received++
+	return gap
+}
+
+// since returns the numbers that lie close before the last one, or are it, and
+// came; and the largest number before all of them, but not less than base.
+func (s *sequence) since(base int64) (n int64, have []int64) {
+	n = max(base, s.last-window)
+	for r := s.recent; r != 0; r &= r - 1 {
+		if came := s.last - int64(bits.TrailingZeros64(r)); came > n {
+			have = append(have, came)
+		}
+	}
+	return n, have
 }
 
 // missing returns how many messages up to the last one did not come. Only its
@@ -54,6 +88,8 @@ func (s *sequence) missing() int64 {
 // mark is the state of a sequence when an execution began.
 type mark struct {
 	missing, asks, strangers int64
+	// last is the largest number so far: those of the execution are larger.
+	last int64
 }
 
 // answersOfAnAsk is how many messages a request of ours brings: busy, reply,
@@ -62,7 +98,7 @@ const answersOfAnAsk = 3
 
 // markLocked returns the state of this moment. The kernel's mu is held.
 func (k *Kernel) markLocked() mark {
-	return mark{missing: k.numbers.missing(), asks: k.asked, strangers: k.strangers}
+	return mark{missing: k.numbers.missing(), asks: k.asked, strangers: k.strangers, last: k.numbers.last}
 }
 
 // droppedLocked returns how many messages were certainly lost since m. The

@@ -9,7 +9,12 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
 )
+
+// NoticeCwd is the code of a notice: the session's working directory does not
+// exist on the machine of an external server's kernel.
+const NoticeCwd = "no-such-directory"
 
 // Name is the backend's name in results and in the tree.
 const Name = "gateway"
@@ -69,13 +74,19 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	return i, nil
 }
 
-// prepare sets up the interpreter's process and learns who it is.
+// prepare sets up the interpreter's process and learns who it is. Only Python
+// has a working directory, an environment and a prelude: what other kernels
+// would run for it is not known.
 func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
+	i.info.ID = i.kernel.ID()
+	if i.python = i.kernel.Info().Language == "python"; !i.python {
+		return nil
+	}
 	env, code, err := i.hostCode(o.Env)
 	if err != nil {
 		return err
 	}
-	reply, err := i.silently(ctx, initCode(o.Key.Cwd, env)+code)
+	reply, err := i.silently(ctx, initCode(o.Key.Cwd, env, !i.server.Local)+code)
 	if err != nil {
 		return fmt.Errorf("prepare the kernel's environment: %w", err)
 	}
@@ -87,8 +98,14 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 			}
 		}
 	}
-	i.info.ID = i.kernel.ID()
 	i.info.Python, _ = stringExpression(reply, pythonExpression)
+	if replays, _ := stringExpression(reply, replayExpression); replays == "True" {
+		i.kernel.EnableReplay()
+	}
+	if cwd, ok := stringExpression(reply, cwdExpression); ok && !i.server.Local && o.Key.Cwd != "" && cwd != o.Key.Cwd {
+		i.notice.Store(&messages.Notice{Code: NoticeCwd, Text: fmt.Sprintf(
+			"the directory %s does not exist where the kernel runs; its working directory is %s", o.Key.Cwd, cwd)})
+	}
 	if prelude == "" {
 		return nil
 	}

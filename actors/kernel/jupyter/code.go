@@ -18,26 +18,33 @@ import (
 const (
 	pidExpression    = "pid"
 	pythonExpression = "python"
+	cwdExpression    = "cwd"
+	replayExpression = "replay"
 )
 
 var initExpressions = map[string]string{
 	pidExpression:    `__import__("os").getpid()`,
 	pythonExpression: `__import__("platform").python_version()`,
+	cwdExpression:    `__import__("os").getcwd()`,
+	replayExpression: `"coppice_replay_request" in __import__("IPython").get_ipython().kernel.control_handlers`,
 }
 
 // initCode is what every new kernel runs first: it goes to the working
-// directory, sets the environment, and makes the working directory importable.
-// It leaves no name behind.
-func initCode(cwd string, env map[string]string) string {
+// directory, sets the environment, makes the working directory importable, and
+// prepares for connections that break. It leaves no name behind. With remote, a
+// working directory that does not exist is no error: the kernel may run on
+// another machine.
+func initCode(cwd string, env map[string]string, remote bool) string {
 	var b strings.Builder
 	b.WriteString("def __coppice_init(cwd, env, source):\n" +
 		"    import os, sys\n" +
-		"    if cwd:\n" +
+		"    if cwd" + map[bool]string{true: " and os.path.isdir(cwd)"}[remote] + ":\n" +
 		"        os.chdir(cwd)\n" +
 		"        if cwd not in sys.path:\n" +
 		"            sys.path.insert(0, cwd)\n" +
 		"    os.environ.update(env)\n" + quietCode + placeCode)
 	fmt.Fprintf(&b, "try:\n    __coppice_init(%s, %s, %s)\nfinally:\n    del __coppice_init\n", pyString(cwd), pyDict(env), pyString(pysrc.Locate()))
+	b.WriteString(replayCode)
 	return b.String()
 }
 

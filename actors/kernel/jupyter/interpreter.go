@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
@@ -24,6 +25,9 @@ type Interpreter struct {
 	info     kernel.Info
 	identity process.Identity // zero when the kernel is not of this machine
 	calls    hostCalls
+	python   bool // the kernel's language; others get no code of ours
+	// notice is told with the first output, nil for none or told.
+	notice atomic.Pointer[messages.Notice]
 }
 
 // Info returns the kernel's id, process and Python version.
@@ -37,7 +41,16 @@ func (i *Interpreter) Err() error { return lost(i.kernel.Err()) }
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
-	if len(r.Env) > 0 {
+	if n := i.notice.Swap(nil); n != nil {
+		if err := emit(ctx, *n); err != nil {
+			return kernel.CellReply{}, err
+		}
+	}
+	if len(r.Env) > 0 && !i.python {
+		if err := emit(ctx, messages.Notice{Code: "environment", Text: "the call's environment is not set: the kernel is not one of Python"}); err != nil {
+			return kernel.CellReply{}, err
+		}
+	} else if len(r.Env) > 0 {
 		if _, err := i.silently(ctx, envCode(r.Env)); err != nil {
 			return kernel.CellReply{}, fmt.Errorf("set the call's environment: %w", err)
 		}
@@ -72,6 +85,16 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			reply.StdinRequested = true
 			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 		}
+	}
+	if errors.Is(err, jupyter.ErrNoReply) && out.Broken {
+		reply.OK = false
+		if reply.Error == nil {
+			reply.Error = &messages.ErrorDetails{
+				Name:    "ReplyLost",
+				Message: "the connection to the kernel's server broke and the answer was lost: how the cell ended is not known; the kernel lives, and its variables are kept",
+			}
+		}
+		return reply, nil
 	}
 	if errors.Is(err, jupyter.ErrNoReply) {
 		// An interrupt that comes in the instant in which the code begins can
