@@ -124,7 +124,7 @@ func (c *Cell) Reply(status string, members map[string]any) {
 		content["payload"], content["user_expressions"] = []any{}, map[string]any{}
 	}
 	maps.Copy(content, members)
-	c.request.from.send(Message{
+	c.Kernel.deliver(c.request.from.session, Message{
 		Channel: "shell", Header: c.Kernel.header("execute_reply"), Parent: c.request.Header, Content: content,
 	})
 }
@@ -238,7 +238,7 @@ func (c *Cell) ask(prompt string) (value string, raised []string) {
 	c.Kernel.mu.Lock()
 	c.Kernel.inputs[id] = answer
 	c.Kernel.mu.Unlock()
-	c.request.from.send(Message{
+	c.Kernel.deliver(c.request.from.session, Message{
 		Channel: "stdin", Header: h, Parent: c.request.Header,
 		Content: map[string]any{"prompt": prompt, "password": false},
 	})

@@ -3,6 +3,7 @@ package fakegateway
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Kernel is one fake kernel. Any goroutine may call its methods.
@@ -26,6 +27,16 @@ type Kernel struct {
 	loseIdle int                    // guarded by mu
 	sent     int                    // guarded by mu: how many messages there were; their ids count them
 	mute     bool                   // guarded by mu
+
+	// bufferFor is the session whose messages are buffered while it is away, ""
+	// for none; history is what a kernel remembers that can repeat its output.
+	bufferFor string    // guarded by mu
+	buffer    []Message // guarded by mu
+	history   []Message // guarded by mu
+	attached  int       // guarded by mu
+	swallowed atomic.Int64
+	// outMu keeps messages in order while a buffer is handed over.
+	outMu sync.Mutex
 }
 
 // request is a message with the connection that it came from.
@@ -89,24 +100,6 @@ func (k *Kernel) model() map[string]any {
 	}
 }
 
-// attach adds a connection; false when the kernel is gone.
-func (k *Kernel) attach(c *client) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ended {
-		return false
-	}
-	k.clients[c] = true
-	return true
-}
-
-func (k *Kernel) detach(c *client) {
-	k.mu.Lock()
-	delete(k.clients, c)
-	k.mu.Unlock()
-	_ = c.ws.Close()
-}
-
 // everybody returns the connections of this moment.
 func (k *Kernel) everybody() []*client {
 	k.mu.Lock()
@@ -136,10 +129,7 @@ func header(typ, session, id string) map[string]any {
 // Publish sends a message of the kernel's process on iopub to everybody.
 // parent may be nil.
 func (k *Kernel) Publish(typ string, parent, content map[string]any) {
-	m := Message{Channel: "iopub", Header: k.header(typ), Parent: parent, Content: content}
-	for _, c := range k.everybody() {
-		c.send(m)
-	}
+	k.deliver("", Message{Channel: "iopub", Header: k.header(typ), Parent: parent, Content: content})
 }
 
 // Announce sends a message of the server itself: its session is that of the

@@ -37,9 +37,13 @@ func (k *Kernel) receive(from *client, m Message) {
 		switch typ {
 		case "kernel_info_request":
 			k.info(from, m)
+		case "coppice_replay_request":
+			if k.server.opts.Recover {
+				k.recover(from, m)
+			}
 		case "interrupt_request":
 			k.interrupt()
-			from.send(Message{Channel: "control", Header: k.header("interrupt_reply"), Parent: m.Header, Content: map[string]any{"status": "ok"}})
+			k.deliver(from.session, Message{Channel: "control", Header: k.header("interrupt_reply"), Parent: m.Header, Content: map[string]any{"status": "ok"}})
 		}
 	case "stdin":
 		value, _ := m.Content["value"].(string)
@@ -70,7 +74,7 @@ func (k *Kernel) info(from *client, m Message) {
 		k.Publish("status", m.Header, map[string]any{"execution_state": state})
 	}
 	status("busy")
-	from.send(Message{Channel: m.Channel, Header: k.header("kernel_info_reply"), Parent: m.Header, Content: map[string]any{
+	k.deliver(from.session, Message{Channel: m.Channel, Header: k.header("kernel_info_reply"), Parent: m.Header, Content: map[string]any{
 		"status": "ok", "protocol_version": "5.3", "implementation": "fake", "implementation_version": "1",
 		"language_info": map[string]any{"name": "python", "version": "3.11.7"}, "banner": "fake",
 		"supported_features": []string{"debugger"},

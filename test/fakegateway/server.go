@@ -22,6 +22,10 @@ type Options struct {
 	// Execute is what a kernel does with an execute_request, from busy to idle.
 	// Nil means (*Cell).Serve.
 	Execute func(*Cell)
+	// Recover makes kernels remember what they sent and repeat it when they are
+	// asked; Remember is how many messages, 0 means all.
+	Recover  bool
+	Remember int
 	// Faults are those of the start; [Server.Set] changes them.
 	Faults Faults
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -34,6 +35,9 @@ type client struct {
 	ws      *websocket.Conn
 	raw     net.Conn
 	session string // session_id of the handshake
+
+	// What goes out or comes in vanishes.
+	swallowOut, swallowIn atomic.Bool
 
 	mu     sync.Mutex
 	frozen chan struct{} // guarded by mu: not nil once frozen
@@ -106,6 +110,10 @@ func (s *Server) channels(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
+		if c.swallowIn.Load() {
+			k.swallowed.Add(1)
+			continue
+		}
 		k.receive(c, m)
 	}
 }
@@ -149,7 +157,7 @@ func (c *client) drop() {
 func (c *client) write(kind int, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frozen == nil {
+	if c.frozen == nil && !c.swallowOut.Load() {
 		_ = c.ws.WriteMessage(kind, data)
 	}
 }

@@ -217,7 +217,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	switch {
 	case complete:
 		k.mu.Lock()
-		if !x.over {
+		if !x.over && k.resync == nil { // a recovery has told what is missing
 			x.dropped = k.droppedLocked(x.mark)
 			k.stats.Dropped += x.dropped
 		}

@@ -42,6 +42,7 @@ func (k *Kernel) route(m *message) *LostError {
 		gap = 0
 	} else {
 		x.gapDue = false // the first message after a break has shown what is missing
+		x.mark.missing += gap
 	}
 	if k.resync != nil && k.resync.expired {
 		expired = k.resync

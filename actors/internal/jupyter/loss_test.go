@@ -49,22 +49,51 @@ func TestLoss(t *testing.T) {
 	}{
 		"dead status": {happen: dead("dead"), reason: "died"},
 		"restarting":  {happen: dead("restarting"), replaced: true, reason: "started a new one"},
-		"the connection drops": {
-			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) { k.Drop() }, reason: "connection to its server ended",
-		},
-		"the server says goodbye": {
-			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) {
-				k.Raw(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret path"))
-			},
-			reason: "its server closed the connection",
-		},
 		"the server ends": {
-			happen: func(_ *fakegateway.Kernel, s *fakegateway.Server) { s.Close() }, reason: "connection to its server ended",
+			happen: func(_ *fakegateway.Kernel, s *fakegateway.Server) { s.Close() }, reason: "its server is gone",
+			change: func(o *jupyter.Options) { o.RefusedFor = 50 * time.Millisecond },
 		},
 		"half open": {
 			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) { k.Freeze() }, reason: "silent",
-			change: func(o *jupyter.Options) { o.PingEvery = 30 * time.Millisecond },
+			change: func(o *jupyter.Options) {
+				o.PingEvery, o.Reconnect = 30*time.Millisecond, time.Nanosecond
+			},
 		},
+		"the connection drops for too long": {
+			happen: func(k *fakegateway.Kernel, s *fakegateway.Server) {
+				s.Set(func(f *fakegateway.Faults) { f.Status = map[string]int{"channels": 502} })
+				k.Drop()
+			},
+			reason: "connection to its server ended",
+			change: func(o *jupyter.Options) { o.Reconnect = 200 * time.Millisecond },
+		},
+		"the server says goodbye for good": {
+			happen: func(k *fakegateway.Kernel, s *fakegateway.Server) {
+				s.Set(func(f *fakegateway.Faults) { f.Status = map[string]int{"channels": 502} })
+				k.Raw(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret path"))
+			},
+			reason: "its server closed the connection",
+			change: func(o *jupyter.Options) { o.Reconnect = 200 * time.Millisecond },
+		},
+		"the kernel is unknown afterwards": {
+			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) { k.Vanish(); k.Drop() },
+			reason: "does not know it any more",
+		},
+		"the token is refused afterwards": {
+			happen: func(k *fakegateway.Kernel, s *fakegateway.Server) {
+				s.Set(func(f *fakegateway.Faults) { f.Status = map[string]int{"channels": 403} })
+				k.Drop()
+			},
+			reason: "does not accept the token any more",
+		},
+		"the server restarts it meanwhile": {
+			happen: func(k *fakegateway.Kernel, s *fakegateway.Server) {
+				s.Set(func(f *fakegateway.Faults) { f.State, f.HoldHandshake = "autorestarting", make(chan struct{}) })
+				k.Drop()
+			},
+			replaced: true, reason: "started a new one",
+		},
+		"autorestarting": {happen: dead("autorestarting"), replaced: true, reason: "started a new one"},
 		"a new process speaks": {
 			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) {
 				k.Replace(false)
