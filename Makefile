@@ -18,6 +18,12 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 COPPICE_TEST_PYTHON ?=
 TEST_PYTHON = $(or $(COPPICE_TEST_PYTHON),$(CACHE)/python/bin/python)
 
+# The Python of the tests against a Jupyter Enterprise Gateway, and the one that
+# makes its environment: 3.10 or 3.11, for which its pinned packages are built.
+COPPICE_TEST_ENTERPRISE_PYTHON ?=
+ENTERPRISE_PYTHON = $(or $(COPPICE_TEST_ENTERPRISE_PYTHON),$(CACHE)/enterprise/bin/python)
+ENTERPRISE_BASE ?= $(shell for p in python3.11 python3.10 python3; do "$$p" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))' 2>/dev/null && echo "$$p" && break; done)
+
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -60,6 +66,16 @@ endif
 			--target $(CACHE)/python-extras -r test/testpython/extras.txt && \
 		cp test/testpython/extras.txt $(CACHE)/python-extras/extras.txt; }
 
+.PHONY: test-env-enterprise
+test-env-enterprise: $(if $(COPPICE_TEST_ENTERPRISE_PYTHON),,$(CACHE)/enterprise/ready) ## Make the environment of a Jupyter Enterprise Gateway in .cache/enterprise
+
+$(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
+	$(say) "Enterprise Gateway in .cache/enterprise (made once, about a minute)"
+	@[ -n "$(ENTERPRISE_BASE)" ] || { echo "make: Enterprise Gateway needs Python 3.10 or 3.11; install one, or name it: make ENTERPRISE_BASE=/path/to/python" >&2; exit 1; }
+	@"$(ENTERPRISE_BASE)" -m venv --clear "$(CACHE)/enterprise"
+	@"$(CACHE)/enterprise/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r $<
+	@touch "$@"
+
 .PHONY: test
 test: test-env ## Run all tests with the race detector (sets up what they need)
 	$(say) "go test $(RACE) $(PKG)"
@@ -67,9 +83,9 @@ test: test-env ## Run all tests with the race detector (sets up what they need)
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -timeout 12m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-full
-test-full: test-env ## Run all tests three times in random order, long ones in full
+test-full: test-env test-env-enterprise ## Run all tests three times in random order, long ones in full
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
-	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files

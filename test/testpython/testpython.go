@@ -15,16 +15,29 @@ import (
 // ipykernel.
 func Path(tb testing.TB) string {
 	tb.Helper()
-	python := os.Getenv("COPPICE_TEST_PYTHON")
+	return find(tb, "COPPICE_TEST_PYTHON", "python", "run kernels with", "make test-env")
+}
+
+// Enterprise returns the interpreter that has jupyter_enterprise_gateway,
+// absolute: COPPICE_TEST_ENTERPRISE_PYTHON, or that of the environment which
+// `make test-env-enterprise` makes.
+func Enterprise(tb testing.TB) string {
+	tb.Helper()
+	return find(tb, "COPPICE_TEST_ENTERPRISE_PYTHON", "enterprise", "run an Enterprise Gateway with", "make test-env-enterprise")
+}
+
+func find(tb testing.TB, variable, folder, purpose, remedy string) string {
+	tb.Helper()
+	python := os.Getenv(variable)
 	if python == "" {
 		bin := filepath.Join("bin", "python")
 		if runtime.GOOS == "windows" {
 			bin = filepath.Join("Scripts", "python.exe")
 		}
-		python = filepath.Join(root(tb), ".cache", "python", bin)
+		python = filepath.Join(root(tb), ".cache", folder, bin)
 	}
 	if _, err := os.Stat(python); err != nil {
-		tb.Fatalf("no Python to run kernels with (%v): run `make test-env`, or set COPPICE_TEST_PYTHON", err)
+		tb.Fatalf("no Python to %s (%v): run `%s`, or set %s", purpose, err, remedy, variable)
 	}
 	return python
 }

@@ -110,8 +110,15 @@ func decodeKernelModel(body []byte) (KernelModel, error) {
 	return KernelModel(in), nil
 }
 
-// saysKernelLimit reports whether a 403 is about max_kernels and not about the
-// token. Kernel Gateway has no other mark for it than this text.
-func saysKernelLimit(body []byte) bool {
-	return bytes.Contains(body, []byte("Resource Limit"))
+// refusalIn returns what a 403 is about when it is not about the token: the
+// kernel limit of a gateway, or its list of users. Gateways have no other mark
+// for either than their text.
+func refusalIn(body []byte) error {
+	switch {
+	case bytes.Contains(body, []byte("Resource Limit")):
+		return ErrKernelLimit
+	case bytes.Contains(body, []byte("is not authorized to start kernel")):
+		return ErrKernelUser
+	}
+	return nil
 }

@@ -107,7 +107,7 @@ func (c *Client) dial(ctx context.Context, kernel, session string) (*websocket.C
 		_ = conn.Close()
 		return nil, nil, unanswered(ctx, http.MethodGet, path, net.ErrClosed)
 	case ctx.Err() == nil && resp != nil && errors.Is(err, websocket.ErrBadHandshake):
-		return nil, nil, newStatusError(http.MethodGet, path, resp.StatusCode, false)
+		return nil, nil, newStatusError(http.MethodGet, path, resp.StatusCode, nil)
 	default:
 		return nil, nil, unanswered(ctx, http.MethodGet, path, err)
 	}

@@ -14,6 +14,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrKernelLimit: the server runs as many kernels as it is allowed to.
 	ErrKernelLimit = errors.New("the server's kernel limit is reached")
+	// ErrKernelUser: the server accepts the token, but starts no kernel for the
+	// user that the request named, or did not name.
+	ErrKernelUser = errors.New("the server starts no kernels for this user. Set KERNEL_USERNAME.") //nolint:staticcheck,revive // shown to people as it is
 	// ErrBusy: an execution runs in this kernel, or one that was abandoned has
 	// not ended.
 	ErrBusy = errors.New("the kernel is executing")
@@ -37,14 +40,13 @@ type StatusError struct {
 	kind error
 }
 
-// newStatusError describes the answer code to a request. limited is true when
-// the body said that the server's kernel limit is reached, which gateways
-// answer with the code of a refused token.
-func newStatusError(method, path string, code int, limited bool) *StatusError {
+// newStatusError describes the answer code to a request. refusal is what the
+// body said of a 403 that is not about the token, nil for nothing.
+func newStatusError(method, path string, code int, refusal error) *StatusError {
 	e := &StatusError{Method: method, Path: path, Code: code}
 	switch {
-	case code == http.StatusForbidden && limited:
-		e.kind = ErrKernelLimit
+	case code == http.StatusForbidden && refusal != nil:
+		e.kind = refusal
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		e.kind = ErrUnauthorized
 	case code == http.StatusNotFound:

@@ -135,7 +135,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, want 
 	if slices.Contains(want, code) {
 		return answer, nil
 	}
-	return nil, newStatusError(method, path, code, saysKernelLimit(answer))
+	return nil, newStatusError(method, path, code, refusalIn(answer))
 }
 
 // unanswered sorts what went wrong with a request that got no answer: the

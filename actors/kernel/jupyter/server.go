@@ -206,21 +206,30 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer closeBridge()
-	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables, Bridge: calls}, nil)
+	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil
 }
 
-// kernelVariables are those of extra that every Jupyter server passes on.
-func kernelVariables(extra map[string]string) map[string]string {
-	env := map[string]string{}
-	for k, v := range extra {
-		if strings.HasPrefix(k, "KERNEL_") {
-			env[k] = v
+// kernelVariables returns what every Jupyter server passes on: the KERNEL_
+// variables of the host's environment and, before them, those of a kernel. An
+// Enterprise Gateway reads there who the user is and where the kernel goes.
+func kernelVariables(host []string) func(extra map[string]string) map[string]string {
+	return func(extra map[string]string) map[string]string {
+		env := map[string]string{}
+		for _, kv := range host {
+			if k, v, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(k, "KERNEL_") {
+				env[k] = v
+			}
 		}
+		for k, v := range extra {
+			if strings.HasPrefix(k, "KERNEL_") {
+				env[k] = v
+			}
+		}
+		return env
 	}
-	return env
 }
 
 // stopped is nil when the end was asked for, else err.
