@@ -221,28 +221,33 @@ func TestConformance(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host := start(t, backend, coppice.Options{})
-			n := 0
-			for name, steps := range behaviours {
-				t.Run(name, func(t *testing.T) {
-					s := host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()})
-					for i, st := range steps {
-						check(t, fmt.Sprintf("step %d", i+1), run(t, s, st), st, backend)
-					}
-					require.NoError(t, s.Close(t.Context()))
-				})
-				n++
-			}
-			t.Logf("%d behaviours hold on the %s backend", n, backend)
+			conform(t, start(t, backend, coppice.Options{}), backend)
 		})
 	}
 }
 
-// start makes a host and proves at the end that nothing of it is left.
-func start(t *testing.T, backend string, o coppice.Options) *coppice.Host {
+// conform runs every behaviour on a host.
+func conform(t *testing.T, host *coppice.Host, backend string) {
+	n := 0
+	for name, steps := range behaviours {
+		t.Run(name, func(t *testing.T) {
+			s := host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()})
+			for i, st := range steps {
+				check(t, fmt.Sprintf("step %d", i+1), run(t, s, st), st, backend)
+			}
+			require.NoError(t, s.Close(t.Context()))
+		})
+		n++
+	}
+	t.Logf("%d behaviours hold on the %s backend", n, backend)
+}
+
+// start makes a host and proves at the end that nothing of it is left. env is
+// added to its environment.
+func start(t *testing.T, backend string, o coppice.Options, env ...string) *coppice.Host {
 	t.Helper()
 	mark := messages.NewID()
-	env := append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1")
+	env = append(append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1"), env...)
 	o.Backend, o.Python, o.Home, o.Env, o.StartTimeout = backend, testpython.Path(t), t.TempDir(), env, 2*time.Minute
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)

@@ -4,5 +4,5 @@
 // Beside them is a proxy that cuts connections.
 //
 // A server's home and configuration are a folder of the test, so that nothing
-// of the machine's user is read or changed. Everything ends with the test.
+// of the machine's user is read or changed; kernels are told so. Everything ends with the test.
 package external

@@ -111,7 +111,10 @@ func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error
 	cmd.Env = append(environment(), "HOME="+s.Dir, "IPYTHONDIR="+filepath.Join(s.Dir, "ipython"),
 		"JUPYTER_PATH="+filepath.Join(s.Dir, "data"), "JUPYTER_DATA_DIR="+filepath.Join(s.Dir, "own"),
 		"JUPYTER_CONFIG_DIR="+filepath.Join(s.Dir, "config"), "JUPYTER_RUNTIME_DIR="+filepath.Join(s.Dir, "run"),
-		"KG_AUTH_TOKEN="+s.Token, "KG_CERTFILE="+o.CertFile, "KG_KEYFILE="+o.KeyFile)
+		"KG_CERTFILE="+o.CertFile, "KG_KEYFILE="+o.KeyFile)
+	if kind == KernelGateway {
+		cmd.Env = append(cmd.Env, "KG_ENV_PROCESS_WHITELIST=HOME,IPYTHONDIR,JUPYTER_RUNTIME_DIR", "KG_AUTH_TOKEN="+s.Token)
+	}
 	cmd.Env = append(cmd.Env, o.Env...)
 	cmd.Dir = s.Dir
 	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -154,11 +154,14 @@ func (k *Kernel) Input(ctx context.Context, value string) error {
 // After half a second of silence the server is asked as well. The kernel is
 // lost when the server says that it is gone; otherwise Ping goes on waiting
 // until ctx ends, at most [Options.RequestTimeout], and then returns a
-// [*SilentError].
+// [*SilentError], unless anything else of the kernel has come meanwhile.
 func (k *Kernel) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.RequestTimeout, errRequestTimeout)
 	defer cancel()
 	answers := make(chan answer, 2)
+	k.mu.Lock()
+	heard := k.heard
+	k.mu.Unlock()
 	id, err := k.ask(ctx, chanControl, typeInfoRequest, answers)
 	if err != nil {
 		return err
@@ -180,7 +183,12 @@ func (k *Kernel) Ping(ctx context.Context) error {
 		if k.Err() != nil {
 			return k.Err()
 		}
-		return &SilentError{State: model.ExecutionState, Err: err}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.heard != heard { // busy with other things, or behind a connection that breaks
+			return nil
+		}
+		return &SilentError{State: model.ExecutionState, Away: k.away, Err: err}
 	}
 	return nil
 }

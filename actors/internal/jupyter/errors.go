@@ -121,7 +121,9 @@ type SilentError struct {
 	// State is what the server says of the kernel ("busy", "idle"), "" when the
 	// server could not be asked.
 	State string
-	Err   error
+	// Away is true when the connection broke and is being dialled again.
+	Away bool
+	Err  error
 }
 
 // Error says that there was no answer, and what the server believes.

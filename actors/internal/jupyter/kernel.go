@@ -47,6 +47,9 @@ type Kernel struct {
 	resync        *resync         // guarded by mu: nil when nothing is being recovered
 	kernelSession string          // guarded by mu: "" until the kernel is verified
 	lost          *LostError      // guarded by mu: set once, together with the end of life
+	heard         int64           // guarded by mu: messages of the verified process
+	away          bool            // guarded by mu: the link broke, and there is no other yet
+	lostAt        time.Time       // guarded by mu
 	exec          *execution      // guarded by mu: the one that runs, or was abandoned and runs
 	asks          map[string]*ask // guarded by mu: requests other than executions, by message id
 	stats         Stats           // guarded by mu
@@ -148,7 +151,7 @@ func (k *Kernel) declare(e *LostError) {
 	if k.lost != nil {
 		return
 	}
-	k.lost = e
+	k.lost, k.lostAt = e, time.Now()
 	if x := k.exec; x != nil {
 		x.lost = e
 		k.endLocked(x)
@@ -202,10 +205,23 @@ const farewell = 250 * time.Millisecond
 func (k *Kernel) Delete(ctx context.Context) error {
 	k.hangUp(&LostError{Reason: "it was deleted"})
 	k.mu.Lock()
-	gone := k.gone
+	gone, settled := k.gone, time.Duration(0)
+	if k.lost.Replaced {
+		settled = time.Until(k.lostAt.Add(k.client.opts.RestartSettle))
+	}
 	k.mu.Unlock()
 	if gone {
 		return nil
+	}
+	// A server that is told to delete a kernel while it restarts it loses sight
+	// of the process that it is about to start.
+	if settled > 0 {
+		t := time.NewTimer(settled)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done(): // better a deletion too early than none
+		}
 	}
 	if err := k.client.Delete(ctx, k.id); err != nil {
 		return err

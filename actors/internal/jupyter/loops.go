@@ -35,6 +35,9 @@ func (k *Kernel) route(m *message) *LostError {
 		gap = k.numbers.observe(m.header.MsgID)
 	}
 	verified := k.kernelSession
+	if m.header.Session == verified {
+		k.heard++
+	}
 	x := k.exec
 	a := k.asks[m.parent.MsgID]
 	var expired *resync

@@ -48,7 +48,7 @@ func fake(t testing.TB, o fakegateway.Options, change ...func(*jupyter.Options))
 	t.Cleanup(s.Close)
 	opts := jupyter.Options{
 		URL: s.URL() + "/", Token: s.Token(), SpoolDir: t.TempDir(),
-		Settle: 40 * time.Millisecond, VerifyEvery: 20 * time.Millisecond,
+		Settle: 40 * time.Millisecond, VerifyEvery: 20 * time.Millisecond, RestartSettle: time.Millisecond,
 	}
 	for _, c := range change {
 		c(&opts)

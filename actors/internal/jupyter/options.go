@@ -57,6 +57,9 @@ type Options struct {
 	// RefusedFor is how long a server on this machine may refuse connections:
 	// nothing listens there, so its process is gone. 0 means 2 s.
 	RefusedFor time.Duration
+	// RestartSettle is how long the deletion of a kernel waits that the server
+	// has just restarted. 0 means 1 s.
+	RestartSettle time.Duration
 	// Settle is how long an execution waits for the missing one of reply and
 	// idle before the kernel is probed. 0 means 2 s.
 	Settle time.Duration
@@ -90,6 +93,7 @@ func (o Options) withDefaults() Options {
 	def(&o.Silence, 3*o.PingEvery)
 	def(&o.Reconnect, time.Minute)
 	def(&o.RefusedFor, 2*time.Second)
+	def(&o.RestartSettle, time.Second)
 	def(&o.Settle, 2*time.Second)
 	def(&o.StartGrace, 3*time.Second)
 	def(&o.VerifyEvery, 300*time.Millisecond)

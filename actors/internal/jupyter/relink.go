@@ -31,6 +31,9 @@ func (k *Kernel) relink(why *LostError) *link {
 		k.lose(why)
 		return nil
 	}
+	k.mu.Lock()
+	k.away = true
+	k.mu.Unlock()
 	begun, refused := time.Now(), time.Time{}
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		left := k.client.opts.Reconnect - time.Since(begun)
@@ -123,7 +126,7 @@ func isLoopback(u *url.URL) bool {
 func (k *Kernel) attach(l *link) *execution {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.link = l
+	k.link, k.away = l, false
 	k.stats.Reconnects++
 	if k.lost != nil {
 		_ = l.tcp.Close()

@@ -166,12 +166,22 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 // does while a cell runs. A kernel of this machine that does not answer is
 // alive all the same while it uses the processor: native code that does not let
 // other threads run silences it.
+//
+// Silence is no verdict on the kernel either while its server does not answer,
+// or while the connection is being dialled again. The connection has bounds of
+// its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {
 	before, lookErr := process.Look(i.identity.PID)
 	err := i.kernel.Ping(ctx)
 	var silent *jupyter.SilentError
-	if lookErr != nil || i.identity.PID == 0 || !errors.As(err, &silent) {
+	if !errors.As(err, &silent) {
 		return lost(err)
+	}
+	if silent.State == "" || silent.Away {
+		return nil
+	}
+	if i.identity.PID == 0 || lookErr != nil {
+		return err
 	}
 	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Ticks > before.Ticks && process.Alive(i.identity) {
 		return nil
