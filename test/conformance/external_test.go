@@ -29,7 +29,7 @@ func eventually(yes func() bool) bool {
 // settings: they restart kernels that die, limit the rate of output, and do not
 // list kernels.
 func TestConformanceOfExternalServers(t *testing.T) {
-	for _, kind := range external.Kinds() {
+	for _, kind := range external.Kinds(external.JupyterServer) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			server := external.Start(t, kind, external.Options{BasePath: "/some/base"})

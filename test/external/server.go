@@ -27,11 +27,12 @@ const (
 	EnterpriseGateway Kind = "jupyter_enterprise_gateway"
 )
 
-// Kinds are those that the tests of this run use: Enterprise Gateway needs an
-// environment of its own, and belongs to the full run.
-func Kinds() []Kind {
+// Kinds returns every kind in a full run (COPPICE_TEST_FULL), else those that
+// are named: Enterprise Gateway needs an environment of its own, and a test
+// against all of them takes its time.
+func Kinds(short ...Kind) []Kind {
 	if os.Getenv("COPPICE_TEST_FULL") == "" {
-		return []Kind{KernelGateway, JupyterServer}
+		return short
 	}
 	return []Kind{KernelGateway, JupyterServer, EnterpriseGateway}
 }
@@ -140,7 +141,6 @@ func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error
 	}
 	tb.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGCONT)
-		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 		<-ended

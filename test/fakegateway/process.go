@@ -25,14 +25,14 @@ func (k *Kernel) receive(from *client, m Message) {
 	}
 	switch m.Channel {
 	case "shell":
-		k.mu.Lock()
-		close(k.wake)
-		k.wake = make(chan struct{})
-		k.mu.Unlock()
 		select {
 		case k.shell <- request{from, m}:
 		case <-k.gone:
 		}
+		k.mu.Lock()
+		close(k.wake)
+		k.wake = make(chan struct{})
+		k.mu.Unlock()
 	case "control":
 		switch typ {
 		case "kernel_info_request":

@@ -126,20 +126,24 @@ func (k *Kernel) recover(from *client, m Message) {
 		evicted = number(history[0]) - 1
 	}
 	var page []any
-	more := false
+	more, sent := false, 0
 	for _, h := range history {
-		if p, _ := h.Parent["msg_id"].(string); p != parent || number(h) <= int(since) || slices.Contains(have, any(float64(number(h)))) {
+		p, _ := h.Parent["msg_id"].(string)
+		if p == parent {
+			sent++
+		}
+		if p != parent || number(h) <= int(since) || slices.Contains(have, any(float64(number(h)))) {
 			continue
 		}
 		if len(page) >= int(limit)/4096 {
 			more = true
-			break
+			continue
 		}
 		page = append(page, map[string]any{"id": h.field("msg_id"), "type": h.field("msg_type"), "channel": h.Channel, "content": h.Content})
 	}
 	k.deliver(from.session, Message{
 		Channel: "control", Header: k.header("coppice_replay_reply"), Parent: m.Header,
-		Content: map[string]any{"messages": page, "evicted": evicted, "more": more},
+		Content: map[string]any{"messages": page, "evicted": evicted, "sent": sent, "more": more},
 	})
 }
 

@@ -14,6 +14,13 @@
 //   - [Kernel.Execute] returns when the reply and the idle of its request have
 //     come, in whichever order, and all output was handed over. When one of the
 //     two is lost the kernel is probed, and the reply says what may be missing.
+//   - A connection that breaks is dialled again, for a minute, with the session id
+//     of the one before: the server hands over what it has buffered. What was on
+//     its way is repeated by a kernel that can do that ([Kernel.EnableReplay]):
+//     nothing is lost and nothing comes twice. With other kernels a [Notice]
+//     stands where something is missing, and says how many messages at most. A
+//     request that the kernel certainly never got is sent again; one of which
+//     that is not certain is not.
 //   - Output that is known to be missing is never passed over: the reply's
 //     Incomplete and a [Notice] say so. Known are a server's rate limit, a full
 //     ZeroMQ queue behind an ipykernel (its messages are numbered), a lost end
@@ -26,7 +33,8 @@
 //   - No error and no trace holds the token or a text of the server, which may
 //     be a traceback with its paths. The token is sent in a header only.
 //   - No lock is held while something waits. No goroutine outlives its kernel:
-//     two of them run while it lives, and end when it is lost or deleted.
+//     two of them run while it lives (a reader, and a writer for each connection),
+//     and end when it is lost or deleted.
 //
 // # Who may call
 //
@@ -36,12 +44,13 @@
 // # States of a kernel
 //
 //	Start: create ──▶ connect ──▶ verify ──▶ live ──┬─ dead, restarting, new session, 404,
-//	          └───────────┴──────────┴─▶ deleted    │  connection gone, exit() ──▶ lost ──Delete──▶ gone
-//	                  (on failure)                  └──Delete──▶ lost ──────────────────────────▶ gone
+//	          └───────────┴──────────┴─▶ deleted    │  server gone, exit() ─────▶ lost ──Delete──▶ gone
+//	                  (on failure)       ▲    │     └──Delete──▶ lost ──────────────────────────▶ gone
+//	                                     │    └─ connection breaks ─▶ away ─┬─ a minute, 404, 401 ─▶ lost
+//	                                     └── resync ◀─── dialled again ─────┘
 //
-// Lost is final: [Kernel.Done] is closed, and the connection with it. There is
-// no reconnection, because the server does not say what a dead connection has
-// swallowed. Lost does not mean gone: the process may live until Delete.
+// Lost is final: [Kernel.Done] is closed, and the connection with it. Lost does
+// not mean gone: the process may live until Delete.
 //
 // # States of an execution
 //

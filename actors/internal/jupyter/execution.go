@@ -54,6 +54,9 @@ type execution struct {
 	gapDue, probeDue bool
 	// replayed are the numbers of the messages that the kernel repeated.
 	replayed map[int64]bool
+	// count is how many messages about it came, sentByKernel how many there
+	// were, 0 as long as the kernel was not asked.
+	count, sentByKernel int64
 	// rateLimited is true when the server said that it drops output.
 	rateLimited bool
 }
@@ -179,6 +182,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		return
 	}
 	x.lastSeen = time.Now()
+	x.count++
 	switch {
 	case kind != 0 && x.abandoned:
 		k.countBackgroundLocked(m)
@@ -216,19 +220,38 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	}
 	switch {
 	case complete:
-		k.mu.Lock()
-		if !x.over && k.resync == nil { // a recovery has told what is missing
-			x.dropped = k.droppedLocked(x.mark)
-			k.stats.Dropped += x.dropped
-		}
-		k.endLocked(x)
-		k.mu.Unlock()
+		k.complete(x)
 	case half:
 		select {
 		case k.arm <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// complete ends x, whose reply and idle have come. When the numbers say that
+// something is missing, a kernel that can repeat its output is asked how much it
+// has sent: a server that makes sure of a new connection gets answers of its
+// own, which are numbered too.
+func (k *Kernel) complete(x *execution) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case x.over:
+		return
+	case x.sentByKernel > 0:
+		x.dropped = max(0, x.sentByKernel-x.count)
+	case k.resync == nil: // a recovery has told what is missing
+		x.dropped = k.droppedLocked(x.mark)
+		if x.dropped > 0 && k.replays && x.gaps == 0 {
+			k.resync = k.newResync()
+			k.resync.since = k.numbers.last
+			k.armLocked()
+			return
+		}
+	}
+	k.stats.Dropped += x.dropped
+	k.endLocked(x)
 }
 
 // keep puts a record into x's spool. No lock is held: it may go to disk.
@@ -256,7 +279,7 @@ func (k *Kernel) routeProbe(x *execution, m *message) {
 		return
 	}
 	p := x.probes[m.parent.MsgID]
-	if p == nil {
+	if p == nil || k.resync != nil { // what is being recovered may decide; a new probe follows
 		return
 	}
 	idle := m.channel == chanIOPub && m.header.MsgType == typeStatus && decodeState(m.content) == "idle"

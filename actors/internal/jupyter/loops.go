@@ -30,7 +30,7 @@ func (k *Kernel) route(m *message) *LostError {
 	k.mu.Lock()
 	k.stats.Received++
 	k.stats.ReceivedBytes += int64(len(m.frame))
-	gap := int64(0)
+	gap, before := int64(0), k.numbers
 	if m.header.Session != k.session {
 		gap = k.numbers.observe(m.header.MsgID)
 	}
@@ -41,11 +41,21 @@ func (k *Kernel) route(m *message) *LostError {
 	x := k.exec
 	a := k.asks[m.parent.MsgID]
 	var expired *resync
-	if x == nil || !x.gapDue || m.header.Session == k.session {
+	switch {
+	case x == nil || m.header.Session == k.session:
 		gap = 0
-	} else {
+	case x.gapDue:
 		x.gapDue = false // the first message after a break has shown what is missing
 		x.mark.missing += gap
+	default:
+		if gap > 0 && k.replays && k.resync == nil && x.sent {
+			// A full queue or a rate limit dropped something, or it comes on
+			// another channel in a moment. The kernel knows.
+			k.resync = k.newResync()
+			k.resync.since, k.resync.have = before.since(x.mark.last)
+			k.armLocked()
+		}
+		gap = 0
 	}
 	if k.resync != nil && k.resync.expired {
 		expired = k.resync

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/coppice-run/coppice/actors/internal/spool"
 )
 
 // Pauses between attempts to reach a kernel again.
@@ -152,10 +150,11 @@ func (k *Kernel) attach(l *link) *execution {
 	switch {
 	case k.replays:
 		if k.resync == nil {
-			s := &resync{held: spool.New(spool.Options{Memory: k.client.opts.SpoolMemory, Dir: k.client.opts.SpoolDir})}
+			s := k.newResync()
 			s.since, s.have = k.numbers.since(x.mark.last)
 			k.resync = s
 		}
+		k.resync.broke = true
 		k.resync.id = "" // an answer to the request before will not come
 		k.resync.want = true
 	case k.numbers.prefix != "":

@@ -24,8 +24,9 @@ const (
 // through a connection that breaks again and again.
 const replayPage = 256 << 10
 
-// resync is the recovery of one execution after its connection broke: the
-// kernel repeats, page by page, what did not come. What comes meanwhile waits.
+// resync is the recovery of one execution, after its connection broke or when
+// the numbers of its messages have a gap: the kernel repeats, page by page, what
+// did not come. What comes meanwhile waits.
 // Its fields are guarded by the kernel's mu; held is used by the reader alone.
 type resync struct {
 	// id is that of the request that is under way, "" for none; want says that
@@ -35,6 +36,8 @@ type resync struct {
 	// asked is when the last request was sent, expired that no answer came.
 	asked   time.Time
 	expired bool
+	// broke says that a connection broke, so something is missing for certain.
+	broke bool
 	// since is the number up to which nothing is missing, but for what is not
 	// in have.
 	since int64
@@ -61,7 +64,14 @@ type replayPageContent struct {
 	} `json:"messages"`
 	// Evicted is the largest number that the kernel does not remember.
 	Evicted int64 `json:"evicted"`
-	More    bool  `json:"more"`
+	// Sent is how many messages with this parent there were.
+	Sent int64 `json:"sent"`
+	More bool  `json:"more"`
+}
+
+// newResync begins a recovery.
+func (k *Kernel) newResync() *resync {
+	return &resync{want: true, held: spool.New(spool.Options{Memory: k.client.opts.SpoolMemory, Dir: k.client.opts.SpoolDir})}
 }
 
 // EnableReplay says that the kernel answers a coppice_replay_request on its
@@ -166,6 +176,10 @@ func (k *Kernel) routeReplay(x *execution, m *message) *LostError {
 		k.mu.Unlock()
 		return nil
 	}
+	finished := x.replied && x.idle
+	if finished {
+		x.sentByKernel = page.Sent
+	}
 	k.mu.Unlock()
 	k.endResync(x, s)
 	return nil
@@ -202,10 +216,16 @@ func (k *Kernel) endResync(x *execution, s *resync) {
 	last := x.mark.last
 	x.mark = k.markLocked()
 	x.mark.last = last
-	x.probeDue = true
+	finished := x.replied && x.idle
+	x.probeDue = !finished
 	k.armLocked()
 	k.mu.Unlock()
-	if expired {
+	if finished { // it was only asked what it had sent
+		s.held.Close()
+		k.complete(x)
+		return
+	}
+	if expired && s.broke {
 		k.noteGap(x, 0)
 	}
 	s.held.CloseWrite()

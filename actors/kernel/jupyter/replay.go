@@ -16,7 +16,7 @@ const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
     for kind in ("stream", "display_data", "update_display_data", "execute_result", "error",
                  "clear_output", "execute_input", "status"):
         channels[kind] = "iopub"
-    kept, lock, left, evicted = collections.deque(), threading.RLock(), [room], {}
+    kept, lock, left, evicted, sent = collections.deque(), threading.RLock(), [room], {}, {}
 
     def number(msg_id):
         return int(msg_id.rsplit("_", 1)[1])
@@ -31,14 +31,17 @@ const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
         if parent.get("msg_type") != "execute_request" or kind not in channels:
             return
         weight = weigh(msg["content"])
+        sent[parent["msg_id"]] = sent.get(parent["msg_id"], 0) + 1
         kept.append((number(msg["header"]["msg_id"]), weight, msg))
         left[0] -= weight
         while left[0] < 0 or len(kept) > most:
             n, weight, old = kept.popleft()
             left[0] += weight
             evicted[old["parent_header"]["msg_id"]] = n
-            if len(evicted) > 64:
-                del evicted[next(iter(evicted))]
+
+        for table in (evicted, sent):
+            if len(table) > 64:
+                del table[next(iter(table))]
 
     def sending(stream, msg_or_type, content=None, parent=None, ident=None, buffers=None,
                 track=False, header=None, metadata=None):
@@ -57,7 +60,7 @@ const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
         have, space = set(want["have"]), want["limit"]
         with lock:
             rows = sorted((row for row in kept if row[0] > want["since"]), key=lambda row: row[0])
-            gone = evicted.get(want["parent"], -1)
+            gone, total = evicted.get(want["parent"], -1), sent.get(want["parent"], 0)
         for n, weight, msg in rows:
             if n in have or msg["parent_header"]["msg_id"] != want["parent"]:
                 continue
@@ -67,7 +70,7 @@ const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
                 break
             out.append({"id": msg["header"]["msg_id"], "type": msg["header"]["msg_type"],
                         "channel": channels[msg["header"]["msg_type"]], "content": msg["content"]})
-        session.send(stream, "coppice_replay_reply", {"messages": out, "evicted": gone, "more": more},
+        session.send(stream, "coppice_replay_reply", {"messages": out, "evicted": gone, "sent": total, "more": more},
                      parent, ident=ident)
 
     session.send = sending
