@@ -104,7 +104,7 @@ func (p *Proxy) Cuts() int { return int(p.cuts.Load()) }
 // pass serves one connection.
 func (p *Proxy) pass(client net.Conn) {
 	defer func() { _ = client.Close() }()
-	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+	server, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(context.Background(), "tcp", p.target)
 	if err != nil {
 		return
 	}

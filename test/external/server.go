@@ -108,7 +108,7 @@ func Start(tb testing.TB, kind Kind, o Options) *Server {
 func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error {
 	tb.Helper()
 	port := freePort(tb)
-	cmd := exec.Command(python, append(arguments(kind, port, o), o.Args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), python, append(arguments(kind, port, o), o.Args...)...)
 	cmd.Env = append(environment(), "HOME="+s.Dir, "IPYTHONDIR="+filepath.Join(s.Dir, "ipython"),
 		"JUPYTER_PATH="+filepath.Join(s.Dir, "data"), "JUPYTER_DATA_DIR="+filepath.Join(s.Dir, "own"),
 		"JUPYTER_CONFIG_DIR="+filepath.Join(s.Dir, "config"), "JUPYTER_RUNTIME_DIR="+filepath.Join(s.Dir, "run"),
@@ -194,7 +194,7 @@ func (s *Server) answers(port int, ended <-chan struct{}) error {
 	late := time.NewTimer(90 * time.Second)
 	defer late.Stop()
 	for {
-		conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return conn.Close()
 		}
