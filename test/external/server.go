@@ -140,7 +140,6 @@ func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error
 		return err
 	}
 	tb.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGCONT)
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
 		<-ended
