@@ -92,9 +92,9 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for pair := range p.pairs {
+		p.cuts.Add(1)
 		pair.cut()
 		delete(p.pairs, pair)
-		p.cuts.Add(1)
 	}
 }
 
