@@ -230,6 +230,9 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 		f.cwd = filepath.Dir(path)
 	}
 	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o}
+	if f.watch {
+		r.loaded = r.content()
+	}
 	return r.run(ctx)
 }
 
@@ -241,6 +244,7 @@ type nbRunner struct {
 	file    *notebook.File
 	o       coppice.NotebookOptions
 	session *coppice.Session
+	loaded  []byte // what FILE held when it was read; for --watch
 }
 
 func (r *nbRunner) run(ctx context.Context) error {

@@ -20,7 +20,7 @@ const watchEvery = 300 * time.Millisecond
 // the end of a watch that was interrupted while it waited.
 func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (coppice.NotebookReport, error) {
 	ran := sourcesOf(r.file.Document, report.Next)
-	seen := r.content()
+	seen := r.known()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	r.app.err.lines("coppice: watching " + r.path + "; Ctrl-C ends it")
@@ -34,7 +34,7 @@ func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (co
 		if now == nil || bytes.Equal(now, seen) {
 			continue
 		}
-		seen = now
+		seen, r.loaded = now, now
 		from, ok := r.reload(ran)
 		if !ok {
 			continue
@@ -49,10 +49,17 @@ func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (co
 			return report, err
 		}
 		ran = sourcesOf(r.file.Document, report.Next)
-		if r.flags.inPlace {
-			seen = r.content()
-		}
+		seen = r.known()
 	}
+}
+
+// known is what FILE held when it was read, or what the run wrote into it: what
+// somebody changed while the notebook ran is news.
+func (r *nbRunner) known() []byte {
+	if r.flags.inPlace {
+		return r.file.Bytes()
+	}
+	return r.loaded
 }
 
 // content is what is in the file, nil when it cannot be read now.
