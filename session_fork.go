@@ -168,3 +168,14 @@ func (s *Session) forgetCopy() {
 		s.host.runner.DropWaiting(s.key.ID())
 	}
 }
+
+// Forks reports whether the host's sessions are forked from a warm interpreter,
+// which takes milliseconds, and if not, why: each then has an interpreter started
+// for it, or is a Jupyter kernel. It waits while the fork server starts; the error
+// is why it could not.
+func (h *Host) Forks(ctx context.Context) (forks bool, why string, err error) {
+	if h.runner == nil {
+		return false, "the gateway backend starts Jupyter kernels", nil
+	}
+	return h.runner.Forks(ctx)
+}

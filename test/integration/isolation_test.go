@@ -29,6 +29,10 @@ func TestEscapesThatAreTried(t *testing.T) {
 				dir := t.TempDir()
 				o := coppice.Options{Backend: coppice.BackendRunner, NoFork: noFork, Isolation: coppice.Isolation{Level: level, Write: []string{dir}}}
 				host := start(t, o)
+				forks, why, err := host.Forks(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, !noFork, forks)
+				require.Equal(t, noFork, why != "")
 				escapes, err := host.TryToEscape(t.Context())
 				require.NoError(t, err)
 				require.Len(t, escapes, 8)

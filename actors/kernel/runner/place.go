@@ -16,6 +16,7 @@ type place struct {
 	taken  chan struct{}
 
 	rules sandbox.Rules       // what the sessions are kept from
+	why   string              // why there is no fork server
 	spawn *forkserver.Options // set where there is no fork server
 }
 
