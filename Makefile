@@ -54,7 +54,7 @@ demo: build ## Show it: sets up Python once, then runs the demo
 	@bin/coppice demo
 
 .PHONY: test-env
-test-env: need-go ## Make the Python environment of the tests in .cache/python
+test-env: need-go ## Make the Python environments of the tests: .cache/python, those of the sample tools
 ifeq ($(COPPICE_TEST_PYTHON),)
 	$(say) "Python environment of the tests in .cache/python (made once, about a minute)"
 	@go run ./cmd/coppice setup --dir .cache/python --quiet-if-ready
@@ -65,6 +65,7 @@ endif
 		"$(TEST_PYTHON)" -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
 			--target $(CACHE)/python-extras -r test/testpython/extras.txt && \
 		cp test/testpython/extras.txt $(CACHE)/python-extras/extras.txt; }
+	@go run ./cmd/coppice tool setup --all --tools examples/tools --no-server --quiet-if-ready
 
 .PHONY: test-env-enterprise
 test-env-enterprise: $(if $(COPPICE_TEST_ENTERPRISE_PYTHON),,$(CACHE)/enterprise/ready) ## Make the environment of a Jupyter Enterprise Gateway in .cache/enterprise

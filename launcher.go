@@ -63,6 +63,8 @@ type (
 	ToolEntry = tools.Entry
 	// ToolSpec is a parsed tool.json.
 	ToolSpec = tools.Spec
+	// ToolInput is one value that a run of a tool is given.
+	ToolInput = tools.Input
 	// ToolProblem is one thing that is wrong with a tool, and where.
 	ToolProblem = tools.Problem
 )

@@ -3,6 +3,7 @@ package coppice
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
@@ -89,3 +90,43 @@ func functionName(id string) string {
 }
 
 var _ error = (*messages.ToolError)(nil)
+
+// HostFunctions returns every tool that can be used as a function that code in
+// cells may call (Options.HostFunctions, Request.HostFunctions):
+//
+//	tool.word_count(text="to be or not to be")
+//
+// A run that does not end well is raised: inputs that the tool refuses as
+// ValueError, its limits as TimeoutError and MemoryError, all else as
+// HostCallError with the kind of the messages.ToolError.
+func (t *Launcher) HostFunctions(ctx context.Context) ([]HostFunction, error) {
+	list, err := t.Functions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts := make([]HostFunction, 0, len(list))
+	for _, f := range list {
+		hosts = append(hosts, HostFunction{Name: f.Name, Description: f.Description, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+			outputs, err := f.Call(ctx, args)
+			if told, ok := errors.AsType[*messages.ToolError](err); ok {
+				return nil, &messages.HostError{Type: raised(told.Kind), Message: told.Message}
+			}
+			return outputs, err
+		}})
+	}
+	return hosts, nil
+}
+
+// raised is the name of the exception for a kind of error.
+func raised(kind messages.ToolErrorKind) string {
+	switch kind {
+	case messages.ToolErrorInput:
+		return "ValueError"
+	case messages.ToolErrorRuntime:
+		return "TimeoutError"
+	case messages.ToolErrorMemory:
+		return "MemoryError"
+	default:
+		return string(kind)
+	}
+}

@@ -16,6 +16,8 @@ import (
 type (
 	// Spec is a parsed tool.json.
 	Spec = toolspec.Tool
+	// Input is one value that a run is given.
+	Input = toolspec.Input
 	// Entry is one folder of a folder of tools.
 	Entry = toolspec.Entry
 	// Problem is one thing that is wrong, and where.

@@ -46,7 +46,7 @@ var layers = []layer{
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "actors/internal/toolspec", theirs: []string{"github.com/joho/godotenv"}},
-	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml"}},
+	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
 	{dir: "actors/internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
 	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},

@@ -89,7 +89,7 @@ var textFiles = map[string]bool{
 func isText(name string) bool { return textFiles[path.Ext(name)] || textFiles[path.Base(name)] }
 
 // skippedDirs are not part of the repository or made by the tools.
-var skippedDirs = map[string]bool{".git": true, ".cache": true, "bin": true, "dist": true, "__pycache__": true}
+var skippedDirs = map[string]bool{".git": true, ".cache": true, "bin": true, "dist": true, "__pycache__": true, ".venv": true}
 
 // Load reads the repository at root. A folder with a go.mod of its own is
 // another module: its Go files are left out.

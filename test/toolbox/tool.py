@@ -216,7 +216,8 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, run_id, do, arg):
         def data(value, name=None):
             text = ("event: %s\n" % name if name else "") + "data: %s\n\n" % json.dumps(value)
-            for piece in [text[i : i + 7] for i in range(0, len(text), 7)]:  # lines are cut
+            size = 7 if len(text) < 200 else 600  # lines are cut
+            for piece in [text[i : i + size] for i in range(0, len(text), size)]:
                 self.wfile.write(piece.encode())
                 self.wfile.flush()
 

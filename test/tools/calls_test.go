@@ -47,7 +47,7 @@ func TestManyCallersOfAColdTool(t *testing.T) {
 // TestManyCallersOfABrokenTool all hear of the one start that failed.
 func TestManyCallersOfABrokenTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{StartTimeout: 2 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
+	h := start(t, coppice.LauncherOptions{StartTimeout: 5 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
 	var ended []<-chan messages.ToolResult
 	for i := range 20 {
 		ended = append(ended, h.begin(fmt.Sprint("r", i), "x", "echo", 1))
@@ -130,7 +130,7 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 	n := 0
 	ended := make(chan messages.ToolResult, 1)
 	go func() {
-		r, _ := h.Stream(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_flood", 20_000)}, func(messages.ToolEvent) error {
+		r, _ := h.Stream(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_flood", 5_000)}, func(messages.ToolEvent) error {
 			<-reading
 			n++
 			return nil
@@ -141,8 +141,8 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 	close(reading)
 	r := await(t, ended)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
-	require.Equal(t, 20_000, n)
-	require.Len(t, r.Outputs, 20_000_000+len(`{"result":""}`))
+	require.Equal(t, 5_000, n)
+	require.Len(t, r.Outputs, 5_000_000+len(`{"result":""}`))
 }
 
 // TestACallerThatLeaves cancels its run; the tool stays.

@@ -146,6 +146,10 @@ func (p *Process) Drift() []string {
 // Ignored are the names in the tool's .env file that are reserved.
 func (p *Process) Ignored() []string { return p.env.Ignored }
 
+// MissingSecrets are the secrets that the tool requires and that are not set; a
+// tool that is only validated starts without them.
+func (p *Process) MissingSecrets() []string { return p.env.Missing }
+
 // Done is closed when the process has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.proc.Done() }
 

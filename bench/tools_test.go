@@ -1,0 +1,117 @@
+//go:build linux
+
+package bench_test
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+// launch makes a launcher over the sample tools, with their environments made.
+func launch(b *testing.B) (*coppice.Launcher, map[string]string) {
+	b.Helper()
+	o := coppice.LauncherOptions{Dir: filepath.Join("..", "examples", "tools"), Home: b.TempDir()}
+	box, err := coppice.OpenToolbox(o)
+	require.NoError(b, err)
+	entries, err := box.List(b.Context())
+	require.NoError(b, err)
+	dirs := map[string]string{}
+	for _, e := range entries {
+		_, err := box.Setup(b.Context(), e.Dir, testpython.Path(b), false, nil)
+		require.NoError(b, err)
+		dirs[e.ID] = e.Dir
+	}
+	l, err := coppice.StartLauncher(b.Context(), o)
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(b, l.Shutdown(ctx).Clean())
+	})
+	return l, dirs
+}
+
+var samples = []string{"word-count", "compound-interest"}
+
+func call(b *testing.B, l *coppice.Launcher, id string) time.Duration {
+	b.Helper()
+	begin := time.Now()
+	r, err := l.Run(b.Context(), coppice.ToolRequest{Tool: id})
+	took := time.Since(begin)
+	if err != nil || r.Outcome != messages.OutcomeOK {
+		b.Fatalf("%v %+v", err, r.Error)
+	}
+	return took
+}
+
+// BenchmarkToolCold is a run of a tool that has no process, to its result.
+func BenchmarkToolCold(b *testing.B) {
+	for _, id := range samples {
+		b.Run(id, func(b *testing.B) {
+			l, _ := launch(b)
+			call(b, l, id) // compiles
+			var times []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				_, err := l.Stop(b.Context(), id)
+				require.NoError(b, err)
+				b.StartTimer()
+				times = append(times, call(b, l, id))
+			}
+			report(b, times)
+		})
+	}
+}
+
+// BenchmarkToolWarm is a run of a tool whose process waits for it.
+func BenchmarkToolWarm(b *testing.B) {
+	for _, id := range samples {
+		b.Run(id, func(b *testing.B) {
+			l, _ := launch(b)
+			call(b, l, id)
+			var times []time.Duration
+			for b.Loop() {
+				times = append(times, call(b, l, id))
+			}
+			report(b, times)
+		})
+	}
+}
+
+// onceScript does what a run of word-count does, without a server.
+const onceScript = `
+import json, sys
+sys.argv = ["main.py"]
+import main
+json.dump(main.run({"text": "the quick brown fox jumps over the lazy dog", "top": 3}), sys.stdout)
+`
+
+// BenchmarkToolExec is the bare alternative: a process for each run of
+// word-count, which imports the same program, runs it once and ends.
+func BenchmarkToolExec(b *testing.B) {
+	_, dirs := launch(b)
+	dir := dirs["word-count"]
+	python := filepath.Join(dir, ".venv", "bin", "python")
+	var times []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		cmd := exec.CommandContext(b.Context(), python, "-c", onceScript)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		times = append(times, time.Since(begin))
+		if err != nil || !json.Valid(out) {
+			b.Fatalf("%v %s", err, out)
+		}
+	}
+	report(b, times)
+}

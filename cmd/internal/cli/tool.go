@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// toolFlags are those of every command about tools.
+type toolFlags struct {
+	tools string
+	alone bool
+	json  bool
+}
+
+func (f *toolFlags) add(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
+	flags.BoolVar(&f.alone, "no-server", false, "do not use a coppice serve that runs")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+}
+
+func (a *app) toolCommand() *cobra.Command {
+	f := &toolFlags{}
+	cmd := &cobra.Command{
+		Use:   "tool",
+		Short: "Make, check and run tools: programs that answer HTTP and stay warm",
+		Long: `A tool is a folder with a tool.json and a program in a virtual environment of its
+own. The program answers HTTP on the loopback interface; it is started by its
+first run and stays warm for the next.
+
+All commands work by themselves. When a coppice serve runs for the same folder,
+they ask it, so that a tool that is warm there is used.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
+	}
+	f.add(cmd)
+	cmd.AddCommand(
+		a.toolNewCommand(f), a.toolSetupCommand(f), a.toolValidateCommand(f), a.toolListCommand(f),
+		a.toolRunCommand(f, false), a.toolRunCommand(f, true), a.toolLogsCommand(f), a.toolStateCommand(f),
+		a.toolPinCommand(f, true), a.toolPinCommand(f, false), a.toolStopCommand(f), a.toolPrewarmCommand(f),
+	)
+	return cmd
+}
+
+// toolArgs wants the id of one tool.
+func toolArgs(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s takes the id of one tool; coppice tool list shows them", cmd.Name())
+	}
+	return nil
+}
+
+func (a *app) launcherOptions(f *toolFlags) coppice.LauncherOptions {
+	return coppice.LauncherOptions{Dir: f.tools, Env: a.env}
+}
+
+// toolbox opens the folder of tools.
+func (a *app) toolbox(f *toolFlags) (*coppice.Toolbox, error) {
+	box, err := coppice.OpenToolbox(a.launcherOptions(f))
+	return box, toolFailure(err)
+}
+
+// toolFailure gives an error about tools its exit code, and shows its hint.
+func toolFailure(err error) error {
+	told, ok := errors.AsType[*messages.ToolError](err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, coppice.ErrOptions):
+		return usageError{err}
+	case ok && told.Kind == messages.ToolErrorNotFound:
+		return &codeError{code: codeUsage, err: withHint(told)}
+	case ok:
+		return &codeError{code: codeRaised, err: withHint(told)}
+	default:
+		return failure(err)
+	}
+}
+
+func withHint(e *messages.ToolError) error {
+	if e.Hint == "" {
+		return e
+	}
+	return errors.New(e.Message + "\n  " + e.Hint)
+}
+
+// serveFile tells of the server that runs.
+func (a *app) serveFile() (string, error) {
+	home := a.getenv("COPPICE_HOME")
+	if home == "" {
+		var err error
+		if home, err = os.UserHomeDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(home, ".coppice", "serve.json"), nil
+}
+
+// client returns the client of the server that runs for this folder of tools,
+// nil when there is none.
+func (a *app) client(ctx context.Context, f *toolFlags, dir string) *toolapi.Client {
+	if f.alone {
+		return nil
+	}
+	path, err := a.serveFile()
+	if err != nil {
+		return nil
+	}
+	record, there, err := httpserver.ReadRecord(path)
+	if err != nil || !there || record.Tools != dir {
+		return nil // a file that cannot be read is that of no server that runs
+	}
+	c := toolapi.NewClient(record)
+	if !c.Alive(ctx) {
+		c.Close()
+		return nil
+	}
+	return c
+}
+
+// launcher starts a launcher for one command; end ends it.
+func (a *app) launcher(ctx context.Context, f *toolFlags) (l *coppice.Launcher, end func(), err error) {
+	l, err = coppice.StartLauncher(ctx, a.launcherOptions(f))
+	if err != nil {
+		return nil, nil, toolFailure(err)
+	}
+	return l, func() { a.endLauncher(l) }, nil
+}

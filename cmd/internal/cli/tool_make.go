@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+func (a *app) toolNewCommand(f *toolFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "new ID",
+		Short: "Write the files of a new tool",
+		Long: `Write the files of a new tool into a folder named ID in the folder of tools. It
+runs as it is and needs nothing but Python: change main.py, and tool.json with
+it. Nothing is written over.`,
+		Args: toolArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			box, err := a.toolbox(f)
+			if err != nil {
+				return err
+			}
+			dir, err := box.New(args[0])
+			if err != nil {
+				return failure(err)
+			}
+			if f.json {
+				return failure(a.writeJSON(map[string]string{"id": args[0], "dir": dir}))
+			}
+			a.out.lines(dir, "next: coppice tool setup "+args[0]+", then coppice tool validate "+args[0])
+			return nil
+		},
+	}
+}
+
+func (a *app) toolSetupCommand(f *toolFlags) *cobra.Command {
+	var python string
+	var all, force, quiet bool
+	cmd := &cobra.Command{
+		Use:   "setup ID | --all",
+		Short: "Make the virtual environment of a tool",
+		Long: `Make the virtual environment .venv in the tool's folder, with the packages that
+requirements.txt pins, checked by hash when it has hashes, or else those that
+pyproject.toml depends on. When it is there and matches, nothing is done.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) || len(args) > 1 {
+				return usagef("setup takes the id of one tool, or --all")
+			}
+			box, err := a.toolbox(f)
+			if err != nil {
+				return err
+			}
+			var dirs []string
+			if all {
+				entries, err := box.List(cmd.Context())
+				if err != nil {
+					return failure(err)
+				}
+				for _, e := range entries {
+					dirs = append(dirs, e.Dir)
+				}
+			} else {
+				dir, err := folder(cmd.Context(), box, args[0])
+				if err != nil {
+					return err
+				}
+				dirs = []string{dir}
+			}
+			for _, dir := range dirs {
+				if err := a.setupTool(cmd.Context(), box, dir, python, force, quiet, f.json); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&all, "all", false, "make those of all tools in the folder")
+	flags.BoolVar(&force, "force", false, "make it anew, whatever is there")
+	flags.BoolVar(&quiet, "quiet-if-ready", false, "print nothing when there is nothing to do")
+	flags.StringVar(&python, "python", "", "the Python interpreter to make it with (default: python3)")
+	return cmd
+}
+
+func (a *app) setupTool(ctx context.Context, box *coppice.Toolbox, dir, python string, force, quiet, asJSON bool) error {
+	waiting := a.startProgress("making the environment of "+filepath.Base(dir), asJSON)
+	defer waiting.done()
+	r, err := box.Setup(ctx, dir, python, force, func(line string) {
+		waiting.stage("making the environment of "+filepath.Base(dir), strings.TrimSpace(line))
+	})
+	waiting.done()
+	switch {
+	case ctx.Err() != nil:
+		return &codeError{code: codeCancelled, err: errors.New("the set-up was interrupted; run it again")}
+	case err != nil:
+		return failure(err)
+	case asJSON:
+		return failure(a.writeJSON(r))
+	case r.Changed:
+		a.out.lines(fmt.Sprintf("%s: ready after %s, %s", r.Dir, render.Duration(r.Elapsed), render.Number(r.Packages, "requirement")))
+	case !quiet:
+		a.out.lines(r.Dir + ": ready, nothing to do")
+	}
+	return nil
+}
+
+// folder is that of a tool, which may be broken.
+func folder(ctx context.Context, box *coppice.Toolbox, id string) (string, error) {
+	e, err := box.Find(ctx, id)
+	if told, ok := errors.AsType[*messages.ToolError](err); ok && told.Kind == messages.ToolErrorSpec {
+		return e.Dir, nil
+	}
+	return e.Dir, toolFailure(err)
+}
+
+func (a *app) toolValidateCommand(f *toolFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate ID",
+		Short: "Check a tool, from its files to the end of its process",
+		Long: `Make twelve checks: the files, tool.json, the environment, the start, /schema
+against tool.json, a run with sample inputs, its outputs, the stream, the
+fixtures in the folder reference, and the end. The exit code is 1 when a check
+failed; warnings do not count.`,
+		Args: toolArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validateTool(cmd.Context(), f, args[0]) },
+	}
+}
+
+func (a *app) validateTool(ctx context.Context, f *toolFlags, id string) error {
+	box, err := a.toolbox(f)
+	if err != nil {
+		return err
+	}
+	dir, err := folder(ctx, box, id)
+	if err != nil {
+		return err
+	}
+	var progress func(coppice.ToolCheck)
+	if !f.json {
+		progress = func(c coppice.ToolCheck) { a.out.lines(checkLines(a.style(a.out), c)...) }
+	}
+	report, err := box.Validate(ctx, dir, progress)
+	switch {
+	case err != nil:
+		return &codeError{code: codeCancelled, err: err}
+	case f.json:
+		err = a.writeJSON(report)
+	default:
+		a.out.lines("", summary(report))
+	}
+	if err == nil && report.Overall == "fail" {
+		return &codeError{code: codeRaised}
+	}
+	return failure(err)
+}
+
+func checkLines(s render.Style, c coppice.ToolCheck) []string {
+	lines := []string{s.Fit(fmt.Sprintf("%-4s  %-24s  %s", c.Status, c.Name, c.Message))}
+	for _, d := range c.Details {
+		lines = append(lines, s.Fit("      "+d))
+	}
+	return lines
+}
+
+func summary(r coppice.ToolReport) string {
+	count := map[string]int{}
+	for _, c := range r.Checks {
+		count[string(c.Status)]++
+	}
+	text := r.ToolID + ": " + string(r.Overall)
+	for _, status := range []string{"pass", "warn", "fail", "skip"} {
+		if count[status] > 0 {
+			text += fmt.Sprintf(", %d %s", count[status], status)
+		}
+	}
+	return text
+}

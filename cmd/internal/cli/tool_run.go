@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// toolRunFlags are those of run and stream.
+type toolRunFlags struct {
+	input   []string
+	inputs  string
+	timeout string
+}
+
+func (a *app) toolRunCommand(f *toolFlags, stream bool) *cobra.Command {
+	var rf toolRunFlags
+	cmd := &cobra.Command{
+		Use:   "run ID [-i KEY=VALUE]... [--inputs JSON|@FILE|-]",
+		Short: "Run a tool and print its outputs",
+		Long: `Run a tool. Inputs that are not given have their defaults. The exit code is 0
+when all is well, 1 when the tool failed, 2 when there is no such tool, 124 when
+the time was up, 130 when cancelled, and 70 when the tool did not start or died.`,
+		Example: `  coppice tool run word-count -i text='to be or not to be' -i top=2
+  coppice tool run word-count --inputs @inputs.json --json`,
+		Args: toolArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runTool(cmd.Context(), f, rf, args[0], stream) },
+	}
+	if stream {
+		cmd.Use = strings.Replace(cmd.Use, "run", "stream", 1)
+		cmd.Short = "Run a tool and print what it returns as it comes"
+		cmd.Long = "Like run, but each part of an output is printed when it comes: as text, or\nwith --json as one line of JSON each, the result last."
+		cmd.Example = "  coppice tool stream compound-interest -i years=5 -i pause=0.5"
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&rf.input, "input", "i", nil, "an input as KEY=VALUE; may be repeated")
+	flags.StringVar(&rf.inputs, "inputs", "", "all inputs as a JSON object, @ and a file of one, or - for standard input")
+	flags.StringVar(&rf.timeout, "timeout", "", "seconds for the run, if less than the tool allows")
+	return cmd
+}
+
+func (a *app) runTool(ctx context.Context, f *toolFlags, rf toolRunFlags, id string, stream bool) error {
+	timeout, err := parseTimeout(rf.timeout)
+	if err != nil {
+		return err
+	}
+	box, err := a.toolbox(f)
+	if err != nil {
+		return err
+	}
+	entry, err := box.Find(ctx, id)
+	if err != nil {
+		return toolFailure(err)
+	}
+	inputs, err := a.toolInputs(entry.Tool, rf)
+	if err != nil {
+		return err
+	}
+	waiting := a.startProgress("running "+entry.ID, f.json)
+	defer waiting.done()
+	emit := func(messages.ToolEvent) error { return nil }
+	if stream {
+		emit = func(e messages.ToolEvent) error {
+			waiting.done()
+			if f.json {
+				return a.writeJSON(e)
+			}
+			a.out.print(eventText(e))
+			return nil
+		}
+	}
+	result, err := a.callTool(ctx, f, box.Dir(), coppice.ToolRequest{Tool: entry.ID, Inputs: inputs, Timeout: timeout}, emit)
+	waiting.done()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &codeError{code: codeCancelled, err: errors.New("the run was cancelled")}
+	case err != nil:
+		return &codeError{code: codeLost, err: err}
+	}
+	return a.showResult(entry.Tool, result, f.json, stream)
+}
+
+// callTool makes the run: at the server that runs for this folder, or here.
+func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r coppice.ToolRequest, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
+	if c := a.client(ctx, f, dir); c != nil {
+		defer c.Close()
+		return c.Stream(ctx, r.Tool, toolapi.Request{Inputs: r.Inputs, Timeout: r.Timeout.Seconds()}, emit)
+	}
+	l, end, err := a.launcher(ctx, f)
+	if err != nil {
+		return messages.ToolResult{}, err
+	}
+	defer end()
+	return l.Stream(ctx, r, emit)
+}
+
+// showResult prints what a run has returned, and turns it into an exit code.
+func (a *app) showResult(t *coppice.ToolSpec, r messages.ToolResult, asJSON, streamed bool) error {
+	if asJSON {
+		if err := a.writeJSON(r); err != nil {
+			return failure(err)
+		}
+	} else {
+		if !streamed || r.Error == nil {
+			a.out.print(toolOutputs(t, r.Outputs, streamed))
+		}
+		if len(r.Files) > 0 {
+			a.out.lines("files in " + r.Artifacts + ": " + strings.Join(r.Files, ", "))
+		}
+		for _, w := range r.Warnings {
+			a.err.lines("coppice: warning: " + w)
+		}
+		a.err.print(errorText(r.Error))
+	}
+	if code := outcomeCode(r.Outcome); code != codeOK {
+		return &codeError{code: code}
+	}
+	return nil
+}
+
+// shownLines is how much of a tool's standard error is shown with an error.
+const shownLines = 20
+
+func errorText(e *messages.ToolError) string {
+	if e == nil {
+		return ""
+	}
+	text := "coppice: " + e.Message + "\n"
+	if e.Hint != "" {
+		text += "  " + e.Hint + "\n"
+	}
+	lines := strings.Split(strings.TrimRight(e.Stderr, "\n"), "\n")
+	if e.Stderr != "" {
+		text += "  standard error of the tool:\n"
+		for _, l := range lines[max(0, len(lines)-shownLines):] {
+			text += "  | " + l + "\n"
+		}
+	}
+	return text
+}
+
+// toolOutputs is the outputs for people; of what was streamed only the rest.
+func toolOutputs(t *coppice.ToolSpec, outputs json.RawMessage, streamed bool) string {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(outputs, &values) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for i := range t.Outputs {
+		o := &t.Outputs[i]
+		if v, there := values[o.Key]; there && (!streamed || !o.Streams()) {
+			_, _ = fmt.Fprintf(&b, "%s: %s\n", o.Key, valueText(v))
+		}
+	}
+	return b.String()
+}
+
+// valueText is a string as it is, and anything else as JSON.
+func valueText(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}
+
+func eventText(e messages.ToolEvent) string {
+	if len(e.Value) == 0 {
+		return ""
+	}
+	var s string
+	if e.Append && json.Unmarshal(e.Value, &s) == nil {
+		if e.Done {
+			s += "\n"
+		}
+		return s // text that goes on
+	}
+	return e.Output + ": " + valueText(e.Value) + "\n"
+}
+
+// toolInputs puts the inputs of a run together.
+func (a *app) toolInputs(t *coppice.ToolSpec, rf toolRunFlags) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	text := []byte(rf.inputs)
+	switch file, isFile := strings.CutPrefix(rf.inputs, "@"); {
+	case rf.inputs == "-":
+		data, err := io.ReadAll(a.in)
+		if err != nil {
+			return nil, failure(fmt.Errorf("read the inputs: %w", err))
+		}
+		text = data
+	case isFile:
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef("read the inputs: %w", err)
+		}
+		text = data
+	}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &all); err != nil {
+			return nil, usagef("--inputs is not a JSON object: %w", err)
+		}
+	}
+	for _, kv := range rf.input {
+		key, value, ok := strings.Cut(kv, "=")
+		i := slices.IndexFunc(t.Inputs, func(in coppice.ToolInput) bool { return in.Key == key })
+		switch {
+		case !ok:
+			return nil, usagef("-i wants KEY=VALUE, not %q", kv)
+		case i < 0:
+			return nil, usagef("the tool %s has no input %q; it has %s", t.ID, key, inputKeys(t))
+		}
+		all[key] = inputValue(t.Inputs[i].Type, value)
+	}
+	return json.Marshal(all)
+}
+
+func inputKeys(t *coppice.ToolSpec) string {
+	keys := make([]string, 0, len(t.Inputs))
+	for i := range t.Inputs {
+		keys = append(keys, t.Inputs[i].Key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// inputValue reads a value of the command line: JSON for the types that are not
+// text, and text for what is no JSON.
+func inputValue(kind, value string) json.RawMessage {
+	switch kind {
+	case "text", "textarea", "code", "markdown", "date", "time", "datetime", "colour", "autocomplete":
+	default:
+		if json.Valid([]byte(value)) {
+			return json.RawMessage(value)
+		}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return json.RawMessage(`""`) // a string always has a form in JSON
+	}
+	return data
+}
+
+// since is a time ago, for people.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return time.Since(t).Round(time.Second).String()
+}

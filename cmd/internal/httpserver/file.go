@@ -1,0 +1,72 @@
+package httpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Record tells other commands of a server that runs.
+type Record struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	PID   int    `json:"pid"`
+	// Tools is the folder of tools that it serves.
+	Tools string `json:"tools,omitempty"`
+}
+
+// WriteRecord writes the file of a server, for its user alone. The file that an
+// earlier server left is replaced.
+func WriteRecord(path string, r Record) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".serve-*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the news
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// RemoveRecord removes the file of a server, unless it is another one's by now.
+func RemoveRecord(path string, mine Record) error {
+	r, ok, err := ReadRecord(path)
+	if err != nil || !ok || r != mine {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+// ReadRecord reads the file of a server; false: there is none.
+func ReadRecord(path string) (Record, bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, false, nil
+	}
+	var r Record
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return Record{}, false, fmt.Errorf("read %s: %w; remove it if no server runs", path, err)
+	}
+	return r, true, nil
+}

@@ -1,0 +1,136 @@
+package httpserver_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOnlyTheLoopbackInterface(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"0.0.0.0:0", ":0", "192.168.1.1:0", "example.org:80", "[::]:0", "7788", "127.0.0.1.example.org:0"} {
+		_, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: addr})
+		require.ErrorIs(t, err, httpserver.ErrAddress, addr)
+	}
+	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "localhost:0"})
+	require.NoError(t, err)
+	require.Len(t, s.Token(), 64)
+	require.NoError(t, s.Close())
+}
+
+func TestWhoGetsIn(t *testing.T) {
+	t.Parallel()
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpserver.JSON(w, http.StatusOK, "hello") })
+	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: "sesame"}, httpserver.Mount{Pattern: "GET /hello", Handler: hello})
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for name, tc := range map[string]struct {
+		path, host, origin, auth string
+		want                     int
+	}{
+		"who knows the token":         {auth: "Bearer sesame", want: 200},
+		"no token":                    {want: 401},
+		"a wrong token":               {auth: "Bearer sesam", want: 401},
+		"another way":                 {auth: "Basic sesame", want: 401},
+		"a name of somebody else":     {auth: "Bearer sesame", host: "example.org", want: 403},
+		"a name of this machine":      {auth: "Bearer sesame", host: "localhost:1", want: 200},
+		"a page of another origin":    {auth: "Bearer sesame", origin: "http://example.org", want: 403},
+		"nothing there":               {auth: "Bearer sesame", path: "/none", want: 404},
+		"nothing there, and no token": {path: "/none", want: 401},
+	} {
+		path := "/hello"
+		if tc.path != "" {
+			path = tc.path
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+path, http.NoBody)
+		require.NoError(t, err)
+		req.Host = tc.host
+		for key, value := range map[string]string{"Origin": tc.origin, "Authorization": tc.auth} {
+			if value != "" {
+				req.Header.Set(key, value)
+			}
+		}
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, tc.want, resp.StatusCode, name)
+	}
+	end()
+	require.NoError(t, <-ended)
+}
+
+// TestTheEndOfAServer ends requests by their context, and cuts off those that
+// do not mind.
+func TestTheEndOfAServer(t *testing.T) {
+	t.Parallel()
+	for _, minds := range []bool{true, false} {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(entered)
+			if minds {
+				<-r.Context().Done()
+				httpserver.JSON(w, http.StatusOK, "over")
+			} else {
+				<-leave
+			}
+		})
+		s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: "t", Grace: 300 * time.Millisecond}, httpserver.Mount{Pattern: "/", Handler: slow})
+		require.NoError(t, err)
+		ctx, end := context.WithCancel(context.Background())
+		served, asked := make(chan error, 1), make(chan error, 1)
+		go func() { served <- s.Serve(ctx) }()
+		go func() {
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.URL(), http.NoBody)
+			if err != nil {
+				asked <- err
+				return
+			}
+			req.Header.Set("Authorization", "Bearer t")
+			resp, err := client.Do(req)
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			asked <- err
+		}()
+		<-entered
+		end()
+		err = <-served
+		close(leave)
+		if minds {
+			require.NoError(t, err)
+			require.NoError(t, <-asked)
+		} else {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Error(t, <-asked)
+		}
+	}
+}
+
+func TestTheFileIsForItsUserAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "serve.json")
+	require.NoError(t, httpserver.WriteRecord(path, httpserver.Record{Token: "t"}))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, _, err = httpserver.ReadRecord(path)
+	require.ErrorContains(t, err, "remove it if no server runs")
+}

@@ -1,0 +1,391 @@
+package toolapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Options make a handler.
+type Options struct {
+	// Tools is the launcher. Required.
+	Tools *coppice.Launcher
+	// Developer shows the state of the launcher.
+	Developer bool
+}
+
+// maxRequest bounds the inputs of a run, in bytes.
+const maxRequest = 64 << 20
+
+// keepAlive is how often a stream without events says that it lives.
+const keepAlive = 15 * time.Second
+
+// handler serves the routes.
+type handler struct {
+	o     Options
+	began time.Time
+
+	mu     sync.Mutex
+	checks map[string]string // guarded by mu: how the last validation of a tool went
+}
+
+// Mounts returns the parts of a server that are about tools.
+func Mounts(o Options) []httpserver.Mount {
+	h := &handler{o: o, began: time.Now(), checks: map[string]string{}}
+	routes := map[string]http.HandlerFunc{
+		"GET /api/healthz": h.healthz, "GET /api/launcher/state": h.state, "GET /api/tools": h.list,
+		"GET /api/tools/{id}/validate": h.validate, "POST /api/tools/{id}/validate": h.validate,
+		"POST /api/tools/{id}/run": h.run, "POST /api/tools/{id}/stream": h.stream, "POST /api/tools/{id}/cancel": h.cancel,
+		"POST /api/tools/{id}/pin": h.pin(true), "POST /api/tools/{id}/unpin": h.pin(false),
+		"POST /api/tools/{id}/stop": h.stop, "POST /api/tools/{id}/prewarm": h.prewarm, "GET /api/tools/{id}/logs": h.logs,
+	}
+	mounts := make([]httpserver.Mount, 0, len(routes))
+	for pattern, f := range routes {
+		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f})
+	}
+	return mounts
+}
+
+// Health is the answer of healthz.
+type Health struct {
+	OK     bool                 `json:"ok"`
+	Uptime float64              `json:"uptime_seconds"`
+	Warm   []messages.ToolState `json:"warm_tools"`
+}
+
+func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
+	s, err := h.o.Tools.State(r.Context())
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	health := Health{OK: true, Uptime: time.Since(h.began).Seconds(), Warm: []messages.ToolState{}}
+	for _, t := range s.Tools {
+		if t.PID != 0 {
+			health.Warm = append(health.Warm, t)
+		}
+	}
+	httpserver.JSON(w, http.StatusOK, health)
+}
+
+func (h *handler) state(w http.ResponseWriter, r *http.Request) {
+	if !h.o.Developer {
+		httpserver.Error(w, http.StatusNotFound, "not_found", "the state is shown in developer mode only", "start coppice serve with --developer")
+		return
+	}
+	s, err := h.o.Tools.State(r.Context())
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, s)
+}
+
+// Summary is one tool in the list of tools.
+type Summary struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Category string `json:"category,omitempty"`
+	// Status is running, dormant, or failed: its last process failed, or its
+	// tool.json cannot be read.
+	Status string `json:"status"`
+	// Validation is pass, warn or fail, or unchecked.
+	Validation string `json:"validation"`
+	Pinned     bool   `json:"pinned"`
+	// Problem says why it failed.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Summarise puts the list together. checks has how the last validations went;
+// it may be nil.
+func Summarise(entries []coppice.ToolEntry, state messages.ToolsState, checks map[string]string) []Summary {
+	list := make([]Summary, 0, len(entries))
+	for _, e := range entries {
+		s := Summary{ID: e.ID, Name: e.ID, Status: "dormant", Validation: "unchecked"}
+		if e.Tool != nil {
+			s.Name, s.Category = e.Tool.Name, e.Tool.Category
+		}
+		if v := checks[e.ID]; v != "" {
+			s.Validation = v
+		}
+		for _, t := range state.Tools {
+			if t.ID != e.ID {
+				continue
+			}
+			s.Pinned = t.Pinned
+			switch {
+			case t.PID != 0:
+				s.Status = "running"
+			case t.Failure != nil:
+				s.Status, s.Problem = "failed", t.Failure.Error.Message
+			}
+		}
+		if e.Err != nil {
+			s.Status, s.Problem, s.Validation = "failed", e.Err.Error(), "fail"
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (h *handler) list(w http.ResponseWriter, r *http.Request) {
+	entries, err := h.o.Tools.List(r.Context())
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	s, err := h.o.Tools.State(r.Context())
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	httpserver.JSON(w, http.StatusOK, Summarise(entries, s, h.checks))
+}
+
+func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	dir := ""
+	entry, err := h.o.Tools.Find(r.Context(), id)
+	told, ok := errors.AsType[*messages.ToolError](err)
+	switch {
+	case err == nil || ok && told.Kind == messages.ToolErrorSpec: // a broken one can be validated too
+		dir = entry.Dir
+	default:
+		problem(w, err)
+		return
+	}
+	report, err := h.o.Tools.Toolbox().Validate(r.Context(), dir, nil)
+	if err != nil {
+		return // the client has gone
+	}
+	h.mu.Lock()
+	h.checks[report.ToolID] = string(report.Overall)
+	h.mu.Unlock()
+	httpserver.JSON(w, http.StatusOK, report)
+}
+
+// Request is the body of run and stream.
+type Request struct {
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Run     string          `json:"run_id,omitempty"`
+	Timeout float64         `json:"timeout_seconds,omitempty"`
+}
+
+func request(w http.ResponseWriter, r *http.Request) (coppice.ToolRequest, bool) {
+	var body Request
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&body); err != nil && !errors.Is(err, io.EOF) {
+		httpserver.Error(w, http.StatusBadRequest, "bad_request", "the body is not a request: "+err.Error(), `send {"inputs": {...}}`)
+		return coppice.ToolRequest{}, false
+	}
+	const most = 86400
+	if body.Timeout < 0 || body.Timeout > most {
+		httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("timeout_seconds must be from 0 to %d", most), "")
+		return coppice.ToolRequest{}, false
+	}
+	return coppice.ToolRequest{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: body.Run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
+}
+
+func (h *handler) run(w http.ResponseWriter, r *http.Request) {
+	req, ok := request(w, r)
+	if !ok {
+		return
+	}
+	result, err := h.o.Tools.Run(r.Context(), req)
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, statusOf(result), result)
+}
+
+// statusOf is the HTTP status of a result.
+func statusOf(r messages.ToolResult) int {
+	if r.Error == nil {
+		return http.StatusOK
+	}
+	switch r.Error.Kind {
+	case messages.ToolErrorNotFound:
+		return http.StatusNotFound
+	case messages.ToolErrorInput:
+		return http.StatusUnprocessableEntity
+	case messages.ToolErrorCancelled:
+		return http.StatusConflict
+	case messages.ToolErrorOverloaded, messages.ToolErrorDraining:
+		return http.StatusServiceUnavailable
+	case messages.ToolErrorRuntime:
+		return http.StatusGatewayTimeout
+	case messages.ToolErrorMemory, messages.ToolErrorArtifacts:
+		return http.StatusInsufficientStorage
+	default:
+		return http.StatusBadGateway
+	}
+}
+
+func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
+	req, ok := request(w, r)
+	if !ok {
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	out := &events{w: w, flush: http.NewResponseController(w)}
+	_ = out.write(": here\n\n") // a client that has gone ends the context
+	ctx, end := context.WithCancel(r.Context())
+	var beat sync.WaitGroup
+	beat.Go(func() {
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = out.write(": alive\n\n")
+			}
+		}
+	})
+	result, err := h.o.Tools.Stream(ctx, req, func(e messages.ToolEvent) error { return out.event("output", e) })
+	end()
+	beat.Wait()
+	if err != nil {
+		_ = out.event("error", httpserver.Problem{Code: "closed", Message: err.Error()})
+		return
+	}
+	_ = out.event("done", result)
+}
+
+// events writes to a stream, from any goroutine.
+type events struct {
+	mu    sync.Mutex
+	w     io.Writer
+	flush *http.ResponseController
+}
+
+func (e *events) event(name string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	return e.write("event: " + name + "\ndata: " + string(data) + "\n\n")
+}
+
+func (e *events) write(text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := io.WriteString(e.w, text); err != nil {
+		return err
+	}
+	return e.flush.Flush()
+}
+
+func (h *handler) cancel(w http.ResponseWriter, r *http.Request) {
+	run := r.URL.Query().Get("run_id")
+	if run == "" {
+		httpserver.Error(w, http.StatusBadRequest, "bad_request", "run_id is missing", "")
+		return
+	}
+	if err := h.o.Tools.Cancel(r.Context(), run); err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusAccepted, map[string]any{"run_id": run, "status": "cancelling"})
+}
+
+func (h *handler) pin(on bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := h.o.Tools.Pin(r.Context(), r.PathValue("id"), on); err != nil {
+			problem(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (h *handler) stop(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	running, err := h.o.Tools.Stop(r.Context(), id)
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"status": "stopped", "tool_id": id, "was_running": running})
+}
+
+func (h *handler) prewarm(w http.ResponseWriter, r *http.Request) {
+	queued, err := h.o.Tools.Prewarm(r.Context(), r.PathValue("id"))
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusAccepted, queued)
+}
+
+// Logs is the answer of logs.
+type Logs struct {
+	Lines []string `json:"lines"`
+	// Live says that the process runs.
+	Live bool `json:"live"`
+}
+
+func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
+	limit := 0
+	if s := r.URL.Query().Get("limit"); s != "" {
+		var err error
+		if limit, err = strconv.Atoi(s); err != nil || limit < 1 {
+			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("limit must be a number from 1, not %q", s), "")
+			return
+		}
+	}
+	text, live, known, err := h.o.Tools.Logs(r.Context(), r.PathValue("id"))
+	switch {
+	case err != nil:
+		problem(w, err)
+	case !known:
+		httpserver.Error(w, http.StatusNotFound, "not_found", "the tool had no process since the server was started", "")
+	default:
+		httpserver.JSON(w, http.StatusOK, Logs{Lines: lastLines(text, limit), Live: live})
+	}
+}
+
+// lastLines are the last lines of a text, all of them when limit is 0.
+func lastLines(text string, limit int) []string {
+	if text == "" {
+		return []string{}
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if limit > 0 && len(lines) > limit {
+		lines = lines[len(lines)-limit:]
+	}
+	return lines
+}
+
+// problem answers with an error of the launcher.
+func problem(w http.ResponseWriter, err error) {
+	told, ok := errors.AsType[*messages.ToolError](err)
+	switch {
+	case ok:
+		httpserver.Error(w, statusOf(messages.ToolResult{Error: told}), string(told.Kind), told.Message, told.Hint)
+	case errors.Is(err, coppice.ErrClosed):
+		httpserver.Error(w, http.StatusServiceUnavailable, "draining", err.Error(), "")
+	default:
+		httpserver.Error(w, http.StatusInternalServerError, "internal", err.Error(), "")
+	}
+}

@@ -1,0 +1,198 @@
+//go:build linux
+
+package toolapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/toolbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is one that serves a box of tools.
+type server struct {
+	t        *testing.T
+	record   httpserver.Record
+	client   *toolapi.Client
+	launcher *coppice.Launcher
+	http     *http.Client
+}
+
+func serve(t *testing.T, o toolapi.Options, tools ...toolbox.Tool) *server {
+	t.Helper()
+	box := toolbox.New(t)
+	for _, tool := range tools {
+		box.Add(tool)
+	}
+	l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: t.TempDir()})
+	require.NoError(t, err)
+	o.Tools = l
+	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0"}, toolapi.Mounts(o)...)
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	out := &server{t: t, record: httpserver.Record{URL: s.URL(), Token: s.Token()}, launcher: l, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	out.client = toolapi.NewClient(out.record)
+	t.Cleanup(func() {
+		out.client.Close()
+		end()
+		require.NoError(t, <-ended)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(t, l.Shutdown(ctx).Clean())
+	})
+	return out
+}
+
+// ask makes one request with the token.
+func (s *server) ask(method, path, body string) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.record.URL+path, bytes.NewReader([]byte(body)))
+	require.NoError(s.t, err)
+	req.Header.Set("Authorization", "Bearer "+s.record.Token)
+	resp, err := s.http.Do(req)
+	require.NoError(s.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return resp.StatusCode, string(data)
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{Developer: true}, toolbox.Tool{ID: "a", Set: map[string]any{"category": "x/y", "max_runtime_seconds": 1}}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}},
+		toolbox.Tool{ID: "bad", Env: "START=raise"})
+	status, body := s.ask("GET", "/api/healthz", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, `"ok":true`)
+	require.Contains(t, body, `"warm_tools":[]`)
+	for _, tc := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/api/tools/a/logs", "", 404, "had no process"},
+		{"POST", "/api/tools/a/run", `{"inputs":{"do":"echo","arg":5},"run_id":"r1"}`, 200, `"run":"r1","tool":"a","outcome":"ok","outputs":{"result":{"echo":5}}`},
+		{"POST", "/api/tools/a/run", ``, 200, `"outcome":"ok"`},
+		{"POST", "/api/tools/a/run", `{"inputs":[]}`, 422, "not a JSON object"},
+		{"POST", "/api/tools/a/run", `{"input":{}}`, 400, `unknown field`},
+		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400, "timeout_seconds must be from 0 to 86400"},
+		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422, "n: not a number"},
+		{"POST", "/api/tools/a/run", `{"inputs":{"do":"raise"}}`, 502, "it broke"},
+		{"POST", "/api/tools/a/run", `{"inputs":{"do":"sleep","arg":60}}`, 504, "ResourceLimitExceeded: runtime"},
+		{"POST", "/api/tools/bad/run", `{}`, 502, "no good start"},
+		{"POST", "/api/tools/none/run", `{}`, 404, "no such tool"},
+		{"POST", "/api/tools/broken/run", `{}`, 502, "expected a string that is not empty, found a number"},
+		{"POST", "/api/tools/..%2fa/run", `{}`, 404, "no such tool"},
+		{"POST", "/api/tools/a/pin", "", 204, ""},
+		{"POST", "/api/tools/none/pin", "", 404, "no such tool"},
+		{"POST", "/api/tools/a/prewarm", "", 202, `"queued":true`},
+		{"POST", "/api/tools/a/cancel", "", 400, "run_id is missing"},
+		{"POST", "/api/tools/a/cancel?run_id=x", "", 202, "cancelling"},
+		{"GET", "/api/tools/a/logs?limit=x", "", 400, "limit must be a number from 1"},
+		{"GET", "/api/tools/a/logs?limit=2", "", 200, `{"lines":["    raise RuntimeError(\"it broke\")","RuntimeError: it broke"],"live":true}`},
+		{"GET", "/api/tools/broken/validate", "", 200, `"overall":"fail"`},
+		{"GET", "/api/launcher/state", "", 200, `"cap":5`},
+		{"POST", "/api/tools/a/stop", "", 200, `"status":"stopped","tool_id":"a","was_running":true`},
+		{"POST", "/api/tools/a/stop", "", 200, `"was_running":false`},
+		{"POST", "/api/tools/none/stop", "", 200, `"was_running":false`},
+		{"POST", "/api/tools/a/unpin", "", 204, ""},
+		{"GET", "/api/none", "", 404, ""},
+	} {
+		status, body := s.ask(tc.method, tc.path, tc.body)
+		require.Equal(t, tc.status, status, "%s %s: %s", tc.method, tc.path, body)
+		require.Contains(t, body, tc.want, "%s %s", tc.method, tc.path)
+	}
+	list, err := s.client.List(t.Context())
+	require.NoError(t, err)
+	for i := range list {
+		list[i].Problem = strings.SplitN(list[i].Problem, ":", 2)[0]
+	}
+	require.Equal(t, toolapi.Summary{ID: "a", Name: "a", Category: "x/y", Status: "dormant", Validation: "unchecked"}, list[0])
+	require.Equal(t, "failed", list[1].Status)
+	require.Equal(t, "failed", list[2].Status)
+	require.Equal(t, "fail", list[2].Validation)
+}
+
+func TestTheStateIsForDevelopers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{})
+	status, body := s.ask("GET", "/api/launcher/state", "")
+	require.Equal(t, 404, status)
+	require.Contains(t, body, "developer mode only")
+	_, err := s.client.State(t.Context())
+	require.ErrorContains(t, err, "developer mode only")
+}
+
+func TestAStream(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Stream: true})
+	var events []messages.ToolEvent
+	r, err := s.client.Stream(t.Context(), "a", toolapi.Request{Inputs: toolbox.Inputs("stream", 5)}, func(e messages.ToolEvent) error {
+		events = append(events, e)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
+	require.Len(t, events, 5)
+	require.JSONEq(t, `{"result":"0 1 2 3 4 "}`, string(r.Outputs))
+	r, err = s.client.Stream(t.Context(), "none", toolapi.Request{}, nil)
+	require.NoError(t, err)
+	require.Equal(t, messages.ToolErrorNotFound, r.Error.Kind)
+}
+
+// TestAClientThatLeaves cancels its run.
+func TestAClientThatLeaves(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Stream: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.client.Stream(ctx, "a", toolapi.Request{Inputs: toolbox.Inputs("stream_slow")}, func(messages.ToolEvent) error {
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool {
+		st, err := s.launcher.State(t.Context())
+		return err == nil && st.Tools[0].InFlight == 0 && st.Tools[0].Runs == 1
+	}, time.Minute, 10*time.Millisecond)
+}
+
+func TestTheRecordOfAServer(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "home", "serve.json")
+	_, there, err := httpserver.ReadRecord(path)
+	require.NoError(t, err)
+	require.False(t, there)
+	mine, other := httpserver.Record{URL: "a", PID: 1}, httpserver.Record{URL: "b", PID: 2}
+	require.NoError(t, httpserver.WriteRecord(path, mine))
+	require.NoError(t, httpserver.WriteRecord(path, other))
+	require.NoError(t, httpserver.RemoveRecord(path, mine))
+	got, there, err := httpserver.ReadRecord(path)
+	require.NoError(t, err)
+	require.True(t, there, "it is another one's by now")
+	require.Equal(t, other, got)
+	data, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.NotEmpty(t, data)
+	require.NoError(t, httpserver.RemoveRecord(path, other))
+	_, there, err = httpserver.ReadRecord(path)
+	require.NoError(t, err)
+	require.False(t, there)
+}
