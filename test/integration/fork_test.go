@@ -31,7 +31,7 @@ func TestForksOfALiveSession(t *testing.T) {
 	_, err := s.Fork(t.Context(), 1, "")
 	refusedFor(t, err, messages.ForkNoKernel)
 
-	run(t, s, cells("import threading, os\nlock = threading.Lock()\nsquare = lambda x: x * x\nlog = ['origin']"))
+	run(t, s, cells("import threading, os\nlock = threading.Lock()\nsquare = lambda x: x * x\nseen = ['origin']"))
 	forks, err := s.Fork(t.Context(), 5, "tenant")
 	require.NoError(t, err)
 	require.Len(t, forks, 5)
@@ -39,7 +39,7 @@ func TestForksOfALiveSession(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, f := range all {
 		wg.Go(func() {
-			r, err := f.Execute(t.Context(), cells(fmt.Sprintf("log.append(%d); lock.acquire(); log, square(%d)", i, i)))
+			r, err := f.Execute(t.Context(), cells(fmt.Sprintf("seen.append(%d); lock.acquire(); seen, square(%d)", i, i)))
 			if err != nil || r.Text != fmt.Sprintf("(['origin', %d], %d)", i, i*i) || r.State != messages.StateKept {
 				t.Errorf("%v %+v", err, r)
 			}
@@ -56,17 +56,17 @@ func TestForksOfALiveSession(t *testing.T) {
 	dead := kernels(t, host)[forks[0].Key().ID()]
 	require.NoError(t, syscall.Kill(dead, syscall.SIGKILL))
 	require.Eventually(t, func() bool { return kernels(t, host)[forks[0].Key().ID()] != dead }, 20*time.Second, 10*time.Millisecond)
-	r := run(t, forks[0], cells("'log' in globals()"))
+	r := run(t, forks[0], cells("'seen' in globals()"))
 	require.Equal(t, messages.StateFresh, r.State)
 	require.Contains(t, r.Text, "False")
-	require.Equal(t, "['origin', 0]", run(t, s, cells("log")).Text)
+	require.Equal(t, "['origin', 0]", run(t, s, cells("seen")).Text)
 
 	// Copies of copies; and what outlives its original.
 	again, err := forks[1].Fork(t.Context(), 1, "")
 	require.NoError(t, err)
 	require.NoError(t, forks[1].Close(t.Context()))
 	require.NoError(t, s.Close(t.Context()))
-	require.Equal(t, "['origin', 2]", run(t, again[0], cells("log")).Text)
+	require.Equal(t, "['origin', 2]", run(t, again[0], cells("seen")).Text)
 
 	require.NoError(t, host.ReleaseOwner(t.Context(), "tenant"))
 	require.Eventually(t, func() bool { return len(kernels(t, host)) == 1 }, 20*time.Second, 10*time.Millisecond)

@@ -116,7 +116,7 @@ func (b *copied) known(pid int) {
 func (b *copied) watch(id process.Identity) {
 	awaitEnd(id)
 	killGroupOf(id.PID)
-	b.end.set(&LostError{PID: id.PID}, b.drain(context.Background()))
+	b.end.set(&LostError{PID: id.PID, Copy: true}, b.drain(context.Background()))
 	b.close()
 }
 

@@ -85,9 +85,17 @@ func has(env []string, name string) bool {
 }
 
 // LostError is the end of a session whose exit status nobody could learn.
-type LostError struct{ PID int }
+type LostError struct {
+	PID int
+	// Copy says that the session was a copy, which has no parent that would learn
+	// how it ends; else its fork server had ended before it.
+	Copy bool
+}
 
 // Error says so.
 func (e *LostError) Error() string {
+	if e.Copy {
+		return fmt.Sprintf("process %d is gone; its exit status is not known, because it was a copy of another", e.PID)
+	}
 	return fmt.Sprintf("process %d is gone; its exit status is not known, because its fork server had ended before it", e.PID)
 }

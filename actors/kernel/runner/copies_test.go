@@ -61,6 +61,7 @@ func TestCopies(t *testing.T) {
 			got := run(t, copies[0], "os.write(1, b'last')\nos._exit(3)")
 			var lost *kernel.LostError
 			require.ErrorAs(t, got.err, &lost)
+			require.Contains(t, lost.Reason, "it was a copy")
 			require.Equal(t, "last", got.text())
 			require.NoError(t, copies[1].Copy(t.Context(), []string{"again"}))
 			require.True(t, server.DropWaiting("again"))

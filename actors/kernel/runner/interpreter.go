@@ -146,6 +146,8 @@ func (i *Interpreter) lost() *kernel.LostError {
 		return &kernel.LostError{Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
 	case errors.As(err, &exit):
 		return &kernel.LostError{Reason: "the Python process " + exit.Error(), Err: err}
+	case errors.As(err, &unknown) && unknown.Copy:
+		return &kernel.LostError{Reason: "the Python process is gone (how it ended is not known: it was a copy of another session)", Err: err}
 	case errors.As(err, &unknown):
 		return &kernel.LostError{Reason: "the Python process is gone (how it ended is not known: its fork server had ended before it)", Err: err}
 	default:
