@@ -45,9 +45,9 @@ type ToolCall struct {
 	// While it does not return, the producer of the output is held back. nil:
 	// nobody.
 	OnEvent func(messages.Event)
-	// Stdin lets input() ask: OnEvent hears a messages.InputRequest, and
-	// Session.SubmitInput answers it.
-	Stdin bool
+	// Input answers the questions of the call's code, see [Request.Input]. nil:
+	// input() fails.
+	Input InputHandler
 
 	sessions bool // the tool has the argument session
 }
@@ -212,11 +212,10 @@ func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 
 // run makes a call of a session and reports its events.
 func (c ToolCall) run(ctx context.Context, s *Session, r Request) (messages.Result, error) {
-	r.Owner = c.Owner
+	r.Owner, r.Input = c.Owner, c.Input
 	if c.OnEvent == nil {
 		return s.Execute(ctx, r)
 	}
-	r.AllowStdin = c.Stdin
 	var result messages.Result
 	for e, err := range s.Stream(ctx, r) {
 		if err != nil {

@@ -22,7 +22,10 @@ func (s *server) handler(t coppice.Tool) mcp.ToolHandler {
 		watch := s.watch(ctx, req)
 		defer watch.end()
 		if watch != nil {
-			call.OnEvent, call.Stdin = watch.event, watch.asks
+			call.OnEvent = watch.event
+			if watch.asks {
+				call.Input = watch.ask
+			}
 		}
 		r, err := t.Call(ctx, call)
 		switch bad, wrong := errors.AsType[*coppice.ToolError](err); {

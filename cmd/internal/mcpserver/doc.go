@@ -12,8 +12,9 @@
 //     client gives up on it. Output that the client does not take holds Python
 //     back.
 //   - A cancelled request interrupts its cell, and keeps the session.
-//   - input() asks the user through elicitation when the client can; otherwise
-//     the code is told that there is nobody to ask.
+//   - input() asks the user through elicitation when the client can, up to
+//     version 2025-11-25 of the protocol; otherwise the code is told that there
+//     is nobody to ask.
 //   - Over HTTP nothing is served without the bearer token, to another Host than
 //     the loopback, or across origins; the token is compared in constant time and
 //     appears in no log.

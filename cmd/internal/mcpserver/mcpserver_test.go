@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,18 +35,25 @@ func options(t *testing.T) mcpserver.Options {
 		defer cancel()
 		require.True(t, host.Shutdown(ctx).Clean())
 	})
-	return mcpserver.Options{Host: host, Version: "test", Cwd: t.TempDir(), KeepAlive: 200 * time.Millisecond}
+	return mcpserver.Options{Host: host, Version: "test", Cwd: t.TempDir(), KeepAlive: 200 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // client connects a client to a server in this process.
 func client(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	return clientOf(t, o, co, "")
+}
+
+// clientOf connects a client that speaks a version of the protocol; "" is the
+// newest.
+func clientOf(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions, version string) *mcp.ClientSession {
 	t.Helper()
 	server, err := mcpserver.New(o)
 	require.NoError(t, err)
 	here, there := mcp.NewInMemoryTransports()
 	ss, err := server.Connect(t.Context(), there, nil)
 	require.NoError(t, err)
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, co).Connect(t.Context(), here, nil)
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, co).Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, cs.Close())
@@ -83,7 +91,7 @@ func TestTools(t *testing.T) {
 		require.NotEmpty(t, tool.Description)
 		names = append(names, tool.Name)
 	}
-	require.ElementsMatch(t, []string{"python", "bash", "sessions_list", "sessions_interrupt", "sessions_reset", "sessions_close"}, names)
+	require.ElementsMatch(t, []string{"python", "bash", "sessions_list", "sessions_interrupt", "sessions_reset", "sessions_close", "artifact_read"}, names)
 
 	require.Equal(t, "42", text(call(t, cs, "python", cells("x = 40", "x + 2")))[len("[1/2] (ok)\n\n[2/2]\n"):])
 	r := call(t, cs, "python", cells("x"))
@@ -189,6 +197,55 @@ func TestProgressAndCancel(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.False(t, p.wrong, "progress only goes up")
+}
+
+func TestInputAsksTheUser(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	answer := mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Ann"}}
+	o := options(t)
+	asks := &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked = append(asked, r.Params.Message)
+		a := answer
+		return &a, nil
+	}}
+	cs := clientOf(t, o, asks, "2025-11-25")
+	require.Equal(t, "Who? \n'ANN'", text(call(t, cs, "python", cells("input('Who? ').upper()"))))
+	require.Equal(t, []string{"Who? "}, asked)
+	answer = mcp.ElicitResult{Action: "decline"}
+	r := call(t, cs, "python", cells("input()"))
+	require.True(t, r.IsError)
+	require.Contains(t, text(r), "EOFError")
+	for _, cannot := range []*mcp.ClientSession{client(t, o, nil), clientOf(t, o, nil, "2025-11-25"), client(t, o, asks)} {
+		r = call(t, cannot, "python", cells("input()"))
+		require.True(t, r.IsError, "a client that cannot be asked")
+		require.Contains(t, text(r), "stdin")
+	}
+}
+
+func TestArtifacts(t *testing.T) {
+	t.Parallel()
+	cs := client(t, options(t), nil)
+	r := call(t, cs, "python", cells("for i in range(100_000): print('line', i)"))
+	b, err := json.Marshal(r.StructuredContent)
+	require.NoError(t, err)
+	var result struct {
+		Artifact string `json:"artifact"`
+	}
+	require.NoError(t, json.Unmarshal(b, &result))
+	require.NotEmpty(t, result.Artifact)
+	r = call(t, cs, "artifact_read", map[string]any{"artifact": result.Artifact, "first": 50_001, "last": 50_002})
+	require.Contains(t, text(r), `line 50000\nline 50001\n`)
+	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: result.Artifact})
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(res.Contents[0].Text, "line 0\n"))
+	require.Contains(t, res.Contents[0].Text, "artifact_read reads on")
+	for _, bad := range []string{"artifact://999", "artifact://..%2Fx", "artifact://../../etc/passwd", "file:///etc/passwd"} {
+		_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: bad})
+		require.Error(t, err, bad)
+		r := call(t, cs, "artifact_read", map[string]any{"artifact": bad})
+		require.True(t, r.IsError, bad)
+	}
 }
 
 func TestHTTP(t *testing.T) {

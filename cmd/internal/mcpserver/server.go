@@ -60,6 +60,7 @@ func New(o Options) (*Server, error) {
 		m.AddTool(definition(tool), s.handler(tool))
 	}
 	s.addSessions(m)
+	s.addArtifacts(m)
 	return m, nil
 }
 

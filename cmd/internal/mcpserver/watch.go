@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,6 +19,9 @@ const gather = 100 * time.Millisecond
 
 // maxNote bounds one notification, in bytes.
 const maxNote = 16 << 10
+
+// statelessProtocol is the first version without requests from server to client.
+const statelessProtocol = "2026-07-28"
 
 // watch tells a client how its call gets on, and asks it for input. A nil watch
 // is for a client that wants neither.
@@ -42,7 +46,8 @@ type watch struct {
 func (s *server) watch(ctx context.Context, req *mcp.CallToolRequest) *watch {
 	token := req.Params.GetProgressToken()
 	capabilities := req.ClientCapabilities()
-	asks := capabilities != nil && capabilities.Elicitation != nil
+	// Since 2026-07-28 a server may not ask while it serves a request.
+	asks := capabilities != nil && capabilities.Elicitation != nil && req.ProtocolVersion() < statelessProtocol
 	if token == nil && !asks || req.Session == nil {
 		return nil
 	}
@@ -64,11 +69,8 @@ func (w *watch) end() {
 
 // event takes an event of the call.
 func (w *watch) event(e messages.Event) {
-	switch e := e.(type) {
-	case messages.Stream:
-		w.add(e.Text)
-	case messages.InputRequest:
-		w.joins.Go(func() { w.ask(e) })
+	if s, ok := e.(messages.Stream); ok {
+		w.add(s.Text)
 	}
 }
 
@@ -128,27 +130,23 @@ var inputSchema = map[string]any{
 	"required":   []string{"value"},
 }
 
-// ask asks the user for a line of input. Who declines leaves the request open:
-// it ends by its own time limit, or with the call.
-func (w *watch) ask(e messages.InputRequest) {
-	prompt := e.Prompt
+// errDeclined is what input() hears of a user who gives no answer.
+var errDeclined = errors.New("the user gave no answer")
+
+// ask asks the user for a line of input.
+func (w *watch) ask(ctx context.Context, q messages.InputRequest) (string, error) {
+	prompt := q.Prompt
 	if prompt == "" {
 		prompt = "The Python code asks for a line of input."
 	}
-	r, err := w.req.Session.Elicit(w.ctx, &mcp.ElicitParams{Message: prompt, RequestedSchema: inputSchema})
-	if err != nil || r.Action != "accept" {
-		w.s.o.Logger.Info("input was not given", "action", action(r), "err", err)
-		return
+	r, err := w.req.Session.Elicit(ctx, &mcp.ElicitParams{Message: prompt, RequestedSchema: inputSchema})
+	if err != nil {
+		w.s.o.Logger.Info("the user could not be asked", "err", err)
+		return "", fmt.Errorf("ask the user: %w", err)
 	}
-	value, _ := r.Content["value"].(string)
-	if status, err := w.s.o.Host.SubmitInput(w.ctx, e.ID, value); err != nil || status != messages.InputAccepted {
-		w.s.o.Logger.Info("input was not accepted", "status", status, "err", err)
+	value, ok := r.Content["value"].(string)
+	if r.Action != "accept" || !ok {
+		return "", errDeclined
 	}
-}
-
-func action(r *mcp.ElicitResult) string {
-	if r == nil {
-		return ""
-	}
-	return r.Action
+	return value, nil
 }
