@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -25,6 +26,8 @@ type desk struct {
 	exec      messages.Execute
 	input     InputHandler
 	functions map[string]HostFunction
+	registry  *primitive.Registry
+	memory    string
 	// slots holds a token for every host call that runs.
 	slots chan struct{}
 
@@ -34,7 +37,7 @@ type desk struct {
 
 // newDesk makes the desk of a call.
 func (h *Host) newDesk(exec messages.Execute, r Request) *desk {
-	d := &desk{host: h, exec: exec, input: r.Input, functions: h.offered, slots: make(chan struct{}, h.o.MaxHostCallsAtOnce), spent: map[int]int{}}
+	d := &desk{host: h, exec: exec, input: r.Input, functions: h.offered, registry: h.registryOf(exec.Key), memory: r.Memory, slots: make(chan struct{}, h.o.MaxHostCallsAtOnce), spent: map[int]int{}}
 	if len(r.HostFunctions) > 0 {
 		d.functions = maps.Clone(h.offered)
 		for _, f := range r.HostFunctions {
@@ -46,7 +49,9 @@ func (h *Host) newDesk(exec messages.Execute, r Request) *desk {
 
 // hostCalls says that code may call the host. Calls with functions of their own
 // need at least one that every call has.
-func (r resolved) hostCalls() bool { return len(r.HostFunctions) > 0 }
+func (r resolved) hostCalls() bool {
+	return len(r.HostFunctions) > 0 || len(r.Packs) > 0 || r.Selfref != nil
+}
 
 // offer is a table of functions by name.
 func offer(list []HostFunction) map[string]HostFunction {
@@ -59,7 +64,10 @@ func offer(list []HostFunction) map[string]HostFunction {
 
 // Pauses says that the call's active time stands still while c runs.
 func (d *desk) Pauses(c messages.HostCall) bool {
-	return c.Kind == messages.CallTool && d.functions[c.Name].Pause
+	if c.Kind == messages.CallPrimitive {
+		return d.registry.Pauses(c.Name)
+	}
+	return d.functions[c.Name].Pause
 }
 
 // Call serves one host call; see messages.Desk.
@@ -142,6 +150,8 @@ func (d *desk) find(c messages.HostCall) (func(context.Context, *mouth) (message
 			return nil, 0, d.unknown(c.Name)
 		}
 		return func(ctx context.Context, m *mouth) (messages.HostResult, error) { return d.run(ctx, f, c, m) }, f.Timeout, nil
+	case messages.CallPrimitive:
+		return func(ctx context.Context, m *mouth) (messages.HostResult, error) { return d.callPrimitive(ctx, c, m) }, 0, nil
 	default:
 		return nil, 0, &messages.HostError{Type: "HostCallError", Message: fmt.Sprintf("the host knows no calls of kind %q", c.Kind)}
 	}

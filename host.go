@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/actors/primitive"
 	"github.com/coppice-run/coppice/actors/python"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -48,6 +49,9 @@ type Host struct {
 	functions running                 // what runs of the host's own code
 	offered   map[string]HostFunction // Options.HostFunctions by name
 
+	primitives *primitive.Registry
+	forked     forkedSessions
+
 	shutdown sync.Once
 	report   messages.ShutdownReport
 }
@@ -82,6 +86,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, r.clean())
 	}
 	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
+		return nil, errors.Join(err, r.clean())
+	}
+	if err := h.installPacks(); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
 	h.hub, err = sinks.NewHub(r.hub())
@@ -199,7 +206,12 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 // ctx did. It may be called more than once; every call returns the same report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
+		// Forks first: their agents make calls of the sessions below.
+		err := h.primitives.Close()
 		h.report = h.system.Shutdown(ctx)
+		if err != nil {
+			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "primitives", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
+		}
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()
 		h.report.Leftovers = append(h.report.Leftovers, h.functions.wait(c)...)

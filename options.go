@@ -124,6 +124,13 @@ type Options struct {
 	// 64.
 	MaxHostCallsAtOnce int
 
+	// Packs are the runtime primitives that code may call as
+	// runtime.<pack>.<name>(...).
+	Packs []Pack
+	// Selfref adds the pack selfref: the agent's conversation, and forks of it.
+	// nil: there is none.
+	Selfref *Selfref
+
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its
 	// .jsonl; else, with KeepArtifacts, ~/.<brand>/artifacts, and without it a

@@ -46,6 +46,10 @@ type Request struct {
 	// Count numbers the cells as a notebook does, and keeps them in In and Out.
 	// It has a price on the gateway backend: one history file for all kernels.
 	Count bool
+	// Memory is the key of the conversation that the call belongs to, for
+	// runtime.selfref. "": that of the fork whose session this is, else the only
+	// one that there is.
+	Memory string
 	// Owner is the agent or tenant that makes the call. The session belongs to
 	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
 	// is charged, see Options.MaxPerOwner.

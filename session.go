@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/supervisor"
@@ -146,7 +147,8 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		return s.refused(exec, err), err
 	}
 	defer out.Close()
-	exec.Out, exec.Desk = out, s.host.newDesk(exec, r)
+	desk := s.host.newDesk(exec, r)
+	exec.Out, exec.Desk = out, desk
 
 	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
@@ -164,6 +166,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if err != nil {
 		return s.refused(exec, errors.Join(ErrClosed, err)), ErrClosed
 	}
+	desk.registry.CallEnded(primitive.CallEnd{Session: exec.Key, Exec: exec.ID, Outcome: result.Outcome})
 	result.Duration = time.Since(begin)
 	result.Text = sinks.BuildText(result, exec.Timeout)
 	return s.host.limit(result, s.host.o.Output.tokens()), nil

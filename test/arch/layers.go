@@ -53,6 +53,8 @@ var layers = []layer{
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
+	{dir: "actors/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "actors/primitive/selfref", ours: []string{"messages", "supervisor", "actors/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "actors/python", ours: []string{"actors/internal/pyenv", "actors/internal/pysrc"}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 

@@ -354,3 +354,29 @@ print(post(), post(name="key", args={}), post(path="/other"), post(token="x"), p
 		"(200, {'ok': False, 'error': 'No active Python tool bridge session: other:1', 'error_type': 'HostCallError'})",
 	}, strings.Split(strings.TrimSpace(r.Cells[0].Output), "\n"))
 }
+
+// TestAFunctionMayUseItsSession: a call of the session that calls is queued
+// behind the cell, so the function is given what it can have, an answer in time.
+func TestAFunctionMayUseItsSession(t *testing.T) {
+	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			var host *coppice.Host
+			var key messages.SessionKey
+			host = start(t, backend, coppice.Options{HostFunctions: []coppice.HostFunction{
+				coppice.Function("again", "", func(ctx context.Context, in struct{ Other bool }) (string, error) {
+					k := key
+					if in.Other {
+						k.Session += "-other"
+					}
+					r, err := host.Session(k).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: 5 * time.Second})
+					return string(r.Outcome) + " " + r.Cells[0].Output, err
+				}),
+			}})
+			key = messages.SessionKey{Session: "a", Cwd: t.TempDir()}
+			r := run(t, host.Session(key), step{cells: []string{"tool.again(Other=True)", "tool.again(Other=False)"}})
+			require.Equal(t, "'ok 2'", r.Cells[0].Output)
+			require.Equal(t, "'timeout '", r.Cells[1].Output)
+		})
+	}
+}

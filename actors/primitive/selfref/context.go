@@ -1,0 +1,203 @@
+package selfref
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Experience is one thing that a conversation remembers.
+type Experience struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// Summary is what a compaction puts in the place of the conversation.
+type Summary struct {
+	Goal          string   `json:"goal"`
+	Instruction   string   `json:"instruction"`
+	Discoveries   []string `json:"discoveries"`
+	Completed     []string `json:"completed"`
+	CurrentStatus string   `json:"current_status"`
+	LikelyNext    []string `json:"likely_next_work"`
+	Relevant      []string `json:"relevant_files_directories"`
+}
+
+const (
+	openExperience, closeExperience = "<experience>", "</experience>"
+	openSummary, closeSummary       = "<context_summary>", "</context_summary>"
+)
+
+// parts is a conversation taken apart: the text of the system message without
+// what is remembered, that, and the other messages.
+type parts struct {
+	hasSystem   bool
+	system      Message
+	experiences []Experience
+	rest        []Message
+}
+
+var experienceLine = regexp.MustCompile(`^- \[(exp_\d+)\] (.*)$`)
+
+// split takes a conversation apart.
+func split(list []Message) parts {
+	var p parts
+	p.rest = list
+	if len(list) > 0 && list[0].Role == "system" {
+		p.hasSystem, p.system, p.rest = true, list[0], list[1:]
+	}
+	text := p.system.Content
+	start := strings.LastIndex(text, openExperience)
+	end := strings.LastIndex(text, closeExperience)
+	if start < 0 || end < start {
+		return p
+	}
+	for line := range strings.SplitSeq(text[start+len(openExperience):end], "\n") {
+		if m := experienceLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			p.experiences = append(p.experiences, Experience{ID: m[1], Text: html.UnescapeString(m[2])})
+		}
+	}
+	p.system.Content = strings.TrimRight(text[:start], "\n") + text[end+len(closeExperience):]
+	return p
+}
+
+// join puts a conversation together again.
+func (p parts) join(rest []Message) []Message {
+	if !p.hasSystem && len(p.experiences) == 0 {
+		return slices.Clone(rest)
+	}
+	system := p.system
+	system.Role = "system"
+	if len(p.experiences) > 0 {
+		var b strings.Builder
+		b.WriteString(strings.TrimRight(system.Content, "\n"))
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(openExperience + "\n")
+		for _, e := range p.experiences {
+			fmt.Fprintf(&b, "- [%s] %s\n", e.ID, html.EscapeString(e.Text))
+		}
+		b.WriteString(closeExperience)
+		system.Content = b.String()
+	}
+	return append([]Message{system}, rest...)
+}
+
+// remember adds a text, unless it is there.
+func (p *parts) remember(text string) Experience {
+	text = strings.Join(strings.Fields(text), " ")
+	last := 0
+	for _, e := range p.experiences {
+		if e.Text == text {
+			return e
+		}
+		if n, err := strconv.Atoi(strings.TrimPrefix(e.ID, "exp_")); err == nil {
+			last = max(last, n)
+		}
+	}
+	e := Experience{ID: fmt.Sprintf("exp_%d", last+1), Text: text}
+	p.experiences = append(slices.Clone(p.experiences), e)
+	return e
+}
+
+// forget removes one. False: there is none of that id.
+func (p *parts) forget(id string) bool {
+	n := len(p.experiences)
+	p.experiences = slices.DeleteFunc(slices.Clone(p.experiences), func(e Experience) bool { return e.ID == id })
+	return len(p.experiences) < n
+}
+
+// sections are those of a summary, in order.
+var sections = []string{"Goal", "Instruction", "Discoveries", "Completed", "Current Status", "Likely Next Work", "Relevant Files/Directories"}
+
+// render is the summary as the text of a message.
+func (s Summary) render() string {
+	var b strings.Builder
+	b.WriteString(openSummary + "\n")
+	for i, body := range []string{s.Goal, s.Instruction, bullets(s.Discoveries), bullets(s.Completed), s.CurrentStatus, bullets(s.LikelyNext), bullets(s.Relevant)} {
+		fmt.Fprintf(&b, "## %s\n%s\n", sections[i], guard(body))
+	}
+	b.WriteString(closeSummary)
+	return b.String()
+}
+
+// guard keeps a text from looking like a section, or the end, of a summary.
+func guard(text string) string {
+	text = html.EscapeString(text)
+	if strings.HasPrefix(text, "## ") {
+		text = `\` + text
+	}
+	return strings.ReplaceAll(text, "\n## ", "\n\\## ")
+}
+
+func unguard(text string) string {
+	text = strings.ReplaceAll(text, "\n\\## ", "\n## ")
+	if strings.HasPrefix(text, `\## `) {
+		text = text[1:]
+	}
+	return html.UnescapeString(text)
+}
+
+func bullets(list []string) string {
+	if len(list) == 0 {
+		return "(none)"
+	}
+	return "- " + strings.Join(list, "\n- ")
+}
+
+// parseSummary is the inverse of render. False: the text holds no summary.
+func parseSummary(text string) (Summary, bool) {
+	start := strings.Index(text, openSummary)
+	end := strings.LastIndex(text, closeSummary)
+	if start < 0 || end < start {
+		return Summary{}, false
+	}
+	body := "\n" + strings.TrimLeft(text[start+len(openSummary):end], "\n")
+	bodies := make([]string, len(sections))
+	for i, name := range sections {
+		head := "\n## " + name + "\n"
+		at := strings.Index(body, head)
+		if at < 0 {
+			return Summary{}, false
+		}
+		rest := body[at+len(head)-1:]
+		if next := strings.Index(rest, "\n## "); next >= 0 {
+			bodies[i], body = rest[:next], rest[next:]
+		} else {
+			bodies[i], body = rest, ""
+		}
+		bodies[i] = unguard(strings.Trim(bodies[i], "\n"))
+	}
+	return Summary{
+		Goal: bodies[0], Instruction: bodies[1], Discoveries: unbullet(bodies[2]), Completed: unbullet(bodies[3]),
+		CurrentStatus: bodies[4], LikelyNext: unbullet(bodies[5]), Relevant: unbullet(bodies[6]),
+	}, true
+}
+
+func unbullet(text string) []string {
+	list := []string{}
+	if text == "(none)" {
+		return list
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		list = append(list, strings.TrimPrefix(line, "- "))
+	}
+	return list
+}
+
+// lastSummary is the summary that a conversation goes on from.
+func lastSummary(list []Message) *Summary {
+	for _, m := range slices.Backward(list) {
+		if m.Role != "assistant" {
+			continue
+		}
+		if s, ok := parseSummary(m.Content); ok {
+			return &s
+		}
+	}
+	return nil
+}
