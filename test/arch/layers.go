@@ -42,6 +42,8 @@ var layers = []layer{
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
+	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
+	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},

@@ -1,0 +1,187 @@
+// Package prom shows what a host does to Prometheus.
+//
+// A [Collector] is both a sink of all calls and a prometheus.Collector:
+//
+//	c := prom.New(prom.Options{})
+//	host, err := coppice.Start(ctx, coppice.Options{Sinks: []sinks.Attachment{c.Attachment()}, Metrics: c.Hub()})
+//	registry := prometheus.NewRegistry()
+//	registry.MustRegister(c)
+//
+// # Guarantees
+//
+//   - No label holds a session, a path or anything else that a caller chooses,
+//     so the number of series is fixed.
+//   - It never holds a call back: the sink counts and never fails. It is
+//     lossless all the same, since a counter that misses events is wrong.
+//   - Nothing is registered anywhere but where the host does it.
+//
+// It is the only package of the project that links Prometheus' client, so a host
+// that does not import it does not have it.
+package prom
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
+)
+
+// Options make a [Collector]. The zero value of each field is its default.
+type Options struct {
+	// Namespace begins the names of all metrics. "": coppice.
+	Namespace string
+	// Buckets are the bounds of the histogram of cells' durations, in seconds.
+	// nil: from 1 ms to 10 min.
+	Buckets []float64
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+// Collector counts the events of all calls. Any goroutine may use it.
+type Collector struct {
+	hub sinks.Metrics
+	now func() time.Time
+
+	cells    *prometheus.CounterVec
+	duration prometheus.Histogram
+	output   *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+
+	calls, open, events, bytes, dropped, lost *prometheus.Desc
+}
+
+// New returns a collector.
+func New(o Options) *Collector {
+	if o.Namespace == "" {
+		o.Namespace = "coppice"
+	}
+	if o.Buckets == nil {
+		o.Buckets = []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, "", name), help, labels, nil)
+	}
+	return &Collector{
+		now: o.Now,
+		cells: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: o.Namespace, Name: "cells_total", Help: "Cells that ended, by how.",
+		}, []string{"status"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: o.Namespace, Name: "cell_duration_seconds", Help: "How long cells ran.", Buckets: o.Buckets,
+		}),
+		output: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: o.Namespace, Name: "output_bytes_total", Help: "Text that cells printed.",
+		}, []string{"stream"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: o.Namespace, Name: "cell_errors_total", Help: "Exceptions that ended cells, by a few classes.",
+		}, []string{"class"}),
+		calls:   desc("calls_total", "Calls that reached the sinks."),
+		open:    desc("calls_open", "Calls that have not ended."),
+		events:  desc("events_total", "Events of all calls.", "type"),
+		bytes:   desc("event_bytes_total", "Size of the events of all calls."),
+		dropped: desc("events_dropped_total", "Events that lossy sinks had no room for."),
+		lost:    desc("events_lost_total", "Events that failing sinks did not handle."),
+	}
+}
+
+// Hub returns the counters that the hub itself keeps, for Options.Metrics of a
+// host. Without that the metrics of calls and events stay 0.
+func (c *Collector) Hub() *sinks.Metrics { return &c.hub }
+
+// Attachment connects the collector to all calls of a host.
+func (c *Collector) Attachment() sinks.Attachment {
+	return sinks.Attachment{Name: "prometheus", For: c.For}
+}
+
+// For returns the sink of one call.
+func (c *Collector) For(messages.Execute) sinks.Sink { return &call{c: c} }
+
+// Describe sends the descriptions of all metrics.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	c.cells.Describe(to)
+	c.duration.Describe(to)
+	c.output.Describe(to)
+	c.errors.Describe(to)
+	for _, d := range []*prometheus.Desc{c.calls, c.open, c.events, c.bytes, c.dropped, c.lost} {
+		to <- d
+	}
+}
+
+// Collect sends the values of all metrics.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	c.cells.Collect(to)
+	c.duration.Collect(to)
+	c.output.Collect(to)
+	c.errors.Collect(to)
+	s := c.hub.Snapshot()
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	count(c.calls, s.Calls)
+	to <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(s.Open))
+	for kind, n := range s.Events {
+		count(c.events, n, kind)
+	}
+	count(c.bytes, s.Bytes)
+	count(c.dropped, s.Dropped)
+	count(c.lost, s.Lost)
+}
+
+// classes are the exceptions with a label of their own: a class's name is
+// whatever the code makes it.
+var classes = map[string]bool{
+	"SyntaxError": true, "NameError": true, "TypeError": true, "ValueError": true, "KeyError": true, "IndexError": true,
+	"AttributeError": true, "ImportError": true, "ModuleNotFoundError": true, "ZeroDivisionError": true,
+	"FileNotFoundError": true, "OSError": true, "RuntimeError": true, "AssertionError": true, "MemoryError": true,
+	"KeyboardInterrupt": true, "SystemExit": true, "ResourceLimitExceeded": true,
+}
+
+// call is the sink of one call; its begun belongs to the actor that calls it.
+type call struct {
+	c     *Collector
+	begun time.Time
+}
+
+// Consume counts e.
+func (s *call) Consume(_ context.Context, e messages.Event) error {
+	switch e := e.(type) {
+	case messages.Stream:
+		s.c.output.WithLabelValues(e.Type()).Add(float64(len(e.Text)))
+	case messages.Error:
+		class := e.Name
+		if !classes[class] {
+			class = "other"
+		}
+		s.c.errors.WithLabelValues(class).Inc()
+	case messages.Status:
+		switch e.Status {
+		case messages.CellRunning:
+			s.begun = s.c.now()
+		case messages.CellComplete, messages.CellError:
+			s.c.cells.WithLabelValues(string(e.Status)).Inc()
+			if !s.begun.IsZero() {
+				s.c.duration.Observe(s.c.now().Sub(s.begun).Seconds())
+				s.begun = time.Time{}
+			}
+		case messages.CellPending:
+		}
+	}
+	return nil
+}
+
+// Flush does nothing: counters are visible at once.
+func (s *call) Flush(context.Context) error { return nil }
+
+// Close does nothing.
+func (s *call) Close() error { return nil }
+
+var (
+	_ prometheus.Collector = (*Collector)(nil)
+	_ sinks.Sink           = (*call)(nil)
+)
