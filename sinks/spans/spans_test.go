@@ -64,7 +64,7 @@ func TestSpansOfACall(t *testing.T) {
 	texts := ""
 	for _, span := range got {
 		for _, a := range span.Attributes {
-			texts += string(a.Key) + "=" + a.Value.Emit() + ";"
+			texts += string(a.Key) + "=" + a.Value.String() + ";"
 		}
 	}
 	require.Contains(t, texts, "coppice.exec=x1;")

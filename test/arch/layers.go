@@ -65,7 +65,8 @@ var layers = []layer{
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
-	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal}},
+	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
+	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/mcpserver", ours: public, theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},

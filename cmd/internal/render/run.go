@@ -127,8 +127,8 @@ func (r *Run) code(cell int) {
 	if cell < 0 || cell >= len(r.o.Cells) {
 		return
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(r.o.Cells[cell].Code, "\n"), "\n") {
-		r.text.line(r.o.in(dim, "│ "+sanitise.Clean(line)))
+	for line := range strings.SplitSeq(Code(r.o.Style, strings.TrimRight(r.o.Cells[cell].Code, "\n")), "\n") {
+		r.text.line(r.o.in(dim, "│ ") + line)
 	}
 }
 
@@ -145,6 +145,9 @@ func (r *Run) bundle(b messages.Bundle) {
 // rule at its head.
 func (r *Run) raise(e messages.Error) {
 	lines := tracebackLines(r.o.Style, e.Traceback)
+	if e.UserTraceback != "" && !r.o.Expand { // the frames that are the user's
+		lines = tracebackLines(r.o.Style, strings.Split(e.UserTraceback, "\n"))
+	}
 	switch {
 	case r.o.Expand:
 	case e.Name == "KeyboardInterrupt":

@@ -1,0 +1,76 @@
+package repl
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEnterRunsWhatIsComplete(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"1 + 1": true, "f(1,": false, "f(1,\n2)": true, "'''a": false, "'''a\nb'''": true, "x = 'it''s'": true,
+		"def f():": false, "def f():\n    return 1": false, "def f():\n    return 1\n": true, "@cached": false,
+		"# (": true, "x = '('": true, "while True: pass": true, "a = 1 + \\": false, "d = {'a': 1,\n     'b': 2}": true,
+	} {
+		var e editor
+		e.set(text)
+		require.Equal(t, want, e.complete(), "%q", text)
+	}
+}
+
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	var e editor
+	e.insert("if x:")
+	e.newline()
+	e.insert("日本")
+	require.Equal(t, "if x:\n    日本", e.String())
+	require.True(t, e.up())
+	require.False(t, e.up())
+	require.Equal(t, 5, e.cursor, "the column stays as far as the line goes")
+	require.True(t, e.down())
+	e.backspace()
+	e.move(-99)
+	e.insert("\t")
+	require.Equal(t, "    if x:\n    本", e.String())
+	e.backspace()
+	require.Equal(t, 0, e.cursor, "a step of indentation goes at once")
+	e.set("math.fl + 1")
+	e.cursor = 7
+	e.replace(5, "floor(")
+	require.Equal(t, "math.floor( + 1", e.String())
+	require.Equal(t, 11, e.cursor)
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new", "history")
+	h := loadHistory(path)
+	for _, text := range []string{"a = 1", "def f():\n    return 1", "a = 1", "a = 1"} {
+		require.NoError(t, h.add(text))
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	h = loadHistory(path)
+	require.Equal(t, []string{"a = 1", "def f():\n    return 1", "a = 1"}, h.entries, "what is run twice is kept once")
+	_, ok := h.forward()
+	require.False(t, ok)
+	got, ok := h.back("typed")
+	require.True(t, ok)
+	require.Equal(t, "a = 1", got)
+	got, _ = h.back("")
+	require.Equal(t, "def f():\n    return 1", got)
+	_, _ = h.forward()
+	got, ok = h.forward()
+	require.True(t, ok)
+	require.Equal(t, "typed", got, "what was being typed comes back")
+	require.NoError(t, loadHistory("").add("not kept"))
+}

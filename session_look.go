@@ -1,0 +1,86 @@
+package coppice
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Completion is what could stand at the cursor.
+type Completion struct {
+	// Matches are whole replacements for the text from Start to the cursor, the
+	// best first; at most 200.
+	Matches []string `json:"matches"`
+	// Start is where the word begins that they replace, in bytes of the code.
+	Start int `json:"start"`
+}
+
+// lookTimeout bounds a look into a session; a property that is asked for a
+// completion is code of the user.
+const lookTimeout = 5 * time.Second
+
+//go:embed session_look.py
+var lookSource string
+
+// Complete returns completions of code at the cursor, a number of bytes from its
+// beginning. It asks the session's interpreter, IPython's completer where there
+// is one, as a call of its own: it waits for the calls before it, counts as a
+// cell, and leaves no name behind. The error is that of [Session.Execute], or
+// says how the look ended.
+func (s *Session) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
+	var c Completion
+	cursor, err := s.look(ctx, "complete", code, cursor, &c)
+	if err != nil {
+		return c, err
+	}
+	// Python counts characters.
+	start := 0
+	for range c.Start {
+		_, n := utf8.DecodeRuneInString(code[start:])
+		start += n
+	}
+	c.Start = min(start, cursor)
+	return c, nil
+}
+
+// Inspect returns the signature and the document of what the name at the cursor
+// stands for, "" when it stands for nothing. It is a call like that of
+// [Session.Complete].
+func (s *Session) Inspect(ctx context.Context, code string, cursor int) (string, error) {
+	var found struct {
+		Text string `json:"text"`
+	}
+	_, err := s.look(ctx, "inspect", code, cursor, &found)
+	return found.Text, err
+}
+
+func (s *Session) look(ctx context.Context, what, code string, cursor int, to any) (int, error) {
+	cursor = min(max(cursor, 0), len(code))
+	for cursor > 0 && cursor < len(code) && !utf8.RuneStart(code[cursor]) {
+		cursor--
+	}
+	quoted, err := json.Marshal([]string{lookSource, what, code})
+	if err != nil {
+		return cursor, fmt.Errorf("%s: %w", what, err)
+	}
+	// A list of JSON strings is one of Python strings, but for pairs of
+	// surrogates, which json.Marshal does not write.
+	call := fmt.Sprintf("(lambda source, what, code: exec(source, {'ns': globals(), 'show': display, 'what': what, 'code': code, 'cursor': %d}))(*%s)",
+		utf8.RuneCountInString(code[:cursor]), quoted)
+	r, err := s.Execute(ctx, Request{Cells: []messages.Cell{{Code: call}}, Timeout: lookTimeout})
+	if err != nil {
+		return cursor, err
+	}
+	if r.Outcome != messages.OutcomeOK || len(r.JSON) != 1 {
+		return cursor, fmt.Errorf("%s: the call ended as %s", what, r.Outcome)
+	}
+	if err := json.Unmarshal(r.JSON[0], to); err != nil {
+		return cursor, fmt.Errorf("%s: read the answer: %w", what, err)
+	}
+	return cursor, nil
+}
