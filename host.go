@@ -113,6 +113,8 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, err error
 		return r.Backend, "it was asked for", nil
 	case r.GatewayURL != "":
 		return BackendGateway, "an external gateway is set", nil
+	case r.KernelName != "":
+		return BackendGateway, "a kernel was named", nil
 	}
 	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
 	if err == nil {

@@ -91,7 +91,9 @@ type Options struct {
 	// else a gateway is started.
 	GatewayURL   string
 	GatewayToken string
-	// KernelName is the kernelspec to start. "": python3.
+	// KernelName is the kernelspec to start, of any language; it needs the gateway
+	// backend. What Python has besides (the working directory, Request.Env, the
+	// prelude, modules) a kernel of another language has not. "": python3.
 	KernelName string
 
 	// NoHelpers leaves the helpers out of sessions: read, find, run and the others
@@ -197,6 +199,9 @@ func (o Options) resolve() (resolved, error) {
 	case BackendAuto, BackendGateway, BackendRunner:
 	default:
 		return r, fmt.Errorf("%w: the backend %q is not one of auto, gateway, runner", ErrOptions, r.Backend)
+	}
+	if r.KernelName != "" && r.Backend == BackendRunner {
+		return r, fmt.Errorf("%w: the runner backend has no kernel called %q: it has only Python; use the gateway backend", ErrOptions, r.KernelName)
 	}
 	switch r.KernelMode {
 	case "":

@@ -4,8 +4,12 @@ package integration_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +20,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/external"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // startExternal makes a host that uses a server which is there. At the end of
@@ -122,4 +127,187 @@ func requireLines(t *testing.T, all []messages.Event, n int) (lines, missing, no
 		missing += n - next
 	}
 	return lines, missing, notices
+}
+
+// A small language of its own: each line is printed, "boom" is an error, "wait"
+// waits for an interrupt, and "count" counts the cells of this kernel.
+const toyKernel = `
+import time
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.kernelbase import Kernel
+
+class Toy(Kernel):
+    implementation, implementation_version, banner = "toy", "1", "toy"
+    language_info = {"name": "toy", "mimetype": "text/plain", "file_extension": ".toy", "version": "1"}
+    cells = 0
+
+    def say(self, text, name="stdout"):
+        self.send_response(self.iopub_socket, "stream", {"name": name, "text": text + "\n"})
+
+    def fail(self, name, value):
+        content = {"ename": name, "evalue": value, "traceback": [name + ": " + value]}
+        self.send_response(self.iopub_socket, "error", content)
+        return {"status": "error", "execution_count": self.execution_count, **content}
+
+    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **more):
+        self.cells += 1
+        try:
+            for line in code.splitlines():
+                if line == "boom":
+                    return self.fail("ToyError", "boom")
+                if line == "wait":
+                    time.sleep(100)
+                elif line.startswith("print "):
+                    for i in range(int(line[6:])):
+                        self.say(str(i))
+                        if i % 10 == 0:
+                            time.sleep(0.002)
+                else:
+                    self.say(str(self.cells) if line == "count" else line)
+        except KeyboardInterrupt:
+            return self.fail("ToyInterrupt", "")
+        return {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
+
+IPKernelApp.launch_instance(kernel_class=Toy)
+`
+
+func toySpec(t *testing.T, python string) string {
+	t.Helper()
+	spec, err := json.Marshal(map[string]any{
+		"argv": []string{python, "-c", toyKernel, "-f", "{connection_file}"}, "display_name": "Toy", "language": "toy",
+	})
+	require.NoError(t, err)
+	return string(spec)
+}
+
+// requireToy is what holds for a kernel of any language.
+func requireToy(t *testing.T, host *coppice.Host) {
+	t.Helper()
+	s := session(host, "a")
+	r := run(t, s, cells("count", "hello"))
+	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+	require.Equal(t, messages.StateFresh, r.State)
+	require.Contains(t, r.Text, "hello")
+	r = run(t, s, cells("count"))
+	require.Equal(t, messages.StateKept, r.State)
+	require.Equal(t, "3", strings.TrimSpace(r.Cells[0].Output), "no code of ours ran in it")
+
+	r = run(t, s, cells("boom", "later"))
+	require.Equal(t, messages.OutcomeError, r.Outcome)
+	require.Equal(t, "ToyError", r.Cells[0].Error.Name)
+	require.Equal(t, messages.CellPending, r.Cells[1].Status)
+
+	req := cells("wait")
+	req.Timeout = time.Second
+	r = run(t, s, req)
+	require.Equal(t, messages.OutcomeTimeout, r.Outcome, r.Text)
+	require.Equal(t, messages.StateKept, r.State)
+	req = cells("count")
+	req.Env = map[string]string{"A": "b"}
+	r, all := streamed(t, s, req)
+	require.Equal(t, messages.StateKept, r.State)
+	require.True(t, slices.ContainsFunc(all, func(e messages.Event) bool { n, ok := e.(messages.Notice); return ok && n.Code == "environment" }))
+	req = cells("count")
+	req.Reset = true
+	r = run(t, s, req)
+	require.Equal(t, "1", strings.TrimSpace(r.Cells[0].Output))
+}
+
+// A kernel of another language on a server of somebody else, also when its
+// connection is cut: it cannot repeat what was lost, so that is told.
+func TestAKernelOfAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	server := external.Start(t, external.KernelGateway, external.Options{
+		Kernelspecs: map[string]string{"toy/kernel.json": toySpec(t, testpython.Path(t))},
+	})
+	proxy := external.NewProxy(t, server.URL)
+	host := startExternal(t, server, proxy.URL, coppice.Options{KernelName: "toy"})
+	requireToy(t, host)
+	s := session(host, "b")
+	run(t, s, cells("count"))
+	stop := proxy.CutEvery(200 * time.Millisecond)
+	r, all := streamed(t, s, cells("print 3000"))
+	stop()
+	if r.Outcome != messages.OutcomeOK { // its answer may have been on its way
+		require.Equal(t, messages.OutcomeError, r.Outcome, r.Text)
+		require.Equal(t, "ReplyLost", r.Cells[0].Error.Name)
+	}
+	lines, missing, notices := requireLines(t, all, 3000)
+	t.Logf("%d cuts: %d lines, %d missing, %d notices", proxy.Cuts(), lines, missing, notices)
+}
+
+// The same on a gateway of ours, where the user's own kernels can be chosen.
+func TestAKernelOfAnotherLanguageHere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	spec := filepath.Join(dir, "jupyter", "kernels", "toy")
+	require.NoError(t, os.MkdirAll(spec, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(spec, "kernel.json"), []byte(toySpec(t, testpython.Path(t))), 0o600))
+	host, err := coppice.Start(t.Context(), coppice.Options{
+		Python: testpython.Path(t), Home: t.TempDir(), KernelName: "toy",
+		Env: append(os.Environ(), "XDG_DATA_HOME="+dir), StartTimeout: 2 * time.Minute,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(t, host.Shutdown(ctx).Clean())
+	})
+	requireToy(t, host)
+}
+
+// What is wrong with an external server is told in the words that help.
+func TestWhatIsWrongWithAnExternalServer(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	nobody, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, nobody.Close())
+	type wrong struct {
+		url, token, kernel string
+		says               []string
+		not                string
+	}
+	cases := map[string]wrong{
+		"nobody listens": {url: "http://" + nobody.Addr().String(), says: []string{"not reachable", "refused"}, not: "timeout"},
+		"no answer":      {url: "http://" + silent.Addr().String(), says: []string{"not reachable (timeout)"}},
+	}
+	for _, kind := range external.Kinds(external.KernelGateway, external.JupyterServer) {
+		s := external.Start(t, kind, external.Options{BasePath: "/base"})
+		cases["wrong token: "+string(kind)] = wrong{url: s.URL, token: "wrong-secret", says: []string{"requires authentication. Set PI_PYTHON_GATEWAY_TOKEN."}}
+		cases["no token: "+string(kind)] = wrong{url: s.URL, says: []string{"requires authentication. Set PI_PYTHON_GATEWAY_TOKEN."}}
+		cases["unknown kernel: "+string(kind)] = wrong{url: s.URL, token: s.Token, kernel: "nope", says: []string{`no kernel called "nope"; it has python3`}}
+		if kind == external.EnterpriseGateway && os.Getuid() == 0 {
+			cases["no user"] = wrong{url: s.URL, token: s.Token, says: []string{"Set KERNEL_USERNAME."}}
+		}
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := append(os.Environ(), "PI_PYTHON_GATEWAY_URL="+c.url, "PI_PYTHON_GATEWAY_TOKEN="+c.token)
+			if c.kernel != "" {
+				env = append(env, "KERNEL_USERNAME=somebody")
+			}
+			host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Env: env, KernelName: c.kernel})
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				require.True(t, host.Shutdown(ctx).Clean())
+			})
+			r := run(t, session(host, "a"), cells("1"))
+			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+			for _, part := range c.says {
+				require.Contains(t, r.Text, part)
+			}
+			if c.not != "" {
+				require.NotContains(t, r.Text, c.not)
+			}
+			if c.token != "" {
+				require.NotContains(t, r.Text, c.token)
+			}
+		})
+	}
 }

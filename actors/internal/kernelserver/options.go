@@ -1,6 +1,7 @@
 package kernelserver
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -142,10 +143,33 @@ func (o Options) env(token string, p private) []string {
 		"JUPYTER_PLATFORM_DIRS=1",
 		"JUPYTER_CONFIG_DIR="+p.config(),
 		"JUPYTER_DATA_DIR="+p.data(),
-		"JUPYTER_PATH="+p.data(),
+		"JUPYTER_PATH="+o.dataPath(p),
 		"JUPYTER_RUNTIME_DIR="+p.sockets(),
 		"PYTHONUNBUFFERED=1",
 	)
+}
+
+// dataPath is where the gateway looks for kernelspecs besides the interpreter's
+// own: the private folder, whose python3 comes before all others, and those of
+// the user, whose kernels of other languages can be chosen.
+func (o Options) dataPath(p private) string {
+	dirs := []string{p.data()}
+	home := ""
+	for _, entry := range o.Env {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case name == "XDG_DATA_HOME" && filepath.IsAbs(value):
+			dirs = append(dirs, filepath.Join(value, "jupyter"))
+		case name == "HOME":
+			home = value
+		}
+	}
+	if home != "" {
+		dirs = append(dirs, filepath.Join(home, ".local", "share", "jupyter"))
+		if runtime.GOOS == "darwin" {
+			dirs = append(dirs, filepath.Join(home, "Library", "Jupyter"))
+		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // kernelEnv is what the kernelspec sets: what the gateway has for itself and the

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
@@ -59,7 +62,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	}
 	k, err := server.Client.Start(ctx, jupyter.StartRequest{Name: b.o.KernelName, Env: server.KernelEnv(nil), OnStage: progress})
 	if err != nil {
-		return nil, fmt.Errorf("start a kernel: %w", err)
+		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, err))
 	}
 	progress("preparing the kernel")
 	i := &Interpreter{kernel: k, server: server}
@@ -72,6 +75,21 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		return nil, err
 	}
 	return i, nil
+}
+
+// explain says why a kernel could not be created when the reason is its name:
+// servers answer that with status 500, as they do with every failure.
+func (b *Backend) explain(ctx context.Context, server *Endpoint, err error) error {
+	var status *jupyter.StatusError
+	if !errors.As(err, &status) || status.Method != "POST" || status.Code < 500 {
+		return err
+	}
+	specs, serr := server.Client.Kernelspecs(ctx)
+	if _, known := specs.Specs[b.o.KernelName]; serr != nil || known {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(specs.Specs))
+	return fmt.Errorf("the server has no kernel called %q; it has %s (--kernel, Options.KernelName): %w", b.o.KernelName, strings.Join(names, ", "), err)
 }
 
 // prepare sets up the interpreter's process and learns who it is. Only Python

@@ -45,6 +45,7 @@ type runFlags struct {
 	timeout string
 	reset   bool
 	mode    string
+	kernel  string
 	record  string
 	json    bool
 	events  bool
@@ -89,6 +90,7 @@ lost or never reached.`,
 	flags.StringVar(&f.timeout, "timeout", "", "seconds for the whole run, 1 to 600 (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
+	flags.StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, of any language (default python3)")
 	flags.BoolVar(&f.json, "json", false, "print the result as one JSON object")
 	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
 	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
@@ -119,7 +121,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}})
 	if err != nil {
