@@ -218,13 +218,24 @@ func coalesced(outputs []map[string]any) []map[string]any {
 // does; notebook/RUNNING.md says why.
 func knownDifferences(t *testing.T, name string, want, got []cell) {
 	t.Helper()
-	if name != "pager" {
-		return
+	switch name {
+	case "pager":
+		require.Equal(t, "len?", got[0].Source)
+		require.Empty(t, want[0].Outputs, "nbconvert drops what code shows in a pager")
+		require.Len(t, got[0].Outputs, 1)
+		got[0].Outputs = nil
+	case "errors":
+		incomplete, plain := want[4].Outputs[0], got[4].Outputs[0]
+		require.Contains(t, incomplete["evalue"], "incomplete input")
+		require.Equal(t, "'(' was never closed", plain["evalue"])
+		plain["evalue"] = incomplete["evalue"]
+	case "formatters":
+		for _, run := range [][]cell{want, got} {
+			slices.SortFunc(run[0].Outputs, func(a, b map[string]any) int {
+				return strings.Compare(a["output_type"].(string), b["output_type"].(string))
+			})
+		}
 	}
-	require.Equal(t, "len?", got[0].Source)
-	require.Empty(t, want[0].Outputs, "nbconvert drops what code shows in a pager")
-	require.Len(t, got[0].Outputs, 1)
-	got[0].Outputs = nil
 }
 
 // valid asks Python's nbformat about every notebook of a folder.

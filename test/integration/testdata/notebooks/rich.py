@@ -19,12 +19,3 @@ class Bundle:
         return {"text/plain": "bundle", "text/html": "<p>bundle</p>"}, {"text/html": {"isolated": True}}
 
 Bundle()
-# %%
-class Broken:
-    def _repr_html_(self):
-        raise RuntimeError("no html")
-
-    def __repr__(self):
-        return "<Broken>"
-
-Broken()
