@@ -52,7 +52,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
 
 // style is how text for an output looks.
 func (a *app) style(o *output) render.Style {
-	return render.Style{Terminal: o.terminal, Colour: o.terminal && a.colours(), Width: o.width}
+	return render.Style{Terminal: o.terminal, Colour: o.terminal && a.colours(), Width: o.width, Images: render.ProtocolOf(a.getenv)}
 }
 
 // colours says whether the environment allows colours: https://no-color.org.

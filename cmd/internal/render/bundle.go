@@ -27,6 +27,9 @@ func Bundle(s Style, b messages.Bundle) []string {
 	var lines []string
 	for _, mime := range []string{messages.MIMEPNG, messages.MIMEJPEG} {
 		if data, ok := b.Text(mime); ok {
+			if shown := s.inline(mime, data); shown != "" {
+				lines = append(lines, shown)
+			}
 			lines = append(lines, s.in(cyan, "▣ "+picture(mime, data)))
 		}
 	}

@@ -136,7 +136,11 @@ func (r *Run) bundle(b messages.Bundle) {
 	if data, ok := b[messages.MIMEJSON]; ok {
 		r.json = append(r.json, data)
 	}
-	for _, line := range Bundle(r.o.Style, b) {
+	s := r.o.Style
+	if r.o.Prefix != "" { // an image beside the lines of another call would cover them
+		s.Images = NoImages
+	}
+	for _, line := range Bundle(s, b) {
 		r.text.line(line)
 	}
 }

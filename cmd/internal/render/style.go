@@ -18,6 +18,8 @@ type Style struct {
 	Terminal bool
 	// Width is the number of columns; 0 is no limit.
 	Width int
+	// Images is how the terminal shows images; "": it does not.
+	Images Protocol
 }
 
 // paint is a colour or weight as its SGR parameter.
