@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice/actors/python"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/sinks/audit"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
@@ -50,6 +51,7 @@ type Host struct {
 	offered   map[string]HostFunction // Options.HostFunctions by name
 
 	primitives *primitive.Registry
+	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
 
 	shutdown sync.Once
@@ -88,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	if err := h.installPacks(); err != nil {
+	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
 	h.hub, err = sinks.NewHub(r.hub())
@@ -220,6 +222,11 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		if h.runner != nil {
 			if err := h.runner.Close(); err != nil {
 				h.o.Logger.Warn("remove temporary files", "err", err)
+			}
+		}
+		if h.audit != nil {
+			if err := h.audit.Close(); err != nil {
+				h.o.Logger.Warn("close the audit log", "err", err)
 			}
 		}
 		if err := h.o.clean(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/sinks/audit"
 )
 
 // Backends that Options.Backend can name.
@@ -126,6 +127,9 @@ type Options struct {
 	// 64.
 	MaxHostCallsAtOnce int
 
+	// Audit writes a line for each call. Values of Env whose names tell that they
+	// are secret are masked, besides what the log masks itself. nil: nobody does.
+	Audit *audit.Options
 	// Packs are the runtime primitives that code may call as
 	// runtime.<pack>.<name>(...).
 	Packs []Pack

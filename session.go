@@ -168,6 +168,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	}
 	desk.registry.CallEnded(primitive.CallEnd{Session: exec.Key, Exec: exec.ID, Outcome: result.Outcome})
 	result.Duration = time.Since(begin)
+	s.host.record(exec, result)
 	result.Text = sinks.BuildText(result, exec.Timeout)
 	return s.host.limit(result, s.host.o.Output.tokens()), nil
 }

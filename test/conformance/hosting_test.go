@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/audit"
 )
 
 // functions are what the code of these tests can call. What hangs ends with over.
@@ -250,7 +252,8 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host := start(t, backend, coppice.Options{InputTimeout: time.Minute})
+			log := filepath.Join(t.TempDir(), "audit.jsonl")
+			host := start(t, backend, coppice.Options{InputTimeout: time.Minute, Audit: &audit.Options{Path: log}})
 			s := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()})
 			other := host.Session(messages.SessionKey{Session: "b", Cwd: t.TempDir()})
 			submit := func(s *coppice.Session, id, value string) messages.InputStatus {
@@ -289,6 +292,11 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 				}
 			}
 			require.Equal(t, messages.InputExpired, submit(s, asked.ID, "too late"))
+			lines, err := os.ReadFile(log)
+			require.NoError(t, err)
+			require.Equal(t, 2, strings.Count(string(lines), "\n"))
+			require.Contains(t, string(lines), `"outcome":"ok"`)
+			require.NotContains(t, string(lines), "input(", "the code is a hash")
 		})
 	}
 }

@@ -1,0 +1,230 @@
+// Package audit writes one line of JSON for each call of a host: what ran, for
+// whom, how it ended and how long it took.
+//
+// # Guarantees
+//
+//   - A line is whole, in one file of mode 0600 in a folder of mode 0700.
+//   - Code is written as a hash unless it is asked for; what looks like a secret
+//     in it and in the reason is masked, and so are the values that the host
+//     names.
+//   - A file that would grow beyond its bound is moved to .1, that to .2, and so
+//     on, and the oldest is removed.
+//
+// Any goroutine may use a Log.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Options make a Log. The zero value of each optional field is its default.
+type Options struct {
+	// Path is the file. Required.
+	Path string
+	// Code says that the code itself is written, masked, and not its hash alone.
+	Code bool
+	// Secrets are values that are masked wherever they stand. Those of fewer than
+	// 6 characters are left out: they would mask half of everything.
+	Secrets []string
+	// MaxBytes is when the file is moved. 0: 16 MiB.
+	MaxBytes int64
+	// Keep is how many moved files are kept. 0: 3.
+	Keep int
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+// Log is an audit log.
+type Log struct {
+	o Options
+
+	mu   sync.Mutex
+	file *os.File // nil when closed; guarded by mu
+	size int64    // guarded by mu
+}
+
+// ErrClosed is returned by Write after Close.
+var ErrClosed = errors.New("the audit log is closed")
+
+// Open opens a log; what is there stays.
+func Open(o Options) (*Log, error) {
+	if o.Path == "" {
+		return nil, errors.New("open the audit log: no path")
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 16 << 20
+	}
+	if o.Keep <= 0 {
+		o.Keep = 3
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	l := &Log{o: o}
+	return l, l.open()
+}
+
+func (l *Log) open() error {
+	f, err := os.OpenFile(l.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the audit log: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the audit log: %w", err), f.Close())
+	}
+	l.file, l.size = f, st.Size()
+	return nil
+}
+
+// line is one call.
+type line struct {
+	At         string           `json:"at"`
+	Exec       string           `json:"exec"`
+	Session    string           `json:"session"`
+	Cwd        string           `json:"cwd"`
+	Owner      string           `json:"owner,omitempty"`
+	Backend    string           `json:"backend"`
+	Outcome    messages.Outcome `json:"outcome"`
+	State      messages.State   `json:"state"`
+	DurationMS int64            `json:"duration_ms"`
+	TimeoutMS  int64            `json:"timeout_ms,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Cells      []cell           `json:"cells"`
+}
+
+type cell struct {
+	SHA256     string           `json:"sha256"`
+	Bytes      int              `json:"bytes"`
+	Code       string           `json:"code,omitempty"`
+	Outcome    messages.Outcome `json:"outcome"`
+	DurationMS int64            `json:"duration_ms"`
+	Error      string           `json:"error,omitempty"`
+}
+
+// Write adds the line of one call. secrets are masked besides those of Options.
+func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) error {
+	mask := masker(append(secrets, l.o.Secrets...))
+	one := line{
+		At: l.o.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), Exec: e.ID, Session: e.Key.Session, Cwd: e.Key.Cwd, Owner: e.Owner, Backend: r.Backend,
+		Outcome: r.Outcome, State: r.State, DurationMS: r.Duration.Milliseconds(), TimeoutMS: e.Timeout.Milliseconds(), Reason: mask(r.Reason), Cells: []cell{},
+	}
+	for i, c := range e.Cells {
+		sum := sha256.Sum256([]byte(c.Code))
+		k := cell{SHA256: hex.EncodeToString(sum[:]), Bytes: len(c.Code)}
+		if l.o.Code {
+			k.Code = mask(c.Code)
+		}
+		if i < len(r.Cells) {
+			k.Outcome, k.DurationMS = r.Cells[i].Outcome, r.Cells[i].DurationMS
+			if d := r.Cells[i].Error; d != nil {
+				k.Error = d.Name // its message may hold what the code read
+			}
+		}
+		one.Cells = append(one.Cells, k)
+	}
+	data, err := json.Marshal(one)
+	if err != nil {
+		return fmt.Errorf("write the audit log: %w", err)
+	}
+	return l.append(append(data, '\n'))
+}
+
+func (l *Log) append(data []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return ErrClosed
+	}
+	if l.size > 0 && l.size+int64(len(data)) > l.o.MaxBytes {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	n, err := l.file.Write(data)
+	l.size += int64(n)
+	if err != nil {
+		return fmt.Errorf("write the audit log: %w", err)
+	}
+	return nil
+}
+
+// rotate moves the files by one and begins a new one. The mutex is held.
+func (l *Log) rotate() error {
+	err := l.file.Close()
+	l.file = nil
+	for i := l.o.Keep; i > 0 && err == nil; i-- {
+		if err = os.Rename(l.name(i-1), l.name(i)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, l.open())
+}
+
+func (l *Log) name(i int) string {
+	if i == 0 {
+		return l.o.Path
+	}
+	return l.o.Path + "." + strconv.Itoa(i)
+}
+
+// Close closes the file. It may be called more than once.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Close()
+	l.file = nil
+	return err
+}
+
+// mask is what stands for a secret.
+const masked = "***"
+
+// shapes are those of secrets that give themselves away: keys of well-known
+// services, bearer tokens, passwords in URLs, and what is assigned to a telling
+// name.
+var shapes = []*regexp.Regexp{
+	regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bAKIA[A-Z0-9]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`),
+	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`),
+	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+(@)`),
+	regexp.MustCompile(`(?i)([A-Za-z0-9_]*(?:token|secret|passw(?:or)?d|api_?key|credential)[A-Za-z0-9_]*["'\]]*\s*[=:]\s*)(?:"[^"\n]*"|'[^'\n]*'|[^\s"',)]+)`),
+}
+
+// masker returns a function that masks secrets in a text.
+func masker(secrets []string) func(string) string {
+	const least = 6
+	var pairs []string
+	for _, s := range secrets {
+		if len(s) >= least {
+			pairs = append(pairs, s, masked)
+		}
+	}
+	values := strings.NewReplacer(pairs...)
+	return func(text string) string {
+		text = values.Replace(text)
+		for _, shape := range shapes {
+			text = shape.ReplaceAllString(text, "${1}"+masked+"${2}")
+		}
+		return text
+	}
+}
