@@ -55,8 +55,8 @@ func TestARunOutlivesItsTime(t *testing.T) {
 
 func TestAStartCountsInTheCap(t *testing.T) {
 	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 2}}, func(w *world) {
-		for _, id := range []string{"a", "b", "c"} {
-			w.tool(id, func(k *kind) { k.startTakes = 3 * time.Second })
+		for i, id := range []string{"a", "b", "c"} {
+			w.tool(id, func(k *kind) { k.startTakes = time.Duration(3+i) * time.Second }) // a is used before b
 		}
 		_, ra := w.begin("a", "")
 		_, rb := w.begin("b", "")
