@@ -183,6 +183,11 @@ func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 	if a.over || a.killed {
 		return
 	}
+	select {
+	case <-a.proc.Done():
+		return // the message that says so is on its way
+	default:
+	}
 	f.begun.Store(true)
 	life, cancel := context.WithCancel(ctx.Context())
 	r := &running{flight: f, mark: a.proc.Mark(), cancel: cancel, limit: f.run.Timeout}
