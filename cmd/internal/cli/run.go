@@ -50,6 +50,7 @@ type runFlags struct {
 	json    bool
 	events  bool
 	expand  bool
+	stdin   bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -95,6 +96,7 @@ lost or never reached.`,
 	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
 	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
 	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
+	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	f.add(cmd)
 	return cmd
 }
@@ -128,7 +130,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 		return err
 	}
 	session := host.Session(messages.SessionKey{Session: f.session, Cwd: f.cwd})
-	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset}, f, starting)
+	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.answers(f.stdin, file)}, f, starting)
 	starting.done()
 	ending := a.startProgress("ending the kernel", f.json || f.events)
 	host.end()
