@@ -177,7 +177,7 @@ func TestACallerThatLeaves(t *testing.T) {
 // answers at once when the run waits.
 func TestACancel(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond},
+	h := start(t, coppice.LauncherOptions{CancelGrace: 3 * time.Second},
 		toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}}, toolbox.Tool{ID: "hard"})
 	running, waits := h.begin("a", "soft", "sleep", 30), (<-chan messages.ToolResult)(nil)
 	h.inFlight("soft", 1)

@@ -38,7 +38,7 @@ func TestWhatAUserSees(t *testing.T) {
 		},
 		"it listens elsewhere": {
 			tool: toolbox.Tool{Env: "START=elsewhere"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
-			message: "it did not become healthy in time: after 5", hint: "at the port that --port names",
+			message: "it did not become healthy in time: after 15", hint: "at the port that --port names",
 		},
 		"it is not well": {
 			tool: toolbox.Tool{Env: "START=sick"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
@@ -113,7 +113,7 @@ func TestWhatAUserSees(t *testing.T) {
 			tc.tool.ID = "x"
 			timeout := patience
 			if strings.HasPrefix(tc.message, "it did not become healthy") || strings.HasPrefix(tc.message, "/healthz") || strings.HasPrefix(tc.message, "it answered") {
-				timeout = 5 * time.Second
+				timeout = 15 * time.Second
 			}
 			h := start(t, coppice.LauncherOptions{StartTimeout: timeout}, tc.tool)
 			do := tc.do

@@ -42,8 +42,8 @@ func TestTheRuntimeOfARun(t *testing.T) {
 // well.
 func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 4}})
-	for range 12 {
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 8}})
+	for range 24 {
 		h.ok("x", "burn", 0.35)
 	}
 	require.Equal(t, 1, h.tool("x").Spawns)
