@@ -137,6 +137,7 @@ func TestWaitsForRoom(t *testing.T) {
 		ra, rb := submit(t, gate, "a", 1), submit(t, gate, "b", 1)
 		rc, rd := submit(t, gate, "c", 1), submit(t, gate, "d", 1)
 		require.ErrorIs(t, refusal(t, submit(t, gate, "e", 1)), supervisor.ErrOverloaded)
+		synctest.Wait()
 		require.Equal(t, []string{"a busy", "b busy", "c waiting", "d waiting"}, states(t, gate))
 		g.open["b"] <- nil
 		answer(t, rb)

@@ -204,6 +204,24 @@ func (p *Process) memoryError(e *messages.ToolError) *messages.ToolError {
 // since is what was written to standard error since a call began.
 func (p *Process) since(c *call) string { return p.after(c.before) }
 
+// stderrPatience is how long what a failed run wrote to standard error may take to
+// come: it has another way than the answer.
+const stderrPatience = 300 * time.Millisecond
+
+// settled is since, for a run that has failed: it waits for the first bytes, and
+// then a moment for the rest.
+func (p *Process) settled(c *call) string {
+	const step = 10 * time.Millisecond
+	for waited := time.Duration(0); waited < stderrPatience; waited += step {
+		if p.stderr.Written() > c.before {
+			<-time.After(step)
+			break
+		}
+		<-time.After(step)
+	}
+	return p.since(c)
+}
+
 func (p *Process) after(mark int64) string {
 	text, written := p.stderr.String(), p.stderr.Written()-mark
 	if written <= 0 {

@@ -38,25 +38,21 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// ServeStdio serves m to the one client that in and out belong to, until in ends
-// or ctx does. It closes in, if that can be closed.
+// ServeStdio serves m to the one client that in and out belong to, until in has
+// ended and every request was answered, or ctx ends. It closes in, if that can be
+// closed.
 func ServeStdio(ctx context.Context, m *Server, in io.Reader, out io.Writer) error {
 	closer, ok := in.(io.ReadCloser)
 	if !ok {
 		closer = io.NopCloser(in)
 	}
-	err := m.Run(ctx, &mcp.IOTransport{Reader: closer, Writer: keepOpen{out}})
+	open := &pending{ctx: ctx, idle: make(chan struct{}, 1)}
+	err := m.Run(ctx, &mcp.IOTransport{Reader: &requests{closer, open, lineScanner{}}, Writer: &answers{out, open, lineScanner{}}})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return fmt.Errorf("serve MCP: %w", err)
 }
-
-// keepOpen is an output that is not the transport's to close.
-type keepOpen struct{ io.Writer }
-
-// Close does nothing.
-func (keepOpen) Close() error { return nil }
 
 // Serve serves m on l until ctx ends; then running calls have 5 s to end. It
 // closes l.

@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+)
+
+// pending counts the requests of a client that were not answered yet. The
+// transport takes the end of the input for the end of the client; a client that
+// writes its requests and closes its end still wants the answers.
+type pending struct {
+	ctx  context.Context
+	idle chan struct{} // has a value when n may have become 0
+
+	mu sync.Mutex
+	n  int // guarded by mu
+}
+
+func (p *pending) add(by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.n += by; p.n <= 0 {
+		select {
+		case p.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait returns when every request is answered, or at the end of the server.
+func (p *pending) wait() {
+	for {
+		p.mu.Lock()
+		n := p.n
+		p.mu.Unlock()
+		if n <= 0 {
+			return
+		}
+		select {
+		case <-p.idle:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// message is what tells requests, answers and notifications apart.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+}
+
+func (m message) named() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
+
+// lineScanner finds the lines of a stream that comes in pieces.
+type lineScanner struct{ rest []byte }
+
+// feed calls found for each line that p completes.
+func (l *lineScanner) feed(p []byte, found func(message)) {
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			l.rest = append(l.rest, p...)
+			return
+		}
+		line := p[:i]
+		if len(l.rest) > 0 {
+			line = append(l.rest, line...)
+			l.rest = nil
+		}
+		var m message
+		if json.Unmarshal(line, &m) == nil { // what it cannot be the transport says
+			found(m)
+		}
+		p = p[i+1:]
+	}
+}
+
+// requests is the input, whose end comes after the answers.
+type requests struct {
+	in    io.ReadCloser
+	open  *pending
+	lines lineScanner // the reading goroutine's own
+}
+
+// Read reads the input.
+func (r *requests) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.lines.feed(p[:n], func(m message) {
+		switch {
+		case m.named() && m.Method != "":
+			r.open.add(1)
+		case m.Method == "notifications/cancelled": // it gets no answer
+			r.open.add(-1)
+		}
+	})
+	if err == io.EOF && n == 0 {
+		r.open.wait()
+	}
+	return n, err
+}
+
+// Close closes the input.
+func (r *requests) Close() error { return r.in.Close() }
+
+// answers is the output, which is not the transport's to close. It is written by
+// one goroutine at a time.
+type answers struct {
+	out   io.Writer
+	open  *pending
+	lines lineScanner
+}
+
+// Write writes to the output.
+func (a *answers) Write(p []byte) (int, error) {
+	n, err := a.out.Write(p)
+	a.lines.feed(p[:n], func(m message) {
+		if m.named() && m.Method == "" {
+			a.open.add(-1)
+		}
+	})
+	return n, err
+}
+
+// Close does nothing.
+func (*answers) Close() error { return nil }
