@@ -47,7 +47,7 @@ func TestManyCallersOfAColdTool(t *testing.T) {
 // TestManyCallersOfABrokenTool all hear of the one start that failed.
 func TestManyCallersOfABrokenTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{StartTimeout: 5 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
+	h := start(t, coppice.LauncherOptions{StartTimeout: 15 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
 	var ended []<-chan messages.ToolResult
 	for i := range 20 {
 		ended = append(ended, h.begin(fmt.Sprint("r", i), "x", "echo", 1))

@@ -3,6 +3,8 @@
 package tools_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -38,14 +40,17 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	require.NotEmpty(t, r.Outputs, "what came is there")
 }
 
-// TestProcessorTimeDoesNotAddUp: runs that together use more than the limit are
-// well.
+// TestProcessorTimeDoesNotAddUp: the limit of a run is none of the process, which
+// may use as much processor time as its runs need together.
 func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 8}})
-	for range 24 {
-		h.ok("x", "burn", 0.35)
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 30}})
+	for range 3 {
+		h.ok("x", "burn", 0.2)
 	}
+	limits, err := os.ReadFile(filepath.Join("/proc", itoa(h.tool("x").PID), "limits"))
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^Max cpu time\s+unlimited\s+unlimited\s`, string(limits))
 	require.Equal(t, 1, h.tool("x").Spawns)
 }
 

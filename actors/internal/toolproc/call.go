@@ -201,26 +201,29 @@ func (p *Process) memoryError(e *messages.ToolError) *messages.ToolError {
 	return e
 }
 
+// How long standard error is waited for when a run has failed: what a tool
+// wrote before its answer may be read after it.
+const (
+	stderrQuiet = 30 * time.Millisecond
+	stderrMost  = 300 * time.Millisecond
+)
+
+// settleStderr returns when something has come since a call began, and then
+// nothing for a moment.
+func (p *Process) settleStderr(c *call) {
+	tick := time.NewTicker(stderrQuiet)
+	defer tick.Stop()
+	for end := time.Now().Add(stderrMost); time.Now().Before(end); {
+		before := p.stderr.Written()
+		<-tick.C
+		if p.stderr.Written() == before && before > c.before {
+			return
+		}
+	}
+}
+
 // since is what was written to standard error since a call began.
 func (p *Process) since(c *call) string { return p.after(c.before) }
-
-// stderrPatience is how long what a failed run wrote to standard error may take to
-// come: it has another way than the answer.
-const stderrPatience = 300 * time.Millisecond
-
-// settled is since, for a run that has failed: it waits for the first bytes, and
-// then a moment for the rest.
-func (p *Process) settled(c *call) string {
-	const step = 10 * time.Millisecond
-	for waited := time.Duration(0); waited < stderrPatience; waited += step {
-		if p.stderr.Written() > c.before {
-			<-time.After(step)
-			break
-		}
-		<-time.After(step)
-	}
-	return p.since(c)
-}
 
 func (p *Process) after(mark int64) string {
 	text, written := p.stderr.String(), p.stderr.Written()-mark

@@ -11,10 +11,10 @@ import (
 
 // explain says in words why a run was refused or failed.
 func (p *Process) explain(c *call, status int, body []byte) *messages.ToolError {
-	e := &messages.ToolError{Kind: messages.ToolErrorTool, Status: status}
-	if e.Stderr = p.since(c); e.Stderr == "" && status >= http.StatusInternalServerError {
-		e.Stderr = p.settled(c)
+	if status >= http.StatusInternalServerError {
+		p.settleStderr(c)
 	}
+	e := &messages.ToolError{Kind: messages.ToolErrorTool, Status: status, Stderr: p.since(c)}
 	detail := p.env.Mask(detailOf(body))
 	switch {
 	case status == http.StatusUnprocessableEntity || status == http.StatusBadRequest:

@@ -101,6 +101,7 @@ func (p *Process) streamError(c *call, data string) *messages.ToolError {
 	if json.Unmarshal([]byte(data), &told) == nil && told.Message+told.Detail != "" {
 		text = told.Message + told.Detail
 	}
+	p.settleStderr(c)
 	e := &messages.ToolError{Kind: messages.ToolErrorTool, Message: "the tool failed: " + p.env.Mask(text), Stderr: p.since(c), Hint: "view stderr"}
 	if memoryText(e.Stderr) || memoryText(text) {
 		return p.memoryError(e)
