@@ -30,7 +30,7 @@ func (k *Kernel) route(m *message) *LostError {
 	k.mu.Lock()
 	k.stats.Received++
 	k.stats.ReceivedBytes += int64(len(m.frame))
-	gap, before := int64(0), k.numbers
+	gap := int64(0)
 	if m.header.Session != k.session {
 		gap = k.numbers.observe(m.header.MsgID)
 	}
@@ -48,13 +48,8 @@ func (k *Kernel) route(m *message) *LostError {
 		x.gapDue = false // the first message after a break has shown what is missing
 		x.mark.missing += gap
 	default:
-		if gap > 0 && k.replays && k.resync == nil && x.sent {
-			// A full queue or a rate limit dropped something, or it comes on
-			// another channel in a moment. The kernel knows.
-			k.resync = k.newResync()
-			k.resync.since, k.resync.have = before.since(x.mark.last)
-			k.armLocked()
-		}
+		// A number says nothing before the execution has ended: a message gets it
+		// when it is made, and a result is made before the output that it waits for.
 		gap = 0
 	}
 	if k.resync != nil && k.resync.expired {

@@ -10,7 +10,7 @@ package jupyter
 // goes over the control channel: it comes while a cell runs, and no rate limit
 // applies to it.
 const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
-    import collections, threading
+    import collections, sys, threading
     session, send, make = kernel.session, kernel.session.send, kernel.session.msg
     channels = {"execute_reply": "shell", "input_request": "stdin"}
     for kind in ("stream", "display_data", "update_display_data", "execute_result", "error",
@@ -73,6 +73,17 @@ const replayCode = `def __coppice_replay(kernel, most=20000, room=8 << 20):
         session.send(stream, "coppice_replay_reply", {"messages": out, "evicted": gone, "sent": total, "more": more},
                      parent, ident=ident)
 
+    # A result gets its number when it is begun. What was printed before it has to
+    # have a smaller one: the numbers are the order in which messages are repeated.
+    hook = get_ipython().displayhook
+    begin = hook.start_displayhook
+
+    def start_displayhook():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        begin()
+
+    hook.start_displayhook = start_displayhook
     session.send = sending
     kernel.control_handlers["coppice_replay_request"] = replay
 
