@@ -46,6 +46,8 @@ type Host struct {
 	prelude string
 	runner  *runner.Server // nil with the gateway backend
 
+	jupyter *jupyter.Server // nil with the runner backend
+
 	inputs    *inputs
 	functions running                 // what runs of the host's own code
 	offered   map[string]HostFunction // Options.HostFunctions by name
@@ -150,8 +152,14 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {
-		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls()})
-		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude}), gateway.ServerSpec(nameGateway, s)
+		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
+			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName})
+		h.jupyter = s
+		journal := ""
+		if h.o.KeepSessions {
+			journal = jupyter.SharedDir(h.o.dir)
+		}
+		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude, Journal: journal}), gateway.ServerSpec(nameGateway, s)
 	}
 	door := gateway.New(gateway.Options{
 		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),
@@ -161,7 +169,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
-			o.Key, o.Past = k.Key, k.Past
+			o.Key, o.Past, o.Once = k.Key, k.Past, k.Once
 			return kernel.New(o)
 		},
 	})
@@ -210,6 +218,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 // ctx did. It may be called more than once; every call returns the same report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	h.shutdown.Do(func() {
+		if h.jupyter != nil {
+			h.jupyter.Leave()
+		}
 		// Forks first: their agents make calls of the sessions below.
 		err := h.primitives.Close()
 		h.report = h.system.Shutdown(ctx)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +93,24 @@ type Options struct {
 	// else a gateway is started.
 	GatewayURL   string
 	GatewayToken string
+	// SharedGateway is the seeds' setting python.sharedGateway. true: the hosts of
+	// this user share one local gateway for each Python environment, which outlives
+	// them and ends itself when nobody has used it for GatewayIdle. nil: the host
+	// starts one of its own, which ends with it. false is refused.
+	SharedGateway *bool
+	// GatewayIdle is how long a shared gateway that this host starts stays without
+	// hosts and kernels. 0: 5 min.
+	GatewayIdle time.Duration
+	// KeepSessions makes sessions outlive the host: their kernels stay in the shared
+	// gateway, and a later host with the same session key finds the variables as
+	// they were. One that nobody uses for an hour is ended. It needs SharedGateway
+	// and has no effect on the runner backend and on an external gateway.
+	KeepSessions bool
+	// WarmKernels is how many started kernels wait for new sessions; they count in
+	// MaxSessions. 0: one when this machine has at least four processors and
+	// MaxSessions is at least 2, else none; negative: none. The runner backend and
+	// external gateways have none.
+	WarmKernels int
 	// KernelName is the kernelspec to start, of any language; it needs the gateway
 	// backend. What Python has besides (the working directory, Request.Env, the
 	// prelude, modules) a kernel of another language has not. "": python3.
@@ -265,6 +284,16 @@ func (o Options) resolve() (resolved, error) {
 	if r.GatewayToken == "" {
 		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
+	if r.SharedGateway != nil && !*r.SharedGateway {
+		return r, fmt.Errorf("%w: Shared Python gateway required; local gateways are disabled", ErrOptions)
+	}
+	if r.KeepSessions && r.SharedGateway == nil {
+		return r, fmt.Errorf("%w: KeepSessions needs SharedGateway", ErrOptions)
+	}
+	if r.WarmKernels == 0 && r.MaxSessions > 1 && runtime.NumCPU() >= 4 {
+		r.WarmKernels = 1
+	}
+	r.WarmKernels = max(r.WarmKernels, 0)
 	r.Artifacts = r.artifacts()
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)

@@ -143,7 +143,7 @@ func (d *door) Spec(_ *supervisor.Shell, child string, w supervisor.Work) (super
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
 	}
-	spec := KernelSpec{Key: exec.Key}
+	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall}
 	if exec.Mode != messages.ModePerCall {
 		spec.Past = d.past.get(child)
 	}

@@ -46,6 +46,8 @@ type Options struct {
 // KernelSpec says which kernel to make.
 type KernelSpec struct {
 	Key messages.SessionKey
+	// Once says that it serves one call and then ends.
+	Once bool
 	// Past says why the session's earlier kernel ended; nil when there was
 	// none, or when it never ran anything.
 	Past *messages.Exit

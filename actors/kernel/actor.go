@@ -80,7 +80,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 		c, cancel := context.WithTimeoutCause(a.life, a.o.StartTimeout, fmt.Errorf("not ready after %v", a.o.StartTimeout))
 		defer cancel()
 		interp, err := a.o.Backend.Start(c, StartOptions{
-			Key: a.o.Key, Epoch: epoch, Env: a.o.Env,
+			Key: a.o.Key, Epoch: epoch, Env: a.o.Env, Once: a.o.Once,
 			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) },
 		})
 		if err == nil {
@@ -134,7 +134,7 @@ func (a *Actor) started(m started) error {
 	}
 	interp := <-a.made
 	a.interp = interp
-	a.served = interp.Info().Copy // what the session that it was copied from has done is there
+	a.served = interp.Info().Copy || interp.Info().Kept // what was done before is there
 	a.note()
 	a.pump(func() {
 		select {

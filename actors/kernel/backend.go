@@ -27,6 +27,9 @@ type StartOptions struct {
 	Epoch uint64
 	// Env is set in os.environ on top of what the backend starts with.
 	Env map[string]string
+	// Once says that the interpreter serves one call: it is not the session's own,
+	// and nothing of it is kept.
+	Once bool
 	// Progress, if not nil, is told the stages of a slow start. It is called
 	// from the goroutine that called Start.
 	Progress func(stage string)
@@ -43,6 +46,9 @@ type Info struct {
 	// Copy says that the interpreter is a copy of another session's, or of an
 	// earlier state of this one's.
 	Copy bool
+	// Kept says that the interpreter is the one of an earlier host, with what the
+	// session has done there.
+	Kept bool
 }
 
 // Interpreter is one live Python interpreter. Execute is called from one

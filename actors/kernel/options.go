@@ -12,6 +12,8 @@ type Options struct {
 	Backend Backend
 	// Key is the session that the actor serves.
 	Key messages.SessionKey
+	// Once says that the kernel serves one call and then ends.
+	Once bool
 	// Env is set in the interpreter's environment when it starts.
 	Env map[string]string
 	// Past says why an earlier kernel of the session ended; nil when there was

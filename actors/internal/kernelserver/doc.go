@@ -16,6 +16,9 @@
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.
 //
+// [LaunchShared] starts one that outlives its host instead; package coordinator
+// says who looks after it.
+//
 // All functions and methods may be called from any goroutine.
 //
 // # The life of a server

@@ -9,6 +9,8 @@ import time
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
+os.environ.pop("KERNEL_COPPICE_LEASE", None)  # for the gateway alone
+
 if sys.platform == "linux":
     try:
         import ctypes

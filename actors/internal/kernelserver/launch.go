@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/process"
@@ -105,8 +104,7 @@ func portTaken(err error) bool {
 	if !errors.As(err, &failed) || !errors.As(err, &exited) {
 		return false
 	}
-	printed := strings.ToLower(strings.Join(failed.Tail, "\n"))
-	return strings.Contains(printed, "already in use") || strings.Contains(printed, "no available port")
+	return saysPortTaken(failed.Tail)
 }
 
 // awaitHealth returns when the gateway answers as ours. Its end ends the wait.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -22,12 +23,18 @@ const NoticeCwd = "no-such-directory"
 // Name is the backend's name in results and in the tree.
 const Name = "gateway"
 
+const defaultKernel = "python3"
+
 // Options makes a backend. The zero value of a field is its default.
 type Options struct {
 	// Server is where kernels are made. Required.
 	Server *Server
 	// KernelName is the kernelspec. "": python3.
 	KernelName string
+	// Journal is the folder in which sessions are journalled, so that a later host
+	// finds their kernels; see package coordinator. It works with a shared server
+	// alone. "": sessions end with their host.
+	Journal string
 	// Prelude is Python source that runs in every new kernel, in its
 	// namespace. "": none.
 	Prelude string
@@ -41,7 +48,7 @@ type Backend struct {
 // New returns a backend.
 func New(o Options) *Backend {
 	if o.KernelName == "" {
-		o.KernelName = "python3"
+		o.KernelName = defaultKernel
 	}
 	return &Backend{o: o}
 }
@@ -60,13 +67,29 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if err != nil {
 		return nil, err
 	}
-	k, err := server.Client.Start(ctx, jupyter.StartRequest{Name: b.o.KernelName, Env: server.KernelEnv(nil), OnStage: progress})
-	if err != nil {
+	i := &Interpreter{server: server}
+	if b.o.Journal != "" && server.Shared != nil && !o.Once {
+		progress("waiting for the session")
+		if i.claim, err = coordinator.Take(ctx, b.o.Journal, o.Key); err != nil {
+			return nil, err
+		}
+		switch adopted, err := i.adopt(ctx, o, progress); {
+		case err != nil:
+			i.claim.Release()
+			return nil, err
+		case adopted:
+			return i, nil
+		}
+	}
+	if i.kernel, err = server.start(ctx, b.o.KernelName, progress); err != nil {
+		i.release()
 		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, err))
 	}
 	progress("preparing the kernel")
-	i := &Interpreter{kernel: k, server: server}
-	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
+	if err = i.prepare(ctx, o, b.o.Prelude); err == nil {
+		err = i.journal()
+	}
+	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*time.Second)
 		defer cancel()
 		if closeErr := i.Close(c); closeErr != nil {
@@ -100,14 +123,34 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	if i.python = i.kernel.Info().Language == "python"; !i.python {
 		return nil
 	}
-	env, code, err := i.hostCode(o.Env)
+	env, code, err := i.hostCode(i.environment(o.Env))
 	if err != nil {
 		return err
 	}
-	reply, err := i.silently(ctx, initCode(o.Key.Cwd, env, !i.server.Local)+code)
+	clean := ""
+	if i.server.Shared != nil {
+		clean = foreignCode(env)
+	}
+	reply, err := i.silently(ctx, clean+initCode(o.Key.Cwd, env, !i.server.Local)+code)
 	if err != nil {
 		return fmt.Errorf("prepare the kernel's environment: %w", err)
 	}
+	i.learn(reply)
+	if cwd, ok := stringExpression(reply, cwdExpression); ok && !i.server.Local && o.Key.Cwd != "" && cwd != o.Key.Cwd {
+		i.notice.Store(&messages.Notice{Code: NoticeCwd, Text: fmt.Sprintf(
+			"the directory %s does not exist where the kernel runs; its working directory is %s", o.Key.Cwd, cwd)})
+	}
+	if prelude == "" {
+		return nil
+	}
+	if _, err := i.silently(ctx, prelude); err != nil {
+		return fmt.Errorf("run the prelude: %w", err)
+	}
+	return nil
+}
+
+// learn notes who the kernel is.
+func (i *Interpreter) learn(reply jupyter.ExecuteReply) {
 	if pid, ok := intExpression(reply, pidExpression); ok {
 		i.info.PID = pid
 		if i.server.Local {
@@ -120,17 +163,6 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	if replays, _ := stringExpression(reply, replayExpression); replays == "True" {
 		i.kernel.EnableReplay()
 	}
-	if cwd, ok := stringExpression(reply, cwdExpression); ok && !i.server.Local && o.Key.Cwd != "" && cwd != o.Key.Cwd {
-		i.notice.Store(&messages.Notice{Code: NoticeCwd, Text: fmt.Sprintf(
-			"the directory %s does not exist where the kernel runs; its working directory is %s", o.Key.Cwd, cwd)})
-	}
-	if prelude == "" {
-		return nil
-	}
-	if _, err := i.silently(ctx, prelude); err != nil {
-		return fmt.Errorf("run the prelude: %w", err)
-	}
-	return nil
 }
 
 var _ kernel.Backend = (*Backend)(nil)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pysrc"
@@ -28,6 +30,11 @@ type Interpreter struct {
 	python   bool // the kernel's language; others get no code of ours
 	// notice is told with the first output, nil for none or told.
 	notice atomic.Pointer[messages.Notice]
+	// claim is the session's place in the journal, nil when it is not kept.
+	claim *coordinator.Claim
+	// running is true while a cell runs.
+	running atomic.Bool
+	closed  sync.Once // of what release does
 }
 
 // Info returns the kernel's id, process and Python version.
@@ -60,6 +67,13 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	}
 	i.calls.begin(r.Call)
 	defer i.calls.end()
+	i.running.Store(true)
+	defer func() {
+		i.running.Store(false)
+		if i.claim != nil {
+			i.claim.Touch()
+		}
+	}()
 	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
 	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
 		func(c context.Context, o jupyter.Output) error {
@@ -186,6 +200,11 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Ticks > before.Ticks && process.Alive(i.identity) {
 		return nil
 	}
+	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {
+		// It is the gateway that is silent. That kills nobody: it is under
+		// suspicion, and Server.Run decides what becomes of it.
+		return nil
+	}
 	return err
 }
 
@@ -207,13 +226,24 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if i.server.Bridge != nil {
 		i.server.Bridge.Unregister(i.calls.session)
 	}
+	if i.claim != nil && i.server.leaving.Load() && i.kernel.Err() == nil && !i.running.Load() {
+		if err := i.journal(); err == nil {
+			i.kernel.Detach()
+			i.release()
+			return nil
+		}
+	}
 	err := i.kernel.Delete(ctx)
 	if err == nil || i.identity.PID == 0 {
+		if err == nil {
+			i.forget()
+		}
 		return err
 	}
 	if left := process.KillAll(ctx, []process.Identity{i.identity}); len(left) > 0 {
 		return fmt.Errorf("%w; and process %d could not be killed", err, i.identity.PID)
 	}
+	i.forget()
 	return nil
 }
 

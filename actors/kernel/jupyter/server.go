@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/bridge"
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
@@ -39,6 +41,17 @@ type ServerOptions struct {
 	HostCalls bool
 	// StartTimeout bounds its start. 0: 30 s.
 	StartTimeout time.Duration
+	// Shared says to use the gateway that the hosts of this user share, and to
+	// start that one when it is not there; see package coordinator. It does not
+	// end with the host. false: one of the host's own, which does.
+	Shared bool
+	// Suspicion and IdleEnd are those of coordinator.Options, for a shared one.
+	Suspicion, IdleEnd time.Duration
+	// Warm is how many started kernels wait for new sessions; they count in
+	// MaxKernels, which must then be set. 0: none.
+	Warm, MaxKernels int
+	// KernelName is the kernelspec of those. "": python3.
+	KernelName string
 }
 
 // Endpoint is a server that can be used.
@@ -50,6 +63,15 @@ type Endpoint struct {
 	// server wants and, of extra, what it lets through. It is never nil: a
 	// server that gets none may use that of another request.
 	KernelEnv func(extra map[string]string) map[string]string
+	// Shared is the hold on a gateway that hosts share, nil when it is not. Env
+	// is then what its kernels must have in their environment: the gateway's own
+	// may be that of another host.
+	Shared *coordinator.Lease
+	Env    map[string]string
+	// warm holds the started kernels; nil: there are none.
+	warm *pool
+	// leaving is set when the host ends, which sessions that are kept outlive.
+	leaving *atomic.Bool
 	// Bridge takes the host calls of its kernels; nil: there are none.
 	Bridge *bridge.Server
 }
@@ -59,6 +81,8 @@ type Endpoint struct {
 // Endpoint by any.
 type Server struct {
 	o ServerOptions
+
+	leaving atomic.Bool
 
 	mu      sync.Mutex
 	current *Endpoint     // nil while there is none
@@ -96,6 +120,10 @@ func (s *Server) set(e *Endpoint, err error) {
 	s.changed = make(chan struct{})
 }
 
+// Leave says that the host ends: from now on, closing the interpreter of a session
+// that is kept leaves its kernel to the next host. Any goroutine may call it.
+func (s *Server) Leave() { s.leaving.Store(true) }
+
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
 	s.set(nil, nil)
@@ -128,6 +156,9 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if _, err := pyenv.Preflight(ctx, rt); err != nil {
 		return stopped(ctx, err)
 	}
+	if s.o.Shared {
+		return s.runShared(ctx, rt, up)
+	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{Runtime: rt, StartTimeout: s.o.StartTimeout})
 	if err != nil {
 		return stopped(ctx, err)
@@ -147,7 +178,9 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer closeBridge()
-	s.set(&Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}, nil)
+	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls, leaving: &s.leaving}
+	defer s.warm(ctx, end)()
+	s.set(end, nil)
 	up(server.Identity().PID)
 	select {
 	case <-ctx.Done():
@@ -206,7 +239,7 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer closeBridge()
-	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls}, nil)
+	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls, leaving: &s.leaving}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

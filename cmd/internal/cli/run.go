@@ -51,6 +51,7 @@ type runFlags struct {
 	events  bool
 	expand  bool
 	stdin   bool
+	keep    bool // the session was named, and outlives the command
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -66,7 +67,11 @@ changed; "coppice notebook run" keeps what they show. The first cell that does n
 
 The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
 line is wrong, 124 on a timeout, 130 when cancelled, and 70 when the kernel was
-lost or never reached.`,
+lost or never reached.
+
+Without --session nothing is left behind. A session that is named is kept, with
+its variables, in a gateway that the commands of this user share, for an hour
+after its last use; "coppice gateway stop" ends it. The runner backend keeps none.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
   echo 'print(1)' | coppice run - --json`,
@@ -77,6 +82,7 @@ lost or never reached.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.keep = cmd.Flags().Changed("session")
 			file := ""
 			if len(args) == 1 {
 				file = args[0]
@@ -86,7 +92,7 @@ lost or never reached.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.code, "code", "c", nil, "code to run, as one cell; may be repeated")
-	flags.StringVar(&f.session, "session", "default", "the session to run in")
+	flags.StringVar(&f.session, "session", "default", "the session to run in; a named one is kept for the next command, with the gateway backend")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one)")
 	flags.StringVar(&f.timeout, "timeout", "", "seconds for the whole run, 1 to 600 (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
@@ -123,9 +129,14 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
+	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, WarmKernels: -1, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
-	}})
+	}}
+	if f.keep && mode == messages.ModeSession {
+		shared := true
+		o.SharedGateway, o.KeepSessions = &shared, true
+	}
+	host, err := a.startHost(ctx, o)
 	if err != nil {
 		return err
 	}

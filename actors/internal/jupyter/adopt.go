@@ -1,0 +1,38 @@
+package jupyter
+
+import (
+	"context"
+	"fmt"
+)
+
+// Adopt connects to a kernel that is there already, with its variables, and
+// returns when it answers; a kernel that still runs code answers when that has
+// ended, so ctx is the bound. [ErrNotFound]: the server does not know the
+// kernel. When Adopt fails, the kernel is left as it was.
+func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Kernel, error) {
+	m, err := c.Get(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("adopt kernel: %w", err)
+	}
+	if m.ExecutionState == "dead" {
+		return nil, &LostError{Reason: "it died while nobody used it"}
+	}
+	if stage == nil {
+		stage = func(string) {}
+	}
+	k, err := c.connect(ctx, id, stage)
+	if err == nil {
+		return k, nil
+	}
+	if k != nil {
+		k.hangUp(&LostError{Reason: "it could not be adopted"})
+	}
+	return nil, fmt.Errorf("adopt kernel: %w", err)
+}
+
+// Detach ends the connection and leaves the kernel running on its server, for
+// Adopt. An execution that runs is lost to the caller. Afterwards only Delete
+// may be called.
+func (k *Kernel) Detach() {
+	k.hangUp(&LostError{Reason: "it was left to whoever adopts it"})
+}

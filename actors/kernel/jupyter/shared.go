@@ -1,0 +1,163 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
+	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/actors/internal/kernelserver"
+	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/actors/kernel"
+)
+
+// SharedDir is the folder of the shared gateways and of the journal in a home
+// folder (~/.<brand>).
+func SharedDir(home string) string { return filepath.Join(home, "agent", "python-gateway") }
+
+// runShared uses the gateway that the hosts of this user share.
+func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid int)) error {
+	lease, err := coordinator.Acquire(ctx, coordinator.Options{
+		Dir: SharedDir(s.o.Home), Runtime: rt, StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion, IdleEnd: s.o.IdleEnd,
+	})
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer lease.Release()
+	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token})
+	if err != nil {
+		return fmt.Errorf("use the gateway: %w", err)
+	}
+	defer client.Close()
+	calls, closeBridge, err := s.openBridge(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer closeBridge()
+	end := &Endpoint{
+		Client: client, Local: true, Bridge: calls, Shared: lease, Env: variables(rt.Env), leaving: &s.leaving,
+		KernelEnv: func(extra map[string]string) map[string]string {
+			env := kernelVariables(nil)(extra)
+			env[kernelserver.LeaseVariable] = lease.ID()
+			return env
+		},
+	}
+	defer s.warm(ctx, end)()
+	s.set(end, nil)
+	up(lease.Process.PID)
+	if err := lease.Watch(ctx, nil); err != nil {
+		return fmt.Errorf("the gateway ended: %w", err)
+	}
+	s.set(nil, errStopped)
+	return nil
+}
+
+// variables turns an environment list into a map.
+func variables(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, entry := range env {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+// environment is what a kernel must find in os.environ.
+func (i *Interpreter) environment(own map[string]string) map[string]string {
+	if i.server.Env == nil {
+		return own
+	}
+	env := maps.Clone(i.server.Env)
+	maps.Copy(env, own)
+	return env
+}
+
+// foreignCode removes the variables that another host gave the gateway and that
+// are about that host alone.
+func foreignCode(env map[string]string) string {
+	var ours []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if strings.HasPrefix(name, "PI_") {
+			ours = append(ours, pyString(name))
+		}
+	}
+	return "[__import__('os').environ.pop(n) for n in list(__import__('os').environ) if n.startswith('PI_') and n not in [" + strings.Join(ours, ", ") + "]]\n"
+}
+
+// adopt takes over the kernel that the journal names, if it is there. The
+// session's own working directory and variables are left as they are: only what
+// belongs to the host is new.
+func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress func(string)) (bool, error) {
+	e, ok := i.claim.Entry()
+	if !ok {
+		return false, nil
+	}
+	if e.Gateway != i.server.Shared.Process || !process.Alive(e.Process) {
+		return false, i.claim.Forget() // what it names is gone, or ends for want of a claim
+	}
+	progress("taking over the session's kernel")
+	k, err := i.server.Client.Adopt(ctx, e.Kernel, progress)
+	var gone *jupyter.LostError
+	switch {
+	case errors.Is(err, jupyter.ErrNotFound), errors.As(err, &gone):
+		return false, i.claim.Forget()
+	case err != nil:
+		return false, err
+	}
+	i.kernel, i.info.ID, i.info.Kept = k, k.ID(), true
+	if i.python = k.Info().Language == "python"; !i.python {
+		i.server.warm.adopted()
+		return true, i.journal()
+	}
+	env, code, err := i.hostCode(o.Env)
+	if err == nil {
+		var reply jupyter.ExecuteReply
+		if reply, err = i.silently(ctx, envCode(env)+code); err == nil {
+			i.learn(reply)
+			i.server.warm.adopted()
+			err = i.journal()
+		}
+	}
+	if err != nil {
+		k.Detach()
+		return false, fmt.Errorf("take over the session's kernel: %w", err)
+	}
+	return true, nil
+}
+
+// journal notes where the session's variables are; nothing for a session that
+// is not kept.
+func (i *Interpreter) journal() error {
+	if i.claim == nil {
+		return nil
+	}
+	return i.claim.Write(coordinator.Entry{Kernel: i.kernel.ID(), Gateway: i.server.Shared.Process, Process: i.identity})
+}
+
+// forget ends the session's place in the journal: its kernel is gone.
+func (i *Interpreter) forget() {
+	i.closed.Do(func() {
+		i.server.warm.gone()
+		if i.claim != nil {
+			_ = i.claim.Forget() // it names a kernel that is gone, which the next host sees
+			i.claim.Release()
+		}
+	})
+}
+
+// release gives the session to the next host.
+func (i *Interpreter) release() {
+	i.closed.Do(func() {
+		i.server.warm.gone()
+		if i.claim != nil {
+			i.claim.Release()
+		}
+	})
+}

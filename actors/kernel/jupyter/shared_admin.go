@@ -1,0 +1,39 @@
+package jupyter
+
+import (
+	"context"
+
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+)
+
+// SharedStatus is what can be seen of one shared gateway.
+type SharedStatus = coordinator.Status
+
+// LookShared tells of the shared gateways in a home folder (~/.<brand>).
+func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
+	return coordinator.Look(ctx, SharedDir(home))
+}
+
+// StartShared finds or starts the shared gateway of an interpreter, and tells of
+// all of them. Of o it takes what says which interpreter, and IdleEnd.
+func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Cwd: o.Cwd, Home: o.Home, Env: o.Env})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pyenv.Preflight(ctx, rt); err != nil {
+		return nil, err
+	}
+	lease, err := coordinator.Acquire(ctx, coordinator.Options{Dir: SharedDir(o.Home), Runtime: rt, StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd})
+	if err != nil {
+		return nil, err
+	}
+	lease.Release()
+	return LookShared(ctx, o.Home)
+}
+
+// StopShared ends the shared gateways in a home folder, with their kernels.
+func StopShared(ctx context.Context, home string) ([]SharedStatus, error) {
+	return coordinator.Stop(ctx, SharedDir(home))
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+// gatewayStopTime bounds the wait for others that start or stop a gateway.
+const gatewayStopTime = 20 * time.Second
+
+func (a *app) gatewayCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Look at, start and stop the shared Kernel Gateway",
+		Long: `The hosts and commands of one user share one local Kernel Gateway for each
+Python environment. It keeps the sessions of "coppice run --session", and ends
+itself when nobody has used it for five minutes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
+	}
+	cmd.AddCommand(a.gatewaySub("status", "Show the shared gateways",
+		"The exit code is 0 when one answers, and 1 when none runs or one does not answer.",
+		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
+			found, err := coppice.Gateways(ctx, o)
+			if err == nil && !allRun(found) {
+				err = &codeError{code: codeRaised}
+			}
+			return found, err
+		}))
+	cmd.AddCommand(a.gatewaySub("start", "Find the shared gateway of this environment, or start it", "", coppice.StartGateway))
+	cmd.AddCommand(a.gatewaySub("stop", "End the shared gateways, their kernels and the sessions kept in them",
+		"Programs that use one are told, and start another when they need it.",
+		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
+			ctx, cancel := context.WithTimeout(ctx, gatewayStopTime)
+			defer cancel()
+			return coppice.StopGateways(ctx, o)
+		}))
+	return cmd
+}
+
+// gatewaySub is one of the commands; do may return what it found and a codeError
+// without text as well.
+func (a *app) gatewaySub(name, short, long string, do func(context.Context, coppice.Options) ([]coppice.GatewayStatus, error)) *cobra.Command {
+	var (
+		python string
+		asJSON bool
+	)
+	cmd := &cobra.Command{Use: name, Short: short, Long: short + ".\n\n" + long, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		waiting := a.startProgress("gateway "+name, asJSON)
+		found, err := do(cmd.Context(), coppice.Options{Env: a.env, Python: python})
+		waiting.done()
+		code, quiet := errors.AsType[*codeError](err)
+		switch {
+		case errors.Is(err, coppice.ErrOptions):
+			return usageError{err}
+		case cmd.Context().Err() != nil:
+			return &codeError{code: codeCancelled}
+		case err != nil && !quiet:
+			return failure(err)
+		}
+		if asJSON {
+			if found == nil {
+				found = []coppice.GatewayStatus{}
+			}
+			err = a.writeJSON(found)
+		} else {
+			a.out.lines(gatewayLines(a.style(a.out), name, found)...)
+			err = nil
+		}
+		if err == nil && quiet {
+			return code
+		}
+		return failure(err)
+	}}
+	if name == "start" {
+		cmd.Flags().StringVar(&python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	return cmd
+}
+
+func allRun(found []coppice.GatewayStatus) bool {
+	for _, g := range found {
+		if g.State != coppice.GatewayRunning {
+			return false
+		}
+	}
+	return len(found) > 0
+}
+
+func gatewayLines(s render.Style, name string, found []coppice.GatewayStatus) []string {
+	if len(found) == 0 {
+		return []string{"no shared gateway runs"}
+	}
+	if name == "stop" {
+		var lines []string
+		for _, g := range found {
+			lines = append(lines, "ended "+strconv.Itoa(g.PID)+" at "+g.URL)
+		}
+		return lines
+	}
+	rows := [][]string{{"gateway", "pid", "state", "hosts", "sessions", "python"}}
+	for _, g := range found {
+		rows = append(rows, []string{g.URL, strconv.Itoa(g.PID), g.State, strconv.Itoa(g.Hosts), strconv.Itoa(g.Sessions), g.Python})
+	}
+	return render.Table(s, rows, true)
+}
