@@ -231,6 +231,9 @@ func (s *Session) Reset(ctx context.Context) error {
 // cancelled, waiting ones are not started.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
+	if s.host.jupyter != nil {
+		s.host.jupyter.Closing(s.key)
+	}
 	return s.ask(ctx, messages.Close{Key: s.key})
 }
 

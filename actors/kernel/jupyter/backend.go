@@ -70,9 +70,14 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	i := &Interpreter{server: server}
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
+		i.keep = func() bool {
+			_, closing := b.o.Server.closing.Load(o.Key)
+			return b.o.Server.leaving.Load() && !closing
+		}
 		if i.claim, err = coordinator.Take(ctx, b.o.Journal, o.Key); err != nil {
 			return nil, err
 		}
+		b.o.Server.closing.Delete(o.Key) // the claim was free: what was closed is gone
 		switch adopted, err := i.adopt(ctx, o, progress); {
 		case err != nil:
 			i.claim.Release()

@@ -32,6 +32,8 @@ type Interpreter struct {
 	notice atomic.Pointer[messages.Notice]
 	// claim is the session's place in the journal, nil when it is not kept.
 	claim *coordinator.Claim
+	// keep says whether Close leaves the kernel to the next host.
+	keep func() bool
 	// running is true while a cell runs.
 	running atomic.Bool
 	closed  sync.Once // of what release does
@@ -226,7 +228,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if i.server.Bridge != nil {
 		i.server.Bridge.Unregister(i.calls.session)
 	}
-	if i.claim != nil && i.server.leaving.Load() && i.kernel.Err() == nil && !i.running.Load() {
+	if i.claim != nil && i.keep() && i.kernel.Err() == nil && !i.running.Load() {
 		if err := i.journal(); err == nil {
 			i.kernel.Detach()
 			i.release()

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // ServerOptions says where kernels are made. The zero value of a field is its
@@ -70,8 +71,6 @@ type Endpoint struct {
 	Env    map[string]string
 	// warm holds the started kernels; nil: there are none.
 	warm *pool
-	// leaving is set when the host ends, which sessions that are kept outlive.
-	leaving *atomic.Bool
 	// Bridge takes the host calls of its kernels; nil: there are none.
 	Bridge *bridge.Server
 }
@@ -83,6 +82,9 @@ type Server struct {
 	o ServerOptions
 
 	leaving atomic.Bool
+	// closing holds the keys of sessions that are closed for good, though the host
+	// may end before their kernels have.
+	closing sync.Map
 
 	mu      sync.Mutex
 	current *Endpoint     // nil while there is none
@@ -123,6 +125,11 @@ func (s *Server) set(e *Endpoint, err error) {
 // Leave says that the host ends: from now on, closing the interpreter of a session
 // that is kept leaves its kernel to the next host. Any goroutine may call it.
 func (s *Server) Leave() { s.leaving.Store(true) }
+
+// Closing says that a session is closed for good: its kernel is not left to a
+// later host, also when this one ends right now. It is forgotten when the session
+// is begun anew. Any goroutine may call it.
+func (s *Server) Closing(key messages.SessionKey) { s.closing.Store(key, true) }
 
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
@@ -178,7 +185,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls, leaving: &s.leaving}
+	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}
 	defer s.warm(ctx, end)()
 	s.set(end, nil)
 	up(server.Identity().PID)
@@ -239,7 +246,7 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer closeBridge()
-	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls, leaving: &s.leaving}, nil)
+	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

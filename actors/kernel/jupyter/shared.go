@@ -41,7 +41,7 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 	}
 	defer closeBridge()
 	end := &Endpoint{
-		Client: client, Local: true, Bridge: calls, Shared: lease, Env: variables(rt.Env), leaving: &s.leaving,
+		Client: client, Local: true, Bridge: calls, Shared: lease, Env: variables(rt.Env),
 		KernelEnv: func(extra map[string]string) map[string]string {
 			env := kernelVariables(nil)(extra)
 			env[kernelserver.LeaseVariable] = lease.ID()

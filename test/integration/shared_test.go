@@ -1,0 +1,335 @@
+//go:build linux
+
+package integration_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+// sharedVariable makes this test binary a program that uses the shared gateway
+// of the home in it: it starts or finds it, or runs a session in it for ever.
+const (
+	sharedVariable  = "COPPICE_TEST_SHARED_HOME"
+	sharedForEver   = "COPPICE_TEST_SHARED_FOR_EVER"
+	sharedGatewayPy = "gateway.py"
+)
+
+// full says that the long form of a test is wanted.
+func full() bool { return os.Getenv("COPPICE_TEST_FULL") == "1" }
+
+// sharing is a home with shared gateways. At the end of the test they are
+// stopped, and no process may be left.
+type sharing struct{ home, mark string }
+
+func share(t *testing.T) sharing {
+	t.Helper()
+	s := sharing{home: t.TempDir(), mark: messages.NewID()}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := coppice.StopGateways(ctx, coppice.Options{Home: s.home})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, 20*time.Second, 50*time.Millisecond,
+			"left behind: %v", proc.WithEnv(marker, s.mark))
+	})
+	return s
+}
+
+func (s sharing) options(t *testing.T) coppice.Options {
+	yes := true
+	return coppice.Options{
+		Backend: coppice.BackendGateway, Home: s.home, Python: testpython.Path(t), Env: append(os.Environ(), marker+"="+s.mark),
+		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, WarmKernels: -1, StartTimeout: 2 * time.Minute,
+	}
+}
+
+func (s sharing) host(t *testing.T, change func(*coppice.Options)) *coppice.Host {
+	t.Helper()
+	o := s.options(t)
+	if change != nil {
+		change(&o)
+	}
+	host, err := coppice.Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.end(t, host) })
+	return host
+}
+
+func (s sharing) end(t *testing.T, host *coppice.Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.True(t, host.Shutdown(ctx).Clean())
+}
+
+// gateways returns the processes of gateways.
+func (s sharing) gateways() []proc.Process {
+	var found []proc.Process
+	for _, p := range proc.WithEnv(marker, s.mark) {
+		if strings.Contains(p.Command, sharedGatewayPy) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// program starts this test binary as a program of its own.
+func (s sharing) program(t *testing.T, test string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v")
+	cmd.Env = append(append(os.Environ(), sharedVariable+"="+s.home, marker+"="+s.mark, "COPPICE_TEST_PYTHON="+testpython.Path(t)), env...)
+	return cmd
+}
+
+// TestOneGatewayForManyPrograms starts programs at the same instant and kills
+// the one that holds the lock, at a moment that differs each time.
+func TestOneGatewayForManyPrograms(t *testing.T) {
+	if home := os.Getenv(sharedVariable); home != "" {
+		s := sharing{home: home, mark: os.Getenv(marker)}
+		begin := time.Now()
+		found, err := coppice.StartGateway(t.Context(), s.options(t))
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		data, err := json.Marshal([]any{found[0].PID, time.Since(begin).Seconds()})
+		require.NoError(t, err)
+		_, _ = os.Stdout.WriteString("found " + string(data) + "\n")
+		return
+	}
+	programs, rounds := 8, 3
+	if full() {
+		programs, rounds = 20, 30
+	}
+	var slowest float64
+	for range rounds {
+		s := share(t)
+		var (
+			wg   sync.WaitGroup
+			mu   sync.Mutex
+			pids = map[float64]bool{}
+			died int
+		)
+		for range programs {
+			cmd := s.program(t, "TestOneGatewayForManyPrograms")
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			require.NoError(t, cmd.Start())
+			wg.Go(func() {
+				err := cmd.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && state.Signaled() {
+					died++
+					return
+				}
+				_, line, ok := strings.Cut(out.String(), "found ")
+				line, _, _ = strings.Cut(line, "\n")
+				var said [2]float64
+				if err != nil || !ok || json.Unmarshal([]byte(line), &said) != nil {
+					t.Errorf("%v: %s", err, out.String())
+					return
+				}
+				pids[said[0]] = true
+				slowest = max(slowest, said[1])
+			})
+		}
+		s.killHolder(t, time.Duration(rand.IntN(1200))*time.Millisecond) //nolint:gosec // any moment will do
+		wg.Wait()
+		require.LessOrEqual(t, died, 1)
+		require.LessOrEqual(t, len(pids), 1+died, "a gateway that served the killed one may be a second, ended one")
+		require.Eventually(t, func() bool { return len(s.gateways()) == 1 }, 20*time.Second, 50*time.Millisecond, "%v", s.gateways())
+	}
+	t.Logf("%d rounds of %d programs: the slowest waited %.2f s", rounds, programs, slowest)
+}
+
+// killHolder kills the program that holds the lock some time after the first
+// has taken it, if one holds it then.
+func (s sharing) killHolder(t *testing.T, after time.Duration) {
+	t.Helper()
+	path := filepath.Join(s.home, ".coppice", "agent", "python-gateway", "gateway.lock")
+	holder := func() int {
+		data, _ := os.ReadFile(path)
+		var h struct{ Process struct{ PID int } }
+		_ = json.Unmarshal(data, &h)
+		return h.Process.PID
+	}
+	require.Eventually(t, func() bool { return holder() != 0 }, time.Minute, time.Millisecond)
+	<-time.After(after)
+	if pid := holder(); pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// TestASessionOutlivesItsHost resumes a session in a second host, finds the token
+// nowhere but in gateway.json, and leaves nothing after a stop.
+func TestASessionOutlivesItsHost(t *testing.T) {
+	s := share(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	first := s.host(t, nil)
+	require.Equal(t, messages.StateFresh, run(t, session(first, "a"), cells("import os; os.environ['MINE'] = 'kept'; x = 41")).State)
+	once := cells("x = 1")
+	once.Mode = messages.ModePerCall
+	require.Equal(t, messages.OutcomeOK, run(t, session(first, "a"), once).Outcome)
+	require.Equal(t, messages.OutcomeOK, run(t, session(first, "closed"), cells("1")).Outcome)
+	require.NoError(t, session(first, "closed").Close(t.Context()))
+	s.end(t, first)
+
+	second := s.host(t, nil)
+	r := run(t, session(second, "a"), cells("import os; print(os.environ['MINE'], x + 1)"))
+	require.Equal(t, "kept 42", r.Text)
+	require.Equal(t, messages.StateKept, r.State)
+	require.Equal(t, messages.StateFresh, run(t, session(second, "closed"), cells("1")).State)
+	require.Len(t, s.gateways(), 1)
+	reset := cells("'x' in globals()")
+	reset.Reset = true
+	require.Equal(t, "False", run(t, session(second, "a"), reset).Text)
+	s.end(t, second)
+
+	found, err := coppice.Gateways(t.Context(), coppice.Options{Home: s.home})
+	require.NoError(t, err)
+	require.Equal(t, 2, found[0].Sessions)
+	s.noToken(t)
+	_, err = coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
+	require.NoError(t, err)
+	require.Empty(t, proc.WithEnv(marker, s.mark))
+}
+
+// noToken looks for the gateway's token in all that was written and in the
+// command lines of all processes.
+func (s sharing) noToken(t *testing.T) {
+	t.Helper()
+	record := filepath.Join(s.home, ".coppice", "agent", "python-gateway", "gateway.json")
+	data, err := os.ReadFile(record)
+	require.NoError(t, err)
+	var r struct{ Gateways []struct{ Token, Dir string } }
+	require.NoError(t, json.Unmarshal(data, &r))
+	require.Len(t, r.Gateways, 1)
+	require.Len(t, r.Gateways[0].Token, 64)
+	for _, root := range []string{s.home, r.Gateways[0].Dir} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			require.NoError(t, err)
+			info, err := d.Info()
+			require.NoError(t, err)
+			if path != s.home && strings.HasPrefix(path, filepath.Dir(record)) {
+				require.Zero(t, info.Mode().Perm()&0o077, "%s is open to others", path)
+			}
+			if !info.Mode().IsRegular() || path == record {
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NotContains(t, string(data), r.Gateways[0].Token, path)
+			return nil
+		}))
+	}
+	for _, p := range proc.WithEnv(marker, s.mark) {
+		require.NotContains(t, p.Command, r.Gateways[0].Token)
+	}
+}
+
+// TestAStoppedGatewayLosesNothing stops the gateway with SIGSTOP for longer than
+// kernels may be silent, then kills it.
+func TestAStoppedGatewayLosesNothing(t *testing.T) {
+	s := share(t)
+	host := s.host(t, func(o *coppice.Options) { o.KeepSessions = false; o.Heartbeat = time.Second })
+	sessions, pause := 3, 8*time.Second
+	if full() {
+		sessions, pause = 8, 20*time.Second
+	}
+	for i := range sessions {
+		require.Equal(t, messages.OutcomeOK, run(t, session(host, i), cells("x = 6")).Outcome)
+	}
+	gateways := s.gateways()
+	require.Len(t, gateways, 1)
+	require.NoError(t, syscall.Kill(gateways[0].PID, syscall.SIGSTOP))
+	<-time.After(pause)
+	require.NoError(t, syscall.Kill(gateways[0].PID, syscall.SIGCONT))
+	for i := range sessions {
+		r := run(t, session(host, i), cells("x * 7"))
+		require.Equal(t, "42", r.Text, "%+v", r)
+		require.Equal(t, messages.StateKept, r.State)
+	}
+
+	results := make(chan messages.Result, sessions)
+	for i := range sessions {
+		go func() {
+			r, _ := session(host, i).Execute(context.Background(), cells("import time; time.sleep(600)")) // the result tells
+			results <- r
+		}()
+	}
+	require.Eventually(t, func() bool {
+		tree, err := host.Snapshot(t.Context())
+		busy := 0
+		for i := range sessions {
+			if err == nil && find(tree, session(host, i).Key().ID()).State == messages.ChildBusy {
+				busy++
+			}
+		}
+		return busy == sessions
+	}, time.Minute, 20*time.Millisecond)
+	begin := time.Now()
+	require.NoError(t, syscall.Kill(gateways[0].PID, syscall.SIGKILL))
+	for range sessions {
+		require.Equal(t, messages.OutcomeLost, (<-results).Outcome)
+	}
+	t.Logf("%d cells were told after %v", sessions, time.Since(begin))
+	r := run(t, session(host, 0), cells("'x' in globals()"))
+	require.True(t, strings.HasPrefix(r.Text, "False"), "%+v", r)
+	require.NotEqual(t, messages.StateKept, r.State)
+	t.Logf("the next call was answered %v after the kill, state %s", time.Since(begin), r.State)
+}
+
+// TestAKilledHostLeavesNoUnclaimedKernel kills a host whose sessions are not kept:
+// the shared gateway ends their kernels, and itself when it is idle.
+func TestAKilledHostLeavesNoUnclaimedKernel(t *testing.T) {
+	if home := os.Getenv(sharedForEver); home != "" {
+		s := sharing{home: home, mark: os.Getenv(marker)}
+		o := s.options(t)
+		o.KeepSessions, o.GatewayIdle = false, time.Second
+		host, err := coppice.Start(t.Context(), o)
+		require.NoError(t, err)
+		run(t, session(host, "a"), cells("1"))
+		_, _ = os.Stdout.WriteString("ready\n")
+		select {}
+	}
+	t.Parallel()
+	s := share(t)
+	cmd := s.program(t, "TestAKilledHostLeavesNoUnclaimedKernel", sharedForEver+"="+s.home)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
+	}
+	require.GreaterOrEqual(t, len(proc.WithEnv(marker, s.mark)), 3, "host, gateway, kernel")
+	begin := time.Now()
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed, as it should be
+	require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, 30*time.Second, 50*time.Millisecond,
+		"left behind: %v", proc.WithEnv(marker, s.mark))
+	t.Logf("all was gone after %v", time.Since(begin))
+	found, err := coppice.Gateways(t.Context(), coppice.Options{Home: s.home})
+	require.NoError(t, err)
+	require.Empty(t, found, "the record is gone too")
+}
