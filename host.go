@@ -152,8 +152,10 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {
-		s := jupyter.NewServer(jupyter.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
-			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName})
+		s := jupyter.NewServer(jupyter.ServerOptions{
+			Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
+			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName,
+		})
 		h.jupyter = s
 		journal := ""
 		if h.o.KeepSessions {

@@ -96,8 +96,7 @@ func find(ctx context.Context, o Options, fingerprint string, hold *lease) (Gate
 	var since time.Time // of the silence
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		g, err := once(ctx, o, fingerprint, hold, !since.IsZero() && time.Since(since) > o.Suspicion)
-		var silent *silentError
-		if !errors.As(err, &silent) {
+		if _, silent := errors.AsType[*silentError](err); !silent {
 			return g, err
 		}
 		if since.IsZero() {

@@ -47,8 +47,10 @@ func Look(ctx context.Context, dir string) ([]Status, error) {
 	}
 	found := make([]Status, 0, len(r.Gateways))
 	for _, g := range r.Gateways {
-		s := Status{URL: g.URL, PID: g.Process.PID, State: StateRunning, Python: g.Python, Fingerprint: g.Fingerprint, Started: g.Started,
-			Hosts: hosts(dir, g.Fingerprint), Sessions: kept[g.Process]}
+		s := Status{
+			URL: g.URL, PID: g.Process.PID, State: StateRunning, Python: g.Python, Fingerprint: g.Fingerprint, Started: g.Started,
+			Hosts: hosts(dir, g.Fingerprint), Sessions: kept[g.Process],
+		}
 		if !process.Alive(g.Process) {
 			s.State, s.Why = StateGone, "its process has ended"
 		} else if err := healthy(ctx, g); err != nil {
