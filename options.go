@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -107,9 +106,7 @@ type Options struct {
 	// and has no effect on the runner backend and on an external gateway.
 	KeepSessions bool
 	// WarmKernels is how many started kernels wait for new sessions; they count in
-	// MaxSessions. 0: one when this machine has at least four processors and
-	// MaxSessions is at least 2, else none; negative: none. The runner backend and
-	// external gateways have none.
+	// MaxSessions. 0: none. The runner backend and external gateways have none.
 	WarmKernels int
 	// KernelName is the kernelspec to start, of any language; it needs the gateway
 	// backend. What Python has besides (the working directory, Request.Env, the
@@ -290,10 +287,9 @@ func (o Options) resolve() (resolved, error) {
 	if r.KeepSessions && r.SharedGateway == nil {
 		return r, fmt.Errorf("%w: KeepSessions needs SharedGateway", ErrOptions)
 	}
-	if r.WarmKernels == 0 && r.MaxSessions > 1 && runtime.NumCPU() >= 4 {
-		r.WarmKernels = 1
+	if r.WarmKernels < 0 {
+		return r, fmt.Errorf("%w: %d warm kernels; use 0 for none", ErrOptions, r.WarmKernels)
 	}
-	r.WarmKernels = max(r.WarmKernels, 0)
 	r.Artifacts = r.artifacts()
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)

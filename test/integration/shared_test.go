@@ -59,7 +59,7 @@ func (s sharing) options(t *testing.T) coppice.Options {
 	yes := true
 	return coppice.Options{
 		Backend: coppice.BackendGateway, Home: s.home, Python: testpython.Path(t), Env: append(os.Environ(), marker+"="+s.mark),
-		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, WarmKernels: -1, StartTimeout: 2 * time.Minute,
+		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, StartTimeout: 2 * time.Minute,
 	}
 }
 
@@ -254,7 +254,7 @@ func (s sharing) noToken(t *testing.T) {
 func TestAStoppedGatewayLosesNothing(t *testing.T) {
 	s := share(t)
 	host := s.host(t, func(o *coppice.Options) { o.KeepSessions = false; o.Heartbeat = time.Second })
-	sessions, pause := 3, 8*time.Second
+	sessions, pause := 3, 4*time.Second
 	if full() {
 		sessions, pause = 8, 20*time.Second
 	}

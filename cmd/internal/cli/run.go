@@ -129,7 +129,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, WarmKernels: -1, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
+	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
 	if f.keep && mode == messages.ModeSession {
