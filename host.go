@@ -148,7 +148,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork})
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude})
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {

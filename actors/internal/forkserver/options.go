@@ -32,6 +32,10 @@ type Options struct {
 	// besides those that it needs itself. One that cannot be imported is told in
 	// [Server.Failed].
 	Preload []string
+	// Prelude is source that the fork server runs once in the namespace that its
+	// sessions begin with. It must leave nothing open and start no threads; when
+	// it raises, sessions are as without it.
+	Prelude string
 	// Rules confine the fork server and all its sessions. The zero value does not.
 	Rules sandbox.Rules
 	// StartTimeout bounds the start of the fork server. 0: 20 s.

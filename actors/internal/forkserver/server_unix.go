@@ -43,7 +43,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("not ready after %v", o.StartTimeout))
 	defer cancel()
-	args, load, err := pysrc.Program(pysrc.Server, 1, o.Preload)
+	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude})
 	if err != nil {
 		return nil, err
 	}

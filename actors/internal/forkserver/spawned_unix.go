@@ -29,7 +29,7 @@ type spawned struct {
 // runs; whether it becomes a session shows on Main.
 func Spawn(o Options) (*Child, error) {
 	o = o.withDefaults()
-	args, load, err := pysrc.Program(pysrc.Session, seatSize, nil)
+	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{})
 	if err != nil {
 		return nil, err
 	}

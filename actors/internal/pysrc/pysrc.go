@@ -67,22 +67,31 @@ const (
 	Session Role = "coppice-session"
 )
 
+// Ahead is what a fork server does once, so that its sessions find it done.
+type Ahead struct {
+	// Preload names modules to import.
+	Preload []string `json:"preload,omitempty"`
+	// Prelude is source that runs in the namespace of every session. A session
+	// that is asked for the same prelude does not run it again.
+	Prelude string `json:"prelude,omitempty"`
+}
+
 // firstLine is all that stands in the arguments: the rest comes over the socket.
 const firstLine = "import socket, sys; sock = socket.socket(fileno=int(sys.argv[4])); exec(sock.recv(int(sys.argv[2]), socket.MSG_WAITALL))"
 
 // Program returns how to make an interpreter a fork server or a session: the
 // arguments that it is started with, and what is to be written to its socket
 // first. Its descriptors are numbered from 3: the socket, and others more.
-// preload names modules that a fork server imports for its sessions.
-func Program(role Role, others int, preload []string) (args []string, load []byte, err error) {
+// ahead is what a fork server does once for its sessions.
+func Program(role Role, others int, ahead Ahead) (args []string, load []byte, err error) {
 	m, err := modules()
 	if err != nil {
 		return nil, nil, err
 	}
 	line, err := json.Marshal(struct {
 		Modules map[string][2]string `json:"modules"`
-		Preload []string             `json:"preload,omitempty"`
-	}{m, preload})
+		Ahead
+	}{m, ahead})
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the Python sources: %w", err)
 	}

@@ -27,6 +27,10 @@ type ServerOptions struct {
 	// Preload names modules that are imported once for all sessions. nil:
 	// DefaultPreload; empty: only what sessions need themselves.
 	Preload []string
+	// Prelude is the prelude of the backends that make sessions here, which the
+	// fork server then runs once for all of them, so that they share it. It must
+	// leave nothing open and start no threads. "": each session runs its own.
+	Prelude string
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
 	// once: a spare costs what an idle session does. 0: 2; negative: none.
 	Spares int
@@ -154,7 +158,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
-	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Rules: rules, StartTimeout: s.o.StartTimeout}
+	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, StartTimeout: s.o.StartTimeout}
 	if s.o.NoFork {
 		return s.withoutFork(ctx, o, "it was asked for", up)
 	}

@@ -21,9 +21,11 @@ import select
 import signal
 import socket
 import sys
+import threading
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
+from . import forks
 from .streams import drain_descriptor
 from .wire import VERSION, encode
 
@@ -37,6 +39,8 @@ _MAX_FDS = 64
 # The descriptors that the server keeps of its children are numbered from here,
 # so that a new child can close all of them at once.
 _KEPT = 64
+# How many objects of each size fill the gaps; the gain grows no more beyond.
+_FILLERS = 120
 
 
 class Child:
@@ -80,6 +84,8 @@ class Server:
         self._buffer = b""
         self._attached: Deque[List[int]] = deque()
         self._woken, self._wake = os.pipe()
+        self._alone = False  # the process has one thread
+        self._filled: List[List[bytes]] = []  # held, also in the children: to let go of it writes to it
 
     def preload(self, modules: List[str]) -> Dict[str, str]:
         """Imports modules and returns why those that could not be imported
@@ -92,20 +98,22 @@ class Server:
                 failed[name] = f"{type(err).__name__}: {err}"
         return failed
 
-    def serve(self, preload: List[str]) -> None:
-        """Serves until the host is gone. In a child it raises Forked."""
+    def serve(self, failed: Dict[str, str]) -> None:
+        """Serves until the host is gone. In a child it raises Forked. failed is
+        what preload has returned."""
         if not hasattr(os, "fork"):
             self._reply({"type": "failed", "message": "this system has no fork"})
             return
-        failed = self.preload(preload)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for fd in (self._woken, self._wake):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        self._alone = _threads() == 1
         # What is there now is never collected, so that its pages stay shared.
         gc.collect()
         gc.disable()
+        self._filled = _fill()
         gc.freeze()
         self._reply({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3])), "failed": failed})
         poll = select.poll()
@@ -168,7 +176,7 @@ class Server:
             self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
             return
         try:
-            pid = os.fork()
+            pid = forks.fork() if self._alone else os.fork()
         except OSError as err:
             for fd in fds:
                 os.close(fd)
@@ -234,10 +242,29 @@ class Server:
         """Lets go, in a child, of all that is the server's."""
         signal.set_wakeup_fd(-1)
         _signal.signal(_SIGCHLD, _signal.SIG_DFL)
+        forks.new_main_thread()
         self._control.close()
         os.close(self._woken)
         os.close(self._wake)
         os.closerange(_KEPT, self._highest + 1)
+
+
+def _fill() -> List[List[bytes]]:
+    """Takes up the room that is left between objects, so that what a session
+    makes goes to new pages, and not into the gaps of a hundred shared ones. The
+    interpreter puts objects of up to 512 bytes into pages by their size, in steps
+    of 16."""
+    own = bytes().__sizeof__()
+    return [[bytes(size - own) for _ in range(_FILLERS)] for size in range(48, 513, 16)]
+
+
+def _threads() -> int:
+    """Returns how many threads the process has: those of Python where the system
+    does not tell."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
 
 
 def _ended() -> int:

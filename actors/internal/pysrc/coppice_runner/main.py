@@ -7,8 +7,13 @@ import gc
 import os
 from typing import Any, Dict, List
 
-from . import forkserver
-from .session import Session, prepare
+from . import forks
+
+forks.share()  # before the modules that register something come
+
+from . import forkserver  # noqa: E402
+from .rehearsal import rehearse  # noqa: E402
+from .session import Session, prepare  # noqa: E402
 
 
 def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
@@ -16,15 +21,23 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     lifeline; for "session", the other descriptors of a fork request and then
     the lifeline."""
     prepare()
-    session = Session()
     if role == "session":
+        forks.settle()
+        session = Session()
         *rest, lifeline = fds
         seat = [os.dup(sock.detach()), *rest]
     else:
         (lifeline,) = fds
         server = forkserver.Server(sock, lifeline)
+        failed, prelude = {}, load.get("prelude") or ""
+        if hasattr(os, "fork"):
+            failed = server.preload(load.get("preload") or [])
+            rehearse(Session, prelude)
+        forks.settle()
+        session = Session()
+        session.prepare(prelude)
         try:
-            server.serve(load.get("preload") or [])
+            server.serve(failed)
             return
         except forkserver.Forked as forked:
             server.leave()

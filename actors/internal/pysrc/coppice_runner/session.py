@@ -59,6 +59,7 @@ class Session:
         self.commands = Commands(self)
         self.count = 0
         self._begun = False  # init has come
+        self._prelude = ""  # what of it has run before
         self._copying = False  # the session is being forked as a whole
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
@@ -73,13 +74,29 @@ class Session:
         hostcalls.install(self.namespace, self.calls)
         self._baseline = dict(self.namespace)
         self._builtins = dict(vars(builtins))
-        self._place: Tuple[str, Dict[str, str]] = ("", {})  # directory and environment; from init on
+        self._cwd = ""  # at ready
+        # The environment at ready is _env with _env_patch, so that sessions which
+        # are forked share most of it.
+        self._env: Optional[Dict[str, str]] = None
+        self._env_patch: Dict[str, Optional[str]] = {}
 
     # Life.
 
     def run(self, main: Any, control: Any, captured: Dict[str, int], lifeline: int) -> None:
         """Serves requests until the host asks for the end. It does not return
         to its caller's code: the process ends here."""
+        self.sit(main, captured)
+        os.register_at_fork(after_in_child=self._forked)
+        self.side.start(main.fileno(), control, lifeline)
+        self.warm_up()
+        while True:
+            self.serve_one()
+            if self.output.forked:
+                os._exit(0)  # a process that a cell forked came back from it
+
+    def sit(self, main: Any, captured: Dict[str, int]) -> None:
+        """Makes the process this session's: where it talks to the host, what
+        code sees as its module and its streams."""
         self._main = main
         self._lines.attach(main)
         self._channel.attach(main)
@@ -87,30 +104,25 @@ class Session:
         sys.modules["__main__"] = self.module
         sys.argv = [""]
         self._restore()
-        os.register_at_fork(after_in_child=self._forked)
-        self.side.start(main.fileno(), control, lifeline)
-        self._warm_up()
-        while True:
-            try:
-                line = self._lines.next()
-            except RequestTooLong as err:
-                self._refuse(str(err))
-                continue
-            except OSError:
-                line = None
-            if line is None:
-                end_group("the host closed the session")
-            self._request(line)
-            if self.output.forked:
-                os._exit(0)  # a process that a cell forked came back from it
 
-    def _warm_up(self) -> None:
+    def serve_one(self) -> None:
+        """Waits for a request and follows it."""
+        try:
+            line = self._lines.next()
+        except RequestTooLong as err:
+            self._refuse(str(err))
+            return
+        except OSError:
+            line = None
+        if line is None:
+            end_group("the host closed the session")
+        self._request(line)
+
+    def warm_up(self) -> None:
         """Does what a cell does, so that the pages which that changes are this
         process's own before somebody waits for a cell."""
         request = json.loads('{"type":"execute","id":0,"code":"1"}')
         code = self.compiler.expression(request["code"], "<cell 0>")
-        tree = self.compiler.parse("x = 1\n1", "<cell 0>")
-        self.compiler.compile(tree, "x = 1\n1", "<cell 0>")
         data, _ = display.bundle(eval(code, {}) if code is not None else 1)
         quoted(data["text/plain"])
         self._done(None, time.monotonic())
@@ -118,6 +130,11 @@ class Session:
     def _restore(self) -> None:
         """Puts back what an earlier cell may have replaced."""
         sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stderr
+        self._restore_names()
+        if not self.interrupts.installed():
+            self.interrupts.install()
+
+    def _restore_names(self) -> None:
         # Set only when they differ: every change of builtins makes the
         # interpreter look names up anew.
         if builtins.input is not self._ask:
@@ -127,8 +144,6 @@ class Session:
         getpass = sys.modules.get("getpass")
         if getpass is not None and getpass.getpass is not self._ask_password:
             getpass.getpass = self._ask_password  # type: ignore[attr-defined]
-        if not self.interrupts.installed():
-            self.interrupts.install()
 
     def _getpass(self, prompt: str = "Password: ", stream: Any = None, **_: Any) -> str:
         return self.input.read(prompt, password=True)
@@ -196,14 +211,35 @@ class Session:
             patch(request)
             self.limits.apply(request.get("limits") or {})
             prelude = request.get("prelude")
-            if prelude:
-                exec(compile(prelude, "<prelude>", "exec", 0, True), self.namespace)
-                self._baseline = dict(self.namespace)
+            if prelude and prelude != self._prelude:
+                self._run_prelude(prelude)
+                self._env = None  # it may have changed the environment
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
             os._exit(1)
-        self._place = (_directory(), dict(os.environ))
+        self._cwd = _directory()
+        self._env_patch = request.get("env") or {}
+        if self._env is None:
+            self._env = dict(os.environ)
         self._ready()
+
+    def _run_prelude(self, source: str) -> None:
+        exec(compile(source, "<prelude>", "exec", 0, True), self.namespace)
+        self._baseline = dict(self.namespace)
+
+    def prepare(self, prelude: str) -> None:
+        """Does ahead, in a fork server, what all its sessions share. A prelude
+        that raises is left to them: they say so to somebody who waits."""
+        sys.modules["__main__"] = self.module
+        sys.argv = [""]
+        self._restore_names()
+        try:
+            self._run_prelude(prelude)
+        except BaseException:  # a prelude can raise anything
+            self.reset()
+        else:
+            self._prelude = prelude
+        self._env = dict(os.environ)
 
     def _ready(self) -> None:
         self._send({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))})
@@ -235,14 +271,19 @@ class Session:
 
     @calls_user
     def _reset_all(self) -> None:
-        cwd, env = self._place
+        env = dict(self._env or {})
+        for name, value in self._env_patch.items():
+            if value is None:
+                env.pop(name, None)
+            else:
+                env[name] = value
         self.reset()
         names = vars(builtins)
         for name in [n for n in names if n not in self._builtins]:
             del names[name]
         names.update(self._builtins)
-        if cwd:
-            os.chdir(cwd)
+        if self._cwd:
+            os.chdir(self._cwd)
         for name in [n for n in os.environ if n not in env]:
             del os.environ[name]
         os.environ.update(env)

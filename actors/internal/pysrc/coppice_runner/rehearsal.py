@@ -1,0 +1,78 @@
+"""A rehearsal: the fork server goes through the life of a session once or twice
+before it forks any. What the interpreter makes on the way (code made special for
+its types, tables of attributes, names) is then there for all sessions, in memory
+that they share, in place of made by each in memory of its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import linecache
+import os
+import signal
+import socket
+import sys
+from typing import Any, Callable
+
+from . import magics
+from .wire import VERSION
+
+# After the first time, most is there; the second finds what is made then.
+_ROUNDS = 2
+_CELLS = ("1+1", "x = 1\nx", "print(x)", "1/0")
+_MISSING = object()
+
+
+def rehearse(make: Callable[[], Any], prelude: str) -> bool:
+    """Rehearses with sessions that make makes, in a process with one thread, and
+    puts back what they change. Returns whether they did what they should: if
+    not, nothing is lost but memory."""
+    streams = sys.stdin, sys.stdout, sys.stderr
+    main, argv, path, env = sys.modules["__main__"], sys.argv, list(sys.path), dict(os.environ)
+    getpass: Any = sys.modules.get("getpass")
+    ask, ask_password = builtins.input, getattr(getpass, "getpass", None)
+    last = vars(builtins).get("_", _MISSING)
+    handler, cells = signal.getsignal(signal.SIGINT), set(linecache.cache)
+    try:
+        return all([_live(make(), prelude) for _ in range(_ROUNDS)])
+    except Exception:
+        return False
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+        sys.modules["__main__"], sys.argv, sys.path[:] = main, argv, path
+        for name in [n for n in os.environ if n not in env]:
+            del os.environ[name]
+        os.environ.update(env)
+        builtins.input = ask
+        if getpass is not None:
+            getpass.getpass = ask_password
+        vars(builtins).pop(magics.COMMANDS, None)
+        if last is _MISSING:
+            vars(builtins).pop("_", None)
+        for name in [n for n in linecache.cache if n not in cells and n.startswith("<cell ")]:
+            del linecache.cache[name]
+        signal.signal(signal.SIGINT, handler)
+
+
+def _live(session: Any, prelude: str) -> bool:
+    """Has a session do what most do first. Nobody but this function is its host."""
+    host, main = socket.socketpair()
+    pipes = [*os.pipe(), *os.pipe()]
+    try:
+        session.sit(main, {"stdout": pipes[0], "stderr": pipes[2]})
+        session.warm_up()
+        requests = [{"type": "init", "version": VERSION, "cwd": os.getcwd(), "env": {"COPPICE_REHEARSAL": "1"}, "prelude": prelude}]
+        requests += [{"type": "execute", "id": n + 1, "code": code} for n, code in enumerate(_CELLS)]
+        kinds = []
+        for request in requests:
+            host.sendall(json.dumps(request).encode() + b"\n")
+            session.serve_one()
+            frames = host.recv(1 << 16).splitlines()  # all of them: they are short and sent at once
+            kinds.append(json.loads(frames[-1])["type"])
+        return kinds == ["ready"] + ["done"] * len(_CELLS)
+    finally:
+        host.close()
+        main.close()
+        for fd in pipes:
+            os.close(fd)
