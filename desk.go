@@ -50,7 +50,7 @@ func (h *Host) newDesk(exec messages.Execute, r Request) *desk {
 // hostCalls says that code may call the host. Calls with functions of their own
 // need at least one that every call has.
 func (r resolved) hostCalls() bool {
-	return len(r.HostFunctions) > 0 || len(r.Packs) > 0 || r.Selfref != nil
+	return len(r.HostFunctions) > 0 || len(r.Packs) > 0 || r.Selfref != nil || r.Launcher != nil
 }
 
 // offer is a table of functions by name.
@@ -81,7 +81,7 @@ func (d *desk) Call(ctx context.Context, c messages.HostCall, say func(messages.
 	case <-ctx.Done():
 		return messages.HostResult{Error: interrupted(c.Name)}
 	}
-	serve, within, err := d.find(c)
+	serve, within, err := d.find(ctx, c)
 	if err != nil {
 		return messages.HostResult{Error: err}
 	}
@@ -142,12 +142,15 @@ func (d *desk) spend(cell int) *messages.HostError {
 
 // find returns what serves a call, and how long it may take; 0: as long as the
 // cell.
-func (d *desk) find(c messages.HostCall) (func(context.Context, *mouth) (messages.HostResult, error), time.Duration, *messages.HostError) {
+func (d *desk) find(ctx context.Context, c messages.HostCall) (func(context.Context, *mouth) (messages.HostResult, error), time.Duration, *messages.HostError) {
 	switch c.Kind {
 	case messages.CallTool:
 		f, ok := d.functions[c.Name]
 		if !ok {
-			return nil, 0, d.unknown(c.Name)
+			tools := d.host.launcher.offered(ctx)
+			if f, ok = tools[c.Name]; !ok {
+				return nil, 0, d.unknown(c.Name, tools)
+			}
 		}
 		return func(ctx context.Context, m *mouth) (messages.HostResult, error) { return d.run(ctx, f, c, m) }, f.Timeout, nil
 	case messages.CallPrimitive:
@@ -157,10 +160,12 @@ func (d *desk) find(c messages.HostCall) (func(context.Context, *mouth) (message
 	}
 }
 
-// unknown says which functions there are.
-func (d *desk) unknown(name string) *messages.HostError {
+// unknown says which functions there are, and which tools.
+func (d *desk) unknown(name string, tools map[string]HostFunction) *messages.HostError {
 	text := "there is no host function " + name
-	if names := slices.Sorted(maps.Keys(d.functions)); len(names) > 0 {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(d.functions)), maps.Keys(tools))
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > 0 {
 		text += "; there are " + strings.Join(names, ", ")
 	} else {
 		text += ": the host offers none"

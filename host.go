@@ -48,6 +48,8 @@ type Host struct {
 
 	jupyter *jupyter.Server // nil with the runner backend
 
+	launcher *Launcher // nil when there is none
+
 	inputs    *inputs
 	functions running                 // what runs of the host's own code
 	offered   map[string]HostFunction // Options.HostFunctions by name
@@ -92,6 +94,12 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
+	var warm LauncherOptions
+	if r.Launcher != nil {
+		if warm, err = r.Launcher.within(r); err != nil {
+			return nil, errors.Join(err, r.clean())
+		}
+	}
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
@@ -103,9 +111,16 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}
+	if r.Launcher != nil {
+		children = append(children, warm.spec())
+	}
 	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: r.OnEvent, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
+	}
+	if r.Launcher != nil {
+		h.launcher = warm.attach(ctx, h.system)
+		h.launcher.hosted = true
 	}
 	return h, nil
 }
@@ -179,6 +194,9 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 }
 
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }
+
+// Launcher returns the launcher of Options.Launcher, nil when there is none.
+func (h *Host) Launcher() *Launcher { return h.launcher }
 
 // Snapshot returns the supervision tree as it is now.
 func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {

@@ -72,11 +72,15 @@ type (
 // Launcher keeps the tools of a folder warm: processes that answer HTTP on the
 // loopback interface, one for each tool, started by the first run and ended when
 // nobody uses them. Any goroutine may use it.
+//
+// It has a supervision tree of its own, from StartLauncher, or is a part of a
+// host's, with Options.Launcher.
 type Launcher struct {
 	o         LauncherOptions
 	catalogue *tools.Catalogue
 	system    *supervisor.System
 	door      supervisor.Ref
+	hosted    bool // the tree is the host's
 
 	pins sync.Mutex // held while the file of pins is changed
 
@@ -92,19 +96,50 @@ func StartLauncher(ctx context.Context, o LauncherOptions) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Launcher{o: o, catalogue: o.catalogue()}
-	t.system, err = supervisor.Start(ctx, supervisor.SystemOptions{
-		Name: "supervisor", OnEvent: o.OnEvent, Drain: -1,
-		Children: []supervisor.Spec{{Key: nameLauncher, Kind: nameLauncher, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return launcher.New(o.launcher()) }}},
-	})
+	system, err := supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: o.OnEvent, Drain: -1, Children: []supervisor.Spec{o.spec()}})
 	if err != nil {
 		return nil, fmt.Errorf("start the launcher: %w", err)
 	}
-	t.door = t.system.Ref(nameLauncher)
+	return o.attach(ctx, system), nil
+}
+
+// spec is the launcher as a child of a tree.
+func (o LauncherOptions) spec() supervisor.Spec {
+	return supervisor.Spec{Key: nameLauncher, Kind: nameLauncher, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return launcher.New(o.launcher()) }}
+}
+
+// attach returns the launcher that stands in a tree, with its pins restored.
+func (o LauncherOptions) attach(ctx context.Context, system *supervisor.System) *Launcher {
+	t := &Launcher{o: o, catalogue: o.catalogue(), system: system, door: system.Ref(nameLauncher)}
 	if err := t.restorePins(ctx); err != nil {
 		o.Logger.Warn("restore the pins of tools", "err", err)
 	}
-	return t, nil
+	return t
+}
+
+// within are the options of a launcher in a host's tree: what they do not say is
+// as in the host's.
+func (o LauncherOptions) within(h resolved) (LauncherOptions, error) {
+	if o.OnEvent != nil {
+		return o, fmt.Errorf("%w: the events of a launcher in a host's tree are those of the host: use Options.OnEvent", ErrOptions)
+	}
+	if o.Brand == "" {
+		o.Brand = h.Brand
+	}
+	if o.Home == "" {
+		o.Home = h.Home
+	}
+	if o.Env == nil {
+		o.Env = h.Env
+	}
+	if o.Logger == nil {
+		o.Logger = h.Logger
+	}
+	o, err := o.resolve()
+	if err != nil {
+		return o, fmt.Errorf("the launcher: %w", err)
+	}
+	return o, nil
 }
 
 func (o LauncherOptions) resolve() (LauncherOptions, error) {
@@ -335,9 +370,12 @@ func (t *Launcher) Logs(ctx context.Context, id string) (text string, live, know
 func (t *Launcher) Watch(fn func(messages.Lifecycle)) (stop func()) { return t.system.Watch(fn) }
 
 // Shutdown ends all tools at the same time, running runs as cancelled, and says
-// what did not end before ctx did. Every call returns the same report. Tools of
-// a Host are shut down with it.
+// what did not end before ctx did. Every call returns the same report. The
+// launcher of a host ends with the host: its own Shutdown does nothing.
 func (t *Launcher) Shutdown(ctx context.Context) messages.ShutdownReport {
+	if t.hosted {
+		return messages.ShutdownReport{}
+	}
 	t.shutdown.Do(func() { t.report = t.system.Shutdown(ctx) })
 	return t.report
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
@@ -25,22 +26,31 @@ type ToolFunction struct {
 	// outputs as a JSON object. The error is a *messages.ToolError when the run
 	// did not end well, or ErrClosed. The end of ctx cancels the run.
 	Call func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) `json:"-"`
+
+	label string // for people
 }
 
 // Functions returns every tool that can be used as a function, as the folder is
-// now. Tools that are broken, or archived, are left out.
+// now. Tools that are broken, or archived, are left out. No two have one name: of
+// a-b and a.b the second is a_b_2.
 func (t *Launcher) Functions(ctx context.Context) ([]ToolFunction, error) {
 	entries, err := t.catalogue.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var list []ToolFunction
+	taken := map[string]bool{}
 	for _, e := range entries {
 		if e.Tool == nil || e.Tool.Archived {
 			continue
 		}
+		name := functionName(e.ID)
+		for n := 2; taken[name]; n++ {
+			name = functionName(e.ID) + "_" + strconv.Itoa(n)
+		}
+		taken[name] = true
 		list = append(list, ToolFunction{
-			Name: functionName(e.ID), Tool: e.ID, Description: describe(e.Tool), Schema: e.Tool.InputSchema(), Call: t.caller(e.ID),
+			Name: name, Tool: e.ID, Description: describe(e.Tool), Schema: e.Tool.InputSchema(), Call: t.caller(e.ID), label: e.Tool.Name,
 		})
 	}
 	return list, nil
@@ -115,6 +125,19 @@ func (t *Launcher) HostFunctions(ctx context.Context) ([]HostFunction, error) {
 		}})
 	}
 	return hosts, nil
+}
+
+// offered are the tools of the folder as it is now, as functions for code in
+// cells, by name; none without a launcher, or when the folder cannot be read.
+func (t *Launcher) offered(ctx context.Context) map[string]HostFunction {
+	if t == nil {
+		return nil
+	}
+	list, err := t.HostFunctions(ctx)
+	if err != nil {
+		t.o.Logger.Warn("list the tools for a cell", "err", err)
+	}
+	return offer(list)
 }
 
 // raised is the name of the exception for a kind of error.

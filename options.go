@@ -153,6 +153,12 @@ type Options struct {
 	// nil: there is none.
 	Selfref *Selfref
 
+	// Launcher keeps tools warm in the host's own tree: code in cells calls them
+	// as tool.name(...), [Host.Tools] lists them, and they end with the host. Of
+	// its options, Brand, Home, Env and Logger are by default the host's. nil:
+	// there is none.
+	Launcher *LauncherOptions
+
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its
 	// .jsonl; else, with KeepArtifacts, ~/.<brand>/artifacts, and without it a

@@ -26,6 +26,9 @@ type Tool struct {
 	// ReadOnly says that a call changes nothing, Destructive that it may destroy
 	// what cannot be brought back.
 	ReadOnly, Destructive bool
+	// Launched is the id of the tool of the launcher that this one runs; "" for
+	// the host's own tools, which run code.
+	Launched string
 
 	sessions bool
 	call     func(context.Context, ToolCall) (ToolResult, error)
@@ -64,6 +67,8 @@ type ToolResult struct {
 	// Result tells everything, for programs; nil for a tool that runs no code,
 	// and when nothing was run.
 	Result *messages.Result
+	// Run is the same of a tool of the launcher, nil of all others.
+	Run *messages.ToolResult
 }
 
 // ToolError says that a call could not be made: nothing was run. The model can
@@ -145,7 +150,9 @@ type ToolOptions struct {
 	SessionArgument bool
 }
 
-// Tools returns the tools for a model. The error matches [ErrOptions].
+// Tools returns the tools for a model: those for code, and with
+// Options.Launcher those of its folder as it is now, as tool_NAME. The error
+// matches [ErrOptions] when an option is wrong.
 func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
 	mode, err := h.toolMode(o.Mode)
 	if err != nil {
@@ -171,7 +178,8 @@ func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
 	for i := range tools {
 		tools[i].sessions = o.SessionArgument
 	}
-	return tools, nil
+	launched, err := h.launchedTools()
+	return append(tools, launched...), err
 }
 
 // toolMode resolves the mode: the option, the environment, the default.

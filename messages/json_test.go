@@ -87,6 +87,24 @@ var values = map[string]any{
 	"result_object":   result,
 	"output":          messages.Output{Cells: []messages.CellOutput{{Index: 0, Text: "hi", Events: []messages.RawJSON{raw(`{"op":"x"}`)}, HasMarkdown: true}}, Artifact: artifact, Lost: "sink restarted"},
 	"shutdown_report": messages.ShutdownReport{Stopped: 3, Leftovers: []messages.Leftover{{Path: "root/a", Exit: messages.Exit{Kind: messages.ExitHung}, PID: 9}}, Unanswered: 1, Duration: time.Second},
+	"tool_event":      messages.ToolEvent{Seq: 3, Output: "text", Append: true, Value: raw(`"to be "`), Done: true},
+	"tool_result": messages.ToolResult{
+		Run: "r-1", Tool: "word-count", Outcome: messages.OutcomeError, Outputs: raw(`{"words":6}`),
+		Error:    &messages.ToolError{Kind: messages.ToolErrorMemory, Message: "ResourceLimitExceeded: memory (max_memory_mb is 300)", Hint: "view stderr", Status: 500, Stderr: "MemoryError\n"},
+		Warnings: []string{"schema drift: name"}, Cold: true, Hard: true, Artifacts: "/srv/tool-runs/r-1", Files: []string{"a.csv"}, Duration: time.Second,
+	},
+	"tool_result_ok": messages.ToolResult{Run: "r-2", Tool: "word-count", Outcome: messages.OutcomeOK, Outputs: raw(`{}`)},
+	"tool_queued":    messages.ToolQueued{Reason: "as many tools are warm as may be"},
+	"tools_state": messages.ToolsState{
+		Cap: 5, Warm: 1, MemoryBudgetMB: 1000, MemoryMB: 512,
+		Tools: []messages.ToolState{
+			{
+				ID: "word-count", State: messages.ChildBusy, PID: 42, Port: 41234, Started: at, LastUsed: at, Expires: at, Pinned: true, InFlight: 1, Waiting: 2, RSS: 3, Spawns: 4, Runs: 5,
+				Drift: []string{"name"}, Failure: &messages.ToolFailure{At: at, Error: messages.ToolError{Kind: messages.ToolErrorCrashed, Message: "the tool exited with code 3"}},
+			},
+			{ID: "other", State: messages.ChildGone},
+		},
+	},
 	"node": messages.Node{
 		Name: "root", Kind: "supervisor", State: messages.ChildIdle, Epoch: 1, Since: at,
 		Children: []messages.Node{{

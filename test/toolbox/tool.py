@@ -96,6 +96,22 @@ def act(run_id, do, arg, folder, cancelled):
             hoard.append(b"x" * (1 << 20))
             time.sleep(0.01)
         return {"result": {}}
+    if do == "memory_die":  # an allocation that fails, and nobody who catches it
+        try:
+            bytearray(arg << 20)
+        except MemoryError:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+    if do == "memory_spawn":  # what each process takes is allowed, but not all of it
+        import subprocess
+
+        take = "x = b'x' * (%d << 20); import time; time.sleep(600)" % arg
+        with open("spawned.log", "a") as f:
+            for _ in range(2):
+                f.write("%d\n" % subprocess.Popen([sys.executable, "-c", take]).pid)
+        cancelled.wait(600)
+        return {"result": {}}
     if do == "write":
         for i in range(arg["files"]):
             with open(os.path.join(folder, "f%d.bin" % i), "wb") as f:

@@ -9,14 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
-	"github.com/coppice-run/coppice/test/toolbox"
 )
 
 // examples are the sample tools, with their environments made.
@@ -114,31 +112,4 @@ func TestANewTool(t *testing.T) {
 	report, err := box.Validate(t.Context(), dir, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, "pass", report.Overall, "%+v", report.Checks)
-}
-
-// TestToolsInCells: the code of a session calls a tool, and its errors are
-// exceptions there.
-func TestToolsInCells(t *testing.T) {
-	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "my-tool"})
-	functions, err := h.HostFunctions(t.Context())
-	require.NoError(t, err)
-	host, err := coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir(), HostFunctions: functions, StartTimeout: patience})
-	require.NoError(t, err)
-	defer host.Shutdown(t.Context())
-	session := host.Session(messages.SessionKey{Session: "s"})
-	result, err := session.Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `print(tool.my_tool(do="echo", arg=[1, 2])["result"])`}, {Code: `
-for do in ("422", "raise"):
-    try:
-        tool.my_tool(do=do)
-    except Exception as e:
-        print(type(e).__name__, e)`}}})
-	require.NoError(t, err)
-	require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
-	require.Contains(t, result.Text, "{'echo': [1, 2]}")
-	require.Contains(t, result.Text, "ValueError the tool refused the inputs (status 422): n: not a number")
-	require.Contains(t, result.Text, "HostCallError")
-	require.Contains(t, result.Text, "RuntimeError: it broke")
-	require.Equal(t, 1, h.tool("my-tool").Spawns)
-	require.Less(t, time.Since(h.tool("my-tool").Started), patience)
 }

@@ -70,6 +70,29 @@ func TestTheMemoryOfATool(t *testing.T) {
 	require.Equal(t, 1, h.tool("x").Spawns, "a tool that survives its limit stays")
 }
 
+// TestMemoryThatEndsATool names the limit, whoever ended the process: the tool
+// itself when the system gave it no more, or the launcher when all its processes
+// together have taken more than one may. Nothing is left of them, and the next
+// run gets a new process.
+func TestMemoryThatEndsATool(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
+	r := h.run("x", "memory_die", 400)
+	require.Equal(t, messages.OutcomeError, r.Outcome)
+	require.Equal(t, messages.ToolErrorMemory, r.Error.Kind)
+	require.Equal(t, "ResourceLimitExceeded: memory (max_memory_mb is 300)", r.Error.Message)
+	require.Contains(t, r.Error.Hint, "view stderr")
+	require.Contains(t, r.Error.Stderr, "MemoryError")
+	r = h.run("x", "memory_spawn", 200)
+	require.Equal(t, messages.OutcomeError, r.Outcome, "%+v", r.Error)
+	require.Equal(t, messages.ToolErrorMemory, r.Error.Kind)
+	require.Equal(t, "ResourceLimitExceeded: memory (max_memory_mb is 300)", r.Error.Message)
+	h.eventually(func() bool { return len(left(h.Box)) == 0 }, "the end of what it had started")
+	require.Equal(t, 2, h.Lines("x", "spawned.log"))
+	h.ok("x", "echo", 1)
+	require.Equal(t, 3, h.tool("x").Spawns)
+}
+
 // TestTheFilesOfARunHaveAQuota of bytes and of files.
 func TestTheFilesOfARunHaveAQuota(t *testing.T) {
 	t.Parallel()

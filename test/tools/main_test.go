@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 // patience bounds every wait.
 const patience = 60 * time.Second
 
+// tick is how often something that is waited for is looked at.
+const tick = 10 * time.Millisecond
+
 // host is a launcher over a box of tools.
 type host struct {
 	*coppice.Launcher

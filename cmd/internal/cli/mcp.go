@@ -29,6 +29,7 @@ type mcpFlags struct {
 	cwd       string
 	style     string
 	mode      string
+	toolDir   string
 	sessions  int
 }
 
@@ -40,6 +41,9 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `Serve the tools python and bash, and tools that look after sessions, over the
 Model Context Protocol: on standard input and output, or with --http over
 streamable HTTP at http://127.0.0.1:PORT/mcp.
+
+With --tool-dir the tools of a folder are served as well, as tool_NAME, and code
+in cells calls them as tool.NAME(...).
 
 Over HTTP each request needs the header "Authorization: Bearer TOKEN". The token
 is in the token file, which is made when it is not there.
@@ -58,6 +62,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.StringVar(&f.style, "style", string(coppice.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
+	flags.StringVar(&f.toolDir, "tool-dir", "", "serve the tools of this folder too, kept warm (see coppice tool)")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	f.add(cmd)
 	return cmd
@@ -70,7 +75,11 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.tokenFile != "" && f.http == "" {
 		return usagef("--token-file needs --http: there is no token on standard input")
 	}
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions})
+	ho := coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions}
+	if f.toolDir != "" {
+		ho.Launcher = &coppice.LauncherOptions{Dir: f.toolDir}
+	}
+	host, err := a.startHost(ctx, ho)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func content(r coppice.ToolResult) (*mcp.CallToolResult, error) {
 		}
 		out.Content = append(out.Content, &mcp.ImageContent{Data: data, MIMEType: image.MIME})
 	}
+	if r.Run != nil {
+		out.StructuredContent = r.Run
+	}
 	if r.Result != nil {
 		structured := *r.Result
 		structured.Images = nil

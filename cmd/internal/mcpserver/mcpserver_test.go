@@ -26,9 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(t *testing.T) mcpserver.Options {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{
-		Home: t.TempDir(), Backend: coppice.BackendRunner, Python: testpython.Path(t), Bash: true, Env: os.Environ(),
-	})
+	return optionsOf(t, coppice.Options{})
+}
+
+func optionsOf(t *testing.T, ho coppice.Options) mcpserver.Options {
+	t.Helper()
+	ho.Home, ho.Backend, ho.Python, ho.Bash, ho.Env = t.TempDir(), coppice.BackendRunner, testpython.Path(t), true, os.Environ()
+	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

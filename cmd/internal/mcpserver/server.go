@@ -59,6 +59,7 @@ func New(o Options) (*Server, error) {
 	for _, tool := range tools {
 		m.AddTool(definition(tool), s.handler(tool))
 	}
+	s.followTools(m, tools)
 	s.addSessions(m)
 	s.addArtifacts(m)
 	return m, nil
@@ -71,7 +72,7 @@ func definition(t coppice.Tool) *mcp.Tool {
 		Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema,
 		Annotations: &mcp.ToolAnnotations{Title: t.Label, ReadOnlyHint: t.ReadOnly, DestructiveHint: &destructive, OpenWorldHint: &open},
 	}
-	if t.Name != "reset_repl" {
+	if t.Name != "reset_repl" && t.Launched == "" {
 		d.OutputSchema = resultSchema
 	}
 	return d

@@ -1,0 +1,90 @@
+package coppice
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// launchedPrefix begins the names of the launcher's tools before a model, so
+// that none takes the name of another tool. Code in cells says it the same way:
+// tool.word_count(...).
+const launchedPrefix = "tool_"
+
+// toldLines is how much of a tool's standard error a model is told.
+const toldLines = 20
+
+// launchedTools are the tools of the launcher as its folder is now; none without
+// a launcher.
+func (h *Host) launchedTools() ([]Tool, error) {
+	if h.launcher == nil {
+		return nil, nil
+	}
+	list, err := h.launcher.Functions(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("list the tools of the launcher: %w", err)
+	}
+	tools := make([]Tool, 0, len(list))
+	for _, f := range list {
+		tools = append(tools, Tool{
+			Name: launchedPrefix + f.Name, Label: f.label, Description: f.Description, Schema: f.Schema, Launched: f.Tool,
+			call: func(ctx context.Context, c ToolCall) (ToolResult, error) { return h.launcher.callFor(ctx, f.Tool, c) },
+		})
+	}
+	return tools, nil
+}
+
+// callFor runs a tool for a model. A stream of text is told as it comes.
+func (t *Launcher) callFor(ctx context.Context, id string, c ToolCall) (ToolResult, error) {
+	args := bytes.TrimSpace(c.Arguments)
+	if len(args) > 0 {
+		var object map[string]json.RawMessage
+		if err := arguments(c, &object); err != nil {
+			return ToolResult{}, err
+		}
+	}
+	seq := uint64(0)
+	r, err := t.Stream(ctx, ToolRequest{Tool: id, Inputs: args}, func(e messages.ToolEvent) error {
+		var text string
+		if c.OnEvent != nil && e.Append && json.Unmarshal(e.Value, &text) == nil {
+			seq++
+			c.OnEvent(messages.Stream{Position: messages.Position{Seq: seq}, Name: messages.StdoutStream, Text: text})
+		}
+		return nil
+	})
+	if err != nil {
+		return ToolResult{}, err
+	}
+	return ToolResult{Text: toldOf(r), IsError: r.Error != nil, Run: &r}, nil
+}
+
+// toldOf is a result in words for a model: the outputs as JSON, the files, and
+// what went wrong.
+func toldOf(r messages.ToolResult) string {
+	var lines []string
+	if r.Error != nil {
+		lines = append(lines, r.Error.Message)
+		if r.Error.Hint != "" {
+			lines = append(lines, r.Error.Hint)
+		}
+		if text := strings.TrimSpace(r.Error.Stderr); text != "" {
+			all := strings.Split(text, "\n")
+			lines = append(lines, "standard error of the tool:")
+			lines = append(lines, all[max(0, len(all)-toldLines):]...)
+		}
+	}
+	if len(r.Outputs) > 0 {
+		lines = append(lines, string(r.Outputs))
+	}
+	if len(r.Files) > 0 {
+		lines = append(lines, "files in "+r.Artifacts+": "+strings.Join(r.Files, ", "))
+	}
+	if len(lines) == 0 {
+		return "the tool returned nothing"
+	}
+	return strings.Join(lines, "\n")
+}
