@@ -103,16 +103,20 @@ for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
 	require.NoError(t, err, "it ends with its host, and not before")
 }
 
-// TestToolsInCellsOfJupyter: the call comes through the bridge.
-func TestToolsInCellsOfJupyter(t *testing.T) {
+// TestToolsInCells is short here; COPPICE_TEST_FULL=1 asks for kernels of Jupyter
+// too, whose calls come through the bridge.
+func TestToolsInCells(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("COPPICE_TEST_FULL") == "" {
-		t.Skip("test/integration calls host functions from Jupyter; tools are no different (COPPICE_TEST_FULL=1 runs this)")
+	backends := []string{coppice.BackendRunner}
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		backends = append(backends, coppice.BackendGateway)
 	}
-	h, _ := hosted(t, coppice.Options{Backend: coppice.BackendGateway}, toolbox.Tool{ID: "my-tool"})
-	result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
-	require.NoError(t, err)
-	require.Equal(t, "3", result.Text)
+	for _, backend := range backends {
+		h, _ := hosted(t, coppice.Options{Backend: backend}, toolbox.Tool{ID: "my-tool"})
+		result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
+		require.NoError(t, err)
+		require.Equal(t, "3", result.Text, backend)
+	}
 }
 
 // TestToolsForAModel: they stand beside python, and their failures are told in
