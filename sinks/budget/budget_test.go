@@ -148,7 +148,7 @@ func TestWindowIsHeadAndTailOfTheText(t *testing.T) {
 		}
 		var slots []slot
 		text := func() []byte {
-			return []byte(rapid.StringMatching(`([a-z]{0,9}\n?|é|😀\n|\n){0,12}`).Draw(t, "text"))
+			return []byte(rapid.StringMatching(`([a-z]{0,9}\n?|é|😀\n|\n|e\x{301}|👩‍👩‍👧|🇳🇴|각){0,12}`).Draw(t, "text"))
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
@@ -194,6 +194,9 @@ func TestWindowIsHeadAndTailOfTheText(t *testing.T) {
 		require.EqualValues(t, lines(tail), stats.TailLines)
 		require.Equal(t, stats.HeadLines+stats.TailLines, stats.ShownLines)
 		require.LessOrEqual(t, int(stats.ShownLines), o.Lines)
+		borders := characters(full)
+		require.Contains(t, borders, len(head), "head %q of %q", head, full)
+		require.Contains(t, borders, len(full)-len(tail), "tail %q of %q", tail, full)
 		elided := full[len(head) : len(full)-len(tail)]
 		want := strings.Count(elided, "\n")
 		if tail == "" {

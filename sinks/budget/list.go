@@ -153,6 +153,19 @@ func (l *list) open() int {
 	return 0
 }
 
+// linesEnd returns where the first lines of n end: all of n, when it has not so
+// many.
+func (n *node) linesEnd(lines int) int {
+	if n.newlines < lines {
+		return len(n.text)
+	}
+	end := 0
+	for range lines {
+		end += bytes.IndexByte(n.text[end:], '\n') + 1
+	}
+	return end
+}
+
 // fit returns how many of the first limit bytes of s are whole characters.
 func fit(s []byte, limit int) int {
 	if len(s) <= limit {

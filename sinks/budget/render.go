@@ -22,10 +22,22 @@ func (w *Window) edges() edges {
 	}
 	if k := bytes.LastIndexByte(e.head, '\n') + 1; k >= len(e.head)*3/4 {
 		e.head = e.head[:k]
+	} else {
+		e.head = e.head[:w.seam.head(e.head)]
 	}
-	if k := bytes.IndexByte(e.tail, '\n') + 1; w.midLine && k > 0 && k <= len(e.tail)/4 {
+	switch k := bytes.IndexByte(e.tail, '\n') + 1; {
+	case !w.midLine:
+	case k > 0 && k <= len(e.tail)/4:
 		e.tail = e.tail[k:]
 		e.tailLines--
+	default:
+		if n := w.seam.tail(e.tail); n > 0 {
+			e.tail = e.tail[n:]
+			e.tailLines = bytes.Count(e.tail, newline)
+			if n := len(e.tail); n > 0 && e.tail[n-1] != '\n' {
+				e.tailLines++
+			}
+		}
 	}
 	return e
 }

@@ -14,6 +14,7 @@ type Window struct {
 
 	elidedBytes, elidedLines int64
 	by                       string
+	seam                     seam
 
 	column             int // bytes of the current line, for Options.Columns
 	cutLines, cutBytes int64
@@ -75,12 +76,12 @@ func (w *Window) trim() {
 	for w.head.bytes+w.tail.bytes > w.o.Bytes && w.tail.first != nil {
 		w.drop(w.head.bytes+w.tail.bytes-w.o.Bytes, "bytes")
 	}
-	for w.head.newlines+w.tail.lines() > w.o.Lines && w.tail.first != nil {
-		k := bytes.IndexByte(w.tail.first.text, '\n')
-		if k < 0 {
-			k = len(w.tail.first.text) - 1
+	for w.tail.first != nil {
+		extra := w.head.newlines + w.tail.lines() - w.o.Lines
+		if extra <= 0 {
+			return
 		}
-		w.drop(k+1, "lines")
+		w.drop(w.tail.first.linesEnd(extra), "lines")
 	}
 }
 
@@ -89,7 +90,9 @@ func (w *Window) drop(n int, by string) {
 	if w.by == "" {
 		w.by = by
 	}
+	text := w.tail.first.text
 	size, newlines, ended := w.tail.dropFront(n)
+	w.seam.dropped(text[:size])
 	w.elidedBytes += int64(size)
 	w.elidedLines += int64(newlines)
 	if size > 0 {
@@ -112,6 +115,7 @@ func (w *Window) shiftHead() {
 	}
 	w.elidedBytes += int64(len(n.text))
 	w.elidedLines += int64(n.newlines)
+	w.seam.prepended(n.text)
 }
 
 // cut applies Options.Columns to a chunk.
@@ -125,7 +129,7 @@ func (w *Window) cut(text []byte) []byte {
 		room := w.o.Columns - w.column
 		n := len(line)
 		if room >= 0 && n > room {
-			n = fit(line, room)
+			n = Floor(line, room)
 			out = append(append(out, line[:n]...), "…"...)
 			w.column = w.o.Columns + 1
 			w.cutLines++
@@ -176,6 +180,7 @@ func (w *Window) Reset() {
 	}
 	w.closed, w.midLine, w.by, w.column = w.o.HeadBytes == 0, false, "", 0
 	w.elidedBytes, w.elidedLines, w.cutLines, w.cutBytes = 0, 0, 0, 0
+	w.seam = seam{}
 }
 
 // Slot is a piece of a window's text that can be replaced where it stands.

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/budget"
@@ -76,10 +75,7 @@ func jsonText(raw messages.RawJSON, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	n := limit
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
+	n := budget.Floor(text, limit)
 	return fmt.Sprintf("%s\n[… %s more …]", text[:n], budget.Size(int64(len(text)-n)))
 }
 

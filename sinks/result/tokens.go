@@ -3,6 +3,8 @@ package result
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/sinks/budget"
 )
 
 // DefaultTokens is the limit of the shape that counts tokens.
@@ -87,9 +89,7 @@ func LimitTokens(text string, limit int, path string) (limited string, cut bool)
 	if total = e.tokens(); total <= limit {
 		return text, false
 	}
-	for fits < len(text) && fits > 0 && !utf8.RuneStart(text[fits]) {
-		fits--
-	}
+	fits = budget.Floor(text, fits)
 	where := "It was not kept; print less, or print it in parts."
 	if path != "" {
 		where = "All of it is in " + path + ". Read only the parts that you need, with your file tools or with Python; if you cannot read files, tell the user that the output was cut."
