@@ -64,7 +64,7 @@ func (c *cell) output() messages.CellOutput {
 		if text != "" && text[len(text)-1] != '\n' {
 			text += "\n"
 		}
-		text += fmt.Sprintf("[%d lines cut to %d bytes]\n", s.CutLines, c.columns)
+		text += fmt.Sprintf("[Some lines truncated to %d bytes: %d]\n", c.columns, s.CutLines)
 	}
 	return messages.CellOutput{Index: c.index, Text: text, Events: c.events, HasMarkdown: c.markdown}
 }

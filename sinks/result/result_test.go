@@ -207,7 +207,7 @@ func TestColumnsAdvertiseTheArtifact(t *testing.T) {
 	t.Parallel()
 	store := artifact.New(artifact.Options{Dir: t.TempDir()})
 	o := fold(result.Options{Store: store, Budget: budget.Options{Columns: 5}}, 1, out(0, "1234567\nab\n1234567"))
-	require.Equal(t, "12345…\nab\n12345…\n[2 lines cut to 5 bytes]\n", o.Cells[0].Text)
+	require.Equal(t, "12345…\nab\n12345…\n[Some lines truncated to 5 bytes: 2]\n", o.Cells[0].Text)
 	require.Nil(t, o.Truncation)
 	require.Equal(t, "artifact://0", o.Artifact)
 }

@@ -169,7 +169,7 @@ func stopped(r messages.Result, at int, line string) string {
 	case at < 0:
 		return line + "\nNo cell was running."
 	default:
-		return fmt.Sprintf("%s\nCell %d was stopped.%s", line, at+1, earlier(r, at))
+		return fmt.Sprintf("Cell %d aborted: %s.%s", at+1, line, earlier(r, at))
 	}
 }
 
