@@ -4,16 +4,13 @@ package integration_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -101,84 +98,6 @@ func (s sharing) program(t *testing.T, test string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v")
 	cmd.Env = append(append(os.Environ(), sharedVariable+"="+s.home, marker+"="+s.mark, "COPPICE_TEST_PYTHON="+testpython.Path(t)), env...)
 	return cmd
-}
-
-// TestOneGatewayForManyPrograms starts programs at the same instant and kills
-// the one that holds the lock, at a moment that differs each time.
-func TestOneGatewayForManyPrograms(t *testing.T) {
-	if home := os.Getenv(sharedVariable); home != "" {
-		s := sharing{home: home, mark: os.Getenv(marker)}
-		begin := time.Now()
-		found, err := coppice.StartGateway(t.Context(), s.options(t))
-		require.NoError(t, err)
-		require.Len(t, found, 1)
-		data, err := json.Marshal([]any{found[0].PID, time.Since(begin).Seconds()})
-		require.NoError(t, err)
-		_, _ = os.Stdout.WriteString("found " + string(data) + "\n")
-		return
-	}
-	programs, rounds := 8, 3
-	if full() {
-		programs, rounds = 20, 30
-	}
-	var slowest float64
-	for range rounds {
-		s := share(t)
-		var (
-			wg   sync.WaitGroup
-			mu   sync.Mutex
-			pids = map[float64]bool{}
-			died int
-		)
-		for range programs {
-			cmd := s.program(t, "TestOneGatewayForManyPrograms")
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			require.NoError(t, cmd.Start())
-			wg.Go(func() {
-				err := cmd.Wait()
-				mu.Lock()
-				defer mu.Unlock()
-				if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && state.Signaled() {
-					died++
-					return
-				}
-				_, line, ok := strings.Cut(out.String(), "found ")
-				line, _, _ = strings.Cut(line, "\n")
-				var said [2]float64
-				if err != nil || !ok || json.Unmarshal([]byte(line), &said) != nil {
-					t.Errorf("%v: %s", err, out.String())
-					return
-				}
-				pids[said[0]] = true
-				slowest = max(slowest, said[1])
-			})
-		}
-		s.killHolder(t, time.Duration(rand.IntN(1200))*time.Millisecond) //nolint:gosec // any moment will do
-		wg.Wait()
-		require.LessOrEqual(t, died, 1)
-		require.LessOrEqual(t, len(pids), 1+died, "a gateway that served the killed one may be a second, ended one")
-		require.Eventually(t, func() bool { return len(s.gateways()) == 1 }, 20*time.Second, 50*time.Millisecond, "%v", s.gateways())
-	}
-	t.Logf("%d rounds of %d programs: the slowest waited %.2f s", rounds, programs, slowest)
-}
-
-// killHolder kills the program that holds the lock some time after the first
-// has taken it, if one holds it then.
-func (s sharing) killHolder(t *testing.T, after time.Duration) {
-	t.Helper()
-	path := filepath.Join(s.home, ".coppice", "agent", "python-gateway", "gateway.lock")
-	holder := func() int {
-		data, _ := os.ReadFile(path)
-		var h struct{ Process struct{ PID int } }
-		_ = json.Unmarshal(data, &h)
-		return h.Process.PID
-	}
-	require.Eventually(t, func() bool { return holder() != 0 }, time.Minute, time.Millisecond)
-	<-time.After(after)
-	if pid := holder(); pid != 0 {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
 }
 
 // TestASessionOutlivesItsHost resumes a session in a second host, finds the token

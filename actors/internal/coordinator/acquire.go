@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/kernelserver"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
 )
 
@@ -17,12 +15,17 @@ import (
 type Options struct {
 	// Dir is ~/.<brand>/agent/python-gateway; it is made when it is missing.
 	Dir string
-	// Runtime is the interpreter, which pyenv.Preflight has seen.
+	// Runtime is the interpreter.
 	Runtime pyenv.Runtime
-	// StartTimeout bounds Acquire, the wait for other hosts included. 0: 30 s.
+	// Check says whether the interpreter can run a gateway. It is asked only
+	// before one is started, with the lock held, so that it must be quick. nil:
+	// it is known to.
+	Check func(context.Context) error
+	// StartTimeout bounds the start of a gateway. 0: 30 s.
 	StartTimeout time.Duration
 	// Suspicion is how long a gateway may be silent, while its process lives,
-	// before it is ended and replaced. 0: 60 s.
+	// before it is ended and replaced. Acquire waits for no longer than this and
+	// StartTimeout together. 0: 60 s.
 	Suspicion time.Duration
 	// IdleEnd is how long a gateway that is started may be without hosts and
 	// kernels before it ends itself. 0: 5 min.
@@ -48,14 +51,25 @@ func (o Options) withDefaults() Options {
 // ErrUnsupported says that this system has no shared gateways.
 var ErrUnsupported = errors.New("gateways cannot be shared on this system")
 
-// errSlow is the cause when StartTimeout has passed.
+// errSlow is the cause when the time for an Acquire has passed.
 var errSlow = errors.New("it took too long")
 
 // Lease is a host's hold on a shared gateway, until Release.
 type Lease struct {
 	Gateway
+	// Waits is what Acquire waited for.
+	Waits Waits
 	o     Options
 	lease *lease
+}
+
+// Waits is what an Acquire waited for, in all.
+type Waits struct {
+	// Lock is the wait for gateway.lock, Answer that for a gateway to answer:
+	// most of it is the gateway's own start. Launches is how many gateways this
+	// host started: 0 when another had.
+	Lock, Answer time.Duration
+	Launches     int
 }
 
 // ID names the lease; a kernel that carries it lives no longer than the lease,
@@ -82,85 +96,15 @@ func Acquire(ctx context.Context, o Options) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := find(ctx, o, fingerprint, hold)
+	s := &search{o: o, fingerprint: fingerprint}
+	g, err := s.find(ctx)
 	if err != nil {
+		s.giveUp(ctx)
 		hold.release()
 		return nil, err
 	}
-	return &Lease{Gateway: g, o: o, lease: hold}, nil
-}
-
-// find returns a gateway that answers. The lock is not held while one that is
-// silent is given time: others may want another gateway.
-func find(ctx context.Context, o Options, fingerprint string, hold *lease) (Gateway, error) {
-	var since time.Time // of the silence
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		g, err := once(ctx, o, fingerprint, hold, !since.IsZero() && time.Since(since) > o.Suspicion)
-		if _, silent := errors.AsType[*silentError](err); !silent {
-			return g, err
-		}
-		if since.IsZero() {
-			since = time.Now()
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return g, fmt.Errorf("use the shared gateway: %w: %w", err, context.Cause(ctx))
-		}
-	}
-}
-
-// silentError says that a gateway whose process lives did not answer.
-type silentError struct {
-	g   Gateway
-	err error
-}
-
-func (e *silentError) Error() string { return fmt.Sprintf("%v does not answer: %v", e.g, e.err) }
-func (e *silentError) Unwrap() error { return e.err }
-
-// once looks once, under the lock, and starts a gateway when there is none.
-func once(ctx context.Context, o Options, fingerprint string, hold *lease, replace bool) (Gateway, error) {
-	unlock, err := lock(ctx, o.Dir, "finding or starting a gateway")
-	if err != nil {
-		return Gateway{}, err
-	}
-	defer unlock()
-	r, err := read(o.Dir)
-	if err != nil {
-		return Gateway{}, err
-	}
-	for _, g := range r.Gateways {
-		switch {
-		case !process.Alive(g.Process):
-			kernelserver.Remove(ctx, g.Process, g.Dir)
-			r = r.without(g)
-		case g.Fingerprint != fingerprint:
-		default:
-			err := healthy(ctx, g)
-			if err == nil {
-				return g, nil
-			}
-			if !replace {
-				return g, &silentError{g, err}
-			}
-			kernelserver.Remove(ctx, g.Process, g.Dir)
-			r = r.without(g)
-		}
-	}
-	s, err := kernelserver.LaunchShared(ctx, kernelserver.Options{Runtime: o.Runtime, StartTimeout: o.StartTimeout}, kernelserver.Sharing{
-		Dir: o.Dir, Fingerprint: fingerprint, Lease: hold.path, IdleEnd: o.IdleEnd, Keep: o.Keep,
-	})
-	if err != nil {
-		return Gateway{}, err
-	}
-	g := Gateway{URL: s.URL, Token: s.Token, Process: s.Process, Dir: s.Dir, Fingerprint: fingerprint, Python: o.Runtime.Path, Started: time.Now().UTC()}
-	r.Gateways = append(r.Gateways, g)
-	if err := write(o.Dir, r); err != nil {
-		kernelserver.Remove(ctx, g.Process, g.Dir)
-		return Gateway{}, err
-	}
-	return g, nil
+	s.join(ctx)
+	return &Lease{Gateway: g, Waits: s.waits, o: o, lease: hold}, nil
 }
 
 // client makes the requests that ask whether a gateway lives: no connection is
@@ -175,7 +119,7 @@ var client = &http.Client{
 // and the token is the gateway; a status that is no success is an answer too,
 // except that of a wrong token: then somebody else has the port.
 func healthy(ctx context.Context, g Gateway) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/api/kernelspecs", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/api/kernels", nil)
 	if err != nil {
 		return fmt.Errorf("ask the gateway: %w", err)
 	}

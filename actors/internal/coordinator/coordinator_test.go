@@ -27,7 +27,12 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crowdDir); dir != "" {
+		playProgram(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const token = "a-token-that-no-text-may-show"
 

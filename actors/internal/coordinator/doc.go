@@ -6,6 +6,11 @@
 //   - At most one gateway serves a fingerprint (interpreter and the part of the
 //     environment that counts at its start). One of another fingerprint lives
 //     beside it: it is neither reused nor ended.
+//   - Nobody waits for a gateway with the lock in hand: it is held only to change
+//     gateway.json, and while a process is begun (about 0.1 s). Whoever finds a
+//     gateway that answers takes no lock.
+//   - A host that is killed while a gateway of its starts costs nobody anything:
+//     the others wait for that gateway.
 //   - A gateway is reused only when its pid AND start time are those that were
 //     recorded, it answers with the recorded token, and its fingerprint is ours.
 //   - The lock is the system's own (flock). It ends with its holder, however
@@ -24,7 +29,8 @@
 //	hosts/<fingerprint>-<id>.lock    one for each host, locked for as long as it lives
 //	sessions/<hash>.json       the journal: session key, kernel id, gateway
 //	sessions/<hash>.lock       locked by the host that serves the session now
-//	<fingerprint>.own          locked by the gateway itself
+//	<fingerprint>.own          locked by the gateway itself, from before its process
+//	                           begins: whoever starts it hands it the open file
 //
 // # Nothing is left behind
 //
@@ -32,19 +38,21 @@
 // (gateway.py of package kernelserver). Each second it tries the locks of the
 // hosts: one that can be had belongs to a host that has ended. A kernel carries
 // the name of the lease under which it was made; when that lease is gone and no
-// journal names the kernel, the gateway ends it. A gateway that was started and
-// never recorded, because its host was killed, ends with that host's lease. One
-// without hosts and kernels ends itself after a while, under gateway.lock, so
-// that no host can take it in that instant.
+// journal names the kernel, the gateway ends it. One without hosts and kernels
+// ends itself after a while, and takes itself out of the record first, under
+// gateway.lock. A host makes its lease before it reads the record: so either the
+// gateway sees the lease and stays, or the host does not find the gateway.
 //
-//	Acquire ─▶ lock ─▶ recorded? ─no──▶ start ─▶ record ─▶ in use
-//	                      │ yes                              │ ▲
-//	                      ├─ process gone ─▶ forget, start   │ │ it answers
-//	                      └─ answers ─▶ in use      silence  ▼ │
-//	                                                     suspected
-//	                                                         │ for too long
-//	                                                         ▼
-//	                                            ended ─▶ hosts hear of it
+//	          not recorded             nothing holds <fingerprint>.own
+//	Acquire ───────────────▶ lock ─▶ record ─▶ begin a process ─▶ unlock ─┐
+//	   │                       ▲                                          ▼
+//	   │ recorded              └──── its process is gone ◀───────────  starting
+//	   ├────▶ its process is gone                            ▲   it answers │
+//	   │                                 silent for too long │              ▼
+//	   └────▶ answers ─▶ in use ──silence──▶ suspected ──────┘  its process is
+//	                       ▲                    │ ended: its    recorded: in use
+//	                       └─────an answer──────┘ hosts hear
+//	                                              of it
 //
 // All functions and methods may be called from any goroutine. Sharing works
 // where files have flock and processes start times: [Supported].

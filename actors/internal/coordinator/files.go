@@ -14,8 +14,9 @@ import (
 
 // Gateway is one entry of gateway.json.
 type Gateway struct {
-	URL         string           `json:"url"`
-	Token       string           `json:"token"`
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	// Process is zero until the gateway has answered for the first time.
 	Process     process.Identity `json:"process"`
 	Fingerprint string           `json:"fingerprint"`
 	// Python is the interpreter, for people.
@@ -27,6 +28,9 @@ type Gateway struct {
 
 // String names the gateway without its token.
 func (g Gateway) String() string {
+	if !g.settled() {
+		return "the kernel gateway that starts at " + g.URL
+	}
 	return fmt.Sprintf("kernel gateway %d at %s", g.Process.PID, g.URL)
 }
 
@@ -90,7 +94,7 @@ func writeJSON(path string, v any) error {
 func (r record) without(g Gateway) record {
 	var kept []Gateway
 	for _, other := range r.Gateways {
-		if other.Process != g.Process {
+		if other.Dir != g.Dir || other.Process != g.Process {
 			kept = append(kept, other)
 		}
 	}

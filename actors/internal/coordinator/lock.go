@@ -93,6 +93,10 @@ func lock(ctx context.Context, dir, doing string) (unlock func(), err error) {
 	}, nil
 }
 
+// ownPath is the file that the gateway of a fingerprint holds for as long as it
+// lives.
+func ownPath(dir, fingerprint string) string { return filepath.Join(dir, fingerprint+".own") }
+
 // held reports whether somebody holds a lock. It takes it for an instant.
 func held(path string) bool {
 	l := flock.New(path, flock.SetFlag(os.O_RDWR))

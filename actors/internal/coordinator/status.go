@@ -14,9 +14,10 @@ import (
 
 // States of a gateway in a [Status].
 const (
-	StateRunning = "running" // it answers
-	StateSilent  = "silent"  // its process lives and it does not answer
-	StateGone    = "gone"    // its process has ended; the next host forgets it
+	StateRunning  = "running"  // it answers
+	StateStarting = "starting" // it has not answered yet
+	StateSilent   = "silent"   // its process lives and it does not answer
+	StateGone     = "gone"     // its process has ended; the next host forgets it
 )
 
 // Status is what can be seen of one gateway. It holds no token.
@@ -51,10 +52,13 @@ func Look(ctx context.Context, dir string) ([]Status, error) {
 			URL: g.URL, PID: g.Process.PID, State: StateRunning, Python: g.Python, Fingerprint: g.Fingerprint, Started: g.Started,
 			Hosts: hosts(dir, g.Fingerprint), Sessions: kept[g.Process],
 		}
-		if !process.Alive(g.Process) {
+		if !g.lives(dir) {
 			s.State, s.Why = StateGone, "its process has ended"
-		} else if err := healthy(ctx, g); err != nil {
+		} else if err := answers(ctx, g); err != nil {
 			s.State, s.Why = StateSilent, err.Error()
+			if !g.settled() {
+				s.State = StateStarting
+			}
 		}
 		found = append(found, s)
 	}
@@ -80,6 +84,9 @@ func Stop(ctx context.Context, dir string) ([]Status, error) {
 	stopped := make([]Status, 0, len(r.Gateways))
 	left := record{}
 	for _, g := range r.Gateways {
+		if id, ok := kernelserver.SharedProcess(g.Dir); ok && !g.settled() && g.lives(dir) {
+			g.Process = id
+		}
 		if !kernelserver.Remove(ctx, g.Process, g.Dir) {
 			left.Gateways = append(left.Gateways, g)
 			err = errors.Join(err, fmt.Errorf("end the shared %v: it is still running", g))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/process"
 )
 
@@ -51,29 +50,11 @@ func (l *Lease) Watch(ctx context.Context, suspect func(error)) error {
 			}
 			since, pause = asked, lookEvery
 		case time.Since(since) > l.o.Suspicion:
-			if err := l.replace(ctx); err != nil {
+			if err := replace(ctx, l.o.Dir, l.Gateway); err != nil {
 				return err
 			}
 		default:
 			pause = min(2*pause, askEvery)
 		}
 	}
-}
-
-// replace ends the gateway, unless it answers now or another host was first.
-func (l *Lease) replace(ctx context.Context) error {
-	unlock, err := lock(ctx, l.o.Dir, "replacing a gateway that does not answer")
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if healthy(ctx, l.Gateway) == nil || !process.Alive(l.Process) {
-		return nil
-	}
-	kernelserver.Remove(ctx, l.Process, l.Dir)
-	r, err := read(l.o.Dir)
-	if err != nil {
-		return err
-	}
-	return write(l.o.Dir, r.without(l.Gateway))
 }

@@ -1,34 +1,46 @@
 # Runs a Kernel Gateway that hosts share, and looks after it: see the document of
 # package coordinator. argv: the settings file, then the gateway's arguments.
-import fcntl
-import glob
-import json
 import os
-import shutil
 import sys
-import tempfile
-import threading
-import time
 
 # The directory of this file is not a place to import from.
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
+# Whoever starts it leaves the hold on the environment's gateway in this
+# descriptor. It is kept for as long as this process lives, and no kernel gets it.
+HOLD = 3
+os.set_inheritable(HOLD, False)
+
 
 def detach(pid_file):
-    """Leaves the host: it would have to wait for this process otherwise."""
+    """Leaves the host, which would have to wait for this process otherwise.
+
+    The host ends the group of its child when that ends: so the child stays until
+    the gateway has a group of its own.
+    """
     ready, told = os.pipe()
-    child = os.fork()
-    if child:
+    if os.fork():
         os.close(told)
-        os._exit(0 if os.read(ready, 1) else 1)
+        os.read(ready, 1)
+        os._exit(0)
     os.setsid()
     os.close(ready)
+    os.close(told)
     with open(pid_file + ".new", "w") as f:
         f.write(str(os.getpid()))
     os.rename(pid_file + ".new", pid_file)
-    os.write(told, b".")
-    os.close(told)
+
+
+detach(os.path.join(os.path.dirname(sys.argv[1]), "pid"))
+
+import fcntl
+import glob
+import json
+import shutil
+import tempfile
+import threading
+import time
 
 
 def held(path):
@@ -72,11 +84,11 @@ class Keeper:
 
     def run(self):
         while True:
-            time.sleep(0.25 if self.mine is None else 1)
             try:
                 self.look()
             except Exception as e:
                 print("keeper:", repr(e), file=sys.stderr)
+            time.sleep(1)
 
     def look(self):
         leases = set()
@@ -92,20 +104,19 @@ class Keeper:
         if entry is not None:
             self.mine = entry
         elif self.mine is None:
-            if os.path.basename(self.s["lease"]) not in leases and self.find() is None:
-                self.end()  # who started it was killed before it could say so
+            self.end()  # it was forgotten before it had begun: nobody can find it
             return
         kernels = self.kernels(leases)
         if leases or kernels:
             self.idle = None
             if entry is None:
-                self.change(lambda gateways: gateways + [self.mine])
+                self.locked(self.back)
             return
         now = time.monotonic()
         if self.idle is None:
             self.idle = now
         if now - self.idle >= self.s["idle"]:
-            self.leave()
+            self.locked(self.leave)
 
     def find(self):
         for g in load(self.record).get("gateways") or []:
@@ -113,35 +124,43 @@ class Keeper:
                 return g
         return None
 
-    def change(self, how):
-        """Rewrites the record under the lock; False: the lock is not to be had."""
+    def used(self):
+        """Says whether a host is there. It does not remove what others left."""
+        return any(held(path) for path in glob.glob(os.path.join(self.hosts, self.s["fingerprint"] + "-*.lock")))
+
+    def write(self, how):
+        gateways = how(load(self.record).get("gateways") or [])
+        new, path = tempfile.mkstemp(dir=self.s["dir"], prefix=".new-")
+        with os.fdopen(new, "w") as f:
+            json.dump({"gateways": gateways}, f)
+        os.rename(path, self.record)
+
+    def locked(self, then):
+        """Calls then under the lock, unless somebody else has it."""
         fd = os.open(os.path.join(self.s["dir"], "gateway.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                return False
-            gateways = how(load(self.record).get("gateways") or [])
-            if gateways is None:
-                return False
-            new, path = tempfile.mkstemp(dir=self.s["dir"], prefix=".new-")
-            with os.fdopen(new, "w") as f:
-                json.dump({"gateways": gateways}, f)
-            os.rename(path, self.record)
-            return True
+                return
+            then()
         finally:
             os.close(fd)
 
+    def back(self):
+        if self.find() is None:
+            self.write(lambda gateways: gateways + [self.mine])
+
     def leave(self):
-        """Ends, unless a host came in the meantime: hosts come under the lock."""
-
-        def without(gateways):
-            for path in glob.glob(os.path.join(self.hosts, self.s["fingerprint"] + "-*.lock")):
-                if held(path):
-                    return None
-            return [g for g in gateways if g.get("dir") != self.s["private"]]
-
-        if self.change(without):
+        """Ends, unless a host came in the meantime."""
+        if self.used():
+            return
+        self.write(lambda gateways: [g for g in gateways if g.get("dir") != self.s["private"]])
+        # A host makes its lease, then it reads the record: one that has read the
+        # old record is seen here, and any other does not find this gateway.
+        if self.used():
+            self.back()
+        else:
             self.end()
 
     def kernels(self, leases):
@@ -188,25 +207,8 @@ class Keeper:
         os._exit(0)
 
 
-def own(path):
-    """Waits until no other gateway serves this fingerprint."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    until = time.monotonic() + 10
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except OSError:
-            if time.monotonic() > until:
-                sys.exit("another gateway serves this environment and is not recorded")
-            time.sleep(0.05)
-
-
-settings = load(sys.argv[1])
-detach(os.path.join(settings["private"], "pid"))
-keeper = Keeper(settings)
+keeper = Keeper(load(sys.argv[1]))
 threading.Thread(target=keeper.run, daemon=True).start()
-owned = own(os.path.join(settings["dir"], settings["fingerprint"] + ".own"))
 
 from kernel_gateway.gatewayapp import KernelGatewayApp
 from tornado.ioloop import IOLoop

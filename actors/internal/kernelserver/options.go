@@ -114,6 +114,11 @@ func (o Options) args(port int) []string {
 	return args
 }
 
+// sharedArgs is the command line of a gateway that hosts share.
+func (o Options) sharedArgs(dir private, port int) []string {
+	return append([]string{dir.join("gateway.py"), dir.join("shared.json"), "--log-level=WARN"}, o.args(port)[2:]...)
+}
+
 // temporary are the names by which programs find their temporary directory. The
 // gateway's own is private, since it leaves files there; kernels keep the user's.
 var temporary = []string{"TMPDIR", "TEMP", "TMP"}

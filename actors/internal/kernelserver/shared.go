@@ -26,133 +26,141 @@ const LeaseVariable = "KERNEL_COPPICE_LEASE"
 // are those of package coordinator. All fields are required.
 type Sharing struct {
 	// Dir is the folder of the shared gateways, Fingerprint the environment's
-	// name there, and Lease the locked file of the host that starts it.
-	Dir, Fingerprint, Lease string
+	// name there.
+	Dir, Fingerprint string
 	// IdleEnd is how long it stays without hosts and kernels, Keep how long it
 	// keeps a journalled session that nobody uses.
 	IdleEnd, Keep time.Duration
 }
 
-// Shared is a gateway that LaunchShared has started.
+// Shared is a gateway that outlives the process that starts it. [NewShared] makes
+// one; one goroutine uses it.
 type Shared struct {
 	URL, Token string
-	Process    process.Identity
 	// Dir is its private directory.
 	Dir string
+
+	o       Options
+	port    int
+	starter *process.Process // forks the gateway and ends; nil before Start
 }
 
-// LaunchShared starts a gateway that outlives this process and returns once it
-// answers. When it fails, nothing of the attempt is left. The gateway is no child
-// of ours: [Remove] ends it, from any process of the user. Not on Windows.
-func LaunchShared(ctx context.Context, o Options, s Sharing) (Shared, error) {
+// NewShared chooses an address and a token and makes the private directory of a
+// gateway. Until Start, the directory goes when this process ends.
+func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, errNotReady)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		shared, err := launchShared(ctx, o, s)
-		if err == nil || attempt == attempts || ctx.Err() != nil {
-			return shared, err
-		}
-		var failed *LaunchError
-		if !errors.As(err, &failed) || !saysPortTaken(failed.Tail) {
-			return shared, err
-		}
-	}
-}
-
-func launchShared(ctx context.Context, o Options, s Sharing) (Shared, error) {
 	port, err := freePort(ctx)
 	if err != nil {
-		return Shared{}, &LaunchError{Problem: err.Error(), Err: err}
+		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
 	dir, err := newPrivate(o)
 	if err != nil {
-		return Shared{}, &LaunchError{Problem: err.Error(), Err: err}
+		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	out := Shared{URL: "http://127.0.0.1:" + strconv.Itoa(port), Token: newToken(), Dir: string(dir)}
-	if err := out.start(ctx, o, s, dir, port); err != nil {
-		failed := &LaunchError{Problem: err.Error(), Tail: dir.tail(out.Token), Err: err}
-		Remove(context.WithoutCancel(ctx), out.Process, out.Dir)
-		return Shared{}, failed
-	}
-	return out, nil
-}
-
-func (g *Shared) start(ctx context.Context, o Options, s Sharing, dir private, port int) error {
+	g := &Shared{URL: "http://127.0.0.1:" + strconv.Itoa(port), Token: newToken(), Dir: string(dir), o: o, port: port}
 	settings, err := json.Marshal(map[string]any{
-		"dir": s.Dir, "private": string(dir), "fingerprint": s.Fingerprint, "lease": s.Lease,
+		"dir": s.Dir, "private": string(dir), "fingerprint": s.Fingerprint,
 		"idle": s.IdleEnd.Seconds(), "keep": s.Keep.Seconds(),
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(os.WriteFile(dir.join("shared.json"), settings, 0o600), os.WriteFile(dir.join("gateway.py"), gatewayScript, 0o600))
 	}
-	err = errors.Join(os.WriteFile(dir.join("shared.json"), settings, 0o600), os.WriteFile(dir.join("gateway.py"), gatewayScript, 0o600))
 	if err != nil {
-		return err
+		_ = dir.remove() // the first error is the news
+		return nil, &LaunchError{Problem: err.Error(), Err: err}
+	}
+	return g, nil
+}
+
+// Start starts the process and does not wait for it: [SharedProcess] tells who it
+// is once it knows, [SharedAnswers] whether it answers. It keeps own open for as
+// long as it lives; the caller closes its own copy. From here on the directory
+// stays when this process ends: whoever finds the gateway dead calls [Remove],
+// and so does the caller when Start fails. Not on Windows.
+func (g *Shared) Start(own *os.File) error {
+	dir := private(g.Dir)
+	err := os.WriteFile(dir.owner(), []byte("{}"), 0o600)
+	if err != nil {
+		return &LaunchError{Problem: err.Error(), Err: err}
 	}
 	log, err := os.OpenFile(dir.join("log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return &LaunchError{Problem: err.Error(), Err: err}
 	}
 	defer func() { _ = log.Close() }()
-	args := append([]string{dir.join("gateway.py"), dir.join("shared.json"), "--log-level=WARN"}, o.args(port)[2:]...)
-	proc, err := process.Start(process.Options{
-		Path: o.Runtime.Path, Args: args, Env: o.env(g.Token, dir), Dir: dir.empty(), Log: log, OutliveHost: true, NoFile: noFile,
+	g.starter, err = process.Start(process.Options{
+		Path: g.o.Runtime.Path, Args: g.o.sharedArgs(dir, g.port), Env: g.o.env(g.Token, dir), Dir: dir.empty(), Log: log,
+		OutliveHost: true, NoFile: noFile, ExtraFiles: []*os.File{own},
 	})
 	if err != nil {
-		return err
+		return &LaunchError{Problem: err.Error(), Err: err}
 	}
-	// It forks the gateway and ends.
+	return nil
+}
+
+// Join waits for the end of the process that Start began, which forks the gateway
+// and ends.
+func (g *Shared) Join(ctx context.Context) {
+	if g.starter == nil {
+		return
+	}
 	select {
-	case <-proc.Done():
+	case <-g.starter.Done():
 	case <-ctx.Done():
-		_ = proc.Stop(ctx, process.StopOptions{Grace: -1}) // what is left of it is told below
+		_ = g.starter.Stop(ctx, process.StopOptions{Grace: -1}) // what is left of it has the directory's name
 	}
-	pid, readErr := os.ReadFile(dir.join("pid"))
-	if err := errors.Join(proc.Err(), readErr); err != nil {
-		return fmt.Errorf("it could not leave its host: %w", err)
+}
+
+// Failed returns why the gateway is not there, given what was observed, and
+// whether another port may do. The process has ended or will be removed.
+func (g *Shared) Failed(ctx context.Context, why error) (err *LaunchError, again bool) {
+	g.Join(ctx)
+	if g.starter != nil {
+		if ended := g.starter.Err(); ended != nil {
+			why = fmt.Errorf("it %w", ended)
+		}
+	}
+	tail := private(g.Dir).tail(g.Token)
+	return &LaunchError{Problem: why.Error(), Tail: tail, Err: why}, saysPortTaken(tail)
+}
+
+// SharedProcess returns the process that has told that it is the gateway with this
+// private directory, false when none has. The caller makes sure that the gateway
+// lives: else its pid may be another's by now.
+func SharedProcess(dir string) (process.Identity, bool) {
+	pid, err := os.ReadFile(private(dir).join("pid"))
+	if err != nil {
+		return process.Identity{}, false
 	}
 	n, err := strconv.Atoi(string(pid))
 	if err != nil {
-		return fmt.Errorf("it told a wrong process: %w", err)
+		return process.Identity{}, false
 	}
-	if g.Process, err = process.Identify(n); err != nil {
-		return fmt.Errorf("it ended: %w", err)
-	}
-	// From here on the private directory is the gateway's own.
-	owner, err := json.Marshal(g.Process)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(dir.owner(), owner, 0o600); err != nil {
-		return err
-	}
-	return g.awaitHealth(ctx, dir)
+	id, err := process.Identify(n)
+	return id, err == nil
 }
 
-// awaitHealth returns when the gateway answers as ours.
-func (g *Shared) awaitHealth(ctx context.Context, dir private) error {
+// SharedAnswers returns nil when the gateway answers as ours: another process may
+// have taken the port before it.
+func SharedAnswers(ctx context.Context, url, token, dir string) error {
 	client := &http.Client{
 		Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	probe := &Server{url: g.URL, token: g.Token, dir: dir}
-	ticker := time.NewTicker(healthEvery)
-	defer ticker.Stop()
-	last := errors.New("not asked yet")
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
-		case <-ticker.C:
-		}
-		if !process.Alive(g.Process) {
-			return errors.New("it ended while it started")
-		}
-		if last = probe.healthy(ctx, client); last == nil {
-			return nil
-		}
+	return (&Server{url: url, token: token, dir: private(dir)}).healthy(ctx, client)
+}
+
+// Settle gives the private directory to the gateway: it goes when the gateway is
+// gone.
+func Settle(id process.Identity, dir string) error {
+	owner, err := json.Marshal(id)
+	if err == nil {
+		err = os.WriteFile(private(dir).owner(), owner, 0o600)
 	}
+	if err != nil {
+		return fmt.Errorf("settle the kernel gateway: %w", err)
+	}
+	return nil
 }
 
 // Remove ends a shared gateway with its kernels and removes its private

@@ -160,11 +160,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	if _, err := pyenv.Preflight(ctx, rt); err != nil {
-		return stopped(ctx, err)
-	}
 	if s.o.Shared {
 		return s.runShared(ctx, rt, up)
+	}
+	if _, err := pyenv.Preflight(ctx, rt); err != nil {
+		return stopped(ctx, err)
 	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{Runtime: rt, StartTimeout: s.o.StartTimeout})
 	if err != nil {

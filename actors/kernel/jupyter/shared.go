@@ -24,7 +24,7 @@ func SharedDir(home string) string { return filepath.Join(home, "agent", "python
 // runShared uses the gateway that the hosts of this user share.
 func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid int)) error {
 	lease, err := coordinator.Acquire(ctx, coordinator.Options{
-		Dir: SharedDir(s.o.Home), Runtime: rt, StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion, IdleEnd: s.o.IdleEnd,
+		Dir: SharedDir(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion, IdleEnd: s.o.IdleEnd,
 	})
 	if err != nil {
 		return stopped(ctx, err)
@@ -56,6 +56,14 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 	}
 	s.set(nil, errStopped)
 	return nil
+}
+
+// check says whether an interpreter can run a gateway.
+func check(rt pyenv.Runtime) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := pyenv.Preflight(ctx, rt)
+		return err
+	}
 }
 
 // variables turns an environment list into a map.

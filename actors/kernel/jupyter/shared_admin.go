@@ -22,10 +22,7 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pyenv.Preflight(ctx, rt); err != nil {
-		return nil, err
-	}
-	lease, err := coordinator.Acquire(ctx, coordinator.Options{Dir: SharedDir(o.Home), Runtime: rt, StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd})
+	lease, err := coordinator.Acquire(ctx, coordinator.Options{Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd})
 	if err != nil {
 		return nil, err
 	}
