@@ -136,7 +136,7 @@ func (c crowd) watch() func() (looks, atOnce, inAll int) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(20 * time.Millisecond): // a look costs 5 ms of a core
 			}
 		}
 	})
