@@ -58,9 +58,11 @@ def rehearse(make: Callable[[], Any], prelude: str) -> bool:
 def _live(session: Any, prelude: str) -> bool:
     """Has a session do what most do first. Nobody but this function is its host."""
     host, main = socket.socketpair()
+    asks, control = socket.socketpair()
     pipes = [*os.pipe(), *os.pipe()]
     try:
         session.sit(main, {"stdout": pipes[0], "stderr": pipes[2]})
+        session.side.sit(control)
         session.warm_up()
         requests = [{"type": "init", "version": VERSION, "cwd": os.getcwd(), "env": {"COPPICE_REHEARSAL": "1"}, "prelude": prelude}]
         requests += [{"type": "execute", "id": n + 1, "code": code} for n, code in enumerate(_CELLS)]
@@ -70,9 +72,11 @@ def _live(session: Any, prelude: str) -> bool:
             session.serve_one()
             frames = host.recv(1 << 16).splitlines()  # all of them: they are short and sent at once
             kinds.append(json.loads(frames[-1])["type"])
-        return kinds == ["ready"] + ["done"] * len(_CELLS)
+        asks.sendall(b'{"type":"ping","n":1}\n')
+        session.side.serve()
+        return kinds == ["ready"] + ["done"] * len(_CELLS) and asks.recv(100) == b'{"type":"pong","n":1}\n'
     finally:
-        host.close()
-        main.close()
+        for sock in (host, main, asks, control):
+            sock.close()
         for fd in pipes:
             os.close(fd)

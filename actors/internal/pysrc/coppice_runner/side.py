@@ -35,7 +35,7 @@ def end_group(why: str) -> None:
 
 
 class Side:
-    """The thread and its descriptors. All methods but start and
+    """The thread and its descriptors. All methods but sit, start and
     close_descriptors run in it."""
 
     def __init__(self, session: Any) -> None:
@@ -50,12 +50,17 @@ class Side:
     def start(self, main: int, control: Any, lifeline: int) -> None:
         """Starts the thread. It is no threading.Thread, so that code which
         looks at the threads of a program does not see it."""
-        self._main, self._control, self._lifeline = main, control, lifeline
-        self._lines.attach(control)
+        self._main, self._lifeline = main, lifeline
+        self.sit(control)
         die_with(lifeline)
         old = threading.stack_size(_STACK)
         _thread.start_new_thread(self._run, ())
         threading.stack_size(old)
+
+    def sit(self, control: Any) -> None:
+        """Begins to serve a control socket."""
+        self._control = control
+        self._lines.attach(control)
 
     def pause(self) -> None:
         """Waits until the thread is between two requests, and holds it there."""
@@ -114,7 +119,7 @@ class Side:
                 written = False
                 for fd, event in events:
                     if fd == control:
-                        self._request()
+                        self.serve()
                     elif fd == self._lifeline:
                         end_group("the host is gone")
                     elif fd in captured and not event & select.POLLIN:
@@ -124,7 +129,7 @@ class Side:
                 if written:
                     output.pump()
 
-    def _request(self) -> None:
+    def serve(self) -> None:
         """Takes the requests that have come. There is one, or the end."""
         while True:
             try:
