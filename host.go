@@ -42,6 +42,8 @@ type Host struct {
 	hub    *sinks.Hub
 	door   string // the name of the gateway in the tree, and of its backend
 	why    string // why it is this backend
+	// found is the interpreter, when the choice of the backend looked for it.
+	found *python.Runtime
 	// prelude is what every session runs first, "" when it has no helpers.
 	prelude string
 	runner  *runner.Server // nil with the gateway backend
@@ -81,7 +83,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		r.Artifacts = r.temp
 	}
 	h := &Host{o: r, inputs: newInputs(), offered: offer(r.HostFunctions)}
-	if h.door, h.why, err = chooseBackend(ctx, r); err != nil {
+	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
 	if h.prelude, err = prelude(h.door, r); err != nil {
@@ -125,27 +127,29 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// chooseBackend names the backend and says why it is this one.
-func chooseBackend(ctx context.Context, r resolved) (name, why string, err error) {
+// chooseBackend names the backend and says why it is this one. It returns the
+// interpreter, if it looked for it.
+func chooseBackend(ctx context.Context, r resolved) (name, why string, found *python.Runtime, err error) {
 	switch {
 	case r.Backend != BackendAuto:
-		return r.Backend, "it was asked for", nil
+		return r.Backend, "it was asked for", nil, nil
 	case r.GatewayURL != "":
-		return BackendGateway, "an external gateway is set", nil
+		return BackendGateway, "an external gateway is set", nil, nil
 	case r.KernelName != "":
-		return BackendGateway, "a kernel was named", nil
+		return BackendGateway, "a kernel was named", nil, nil
 	}
 	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
 	if err == nil {
+		found = &rt
 		_, err = python.Preflight(ctx, rt)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return "", "", fmt.Errorf("choose a backend: %w", context.Cause(ctx))
+		return "", "", nil, fmt.Errorf("choose a backend: %w", context.Cause(ctx))
 	case err != nil:
-		return BackendRunner, "a gateway cannot be started: " + err.Error(), nil
+		return BackendRunner, "a gateway cannot be started: " + err.Error(), found, nil
 	default:
-		return BackendGateway, "jupyter_kernel_gateway and ipykernel are importable", nil
+		return BackendGateway, "jupyter_kernel_gateway and ipykernel are importable", found, nil
 	}
 }
 
@@ -163,7 +167,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude})
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude, Found: h.found})
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {

@@ -173,6 +173,13 @@ func (s *Server) frame(f ndjson.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch f.Type {
+	case ndjson.TypeWarm:
+		select {
+		case <-s.warm:
+		default:
+			s.failed = f.Failed
+			close(s.warm)
+		}
 	case ndjson.TypeForked:
 		if c := s.forks[f.N]; c != nil {
 			delete(s.forks, f.N)

@@ -28,6 +28,11 @@ func TestAServerFromStartToEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, s.PID())
 	require.Regexp(t, `^3\.\d+\.\d+`, s.Python())
+	select {
+	case <-s.Warm():
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the server has not imported its modules")
+	}
 	require.Contains(t, s.Failed(), "there_is_no_such_module")
 	require.NotContains(t, s.Failed(), "json")
 

@@ -16,6 +16,9 @@ func (*Server) PID() int { return 0 }
 // Python returns "".
 func (*Server) Python() string { return "" }
 
+// Warm returns nil.
+func (*Server) Warm() <-chan struct{} { return nil }
+
 // Failed returns nil.
 func (*Server) Failed() map[string]string { return nil }
 

@@ -23,7 +23,8 @@ type Server struct {
 	stderr *process.Ring
 	conn   *net.UnixConn
 	python string
-	failed map[string]string
+	warm   chan struct{}     // closed when the server has done what it does once
+	failed map[string]string // written before warm is closed
 
 	write sync.Mutex // held while a request is written
 
@@ -67,7 +68,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		stderr: process.NewRing(process.RingOptions{}), conn: conn.(*net.UnixConn),
-		forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
+		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
 	start, err := o.confined(process.Options{
 		Path: o.Python, Args: args, Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
@@ -112,7 +113,7 @@ func (s *Server) handshake(ctx context.Context, load []byte) error {
 	case f.Type != ndjson.TypeReady || f.Version != ndjson.Version:
 		return fmt.Errorf("start the fork server: it answered %q of version %d, not ready of version %d", f.Type, f.Version, ndjson.Version)
 	}
-	s.python, s.failed = f.Python, f.Failed
+	s.python = f.Python
 	// It ends with the server's end of the connection, and then when the last
 	// session that was left has: Child.Done is its join.
 	go s.read(lines)
@@ -140,8 +141,21 @@ func (s *Server) PID() int { return s.proc.PID() }
 // Python returns the version of the interpreter.
 func (s *Server) Python() string { return s.python }
 
-// Failed says which modules could not be preloaded, and why.
-func (s *Server) Failed() map[string]string { return s.failed }
+// Warm is closed when the server has done what its sessions then share: it has
+// imported the modules to preload. It does that when its first session was forked,
+// or a moment after its start when nobody asks for one. A server that ends before
+// never gets there.
+func (s *Server) Warm() <-chan struct{} { return s.warm }
+
+// Failed says which modules could not be preloaded, and why, once Warm is closed.
+func (s *Server) Failed() map[string]string {
+	select {
+	case <-s.warm:
+		return s.failed
+	default:
+		return nil
+	}
+}
 
 // Done is closed when the process of the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.proc.Done() }

@@ -40,6 +40,7 @@ const (
 	TypeProtocolError = "protocol_error"
 	TypePong          = "pong"
 	TypeInterrupting  = "interrupting"
+	TypeWarm          = "warm"
 	TypeForked        = "forked"
 	TypeSignalled     = "signalled"
 	TypeDrained       = "drained"

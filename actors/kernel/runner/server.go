@@ -22,6 +22,9 @@ type ServerOptions struct {
 	Cwd string
 	// Python is the interpreter. "": look around.
 	Python string
+	// Found is the interpreter when somebody has just looked for it in the same
+	// places. Only the first start uses it.
+	Found *pyenv.Runtime
 	// Env is the host's environment, unfiltered. nil: that of the process.
 	Env []string
 	// Preload names modules that are imported once for all sessions. nil:
@@ -57,7 +60,7 @@ var DefaultPreload = []string{
 // Server owns the fork server of a backend. Run is called by one goroutine at a
 // time, the other methods by any.
 type Server struct {
-	o      ServerOptions
+	o      ServerOptions // Found belongs to Run
 	copies copies
 
 	mu      sync.Mutex
@@ -150,7 +153,7 @@ const (
 const refillDelay = 3 * time.Millisecond
 
 func (s *Server) run(ctx context.Context, up func(pid int)) error {
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
+	rt, err := s.resolve(ctx)
 	if err != nil {
 		return err
 	}
@@ -176,15 +179,18 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}()
 	p := &place{server: server, rules: rules, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
 	defer p.close()
-	for range s.o.Spares {
-		p.refill()
-	}
 	s.set(p, nil)
 	up(server.PID())
 	quiet := time.NewTimer(0)
 	defer quiet.Stop()
+	warm := server.Warm()
 	for missing := 0; ; {
 		select {
+		case <-warm: // spares that are forked now share what the server has done
+			warm = nil
+			for range s.o.Spares {
+				p.refill()
+			}
 		case <-p.taken:
 			missing++
 			quiet.Reset(refillDelay)
@@ -203,6 +209,15 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 			return nil
 		}
 	}
+}
+
+// resolve finds the interpreter. The second start looks anew: it may be gone.
+func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
+	if found := s.o.Found; found != nil {
+		s.o.Found = nil
+		return *found, nil
+	}
+	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
 }
 
 // withoutFork serves where an interpreter is started for each session.

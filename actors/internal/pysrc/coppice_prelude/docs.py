@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from types import ModuleType
 from typing import Any, Callable, Dict, List, TypeVar
 
@@ -38,6 +37,8 @@ def _category(value: Any) -> str:
 
 def _signature(function: Any) -> str:
     """Returns the signature without its types: a reader wants the names."""
+    import inspect  # here: it takes long, and most sessions need it not
+
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):
@@ -49,6 +50,8 @@ def _signature(function: Any) -> str:
 def describe(namespace: Dict[str, Any]) -> List[Dict[str, str]]:
     """Lists the helpers of a namespace: name, signature, the first line of the
     documentation, category; by category, then by name."""
+    import inspect
+
     found = []
     for name, value in list(namespace.items()):
         category = _category(value)

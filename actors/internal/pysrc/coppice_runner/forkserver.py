@@ -23,7 +23,7 @@ import socket
 import sys
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import forks
 from .streams import drain_descriptor
@@ -39,6 +39,8 @@ _MAX_FDS = 64
 # The descriptors that the server keeps of its children are numbered from here,
 # so that a new child can close all of them at once.
 _KEPT = 64
+# How long nobody asks for anything before the server does what takes its time.
+_QUIET_MS = 20
 # How many objects of each size fill the gaps; the gain grows no more beyond.
 _FILLERS = 120
 
@@ -80,11 +82,13 @@ class Server:
         self._control = control
         self._lifeline = lifeline
         self._children: Dict[int, Child] = {}
+        self._forks = 0  # how many were asked for
         self._highest = _KEPT  # the highest number that a kept descriptor ever had
         self._buffer = b""
         self._attached: Deque[List[int]] = deque()
         self._woken, self._wake = os.pipe()
         self._alone = False  # the process has one thread
+        self._warm: Optional[Callable[[], Dict[str, str]]] = None  # to be called still
         self._filled: List[List[bytes]] = []  # held, also in the children: to let go of it writes to it
 
     def preload(self, modules: List[str]) -> Dict[str, str]:
@@ -98,9 +102,11 @@ class Server:
                 failed[name] = f"{type(err).__name__}: {err}"
         return failed
 
-    def serve(self, failed: Dict[str, str]) -> None:
-        """Serves until the host is gone. In a child it raises Forked. failed is
-        what preload has returned."""
+    def serve(self, warm: Callable[[], Dict[str, str]]) -> None:
+        """Serves until the host is gone. In a child it raises Forked. The first
+        session need not wait for what the others will share: warm, which returns
+        the modules that could not be imported and why, is called when the first
+        was forked or nobody asks for one, and before the second."""
         if not hasattr(os, "fork"):
             self._reply({"type": "failed", "message": "this system has no fork"})
             return
@@ -110,23 +116,34 @@ class Server:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._alone = _threads() == 1
-        # What is there now is never collected, so that its pages stay shared.
-        gc.collect()
-        gc.disable()
-        self._filled = _fill()
-        gc.freeze()
-        self._reply({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3])), "failed": failed})
+        self._warm = warm
+        self._reply({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))})
         poll = select.poll()
         for fd in (self._control.fileno(), self._woken, self._lifeline):
             poll.register(fd, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
+            events = poll.poll(_QUIET_MS if self._warm is not None else None)
+            if not events:
+                self._warm_up()
+            for fd, _ in events:
                 if fd == self._woken:
                     self._reap()
                 elif fd == self._lifeline:
                     os._exit(0)
                 elif not self._receive():
                     os._exit(0)
+
+    def _warm_up(self) -> None:
+        warm, self._warm = self._warm, None
+        if warm is None:
+            return
+        failed = warm()
+        self._alone = _threads() == 1
+        # What is there now is never collected, so that its pages stay shared.
+        gc.collect()
+        self._filled = _fill()
+        gc.freeze()
+        self._reply({"type": "warm", "failed": failed})
 
     def _receive(self) -> bool:
         size = array.array("i").itemsize * _MAX_FDS
@@ -175,6 +192,9 @@ class Server:
                 os.close(fd)
             self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
             return
+        if self._forks > 0:
+            self._warm_up()
+        self._forks += 1
         try:
             pid = forks.fork() if self._alone else os.fork()
         except OSError as err:

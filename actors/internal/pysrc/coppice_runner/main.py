@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 from . import forks
 
+gc.disable()  # there is nothing to collect before the first cell
 forks.share()  # before the modules that register something come
 
 from . import forkserver  # noqa: E402
@@ -21,26 +22,31 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     lifeline; for "session", the other descriptors of a fork request and then
     the lifeline."""
     prepare()
+    session = Session()
     if role == "session":
-        forks.settle()
-        session = Session()
         *rest, lifeline = fds
         seat = [os.dup(sock.detach()), *rest]
     else:
         (lifeline,) = fds
+        prelude = load.get("prelude") or ""
+        session.prepare(prelude)
         server = forkserver.Server(sock, lifeline)
-        failed, prelude = {}, load.get("prelude") or ""
-        if hasattr(os, "fork"):
+
+        def warm() -> Dict[str, str]:
+            nonlocal session
             failed = server.preload(load.get("preload") or [])
             rehearse(Session, prelude)
-        forks.settle()
-        session = Session()
-        session.prepare(prelude)
+            forks.settle()
+            session = Session()
+            session.prepare(prelude)
+            return failed
+
         try:
-            server.serve(failed)
+            server.serve(warm)
             return
         except forkserver.Forked as forked:
             server.leave()
             seat = forked.fds
-        gc.enable()
+    forks.settle()
+    gc.enable()
     session.run(*forkserver.take_seat(seat), lifeline)

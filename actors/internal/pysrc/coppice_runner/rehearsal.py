@@ -15,13 +15,11 @@ import socket
 import sys
 from typing import Any, Callable
 
-from . import magics
 from .wire import VERSION
 
 # After the first time, most is there; the second finds what is made then.
 _ROUNDS = 2
 _CELLS = ("1+1", "x = 1\nx", "print(x)", "1/0")
-_MISSING = object()
 
 
 def rehearse(make: Callable[[], Any], prelude: str) -> bool:
@@ -31,8 +29,8 @@ def rehearse(make: Callable[[], Any], prelude: str) -> bool:
     streams = sys.stdin, sys.stdout, sys.stderr
     main, argv, path, env = sys.modules["__main__"], sys.argv, list(sys.path), dict(os.environ)
     getpass: Any = sys.modules.get("getpass")
-    ask, ask_password = builtins.input, getattr(getpass, "getpass", None)
-    last = vars(builtins).get("_", _MISSING)
+    ask_password = getattr(getpass, "getpass", None)
+    names = dict(vars(builtins))
     handler, cells = signal.getsignal(signal.SIGINT), set(linecache.cache)
     try:
         return all([_live(make(), prelude) for _ in range(_ROUNDS)])
@@ -44,12 +42,11 @@ def rehearse(make: Callable[[], Any], prelude: str) -> bool:
         for name in [n for n in os.environ if n not in env]:
             del os.environ[name]
         os.environ.update(env)
-        builtins.input = ask
         if getpass is not None:
             getpass.getpass = ask_password
-        vars(builtins).pop(magics.COMMANDS, None)
-        if last is _MISSING:
-            vars(builtins).pop("_", None)
+        for name in [n for n in vars(builtins) if n not in names]:
+            delattr(builtins, name)
+        vars(builtins).update(names)
         for name in [n for n in linecache.cache if n not in cells and n.startswith("<cell ")]:
             del linecache.cache[name]
         signal.signal(signal.SIGINT, handler)

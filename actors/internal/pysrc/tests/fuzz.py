@@ -119,7 +119,7 @@ def server(rnd, lines):
             from coppice_runner import forkserver
 
             try:
-                forkserver.Server(theirs, life_read).serve({})
+                forkserver.Server(theirs, life_read).serve(dict)
             except forkserver.Forked:
                 os._exit(0)
         finally:
