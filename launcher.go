@@ -213,6 +213,8 @@ type ToolRequest struct {
 	ID string
 	// Timeout shortens what the tool allows a run. 0: it does not.
 	Timeout time.Duration
+
+	fetch string // see messages.ToolRun
 }
 
 // Run makes one run and returns its result. When ctx ends first the run is
@@ -265,7 +267,7 @@ func (o *outlet) close() {
 }
 
 func (t *Launcher) run(ctx context.Context, r ToolRequest, out *outlet) (messages.ToolResult, error) {
-	run := launcher.Run{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout}}
+	run := launcher.Run{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout, Fetch: r.fetch}}
 	if run.ID == "" {
 		run.ID = messages.NewID()
 	}

@@ -88,30 +88,46 @@ func BenchmarkToolWarm(b *testing.B) {
 	}
 }
 
-// onceScript does what a run of word-count does, without a server.
-const onceScript = `
+// once are programs that do what a run of each sample does, without a server.
+var once = map[string]string{
+	"word-count": `
 import json, sys
 sys.argv = ["main.py"]
 import main
 json.dump(main.run({"text": "the quick brown fox jumps over the lazy dog", "top": 3}), sys.stdout)
-`
+`,
+	"compound-interest": `
+import asyncio, json, sys
+sys.argv = ["main.py"]
+import main
 
-// BenchmarkToolExec is the bare alternative: a process for each run of
-// word-count, which imports the same program, runs it once and ends.
+async def run():
+    main.runs["once"] = (main.Inputs(), asyncio.Event())
+    return [event async for event in main.grow("once")]
+
+json.dump(asyncio.run(run()), sys.stdout)
+`,
+}
+
+// BenchmarkToolExec is the bare alternative: a process for each run, which
+// imports the program of the tool, runs it once and ends.
 func BenchmarkToolExec(b *testing.B) {
-	_, dirs := launch(b)
-	dir := dirs["word-count"]
-	python := filepath.Join(dir, ".venv", "bin", "python")
-	var times []time.Duration
-	for b.Loop() {
-		begin := time.Now()
-		cmd := exec.CommandContext(b.Context(), python, "-c", onceScript)
-		cmd.Dir = dir
-		out, err := cmd.Output()
-		times = append(times, time.Since(begin))
-		if err != nil || !json.Valid(out) {
-			b.Fatalf("%v %s", err, out)
-		}
+	for _, id := range samples {
+		b.Run(id, func(b *testing.B) {
+			_, dirs := launch(b)
+			python := filepath.Join(dirs[id], ".venv", "bin", "python")
+			var times []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				cmd := exec.CommandContext(b.Context(), python, "-c", once[id])
+				cmd.Dir = dirs[id]
+				out, err := cmd.Output()
+				times = append(times, time.Since(begin))
+				if err != nil || !json.Valid(out) {
+					b.Fatalf("%v %s", err, out)
+				}
+			}
+			report(b, times)
+		})
 	}
-	report(b, times)
 }

@@ -9,6 +9,9 @@ type ToolRun struct {
 	ID string
 	// Tool is the id of the tool.
 	Tool string
+	// Fetch is a path of the tool, with its query, that is got in place of a run;
+	// "": it is a run. It waits as a run does and is not counted as one.
+	Fetch string
 	// Inputs is a JSON object. Inputs that are missing get their defaults.
 	Inputs RawJSON
 	// Timeout shortens what the tool allows one run; 0 leaves that as it is.
@@ -118,6 +121,15 @@ type ToolResult struct {
 	Files     []string `json:"files,omitempty"`
 	// Duration is how long the run took, the start of the process included.
 	Duration time.Duration `json:"duration_ns"`
+	// Fetched is the answer to ToolRun.Fetch, nil of a run.
+	Fetched *ToolFetched `json:"-"`
+}
+
+// ToolFetched is what a tool answered to ToolRun.Fetch.
+type ToolFetched struct {
+	// ContentType is as the tool says, "" when it does not.
+	ContentType string
+	Data        []byte
 }
 
 // ToolCancel ends a run early: the tool is asked to cancel it, and stopped when

@@ -176,7 +176,9 @@ func (d *door) ended(s *supervisor.Shell, m ended) {
 		m.settle()
 		return
 	}
-	e.runs++
+	if m.flight.run.Fetch == "" {
+		e.runs++
+	}
 	d.forget(e, m.flight)
 	d.pump(s, e, m)
 }

@@ -71,6 +71,8 @@ type Reply struct {
 	// included.
 	Bytes int64
 	Count int
+	// Fetched is the answer to messages.ToolRun.Fetch, nil of a run.
+	Fetched *messages.ToolFetched
 }
 
 // Options makes a launcher. The zero value of a field is its default.

@@ -266,7 +266,7 @@ func (a *tool) ended(r *running, reply Reply) {
 	}
 	res := messages.ToolResult{
 		Run: f.run.ID, Tool: f.run.Tool, Outcome: outcomeOf(reply.Error), Outputs: reply.Outputs, Error: reply.Error, Warnings: reply.Warnings,
-		Artifacts: reply.Artifacts, Files: reply.Files, Cold: f.cold, Hard: r.hard, Duration: time.Since(f.arrived),
+		Artifacts: reply.Artifacts, Files: reply.Files, Cold: f.cold, Hard: r.hard, Duration: time.Since(f.arrived), Fetched: reply.Fetched,
 	}
 	if len(res.Files) == 0 {
 		res.Artifacts = ""
@@ -281,10 +281,12 @@ func (a *tool) ended(r *running, reply Reply) {
 			res.Error.Stderr = reply.Error.Stderr
 		}
 	}
-	if drift := a.proc.Drift(); a.first && len(drift) > 0 {
-		res.Warnings = append(res.Warnings, "schema drift: "+strings.Join(drift, "; "))
+	if f.run.Fetch == "" {
+		if drift := a.proc.Drift(); a.first && len(drift) > 0 {
+			res.Warnings = append(res.Warnings, "schema drift: "+strings.Join(drift, "; "))
+		}
+		a.first = false
 	}
-	a.first = false
 	a.settle(r, res)
 }
 

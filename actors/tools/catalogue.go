@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -106,6 +107,10 @@ type running struct {
 
 // Do makes a run.
 func (r *running) Do(ctx context.Context, run messages.ToolRun) launcher.Reply {
+	if run.Fetch != "" {
+		fetched, a := r.Fetch(ctx, run.Fetch)
+		return launcher.Reply{Fetched: fetched, Error: a.Error}
+	}
 	dir := r.RunDir(run.ID, time.Now())
 	r.mu.Lock()
 	r.dirs[run.ID] = dir
@@ -136,3 +141,15 @@ func (r *running) Written(run string) (bytes int64, files int) {
 }
 
 var _ launcher.Process = (*running)(nil)
+
+// OpenRunFile opens a file that a run left in its folder. The error matches
+// fs.ErrNotExist when there is none.
+func (c *Catalogue) OpenRunFile(tool, run, name string) (*os.File, error) {
+	return toolproc.OpenRunFile(c.o.Artifacts, tool, run, name)
+}
+
+// AutocompletePath is the path of a tool's suggestions.
+func AutocompletePath(endpoint, text string) string { return toolproc.AutocompletePath(endpoint, text) }
+
+// FilePath is the path of a file that a tool serves itself.
+func FilePath(run, name string) string { return toolproc.FilePath(run, name) }

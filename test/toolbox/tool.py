@@ -61,6 +61,23 @@ def health():
     return 200, {"ok": True}
 
 
+def form(kind, body):
+    """A run's request that came as multipart/form-data."""
+    import email.parser
+    import email.policy
+
+    head = b"Content-Type: " + kind.encode() + b"\r\n\r\n"
+    fields, files = {}, {}
+    for part in email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body).iter_parts():
+        key, data = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        if part.get_filename() is None:
+            fields[key] = data.decode()
+        else:
+            files.setdefault(key, []).append([part.get_filename(), part.get_content_type(), data.decode("latin-1")])
+    inputs = {"do": fields["do"], "arg": {"fields": {k: v for k, v in fields.items() if k[0] != "_" and k != "run_id"}, "files": files}}
+    return {"run_id": fields["run_id"], "_pixie": json.loads(fields["_pixie"]), "inputs": inputs}
+
+
 def act(run_id, do, arg, folder, cancelled):
     global count
     with lock:
@@ -165,6 +182,15 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, schema())
         elif url.path == "/stream":
             self.stream(urllib.parse.parse_qs(url.query)["run_id"][0])
+        elif url.path == "/autocomplete/cities":
+            typed = urllib.parse.parse_qs(url.query).get("q", [""])[0]
+            self.answer(200, [c for c in ("Berlin", "Bern", "Bonn") if c.startswith(typed)])
+        elif url.path == "/autocomplete/broken":
+            self.answer(200, b"Berlin")
+        elif url.path.startswith("/files/") and not url.path.endswith("/none"):
+            self.answer(200, [urllib.parse.unquote(part) for part in url.path.split("/")[2:]])
+        else:
+            self.answer(404, {"detail": "there is nothing here"})
 
     def do_POST(self):
         url = urllib.parse.urlparse(self.path)
@@ -175,7 +201,8 @@ class Handler(BaseHTTPRequestHandler):
                 runs[run_id].set()
             self.answer(200, {"cancelled": True})
         elif url.path == "/run":
-            self.run(json.loads(body))
+            kind = self.headers["Content-Type"]
+            self.run(form(kind, body) if kind.startswith("multipart/") else json.loads(body))
 
     def run(self, request):
         global now, most

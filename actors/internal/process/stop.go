@@ -21,8 +21,8 @@ const (
 // StopOptions bounds [Process.Stop].
 type StopOptions struct {
 	// Grace is the time between the request to end (SIGTERM) and SIGKILL. Zero
-	// is 2 s; negative kills at once. On Windows there is no such request, and
-	// the child is killed at once.
+	// is 2 s; negative kills at once. On Windows the request is CTRL_BREAK, which
+	// needs a console; without one the child is killed at once.
 	Grace time.Duration
 }
 

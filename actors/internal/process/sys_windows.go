@@ -3,6 +3,8 @@ package process
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/windows"
 )
 
 // DiesWithHost says whether this system ends children when the host is killed.
@@ -26,9 +28,15 @@ func raiseNoFile(int, uint64) {}
 
 func limitMemory(int, uint64) error { return nil }
 
-// terminateGroup reports false: Windows cannot ask a process without a console
-// window to end.
-func terminateGroup(int) bool { return false }
+// terminateGroup sends CTRL_BREAK to the group that the child leads. It reports
+// false when that cannot be done, as in a host without a console: then the child
+// is killed at once.
+func terminateGroup(pid int) bool {
+	if pid <= 0 { // 0 would be everybody at this console, the host too
+		return false
+	}
+	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) == nil
+}
 
 func terminateOne(*os.Process) bool { return false }
 

@@ -1,7 +1,6 @@
 package toolproc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +53,10 @@ func (p *Process) Do(ctx context.Context, c Call) Answer {
 	in := &call{Call: c, dir: c.Dir, before: p.stderr.Written()}
 	var a Answer
 	body, err := p.runBody(in)
+	if told, ok := errors.AsType[*messages.ToolError](err); ok {
+		a.Error = told
+		return a
+	}
 	if err != nil {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorInput, Message: err.Error()}
 		return a
@@ -62,17 +65,25 @@ func (p *Process) Do(ctx context.Context, c Call) Answer {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorTool, Message: err.Error()}
 		return a
 	}
+	unmark := func() {}
+	if in.dir != "" {
+		unmark = mark(in.dir)
+	}
 	if p.o.Tool.Streams() {
 		a = p.stream(ctx, in, body)
 	} else {
 		a = p.run(ctx, in, body)
 	}
 	a.Files = collect(in.dir)
+	unmark()
+	if len(a.Files) > 0 {
+		retain(in.dir, p.o.Tool.RetainRuns)
+	}
 	return a
 }
 
 // runBody is what /run gets.
-func (p *Process) runBody(c *call) ([]byte, error) {
+func (p *Process) runBody(c *call) (*payload, error) {
 	var given map[string]json.RawMessage
 	if len(c.Inputs) > 0 {
 		if err := json.Unmarshal(c.Inputs, &given); err != nil {
@@ -83,16 +94,24 @@ func (p *Process) runBody(c *call) ([]byte, error) {
 	if c.dir != "" {
 		context["artefacts_dir"] = c.dir
 	}
-	data, err := json.Marshal(map[string]any{"run_id": c.Run, "inputs": p.o.Tool.FillInputs(given), "_pixie": context})
+	inputs := p.o.Tool.FillInputs(given)
+	if p.o.Tool.InputTransport == transportMultipart {
+		about, err := json.Marshal(context)
+		if err != nil {
+			return nil, fmt.Errorf("write the inputs: %w", err)
+		}
+		return p.form(c, inputs, about)
+	}
+	data, err := json.Marshal(map[string]any{"run_id": c.Run, "inputs": inputs, "_pixie": context})
 	if err != nil {
 		return nil, fmt.Errorf("write the inputs: %w", err)
 	}
-	return data, nil
+	return &payload{data: data, kind: "application/json"}, nil
 }
 
 // run is a run with one answer.
-func (p *Process) run(ctx context.Context, c *call, body []byte) Answer {
-	resp, err := p.request(ctx, http.MethodPost, "/run", bytes.NewReader(body), c)
+func (p *Process) run(ctx context.Context, c *call, body *payload) Answer {
+	resp, err := p.request(ctx, http.MethodPost, "/run", body, c)
 	if err != nil {
 		return p.broken(ctx, c, err)
 	}
@@ -115,7 +134,7 @@ var errTooLarge = errors.New("the answer is too large")
 func (p *Process) readBody(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, p.o.MaxBody+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer to /run: %w", err)
+		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if int64(len(data)) > p.o.MaxBody {
 		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, p.o.MaxBody)

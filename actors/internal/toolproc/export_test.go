@@ -1,9 +1,23 @@
 package toolproc
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // FreePort returns a port that was not returned before.
 func FreePort(ctx context.Context) (int, error) { return thePorts.free(ctx) }
 
 // DetailOf takes the words for people out of an error's body.
 var DetailOf = detailOf
+
+// ReadUpload reads a file as inputs have it.
+func ReadUpload(key string, v json.RawMessage) (name, kind string, data []byte, err error) {
+	u, err := readUpload(key, v)
+	return u.name, u.kind, u.data, err
+}
+
+// UploadHeader is how a form names a file.
+func UploadHeader(key, name, kind string) string {
+	return upload{name: name, kind: kind}.header(key).Get("Content-Disposition")
+}

@@ -1,6 +1,7 @@
 package toolproc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,14 +167,18 @@ func (p *Process) small(ctx context.Context, method, path string) (int, []byte, 
 }
 
 // request makes one request. Its error names the path, and not the address.
-func (p *Process) request(ctx context.Context, method, path string, body io.Reader, of *call) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:"+strconv.Itoa(p.port)+path, body)
+func (p *Process) request(ctx context.Context, method, path string, body *payload, of *call) (*http.Response, error) {
+	var data io.Reader = http.NoBody
+	if body != nil {
+		data = bytes.NewReader(body.data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:"+strconv.Itoa(p.port)+path, data)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", path, err)
 	}
 	req.Header.Set("X-Coppice-Token", p.token)
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", body.kind)
 	}
 	if of != nil {
 		req.Header.Set("X-Pixie-Run-Id", of.Run)

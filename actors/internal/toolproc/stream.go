@@ -1,7 +1,6 @@
 package toolproc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +14,10 @@ import (
 )
 
 // stream is a run whose outputs come bit by bit.
-func (p *Process) stream(ctx context.Context, c *call, body []byte) Answer {
+func (p *Process) stream(ctx context.Context, c *call, body *payload) Answer {
 	begin, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	resp, err := p.request(begin, http.MethodPost, "/run", bytes.NewReader(body), c)
+	resp, err := p.request(begin, http.MethodPost, "/run", body, c)
 	if err != nil {
 		if begin.Err() != nil && ctx.Err() == nil {
 			return Answer{Error: &messages.ToolError{

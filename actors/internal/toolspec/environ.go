@@ -62,7 +62,7 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 	vars := map[string]string{}
 	for _, kv := range host {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && (slices.Contains(allowed, name) || runtime.GOOS == "windows" && slices.Contains(allowed, strings.ToUpper(name))) {
+		if ok && passes(runtime.GOOS, name) {
 			vars[name] = value
 		}
 	}
@@ -103,6 +103,15 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 	return e, nil
 }
 
+// passes reports whether a tool sees a variable of the host. On Windows names
+// differ in nothing but their case.
+func passes(goos, name string) bool {
+	if goos == "windows" {
+		name = strings.ToUpper(name)
+	}
+	return slices.Contains(allowed, name)
+}
+
 // minSecret is the length from which a value is hidden: shorter ones occur in
 // any text.
 const minSecret = 4
@@ -131,10 +140,15 @@ func (e *Env) Mask(text string) string {
 // Python returns the interpreter of a tool's virtual environment, and whether
 // it is there.
 func Python(dir string) (string, bool) {
-	path := filepath.Join(dir, ".venv", "bin", "python")
-	if runtime.GOOS == "windows" {
-		path = filepath.Join(dir, ".venv", "Scripts", "python.exe")
-	}
+	path := pythonPath(runtime.GOOS, dir)
 	info, err := os.Stat(path)
 	return path, err == nil && !info.IsDir()
+}
+
+// pythonPath is where a virtual environment has its interpreter.
+func pythonPath(goos, dir string) string {
+	if goos == "windows" {
+		return filepath.Join(dir, ".venv", "Scripts", "python.exe")
+	}
+	return filepath.Join(dir, ".venv", "bin", "python")
 }

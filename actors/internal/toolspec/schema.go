@@ -72,6 +72,18 @@ func (in *Input) typeSchema() map[string]any {
 			s["maxLength"] = *in.MaxLength
 		}
 		return s
+	case "file", "audio":
+		file := map[string]any{
+			"type": "object", "required": []string{"filename", "data"}, "additionalProperties": false,
+			"properties": map[string]any{
+				"filename": map[string]any{"type": "string"}, "data": map[string]any{"type": "string", "contentEncoding": "base64"},
+				"content_type": map[string]any{"type": "string"},
+			},
+		}
+		if in.Multiple {
+			return map[string]any{"type": "array", "items": file}
+		}
+		return file
 	case "json":
 		if len(in.Schema) > 0 && string(in.Schema) != "null" {
 			var s map[string]any

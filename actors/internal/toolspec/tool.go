@@ -39,9 +39,10 @@ type Tool struct {
 	ProvidesAutocomplete     bool `json:"provides_autocomplete"`
 	Archived                 bool `json:"archived"`
 	// InputTransport is json or multipart.
-	InputTransport string   `json:"input_transport"`
-	RetainRuns     int      `json:"retain_runs"`
-	Tags           []string `json:"tags"`
+	InputTransport string `json:"input_transport"`
+	// RetainRuns is of how many runs the files are kept.
+	RetainRuns int      `json:"retain_runs"`
+	Tags       []string `json:"tags"`
 	// PinnedWarm asks that the tool is pinned when the launcher starts.
 	PinnedWarm bool `json:"pinned_warm"`
 	// Entrypoint is the program, in the tool's folder.
@@ -176,6 +177,20 @@ func (t *Tool) Output(key string) *Output {
 	}
 	return nil
 }
+
+// Input returns the input of a key, nil if there is none.
+func (t *Tool) Input(key string) *Input {
+	for i := range t.Inputs {
+		if t.Inputs[i].Key == key {
+			return &t.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// IsFile reports whether the input is a file: {"filename", "data"} with the data
+// in base64, or a data URL.
+func (in *Input) IsFile() bool { return in.Type == "file" || in.Type == "image" || in.Type == "audio" }
 
 // FillInputs returns inputs with the defaults of what is missing.
 func (t *Tool) FillInputs(inputs map[string]json.RawMessage) map[string]json.RawMessage {

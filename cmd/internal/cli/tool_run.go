@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +48,7 @@ the time was up, 130 when cancelled, and 70 when the tool did not start or died.
 		cmd.Example = "  coppice tool stream compound-interest -i years=5 -i pause=0.5"
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&rf.input, "input", "i", nil, "an input as KEY=VALUE; may be repeated")
+	flags.StringArrayVarP(&rf.input, "input", "i", nil, "an input as KEY=VALUE, or KEY=@FILE for one that is a file; may be repeated")
 	flags.StringVar(&rf.inputs, "inputs", "", "all inputs as a JSON object, @ and a file of one, or - for standard input")
 	flags.StringVar(&rf.timeout, "timeout", "", "seconds for the run, if less than the tool allows")
 	return cmd
@@ -213,6 +216,7 @@ func (a *app) toolInputs(t *coppice.ToolSpec, rf toolRunFlags) (json.RawMessage,
 			return nil, usagef("--inputs is not a JSON object: %w", err)
 		}
 	}
+	files := map[string][]json.RawMessage{} // of inputs that take several
 	for _, kv := range rf.input {
 		key, value, ok := strings.Cut(kv, "=")
 		i := slices.IndexFunc(t.Inputs, func(in coppice.ToolInput) bool { return in.Key == key })
@@ -222,9 +226,42 @@ func (a *app) toolInputs(t *coppice.ToolSpec, rf toolRunFlags) (json.RawMessage,
 		case i < 0:
 			return nil, usagef("the tool %s has no input %q; it has %s", t.ID, key, inputKeys(t))
 		}
-		all[key] = inputValue(t.Inputs[i].Type, value)
+		in := &t.Inputs[i]
+		if file, isFile := strings.CutPrefix(value, "@"); isFile && in.IsFile() {
+			v, err := inputFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if in.Multiple {
+				files[key] = append(files[key], v)
+			} else {
+				all[key] = v
+			}
+			continue
+		}
+		all[key] = inputValue(in.Type, value)
+	}
+	for key, list := range files {
+		v, err := json.Marshal(list)
+		if err != nil {
+			return nil, failure(err)
+		}
+		all[key] = v
 	}
 	return json.Marshal(all)
+}
+
+// inputFile is a file as an input has it.
+func inputFile(name string) (json.RawMessage, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, usagef("read an input: %w", err)
+	}
+	kind := mime.TypeByExtension(filepath.Ext(name))
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	return json.Marshal(map[string]string{"filename": filepath.Base(name), "content_type": kind, "data": base64.StdEncoding.EncodeToString(data)})
 }
 
 func inputKeys(t *coppice.ToolSpec) string {

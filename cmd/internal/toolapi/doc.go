@@ -9,6 +9,8 @@
 //	POST /api/tools/{id}/cancel?run_id=   ends a run early
 //	POST /api/tools/{id}/{pin,unpin,stop,prewarm}
 //	GET  /api/tools/{id}/logs?limit=N     the last lines of standard error
+//	GET  /api/tools/{id}/autocomplete/{endpoint}?q=   suggestions for an input, as the tool gives them
+//	GET  /api/tools/{id}/files/{run}/{name}   a file that a run has left
 //	GET  /api/launcher/state              everything; in developer mode only
 //
 // The answer to run is a messages.ToolResult whatever became of the run; the

@@ -49,6 +49,7 @@ func Mounts(o Options) []httpserver.Mount {
 		"POST /api/tools/{id}/run": h.run, "POST /api/tools/{id}/stream": h.stream, "POST /api/tools/{id}/cancel": h.cancel,
 		"POST /api/tools/{id}/pin": h.pin(true), "POST /api/tools/{id}/unpin": h.pin(false),
 		"POST /api/tools/{id}/stop": h.stop, "POST /api/tools/{id}/prewarm": h.prewarm, "GET /api/tools/{id}/logs": h.logs,
+		"GET /api/tools/{id}/autocomplete/{endpoint...}": h.autocomplete, "GET /api/tools/{id}/files/{run}/{name...}": h.file,
 	}
 	mounts := make([]httpserver.Mount, 0, len(routes))
 	for pattern, f := range routes {

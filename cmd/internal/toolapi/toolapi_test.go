@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -129,6 +130,39 @@ func TestRoutes(t *testing.T) {
 	require.Equal(t, "failed", list[1].Status)
 	require.Equal(t, "failed", list[2].Status)
 	require.Equal(t, "fail", list[2].Validation)
+}
+
+// TestFilesAndSuggestions are passed on; a file is never shown as a page.
+func TestFilesAndSuggestions(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Set: map[string]any{"inputs": []any{
+		map[string]any{"key": "city", "label": "City", "type": "autocomplete", "endpoint": "cities", "required": false},
+		map[string]any{"key": "do", "label": "Do", "type": "text", "required": false},
+	}}})
+	status, body := s.ask("GET", "/api/tools/a/autocomplete/cities?q=Bo", "")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `["Bonn"]`, body)
+	status, body = s.ask("GET", "/api/tools/a/autocomplete/towns", "")
+	require.Equal(t, 404, status)
+	require.Contains(t, body, "its tool.json has cities")
+	status, _ = s.ask("POST", "/api/tools/a/run", `{"run_id":"r1","inputs":{"do":"write","arg":{"files":1,"bytes":4}}}`)
+	require.Equal(t, 200, status)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.record.URL+"/api/tools/a/files/r1/f0.bin", http.NoBody)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+s.record.Token)
+	req.Header.Set("Range", "bytes=1-2")
+	resp, err := s.http.Do(req)
+	require.NoError(t, err)
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, errors.Join(err, resp.Body.Close()))
+	require.Equal(t, 206, resp.StatusCode)
+	require.Equal(t, "xx", string(data))
+	require.Equal(t, "attachment; filename=f0.bin", resp.Header.Get("Content-Disposition"))
+	require.Equal(t, "sandbox", resp.Header.Get("Content-Security-Policy"))
+	for _, name := range []string{"f1.bin", "%2e%2e%2fr1%2ff0.bin", "%2Fetc%2Fpasswd"} {
+		status, body = s.ask("GET", "/api/tools/a/files/r1/"+name, "")
+		require.Equal(t, 404, status, "%s %s", name, body)
+	}
 }
 
 func TestTheStateIsForDevelopers(t *testing.T) {
