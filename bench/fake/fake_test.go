@@ -1,0 +1,72 @@
+package fake_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/bench/fake"
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, o fake.Options) *fake.Host {
+	t.Helper()
+	h, err := fake.Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.True(t, h.Shutdown(context.Background()).Clean()) })
+	return h
+}
+
+func TestCallsAreAnsweredAndCrashesAreTold(t *testing.T) {
+	h := start(t, fake.Options{})
+	s := h.Session("a")
+	r, err := s.Execute(t.Context(), "1+1")
+	require.NoError(t, err)
+	require.Equal(t, "2", r.Text)
+	require.Equal(t, messages.StateFresh, r.State)
+	r, err = s.Execute(t.Context(), "die")
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeLost, r.Outcome)
+	r, err = s.Execute(t.Context(), "17")
+	require.NoError(t, err)
+	require.Equal(t, "17", r.Text)
+	require.Equal(t, messages.StateFresh, r.State)
+	require.EqualValues(t, 2, h.Made())
+	require.EqualValues(t, 1, h.Died())
+	require.NoError(t, h.Check())
+	require.NoError(t, s.Close(t.Context()))
+}
+
+// Many more sessions than places, a tenth of the calls crash: every call gets one
+// result, its own, and none runs twice or out of order.
+func TestAStormOfCrashesAndEvictions(t *testing.T) {
+	h := start(t, fake.Options{MaxSessions: 20})
+	var wg sync.WaitGroup
+	for i := range 200 {
+		s := h.Session(fmt.Sprint(i))
+		for j := range 10 {
+			wg.Go(func() {
+				code, text := fmt.Sprint(j), fmt.Sprint(j)
+				if (i+j)%10 == 0 {
+					code, text = "die", ""
+				}
+				r, err := s.Execute(t.Context(), code)
+				if err != nil || r.Text != text && r.Outcome == messages.OutcomeOK {
+					t.Errorf("%v %+v", err, r)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	require.NoError(t, h.Check())
+	require.EqualValues(t, 200, h.Died())
+	node, err := h.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(node.Children[0].Children), 200)
+}

@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/bench/load"
+	"github.com/coppice-run/coppice/bench/record"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// forkMiB is what the copied session holds, in pages that are its own.
+const forkMiB = 300
+
+var fork = Scenario{
+	Name: "fork", About: "a copy of a session that holds 300 MiB: to the copy, and to the copy's first result",
+	Backends: []string{coppice.BackendRunner},
+	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 20}},
+	run: func(ctx context.Context, r *round) error {
+		h, err := r.start(ctx, coppice.Options{MaxSessions: 8})
+		if err != nil {
+			return err
+		}
+		s := h.session("large")
+		if err := one(ctx, s, fmt.Sprintf("large = bytearray(%d << 20)\nfor i in range(0, len(large), 4096): large[i] = 1\nlen(large) >> 20", forkMiB), strconv.Itoa(forkMiB)); err != nil {
+			return err
+		}
+		copied, answered := load.NewRecorder(), load.NewRecorder()
+		done := r.counter("copies", r.Sessions)
+		for range r.Sessions {
+			begin := time.Now()
+			copies, err := coppiceSession(s).Fork(ctx, 1, "")
+			took := time.Since(begin)
+			if err != nil {
+				return fmt.Errorf("copy the session: %w", err)
+			}
+			copied.Record(took + time.Duration(float64(took)*r.Plant))
+			if err := one(ctx, realSession{copies[0]}, "len(large) >> 20", strconv.Itoa(forkMiB)); err != nil {
+				return err
+			}
+			took = time.Since(begin)
+			answered.Record(took + time.Duration(float64(took)*r.Plant))
+			if err := copies[0].Close(ctx); err != nil {
+				return fmt.Errorf("close the copy: %w", err)
+			}
+			done()
+		}
+		r.quantiles("", copied.Summary())
+		r.quantiles("first-result", answered.Summary())
+		return nil
+	},
+}
+
+// callsInCell is how many calls of the host each session makes.
+const callsInCell = 1000
+
+// callsCode prints how long each call took, in microseconds, as the code sees it.
+const callsCode = `import time
+took = []
+for i in range(%d):
+    begin = time.perf_counter()
+    assert tool.add(X=i, Y=1) == i + 1
+    took.append(time.perf_counter() - begin)
+print(' '.join(str(int(t * 1e6)) for t in took))`
+
+var hostCalls = Scenario{
+	Name: "hostcalls", About: "a thousand calls of a function of the host, from each of so many sessions at once",
+	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 20}, coppice.BackendGateway: {Sessions: 2}},
+	run: func(ctx context.Context, r *round) error {
+		add := coppice.Function("add", "adds", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X + p.Y, nil })
+		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, HostFunctions: []coppice.HostFunction{add}})
+		if err != nil {
+			return err
+		}
+		sessions, err := r.live(ctx, h, r.Sessions)
+		if err != nil {
+			return err
+		}
+		rec := load.NewRecorder()
+		s := load.Run(ctx, load.Burst(len(sessions)), func(ctx context.Context, i int) error {
+			res, err := sessions[i].Execute(ctx, fmt.Sprintf(callsCode, callsInCell))
+			if err != nil {
+				return err
+			}
+			if res.Outcome != messages.OutcomeOK {
+				return fmt.Errorf("the outcome is %s: %s", res.Outcome, head(res.Text))
+			}
+			return times(res.Cells[0].Output, callsInCell, r.Plant, rec)
+		}, r.counter("sessions that made their calls", r.Sessions))
+		if s.Failed > 0 {
+			return fmt.Errorf("%d sessions failed: %s", s.Failed, s.First)
+		}
+		r.quantiles("", rec.Summary())
+		r.metric("throughput", "1/s", float64(rec.Summary().Count)/s.Elapsed.Seconds(), record.More)
+		return nil
+	},
+}
+
+// times records n numbers of microseconds.
+func times(text string, n int, plant float64, rec *load.Recorder) error {
+	words := strings.Fields(text)
+	if len(words) != n {
+		return fmt.Errorf("%d calls were answered, not %d", len(words), n)
+	}
+	for _, w := range words {
+		us, err := strconv.ParseFloat(w, 64)
+		if err != nil {
+			return fmt.Errorf("a time that is none: %w", err)
+		}
+		rec.Record(time.Duration(us * (1 + plant) * float64(time.Microsecond)))
+	}
+	return nil
+}
