@@ -1,0 +1,227 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
+
+	"github.com/coppice-run/coppice/bench/record"
+)
+
+const (
+	alpha     = 0.05
+	smallest  = 0.05 // differences below this share do not matter
+	minRounds = 6    // with fewer no difference could be significant after the correction
+)
+
+// judged are the metrics whose differences are judged. The others, tails above
+// all, are shown: they vary too much to say anything in a few rounds.
+var judged = []string{"p50", "back-to-back-p50", "first-result-p50", "throughput", "process-memory", "all"}
+
+// Verdict is what a comparison says of one metric.
+type Verdict string
+
+// The verdicts.
+const (
+	Same   Verdict = "no significant change"
+	Better Verdict = "better"
+	Worse  Verdict = "worse"
+	// Unjudged: too few rounds, or a metric that is only shown.
+	Unjudged Verdict = ""
+)
+
+// Difference is one metric in two files.
+type Difference struct {
+	Name, Metric, Unit string
+	// Old and New are medians as they were measured.
+	Old, New float64
+	// Change is the relative difference of the medians after division by the
+	// floor: .2 says that New is a fifth larger.
+	Change float64
+	// P is the corrected probability that chance alone made it, 1 when it was not
+	// judged.
+	P       float64
+	Rounds  [2]int
+	Verdict Verdict
+}
+
+// Compare compares what two files have in common.
+func Compare(before, after record.File) []Difference {
+	a, b := samples(before), samples(after)
+	var out []Difference
+	var tests []int // indexes into out
+	for _, k := range keys(before) {
+		s, ok := b[k.id()]
+		if !ok {
+			continue
+		}
+		f := a[k.id()]
+		d := Difference{
+			Name: k.name, Metric: k.metric.Name, Unit: k.metric.Unit, Old: median(f.raw), New: median(s.raw),
+			Change: change(median(f.scaled), median(s.scaled)), P: 1, Rounds: [2]int{len(f.raw), len(s.raw)},
+		}
+		if slices.Contains(judged, k.metric.Name) && min(len(f.raw), len(s.raw)) >= minRounds {
+			d.P = benchmath.AssumeNothing.Compare(benchmath.NewSample(f.scaled, &benchmath.DefaultThresholds), benchmath.NewSample(s.scaled, &benchmath.DefaultThresholds)).P
+			tests = append(tests, len(out))
+		}
+		out = append(out, d)
+	}
+	holm(out, tests)
+	for _, i := range tests {
+		d := &out[i]
+		better := a[d.Name+" "+d.Metric].better
+		switch {
+		case d.P >= alpha || math.Abs(d.Change) < smallest:
+			d.Verdict = Same
+		case (d.Change < 0) == (better == record.Less):
+			d.Verdict = Better
+		default:
+			d.Verdict = Worse
+		}
+	}
+	return out
+}
+
+// holm corrects the probabilities of the tests for their number.
+func holm(all []Difference, tests []int) {
+	order := slices.Clone(tests)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(all[a].P, all[b].P) })
+	least := 0.0
+	for rank, i := range order {
+		least = max(least, min(1, all[i].P*float64(len(order)-rank)))
+		all[i].P = least
+	}
+}
+
+// Worst returns the worst verdict, Same when nothing changed.
+func Worst(all []Difference) Verdict {
+	out := Same
+	for _, d := range all {
+		switch {
+		case d.Verdict == Worse:
+			return Worse
+		case d.Verdict == Better:
+			out = Better
+		}
+	}
+	return out
+}
+
+// WriteComparison writes a table for people.
+func WriteComparison(w io.Writer, all []Difference) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	line := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush tells
+	line("scenario", "metric", "before", "after", "change", "p", "rounds", "verdict")
+	for _, d := range all {
+		p := ""
+		if d.Verdict != Unjudged {
+			p = fmt.Sprintf("%.3f", d.P)
+		}
+		line(d.Name, d.Metric, number(d.Old)+" "+d.Unit, number(d.New)+" "+d.Unit, fmt.Sprintf("%+.1f %%", 100*d.Change), p, fmt.Sprintf("%d/%d", d.Rounds[0], d.Rounds[1]), string(d.Verdict))
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// key names one metric of one scenario.
+type key struct {
+	name   string
+	metric record.Metric
+}
+
+func (k key) id() string { return k.name + " " + k.metric.Name }
+
+// keys lists the metrics of a file that can be compared, in its order.
+func keys(f record.File) []key {
+	var out []key
+	seen := map[string]bool{}
+	for _, r := range f.Results {
+		for _, m := range r.Metrics {
+			k := key{r.Name(), m}
+			if r.Error == "" && m.Better != record.None && !seen[k.id()] {
+				seen[k.id()] = true
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// series is a metric over the rounds of a file.
+type series struct {
+	raw, scaled []float64
+	better      record.Better
+}
+
+func samples(f record.File) map[string]series {
+	out := map[string]series{}
+	for _, r := range f.Results {
+		if r.Error != "" {
+			continue
+		}
+		for _, m := range r.Metrics {
+			id := key{r.Name(), m}.id()
+			s := out[id]
+			s.better = m.Better
+			s.raw = append(s.raw, m.Value)
+			s.scaled = append(s.scaled, scale(m, r.Floor))
+			out[id] = s
+		}
+	}
+	return out
+}
+
+// scale divides times by the floor, and multiplies rates by it.
+func scale(m record.Metric, floor float64) float64 {
+	if floor <= 0 {
+		return m.Value
+	}
+	switch m.Unit {
+	case "us", "ms", "s":
+		return m.Value / floor
+	case "1/s", "MiB/s":
+		return m.Value * floor
+	default:
+		return m.Value
+	}
+}
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	if n := len(s); n%2 == 0 {
+		return (s[n/2-1] + s[n/2]) / 2
+	}
+	return s[len(s)/2]
+}
+
+func change(before, after float64) float64 {
+	if before == 0 {
+		return 0
+	}
+	return after/before - 1
+}
+
+// number writes three significant digits, without an exponent.
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case v == math.Trunc(v) && a < 1e15:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}

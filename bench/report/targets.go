@@ -1,0 +1,131 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/coppice-run/coppice/bench/record"
+)
+
+// target is one line of what Coppice must reach, on a machine with two processors.
+type target struct {
+	what, target string
+	measure      func(record.File) ([]float64, bool)
+	met          func([]float64) bool
+	show         func([]float64) string
+	// reason says why it is missed, as far as it is known.
+	reason string
+}
+
+// of returns a measure: medians of metrics of one scenario.
+func of(scenario, backend string, sessions int, metrics ...string) func(record.File) ([]float64, bool) {
+	return func(f record.File) ([]float64, bool) {
+		out := make([]float64, len(metrics))
+		for i, m := range metrics {
+			v, ok := value(f, scenario, backend, sessions, m)
+			if !ok {
+				return nil, false
+			}
+			out[i] = v
+		}
+		return out, true
+	}
+}
+
+// below says that each value is at most its limit.
+func below(limits ...float64) func([]float64) bool {
+	return func(v []float64) bool {
+		for i, l := range limits {
+			if v[i] > l {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func ms(v []float64) string {
+	s := ""
+	for i, x := range v {
+		if i > 0 {
+			s += " / "
+		}
+		s += number(x / 1000)
+	}
+	return s + " ms"
+}
+
+func us(v []float64) string { return number(v[0]) + " us" }
+
+func mib(v []float64) string {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return number(sum/1024) + " MiB"
+}
+
+func sumBelow(limit float64) func([]float64) bool {
+	return func(v []float64) bool {
+		sum := 0.0
+		for _, x := range v {
+			sum += x
+		}
+		return sum <= limit
+	}
+}
+
+// none says that all values are zero.
+func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
+
+var targets = []target{
+	{"runner: new session to first result, p50 / p99", "2 ms / 10 ms", of("create", "runner", 0, "p50", "p99"), below(2000, 10_000), ms, ""},
+	{"runner: `1+1` through the whole runtime, back to back, p50", "150 us", of("exec", "runner", 1, "back-to-back-p50"), below(150), us, ""},
+	{"runner: that beside a bare pipe, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
+		ours, ok := value(f, "exec", "runner", 1, "back-to-back-p50")
+		floor, also := value(f, "peer", "bare-pipe", 0, "exec-p50")
+		return []float64{ours - floor}, ok && also
+	}, below(25), func(v []float64) string { return fmt.Sprintf("%+.0f us", v[0]) }, ""},
+	{"runner: memory of an idle session, process and host, 2,000 live", "2 MiB", of("idle", "runner", 2000, "process-memory", "host-memory"), sumBelow(2048), mib, ""},
+	{"runner: the same, 5,000 live", "2 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(2048), mib, ""},
+	{"gateway: `1+1` back to back, p50 / p99", "6 / 15 ms", of("exec", "gateway", 0, "back-to-back-p50", "back-to-back-p99"), below(6000, 15_000), ms, ""},
+	{"gateway: that beside a bare client with the same socket options, p50", "within 5 %", func(f record.File) ([]float64, bool) {
+		ours, ok := value(f, "exec", "gateway", 0, "back-to-back-p50")
+		floor, also := value(f, "peer", "bare-websocket-tuned", 0, "exec-p50")
+		if !ok || !also || floor == 0 {
+			return nil, false
+		}
+		return []float64{ours / floor}, true
+	}, below(1.05), func(v []float64) string { return fmt.Sprintf("%.2f times", v[0]) }, ""},
+	{"gateway: 30 kernels paced, p99", "20 ms", of("exec", "gateway", 30, "p99"), below(20_000), ms, ""},
+	{"gateway: new session to first result, cold, p50 beside the bare POST and dial", "at most 10 ms more", func(f record.File) ([]float64, bool) {
+		ours, ok := value(f, "create", "gateway", 0, "p50")
+		floor, also := value(f, "peer", "bare-websocket-tuned", 0, "create-p50")
+		return []float64{ours - floor}, ok && also
+	}, below(10_000), ms, ""},
+	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
+		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
+		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
+		return []float64{a, b}, ok && also
+	}, below(700_000, 700_000), ms, ""},
+	{"runner: flood, growth of the host, artifact identical", "64 MiB", of("flood", "runner", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
+	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
+	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},
+	{"10,000 pretended sessions under evictions: calls lost, repeated or out of order", "0", complete("evict"), none, func(v []float64) string { return number(v[0]) }, ""},
+}
+
+// complete measures 0 for a scenario that ended well, with 10,000 sessions, and 1
+// for one that failed: a scenario fails with the first call that goes wrong.
+func complete(scenario string) func(record.File) ([]float64, bool) {
+	return func(f record.File) ([]float64, bool) {
+		found, failed := false, 0.0
+		for _, r := range f.Results {
+			if r.Scenario == scenario && r.Backend == "fake" && r.Sessions >= 10_000 {
+				found = true
+				if r.Error != "" {
+					failed++
+				}
+			}
+		}
+		return []float64{failed}, found
+	}
+}
