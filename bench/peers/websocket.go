@@ -74,6 +74,8 @@ func startGateway(ctx context.Context, o Options) (*gateway, error) {
 	if err := g.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a Kernel Gateway: %w", err)
 	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
 	for end := time.Now().Add(time.Minute); ; {
 		body, err := g.request(ctx, http.MethodGet, "/api", "")
 		if err == nil && len(body) > 0 {
@@ -83,7 +85,7 @@ func startGateway(ctx context.Context, o Options) (*gateway, error) {
 			_ = g.end() // it has not started: that is the error
 			return nil, fmt.Errorf("the Kernel Gateway did not answer: %w: %s", err, tail(g.log.String()))
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-again.C
 	}
 }
 

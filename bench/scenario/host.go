@@ -124,7 +124,9 @@ func (s plantedSession) Execute(ctx context.Context, code string) (messages.Resu
 	r, err := s.session.Execute(ctx, code)
 	end := time.Now().Add(time.Duration(float64(time.Since(begin)) * s.share))
 	if d := time.Until(end); d > 2*time.Millisecond {
-		time.Sleep(d - time.Millisecond)
+		if e := pause(ctx, d-time.Millisecond); e != nil {
+			return r, errors.Join(err, e)
+		}
 	}
 	for time.Now().Before(end) { // a timer alone is late by up to a millisecond
 	}

@@ -85,7 +85,7 @@ func (o options) measure(ctx context.Context, w io.Writer) error {
 func short(r record.Result) string {
 	var parts []string
 	for _, m := range r.Metrics[:min(4, len(r.Metrics))] {
-		parts = append(parts, fmt.Sprintf("%s %.0f%s", m.Name, m.Value, m.Unit))
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %.0f %s", m.Name, m.Value, m.Unit)))
 	}
 	return strings.Join(parts, "  ")
 }
