@@ -117,15 +117,25 @@ $(LINT): tools/go.mod tools/go.sum
 	$(say) "build the pinned golangci-lint (once, takes minutes)"
 	@cd tools && go build -o "$(LINT)" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# The file for the results of bench and bench-full.
+BENCH_OUT ?= .cache/bench/$(shell date +%Y%m%d-%H%M%S).json
+
 .PHONY: bench
-bench: test-env ## Run each Go benchmark once, briefly
-	$(say) "benchmarks, brief"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -run '^$$' -bench . -benchmem -benchtime 100ms $(TESTFLAGS) $(PKG)
+bench: test-env ## Measure with many sessions, beside floors and peers (minutes)
+	$(say) "benchmarks, into $(BENCH_OUT); compare two: go run ./bench/suite -compare A B"
+	@go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
 
 .PHONY: bench-full
-bench-full: test-env ## Run the Go benchmarks long enough to compare (5 times a second each)
-	$(say) "benchmarks, five times each"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -run '^$$' -bench . -benchmem -count 5 -timeout 60m $(TESTFLAGS) $(PKG)
+bench-full: test-env ## The same with everything, and the report in bench/results (up to an hour)
+	$(say) "benchmarks, all of them, into $(BENCH_OUT)"
+	@go run ./bench/suite -full -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
+	@cp "$(BENCH_OUT)" bench/results/latest.json
+	@go run ./bench/suite -report bench/results bench/results/latest.json
+
+.PHONY: bench-go
+bench-go: test-env ## Run each Go benchmark once, briefly (PKG, TESTFLAGS)
+	$(say) "Go benchmarks, brief"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -run '^$$' -bench . -benchmem -benchtime 100ms $(TESTFLAGS) $(PKG)
 
 .PHONY: fuzz
 fuzz: need-go ## Run every fuzz target for FUZZTIME (20s)

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	_ "embed"
 
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"

@@ -55,7 +55,7 @@ type gateway struct {
 }
 
 func startGateway(ctx context.Context, o Options) (*gateway, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("find a port: %w", err)
 	}

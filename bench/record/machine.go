@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"runtime"
@@ -26,7 +27,7 @@ type Machine struct {
 
 // ThisMachine describes the machine. python is the interpreter that the
 // benchmarks use; "" leaves it out.
-func ThisMachine(python string) Machine {
+func ThisMachine(ctx context.Context, python string) Machine {
 	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(data))
@@ -42,7 +43,7 @@ func ThisMachine(python string) Machine {
 		}
 	}
 	if python != "" {
-		if out, err := exec.Command(python, "-I", "-c", "import sys; print(sys.version.split()[0])").Output(); err == nil {
+		if out, err := exec.CommandContext(ctx, python, "-I", "-c", "import sys; print(sys.version.split()[0])").Output(); err == nil {
 			m.Python = strings.TrimSpace(string(out))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestAFileIsReadAsItWasWritten(t *testing.T) {
 	f := record.File{
-		Made: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Machine: record.ThisMachine(""), Command: "bench",
+		Made: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Machine: record.ThisMachine(t.Context(), ""), Command: "bench",
 		Results: []record.Result{{
 			Scenario: "exec", Backend: "runner", Sessions: 10, Round: 1, Took: time.Second, Metrics: []record.Metric{{Name: "p50", Unit: "us", Value: 1.5, Better: record.Less}},
 			Curves: map[string]load.Summary{"latency": {Count: 1, Curve: []load.Point{{Quantile: 50, At: 3}}}}, Notes: []string{"a note"},
@@ -49,7 +49,7 @@ func TestAnotherFileIsRefused(t *testing.T) {
 }
 
 func TestTheMachineIsDescribed(t *testing.T) {
-	m := record.ThisMachine("")
+	m := record.ThisMachine(t.Context(), "")
 	require.Positive(t, m.CPUs)
 	require.NotEmpty(t, m.Go)
 }

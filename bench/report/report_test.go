@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +87,7 @@ func TestCompareSkipsWhatCannotBeCompared(t *testing.T) {
 	require.Empty(t, report.Compare(a, record.File{}))
 	var out bytes.Buffer
 	require.NoError(t, report.WriteComparison(&out, report.Compare(a, b)))
-	require.Regexp(t, regexp.MustCompile(`(?m)^exec/runner/1 +back-to-back-p50 .* no significant change$`), out.String())
+	require.Regexp(t, `(?m)^exec/runner/1 +back-to-back-p50 .* no significant change$`, out.String())
 }
 
 // whole is a file with something of everything.
@@ -190,6 +189,6 @@ func TestAnyFigures(t *testing.T) {
 			wellFormed(t, data)
 		}
 		_ = report.Compare(f, f)
-		require.False(rt, strings.Contains(report.Markdown(f), "NaN"))
+		require.NotContains(rt, report.Markdown(f), "NaN")
 	})
 }

@@ -47,7 +47,7 @@ func (o options) measure(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	f := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(o.python), Command: o.command}
+	f := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, o.python), Command: o.command}
 	failed := 0
 	begin := time.Now()
 	for i, s := range steps {

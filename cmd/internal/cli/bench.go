@@ -80,7 +80,7 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 	r, err := s.Run(ctx, setup)
 	waiting.done()
 	if f.out != "" {
-		file := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(setup.Python), Command: "coppice bench", Results: []record.Result{r}}
+		file := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, setup.Python), Command: "coppice bench", Results: []record.Result{r}}
 		if e := file.Write(f.out); e != nil {
 			err = errors.Join(err, e)
 		}
