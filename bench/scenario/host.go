@@ -141,7 +141,7 @@ func one(ctx context.Context, s session, code, text string) error {
 		return err
 	case r.Outcome != messages.OutcomeOK:
 		return fmt.Errorf("the outcome is %s: %s", r.Outcome, head(r.Text))
-	case strings.TrimSpace(r.Text) != text:
+	case len(r.Cells) != 1 || strings.TrimSpace(r.Cells[0].Output) != text:
 		return fmt.Errorf("the text is %q, not %q", head(r.Text), text)
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestWarnings(t *testing.T) {
 		"all is well":    {Setup{Backend: "runner", Sessions: 5000, Rate: 300}, large, nil},
 		"descriptors":    {Setup{Backend: "runner", Sessions: 1000}, machine{1024, 1 << 22, 512 << 30, 64}, []string{"ulimit -n"}},
 		"processes":      {Setup{Backend: "gateway", Sessions: 100}, machine{1 << 20, 1000, 512 << 30, 64}, []string{"pid_max"}},
-		"memory":         {Setup{Backend: "gateway", Sessions: 100}, machine{1 << 20, 1 << 22, 1 << 30, 64}, []string{"5"}},
+		"memory":         {Setup{Backend: "gateway", Sessions: 100}, machine{1 << 20, 1 << 22, 1 << 30, 64}, []string{"6000 MiB"}},
 		"calls":          {Setup{Backend: "runner", Sessions: 1, Rate: 1e6}, large, []string{"--rate"}},
 		"nothing known":  {Setup{Backend: "runner", Sessions: 1 << 20}, machine{-1, -1, -1, 1}, nil},
 		"two at once":    {Setup{Backend: "runner", Sessions: 100_000}, machine{1024, 1000, 512 << 30, 64}, []string{"ulimit -n", "pid_max"}},

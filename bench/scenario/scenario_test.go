@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // small is a load that shows that a scenario works, not how fast.
 func small(t *testing.T, name, backend string) scenario.Setup {
-	o := scenario.Setup{Backend: backend, Home: t.TempDir(), Sessions: 5, Rate: 20, Duration: 500 * time.Millisecond}
+	o := scenario.Setup{Backend: backend, Home: t.TempDir(), Sessions: 3, Rate: 20, Duration: 200 * time.Millisecond}
 	switch {
 	case backend == scenario.Fake:
 		o.Sessions, o.Rate = 50, 500
@@ -27,8 +27,10 @@ func small(t *testing.T, name, backend string) scenario.Setup {
 		o.Sessions = 1
 	case name == "flood":
 		o.Sessions, o.Duration = 1, 50*time.Millisecond
+	case name == "mixed":
+		o.Rate = 10
 	case name == "soak":
-		o.Duration = 2 * time.Second
+		o.Rate, o.Duration = 2, 1200*time.Millisecond
 	}
 	o.Python = testpython.Path(t)
 	return o
