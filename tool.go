@@ -191,13 +191,23 @@ func (h *Host) toolMode(m ToolMode) (ToolMode, error) {
 	default:
 		return "", fmt.Errorf("%w: the tool mode %q is not one of both, ipy-only, bash-only", ErrOptions, m)
 	}
-	switch strings.ToLower(lookup(h.o.Env, "PI_PY")) {
+	if m = toolModeOf(lookup(h.o.Env, "PI_PY")); m == "" {
+		m = ToolsBoth
+	}
+	return m, nil
+}
+
+// toolModeOf is the mode that a value of PI_PY asks for, "" when it asks for none.
+func toolModeOf(py string) ToolMode {
+	switch strings.ToLower(py) {
 	case "0", "bash":
-		return ToolsBash, nil
+		return ToolsBash
 	case "1", "py":
-		return ToolsPython, nil
+		return ToolsPython
+	case "mix", "both":
+		return ToolsBoth
 	default:
-		return ToolsBoth, nil
+		return ""
 	}
 }
 

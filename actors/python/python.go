@@ -45,3 +45,12 @@ func Setup(ctx context.Context, o SetupOptions) (SetupResult, error) { return py
 
 // Check says what Setup would find, and changes nothing.
 func Check(ctx context.Context, o SetupOptions) (SetupResult, error) { return pyenv.Check(ctx, o) }
+
+// Pinned returns the oldest version of a package that Setup installs.
+func Pinned(dist string) string { return pyenv.Pinned(dist) }
+
+// Older says whether version a comes before b.
+func Older(a, b string) bool { return pyenv.Older(a, b) }
+
+// Major is the version up to its first dot.
+func Major(version string) string { return pyenv.Major(version) }

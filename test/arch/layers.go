@@ -57,6 +57,7 @@ var layers = []layer{
 	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
 	{dir: "actors/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "actors/primitive/selfref", ours: []string{"messages", "supervisor", "actors/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "actors/checkup", ours: []string{"actors/internal/..."}},
 	{dir: "actors/python", ours: []string{"actors/internal/pyenv", "actors/internal/pysrc"}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 

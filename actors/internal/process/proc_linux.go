@@ -244,3 +244,25 @@ func Private(pid int) (int64, error) {
 	}
 	return kib << 10, nil
 }
+
+// Arguments returns the command line of a process of this user. Of another user's
+// it tells nothing: [ErrNoProcess].
+func Arguments(pid int) ([]string, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() {
+		return nil, fmt.Errorf("process %d belongs to somebody else: %w", pid, ErrNoProcess)
+	}
+	b, err := os.ReadFile(dir + "/cmdline")
+	if err != nil || len(b) == 0 {
+		return nil, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
+	}
+	var args []string
+	for a := range bytes.SplitSeq(bytes.TrimSuffix(b, []byte{0}), []byte{0}) {
+		args = append(args, string(a))
+	}
+	return args, nil
+}

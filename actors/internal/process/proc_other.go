@@ -21,3 +21,6 @@ func CPUTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 // Private returns [ErrUnsupported].
 func Private(int) (int64, error) { return 0, ErrUnsupported }
+
+// Arguments is not supported here.
+func Arguments(int) ([]string, error) { return nil, ErrUnsupported }

@@ -174,3 +174,16 @@ func TestRequirements(t *testing.T) {
 	}
 	require.Contains(t, requirements, "python_full_version < '3.10'", "made for the oldest Python that is served")
 }
+
+// TestPinned compares versions by their numbers.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "3.0.1", Pinned("jupyter_kernel_gateway"))
+	require.Equal(t, "6.31.0", Pinned("ipykernel"))
+	require.Empty(t, Pinned("no-such-package"))
+	require.True(t, Older("2.9", "2.10"))
+	require.True(t, Older("6", "6.0.1"))
+	require.False(t, Older("7.0.0rc1", "7"))
+	require.False(t, Older("3.0.1", "3.0.1"))
+	require.Equal(t, "3", Major("3.0.1"))
+}

@@ -63,5 +63,36 @@ func Checks(s Style, list []Check) []string {
 	return lines
 }
 
+// Finding is one thing that coppice doctor found.
+type Finding struct {
+	What string
+	// State is ok, warning, failed, fixed or skipped.
+	State string
+	// Detail says what was seen, Mend what mends it: a command.
+	Detail, Mend string
+}
+
+// Findings writes findings, each with its state and, below it, what mends it. Lines
+// are not cut: a command has to be whole to be copied.
+func Findings(s Style, list []Finding) []string {
+	var lines []string
+	for _, f := range list {
+		mark, colour := f.State, dim
+		switch f.State {
+		case "ok", "fixed":
+			colour = green
+		case "warning":
+			mark, colour = "warn", yellow
+		case "failed":
+			mark, colour = "FAILED", red
+		}
+		lines = append(lines, s.in(colour, pad(mark, 7))+" "+f.What+": "+Plain(f.Detail))
+		if f.Mend != "" {
+			lines = append(lines, strings.Repeat(" ", 8)+"→ "+Plain(f.Mend))
+		}
+	}
+	return lines
+}
+
 // Plain removes all control sequences from text.
 func Plain(text string) string { return ansi.Strip(text) }

@@ -1,0 +1,94 @@
+package checkup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/internal/coordinator"
+	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/actors/internal/machine"
+)
+
+// The types of the mechanisms.
+type (
+	// Limits is what a process of this user can get here.
+	Limits = machine.Limits
+	// Loose is a file that others can read.
+	Loose = machine.Loose
+	// Leftover is something that nobody claims any more.
+	Leftover = coordinator.Leftover
+	// LockHolder is who said last that it holds the lock of the shared gateway.
+	LockHolder = coordinator.LockHolder
+	// LockState says how it stands with that lock.
+	LockState = coordinator.LockState
+	// LockedError says that the lock was not to be had.
+	LockedError = coordinator.LockedError
+)
+
+// The states of the lock that somebody should know of.
+const (
+	LockHeld  = coordinator.LockHeld
+	LockStuck = coordinator.LockStuck
+)
+
+// Look reads the limits of this machine.
+func Look(tempDir string) Limits { return machine.Look(tempDir) }
+
+// FindLoose looks through a folder for what others can read or change.
+func FindLoose(dir string, skip []string, most int) ([]Loose, error) {
+	return machine.FindLoose(dir, skip, most)
+}
+
+// Leftovers finds what hosts that were killed left behind; dir is the folder of
+// the shared gateways.
+func Leftovers(dir string) ([]Leftover, error) { return coordinator.Leftovers(dir) }
+
+// Clean ends and removes it, and returns what is gone.
+func Clean(ctx context.Context, dir string) ([]Leftover, error) { return coordinator.Clean(ctx, dir) }
+
+// Locked looks at the lock of the shared gateways.
+func Locked(dir string) (LockHolder, LockState) { return coordinator.Locked(dir) }
+
+// External says why a Jupyter server cannot be used.
+type External int
+
+// What may be wrong with an external server.
+const (
+	ExternalOK          External = iota
+	ExternalURL                  // the URL cannot be used
+	ExternalToken                // it wants a token, or another one
+	ExternalTimeout              // it did not answer in time
+	ExternalUnreachable          // there was no connection
+	ExternalAnswer               // something answers, and not as a Jupyter server
+)
+
+// externalTimeout bounds the wait for an answer.
+const externalTimeout = 5 * time.Second
+
+// Ask asks a Jupyter server whether it answers and takes the token. The error is
+// set for all but ExternalOK, and holds no token.
+func Ask(ctx context.Context, url, token string) (External, error) {
+	client, err := jupyter.NewClient(jupyter.Options{URL: url, Token: token})
+	if err != nil {
+		return ExternalURL, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
+	defer cancel()
+	err = client.Healthy(ctx)
+	away, silent := errors.AsType[*jupyter.UnreachableError](err)
+	switch {
+	case err == nil:
+		return ExternalOK, nil
+	case errors.Is(err, jupyter.ErrUnauthorized):
+		return ExternalToken, fmt.Errorf("external gateway at %s %w", client.URL(), jupyter.ErrUnauthorized)
+	case silent && away.Timeout:
+		return ExternalTimeout, fmt.Errorf("external gateway at %s is not reachable (timeout)", client.URL())
+	case silent:
+		return ExternalUnreachable, fmt.Errorf("external gateway at %s is not reachable: %w", client.URL(), away.Err)
+	default:
+		return ExternalAnswer, fmt.Errorf("external gateway at %s: %w", client.URL(), err)
+	}
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// FindLoose looks through a folder for what others can read or change and for
+// what is not ours, at most most of them. Folders named in skip, relative to dir,
+// are passed over. A folder that is not there holds nothing.
+func FindLoose(dir string, skip []string, most int) ([]Loose, error) {
+	var found []Loose
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone meanwhile, or never there
+		}
+		if err != nil {
+			found = append(found, Loose{Path: path, Why: "cannot be read"})
+			return skipDir(d)
+		}
+		if rel, err := filepath.Rel(dir, path); err == nil && slices.Contains(skip, rel) {
+			return skipDir(d)
+		}
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode()&fs.ModeSymlink != 0 {
+			return nil
+		}
+		if why := loose(info); why != "" {
+			found = append(found, Loose{Path: path, Why: why})
+		}
+		if len(found) >= most {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return found, fmt.Errorf("look at the permissions in %s: %w", dir, err)
+	}
+	return found, nil
+}
+
+func skipDir(d fs.DirEntry) error {
+	if d != nil && d.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// loose says what is wrong with a file, or "".
+func loose(info fs.FileInfo) string {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Getuid() {
+		return fmt.Sprintf("belongs to user %d", s.Uid)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Sprintf("is open to others (mode %#o)", mode)
+	}
+	return ""
+}
