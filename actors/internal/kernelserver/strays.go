@@ -44,7 +44,7 @@ func Strays(dir string, claimed func(gateway process.Identity, fingerprint strin
 		gateway, kernels := p.processes()
 		switch {
 		case !process.Alive(owner):
-			s.Kernels = append(kernels, gateway...)
+			s.Kernels = slices.Concat(kernels, gateway)
 		case shared.Dir != "" && slices.Contains(gateway, owner) && !claimed(owner, shared.Fingerprint):
 			s.Gateway, s.Kernels = owner, kernels
 		default:
