@@ -49,3 +49,25 @@ func BenchmarkCall(b *testing.B) {
 		c.Close()
 	}
 }
+
+// What an event and a call cost is paid for all output. The numbers are what they
+// take now; whoever lowers one lowers it here too.
+func TestAllocations(t *testing.T) {
+	hub := start(t, sinks.HubOptions{Metrics: &sinks.Metrics{}})
+	exec := messages.Execute{ID: "e", Key: messages.SessionKey{Session: "s"}, Cells: make([]messages.Cell, 1)}
+	c, err := hub.Open(t.Context(), exec)
+	require.NoError(t, err)
+	var line messages.Event = messages.Stream{Name: messages.StdoutStream, Text: "a line of output\n"}
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() { _ = c.Emit(t.Context(), line) }), 1.0, "an event")
+	c.Flush(t.Context())
+	c.Close()
+	require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
+		c, err := hub.Open(t.Context(), exec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Emit(t.Context(), line)
+		c.Flush(t.Context())
+		c.Close()
+	}), 30.0, "a call with one event")
+}

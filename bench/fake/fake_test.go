@@ -70,3 +70,14 @@ func TestAStormOfCrashesAndEvictions(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(node.Children[0].Children), 200)
 }
+
+// What supervision costs is paid for every call. The number is what it takes now;
+// whoever lowers it lowers it here too.
+func TestAllocationsOfACall(t *testing.T) {
+	s := start(t, fake.Options{}).Session("a")
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
+		if _, err := s.Execute(t.Context(), "1+1"); err != nil {
+			t.Error(err)
+		}
+	}), 80.0)
+}
