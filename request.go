@@ -54,6 +54,8 @@ type Request struct {
 	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
 	// is charged, see Options.MaxPerOwner.
 	Owner string
+
+	look *messages.Look
 }
 
 // RequestError says that a request could not be made. Nothing was run.

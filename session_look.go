@@ -5,10 +5,12 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
 // Completion is what could stand at the cursor.
@@ -28,13 +30,14 @@ const lookTimeout = 5 * time.Second
 var lookSource string
 
 // Complete returns completions of code at the cursor, a number of bytes from its
-// beginning. It asks the session's interpreter, IPython's completer where there
-// is one, as a call of its own: it waits for the calls before it, counts as a
-// cell, and leaves no name behind. The error is that of [Session.Execute], or
-// says how the look ended.
+// beginning. A Jupyter kernel, of whatever language, is asked with a
+// complete_request; the interpreter of another backend with Python's rlcompleter.
+// It is a call of its own: it waits for the calls before it, counts as a cell,
+// and leaves no name behind. The error is that of [Session.Execute], or says how
+// the look ended.
 func (s *Session) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
 	var c Completion
-	cursor, err := s.look(ctx, "complete", code, cursor, &c)
+	cursor, err := s.look(ctx, messages.LookComplete, code, cursor, &c)
 	if err != nil {
 		return c, err
 	}
@@ -49,30 +52,33 @@ func (s *Session) Complete(ctx context.Context, code string, cursor int) (Comple
 }
 
 // Inspect returns the signature and the document of what the name at the cursor
-// stands for, "" when it stands for nothing. It is a call like that of
-// [Session.Complete].
+// stands for, "" when it stands for nothing: what the kernel answers to an
+// inspect_request, without colours. It is a call like that of [Session.Complete].
 func (s *Session) Inspect(ctx context.Context, code string, cursor int) (string, error) {
 	var found struct {
 		Text string `json:"text"`
 	}
-	_, err := s.look(ctx, "inspect", code, cursor, &found)
-	return found.Text, err
+	_, err := s.look(ctx, messages.LookInspect, code, cursor, &found)
+	return strings.TrimSpace(sanitise.Clean(found.Text)), err
 }
 
-func (s *Session) look(ctx context.Context, what, code string, cursor int, to any) (int, error) {
+func (s *Session) look(ctx context.Context, what messages.LookKind, code string, cursor int, to any) (int, error) {
 	cursor = min(max(cursor, 0), len(code))
 	for cursor > 0 && cursor < len(code) && !utf8.RuneStart(code[cursor]) {
 		cursor--
 	}
-	quoted, err := json.Marshal([]string{lookSource, what, code})
+	quoted, err := json.Marshal([]string{lookSource, string(what), code})
 	if err != nil {
 		return cursor, fmt.Errorf("%s: %w", what, err)
 	}
 	// A list of JSON strings is one of Python strings, but for pairs of
 	// surrogates, which json.Marshal does not write.
+	characters := utf8.RuneCountInString(code[:cursor])
 	call := fmt.Sprintf("(lambda source, what, code: exec(source, {'ns': globals(), 'show': display, 'what': what, 'code': code, 'cursor': %d}))(*%s)",
-		utf8.RuneCountInString(code[:cursor]), quoted)
-	r, err := s.Execute(ctx, Request{Cells: []messages.Cell{{Code: call}}, Timeout: lookTimeout})
+		characters, quoted)
+	r, err := s.Execute(ctx, Request{
+		Cells: []messages.Cell{{Code: call}}, Timeout: lookTimeout, look: &messages.Look{Kind: what, Code: code, Cursor: characters},
+	})
 	if err != nil {
 		return cursor, err
 	}

@@ -64,12 +64,36 @@ type Execute struct {
 	// the environment and replaced builtins are as they were at its start.
 	ResetNames bool `json:"reset_names,omitempty"`
 
+	// Look is set when the call is a look into the session; its one cell holds
+	// Python code for kernels that have no request of their own for it.
+	Look *Look `json:"-"`
+
 	// Out takes the call's events. It never is nil inside the tree.
 	Out Outlet `json:"-"`
 	// Desk serves the questions and the host calls of the code; nil when there
 	// is nobody to.
 	Desk Desk `json:"-"`
 }
+
+// Look asks what could stand at a place of some code, or what a name there is.
+// The answer is one display of application/json: {"matches": [...], "start": N}
+// or {"text": "..."}.
+type Look struct {
+	Kind LookKind
+	Code string
+	// Cursor is the place, and start in the answer where the word begins, in
+	// code points.
+	Cursor int
+}
+
+// LookKind is what a look is for.
+type LookKind string
+
+// The kinds.
+const (
+	LookComplete LookKind = "complete"
+	LookInspect  LookKind = "inspect"
+)
 
 // Outlet is the door through which the output of one call leaves its kernel.
 // Package sinks implements it; kernels call it.

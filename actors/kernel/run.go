@@ -167,7 +167,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		AllowStdin: r.exec.AllowStdin && r.exec.Desk != nil, Call: host.call, Count: r.exec.Count,
 	}
 	if i == 0 {
-		req.Env = r.exec.Env
+		req.Env, req.Look = r.exec.Env, r.exec.Look
 	}
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {

@@ -83,6 +83,7 @@ func TestDisplays(t *testing.T) {
 				require.True(t, host.Shutdown(ctx).Clean())
 			})
 			s := host.Session(messages.SessionKey{Session: "displays", Cwd: home})
+			t.Run("look", func(t *testing.T) { looks(t, s) })
 			for name, c := range displays {
 				t.Run(name, func(t *testing.T) {
 					r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: c.code}}})
@@ -103,6 +104,52 @@ func TestDisplays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// looks asks the session what could stand at a cursor, and what a name is.
+func looks(t *testing.T, s *coppice.Session) {
+	_, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "import math\nclass Größe:\n    'how large'\n    def länge(self, zoll): 'a length'\ng = Größe()"}}})
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		code     string
+		cursor   int
+		has, not string
+		start    int
+	}{
+		{code: "x = math.isq", cursor: 12, has: "math.isqrt", not: "math.floor", start: 4},
+		{code: "x = math.isq + 1", cursor: 12, has: "math.isqrt", start: 4},
+		{code: "'日本'; g.lä", cursor: 15, has: "g.länge", start: 10},
+		{code: "print(\n    Grö", cursor: 15, has: "Größe", start: 11},
+	} {
+		c, err := s.Complete(t.Context(), tc.code, tc.cursor)
+		require.NoError(t, err)
+		// A match replaces the text from Start on: kernels begin it where they like.
+		var whole []string
+		for _, m := range c.Matches {
+			whole = append(whole, strings.TrimRight(tc.code[tc.start:max(c.Start, tc.start)]+m, "()"))
+		}
+		require.Contains(t, whole, tc.has, "%+v", c)
+		require.GreaterOrEqual(t, c.Start, tc.start)
+		if tc.not != "" {
+			require.NotContains(t, whole, tc.not)
+		}
+	}
+	for code, wants := range map[string][]string{
+		"math.isqrt": {"(n, /)", "Return the integer part of the square root"}, "g.länge": {"zoll", "a length"}, "Größe": {"how large"}, "no_such_name": nil,
+	} {
+		text, err := s.Inspect(t.Context(), code, len(code))
+		require.NoError(t, err)
+		require.NotContains(t, text, "\x1b")
+		for _, want := range wants {
+			require.Contains(t, text, want)
+		}
+		if wants == nil {
+			require.Empty(t, text)
+		}
+	}
+	r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1 + 1"}}})
+	require.NoError(t, err)
+	require.Equal(t, "2", r.Text, "a look leaves nothing behind")
 }
 
 // artifactNumber takes the number out of the name of an artifact: the cases run

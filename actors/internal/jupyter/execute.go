@@ -61,7 +61,7 @@ var errUnheard = errors.New("the kernel never got the request")
 
 // executeOnce sends one request and sees it through.
 func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
-	x, err := k.begin(ctx, r)
+	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.Silent)
 	if err != nil {
 		return ExecuteReply{}, err
 	}
@@ -74,30 +74,35 @@ func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(co
 	return k.conclude(ctx, x, raised, malformed, emit)
 }
 
-// begin registers an execution and sends it. The gate keeps it apart from an
-// interrupt that is on its way to the execution before.
-func (k *Kernel) begin(ctx context.Context, r ExecuteRequest) (*execution, error) {
-	if err := k.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer k.leave()
-	id := k.newID()
+// content is what is sent of the request.
+func (r ExecuteRequest) content() executeContent {
 	expressions := r.UserExpressions
 	if expressions == nil {
 		expressions = map[string]string{}
 	}
-	f, err := k.message(chanShell, typeExecuteRequest, id, nil, executeContent{
+	return executeContent{
 		Code:            r.Code,
 		Silent:          r.Silent,
 		StoreHistory:    r.StoreHistory && !r.Silent,
 		UserExpressions: expressions,
 		AllowStdin:      r.AllowStdin,
 		StopOnError:     !r.ContinueOnError,
-	})
+	}
+}
+
+// begin registers an execution and sends its request. The gate keeps it apart from an
+// interrupt that is on its way to the execution before.
+func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool) (*execution, error) {
+	if err := k.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer k.leave()
+	id := k.newID()
+	f, err := k.message(chanShell, typ, id, nil, content)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	x := newExecution(id, r.Silent, spool.New(spool.Options{
+	x := newExecution(id, replyType(typ), silent, spool.New(spool.Options{
 		Memory: k.client.opts.SpoolMemory,
 		Dir:    k.client.opts.SpoolDir,
 	}))

@@ -11,10 +11,13 @@ import (
 // execution before it is given up.
 const maxProbes = 3
 
-// execution is one execute_request on its way. Its fields are guarded by the
+// execution is one execute_request on its way, or another request that a kernel
+// answers like one. Its fields are guarded by the
 // kernel's mu, except where they never change or are a channel.
 type execution struct {
 	id string
+	// answer is the type of the reply.
+	answer string
 	// silent is that of the request: such an execution has no execute_input.
 	silent bool
 	// spool takes what belongs to the execution. The reader puts, Execute gets.
@@ -71,10 +74,10 @@ type probe struct {
 }
 
 // newExecution returns an execution that is about to be sent.
-func newExecution(id string, silent bool, s *spool.Spool) *execution {
+func newExecution(id, answer string, silent bool, s *spool.Spool) *execution {
 	now := time.Now()
 	return &execution{
-		id: id, silent: silent, spool: s,
+		id: id, answer: answer, silent: silent, spool: s,
 		started: make(chan struct{}), ended: make(chan struct{}),
 		begunAt: now, lastSeen: now, probes: map[string]*probe{},
 	}
@@ -208,7 +211,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		case "idle":
 			x.idle = true
 		}
-	case m.channel == chanShell && m.header.MsgType == typeExecuteReply:
+	case m.channel == chanShell && m.header.MsgType == x.answer:
 		x.replied, x.input, x.answered = true, nil, nil
 		x.reply = append([]byte(nil), m.content...)
 	}

@@ -162,7 +162,8 @@ func (k *Kernel) writeLoop(l *link) {
 
 // write sends one frame.
 func (k *Kernel) write(l *link, f frame) error {
-	if f.header.MsgType == typeExecuteRequest {
+	switch f.header.MsgType {
+	case typeExecuteRequest, typeCompleteRequest, typeInspectRequest:
 		k.noteSent(f.header.MsgID)
 	}
 	if err := l.ws.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

@@ -67,6 +67,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if r.ResetNames {
 		return i.resetNames(ctx)
 	}
+	if r.Look != nil {
+		return i.look(ctx, *r.Look, emit)
+	}
 	i.calls.begin(r.Call)
 	defer i.calls.end()
 	i.running.Store(true)
