@@ -50,6 +50,7 @@ type runFlags struct {
 	json    bool
 	events  bool
 	expand  bool
+	blocks  bool
 	stdin   bool
 	keep    bool // the session was named, and outlives the command
 }
@@ -102,14 +103,18 @@ after its last use; "coppice gateway stop" ends it. The runner backend keeps non
 	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
 	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
 	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
+	flags.BoolVar(&f.blocks, "blocks", false, "draw each cell as a block once all have ended: its code and the end of its output")
 	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	f.add(cmd)
 	return cmd
 }
 
 func (a *app) run(ctx context.Context, f runFlags, file string) error {
-	if f.json && f.events {
+	switch {
+	case f.json && f.events:
 		return usagef("--json and --events exclude each other")
+	case f.blocks && (f.json || f.events):
+		return usagef("--blocks is for people; leave it out with --json and --events")
 	}
 	timeout, err := parseTimeout(f.timeout)
 	if err != nil {
@@ -186,7 +191,14 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 		return result, a.writeJSON(result)
 	}
 	write := a.eventWriter()
-	if !f.events {
+	if f.blocks {
+		write = func(e messages.Event) error {
+			if final, ok := e.(messages.Final); ok {
+				a.out.lines(render.CellView(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout}, final.Result)...)
+			}
+			return nil
+		}
+	} else if !f.events {
 		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
 			a.out.print(drawing.Event(e))

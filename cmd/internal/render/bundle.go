@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"image"
-	_ "image/jpeg" // decoders for image.DecodeConfig
-	_ "image/png"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/htmltext"
 	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
@@ -27,10 +26,8 @@ func Bundle(s Style, b messages.Bundle) []string {
 	var lines []string
 	for _, mime := range []string{messages.MIMEPNG, messages.MIMEJPEG} {
 		if data, ok := b.Text(mime); ok {
-			if shown := s.inline(mime, data); shown != "" {
-				lines = append(lines, shown)
-			}
-			lines = append(lines, s.in(cyan, "▣ "+picture(mime, data)))
+			lines = append(lines, s.inline(mime, data)...)
+			lines = append(lines, s.Fit(s.in(cyan, "▣ "+picture(mime, data))))
 		}
 	}
 	isPicture := len(lines) > 0
@@ -42,8 +39,13 @@ func Bundle(s Style, b messages.Bundle) []string {
 		case (isPicture || isJSON) && wrapper.MatchString(text):
 			return lines
 		case isPicture && mime == messages.MIMEPlain:
-			return append(lines, s.in(dim, oneLine(text))) // <Figure size 640x480 with 1 Axes>
+			return append(lines, s.Fit(s.in(dim, oneLine(text)))) // <Figure size 640x480 with 1 Axes>
 		default:
+			return append(lines, printed(s, text)...)
+		}
+	}
+	if html, ok := b.Text(messages.MIMEHTML); ok && !isPicture && !isJSON {
+		if text := htmltext.Markdown(html); text != "" {
 			return append(lines, printed(s, text)...)
 		}
 	}
@@ -53,7 +55,7 @@ func Bundle(s Style, b messages.Bundle) []string {
 			types = append(types, mime+", "+Bytes(int64(len(raw))))
 		}
 		slices.Sort(types)
-		lines = append(lines, s.in(cyan, "▣ "+oneLine(strings.Join(types, "; "))))
+		lines = append(lines, s.Fit(s.in(cyan, "▣ "+oneLine(strings.Join(types, "; ")))))
 	}
 	return lines
 }

@@ -5,8 +5,11 @@
 //   - Functions are pure: no clock, no terminal, no file. What they need is in
 //     their arguments, and the same arguments give the same text.
 //   - Without colour a text holds no escape sequence at all. With colour it
-//     holds SGR sequences only; [Repaint] alone moves a cursor, and only the
-//     caller decides whether it is used.
+//     holds SGR sequences only, and those of Style.Images where there is an
+//     image; [Repaint] alone moves a cursor, and only the caller decides whether
+//     it is used.
+//   - Colours are those that the terminal's theme gives six names, never white,
+//     black or a bright one: they can be read on dark and on light ground.
 //   - What code in a kernel printed passes a filter that removes everything
 //     that could change a terminal.
 //   - Lines that this package makes are not wider than Style.Width. What a cell

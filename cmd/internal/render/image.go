@@ -13,16 +13,30 @@ type Protocol string
 // The protocols. A terminal without one gets a line that describes the image.
 const (
 	NoImages Protocol = ""
-	// Kitty is the graphics protocol of kitty, Ghostty and WezTerm; PNG only.
+	// Kitty is the graphics protocol of kitty and Ghostty. It takes PNG; other
+	// images are made PNG.
 	Kitty Protocol = "kitty"
 	// ITerm is the inline images of iTerm2 and WezTerm.
 	ITerm Protocol = "iterm2"
+	// Sixel is the graphics of foot, mlterm, contour and others.
+	Sixel Protocol = "sixel"
+	// Blocks draws with half blocks in colours, which every terminal of 24-bit
+	// colour shows, also inside of tmux. It needs Style.Colour.
+	Blocks Protocol = "blocks"
 )
 
-// ProtocolOf says which protocol a terminal has, by what its environment tells.
-// Inside of tmux and screen there is none: they do not pass images on.
+// ProtocolOf says which protocol a terminal has: the one that COPPICE_IMAGES
+// names (kitty, iterm2, sixel, blocks; none), else by what its environment
+// tells. Inside of tmux and screen there is none: they do not pass images on.
 func ProtocolOf(getenv func(string) string) Protocol {
 	term, program := getenv("TERM"), getenv("TERM_PROGRAM")
+	switch named := Protocol(getenv("COPPICE_IMAGES")); named {
+	case Kitty, ITerm, Sixel, Blocks:
+		return named
+	case "none":
+		return NoImages
+	default:
+	}
 	switch {
 	case getenv("TMUX") != "", strings.HasPrefix(term, "screen"), strings.HasPrefix(term, "tmux"):
 		return NoImages
@@ -30,6 +44,8 @@ func ProtocolOf(getenv func(string) string) Protocol {
 		return Kitty
 	case program == "iTerm.app", program == "WezTerm", getenv("LC_TERMINAL") == "iTerm2":
 		return ITerm
+	case term == "foot", strings.HasPrefix(term, "foot-"), strings.HasPrefix(term, "mlterm"), term == "contour", term == "yaft-256color":
+		return Sixel
 	default:
 		return NoImages
 	}
@@ -38,32 +54,49 @@ func ProtocolOf(getenv func(string) string) Protocol {
 // maxInline is the largest image, in base64, that is sent to a terminal.
 const maxInline = 8 << 20
 
-// inline returns what shows an image in base64 on a terminal of the style, ""
-// when it cannot.
-func (s Style) inline(mime, data string) string {
+// inline returns the lines that show an image in base64 on a terminal of the
+// style, none when it cannot.
+func (s Style) inline(mime, data string) []string {
 	data = strings.Join(strings.Fields(data), "")
-	if !s.Terminal || data == "" || len(data) > maxInline || strings.ContainsFunc(data, notBase64) {
-		return ""
+	if data == "" || len(data) > maxInline || strings.ContainsFunc(data, notBase64) {
+		return nil
 	}
+	shown := ""
 	switch {
+	case s.Images == Blocks && s.Colour:
+		return blocks(data, s.Width)
+	case !s.Terminal:
 	case s.Images == Kitty && mime == messages.MIMEPNG:
-		const chunk = 4096 // what the protocol allows in one sequence
-		var b strings.Builder
-		head := "a=T,f=100,q=2,"
-		for data != "" {
-			n, more := min(len(data), chunk), 0
-			if n < len(data) {
-				more = 1
-			}
-			b.WriteString("\x1b_G" + head + "m=" + strconv.Itoa(more) + ";" + data[:n] + "\x1b\\")
-			head, data = "", data[n:]
+		shown = kitty(data)
+	case s.Images == Kitty:
+		if data = pngOf(data); data != "" {
+			shown = kitty(data)
 		}
-		return b.String()
 	case s.Images == ITerm:
-		return "\x1b]1337;File=inline=1;size=" + strconv.Itoa(len(data)*3/4) + ":" + data + "\a"
-	default:
-		return ""
+		shown = "\x1b]1337;File=inline=1;size=" + strconv.Itoa(len(data)*3/4) + ":" + data + "\a"
+	case s.Images == Sixel:
+		shown = sixelImage(data)
 	}
+	if shown == "" {
+		return nil
+	}
+	return []string{shown}
+}
+
+// kitty shows a PNG.
+func kitty(data string) string {
+	const chunk = 4096 // what the protocol allows in one sequence
+	var b strings.Builder
+	head := "a=T,f=100,q=2,"
+	for data != "" {
+		n, more := min(len(data), chunk), 0
+		if n < len(data) {
+			more = 1
+		}
+		b.WriteString("\x1b_G" + head + "m=" + strconv.Itoa(more) + ";" + data[:n] + "\x1b\\")
+		head, data = "", data[n:]
+	}
+	return b.String()
 }
 
 func notBase64(r rune) bool {

@@ -82,11 +82,9 @@ func Closing(s Style, r messages.Result, took time.Duration) []string {
 		icon, in = "✗", red
 	}
 	lines := []string{s.in(in, icon) + s.in(dim, " "+Duration(took))}
-	for _, l := range Ending(s, r, 0) {
-		lines = append(lines, s.Fit(l))
-	}
+	lines = append(lines, Ending(s, r, 0)...)
 	if r.Artifact != nil {
-		lines = append(lines, s.Fit(s.in(yellow, "! cut for a model; all of it is "+*r.Artifact)))
+		lines = append(lines, s.wrap(yellow, "! cut for a model; all of it is "+*r.Artifact)...)
 	}
 	return lines
 }

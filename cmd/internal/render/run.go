@@ -63,7 +63,11 @@ func (r *Run) Event(e messages.Event) string {
 	case messages.InputRequest:
 		r.text.line(r.o.in(yellow, "? the code asks for input: ") + sanitise.Clean(e.Prompt))
 	case messages.Notice:
-		r.text.line(r.o.in(yellow, "! "+sanitise.Clean(e.Text)))
+		for line := range strings.SplitSeq(strings.TrimRight(sanitise.Clean(e.Text), "\n"), "\n") {
+			for _, l := range r.o.wrap(yellow, "! "+line) {
+				r.text.line(l)
+			}
+		}
 	case messages.Final:
 		r.final(e.Result)
 	case messages.ClearOutput:
@@ -81,7 +85,7 @@ func (r *Run) status(e messages.Status) {
 	case messages.CellRunning:
 		r.cell, r.ops = e.Cell, nil
 		r.started = r.now()
-		r.text.line(r.o.in(cyan, "▸ ") + r.o.in(bold, r.label(e.Cell)))
+		r.text.line(r.o.Fit(r.o.in(cyan, "▸ ") + r.o.in(bold, r.label(e.Cell))))
 		if r.o.Expand {
 			r.code(e.Cell)
 		}
@@ -128,7 +132,7 @@ func (r *Run) code(cell int) {
 		return
 	}
 	for line := range strings.SplitSeq(Code(r.o.Style, strings.TrimRight(r.o.Cells[cell].Code, "\n")), "\n") {
-		r.text.line(r.o.in(dim, "│ ") + line)
+		r.text.line(r.o.Fit(r.o.in(dim, "│ ") + line))
 	}
 }
 
@@ -220,12 +224,12 @@ func (r *Run) final(res messages.Result) {
 	}
 }
 
-// Ending says how a call ended, in at most three lines; nothing when there is
-// nothing to say beyond the cells. timeout is that of the call, 0 when it had
+// Ending says how a call ended, in at most three sentences, each on lines of its
+// own; nothing when there is nothing to say beyond the cells. timeout is that of the call, 0 when it had
 // none.
 func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	var lines []string
-	add := func(p paint, text string) { lines = append(lines, s.in(p, oneLine(text))) }
+	add := func(p paint, text string) { lines = append(lines, s.wrap(p, oneLine(text))...) }
 	because := ""
 	if res.Reason != "" {
 		because = ": " + res.Reason

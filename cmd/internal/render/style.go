@@ -52,6 +52,19 @@ func (s Style) Fit(line string) string {
 	return ansi.Truncate(line, s.Width, "…")
 }
 
+// wrap returns text in a colour on as many lines as it takes: what it says
+// matters more than its looks.
+func (s Style) wrap(p paint, text string) []string {
+	if s.Width > 0 {
+		text = ansi.Wrap(text, s.Width, "")
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = s.in(p, strings.TrimRight(l, " "))
+	}
+	return lines
+}
+
 // pad fills text with spaces to a width.
 func pad(text string, width int) string {
 	if n := width - ansi.StringWidth(text); n > 0 {
