@@ -47,7 +47,7 @@ var results = map[string]struct {
 	"timeout": {
 		cells: []messages.Cell{{Code: "loop()"}},
 		r: messages.Result{
-			Outcome: messages.OutcomeTimeout, State: messages.StateLost, Reason: "it did not stop when it was interrupted", Artifact: ref("artifact://3"), StdinRequested: true,
+			Outcome: messages.OutcomeTimeout, State: messages.StateLost, Reason: "it did not stop when it was interrupted", Artifact: new("artifact://3"), StdinRequested: true,
 			Truncation: &messages.Truncation{Direction: "middle", TruncatedBy: "bytes", TotalLines: 90_000, TotalBytes: 3 << 20, OutputLines: 100, OutputBytes: 50 << 10},
 			Cells:      []messages.CellResult{{Index: 0, Status: messages.CellError, DurationMS: 2000, Output: strings.Repeat("x", 5000)}},
 		},
@@ -58,8 +58,6 @@ var results = map[string]struct {
 	},
 	"nothing": {},
 }
-
-func ref(s string) *string { return &s }
 
 func numberedCode(n int) string {
 	var b strings.Builder
