@@ -30,10 +30,11 @@ type Kernel struct {
 
 	// bufferFor is the session whose messages are buffered while it is away, ""
 	// for none; history is what a kernel remembers that can repeat its output.
-	bufferFor string    // guarded by mu
-	buffer    []Message // guarded by mu
-	history   []Message // guarded by mu
-	attached  int       // guarded by mu
+	bufferFor string         // guarded by mu
+	buffer    []Message      // guarded by mu
+	history   []Message      // guarded by mu
+	numbers   map[string]int // guarded by mu: how many messages a parent has had
+	attached  int            // guarded by mu
 	swallowed atomic.Int64
 	// outMu keeps messages in order while a buffer is handed over.
 	outMu sync.Mutex
@@ -55,7 +56,7 @@ func newKernel(s *Server, id string) *Kernel {
 		gone:    make(chan struct{}),
 		session: newID(), state: "idle",
 		clients: map[*client]bool{}, wake: make(chan struct{}),
-		types: map[string]int{}, inputs: map[string]chan string{},
+		types: map[string]int{}, numbers: map[string]int{}, inputs: map[string]chan string{},
 		loseIdle: f.LoseIdle, mute: f.Mute,
 	}
 }

@@ -37,7 +37,7 @@ func (k *Kernel) receive(from *client, m Message) {
 		switch typ {
 		case "kernel_info_request":
 			k.info(from, m)
-		case "coppice_replay_request":
+		case "coppice_repeat_request":
 			if k.server.opts.Recover {
 				k.recover(from, m)
 			}

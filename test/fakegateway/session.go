@@ -1,10 +1,6 @@
 package fakegateway
 
-import (
-	"slices"
-	"strconv"
-	"strings"
-)
+import "slices"
 
 // attach adds a connection; false when the kernel is gone. As in
 // jupyter_server, an older connection of the same session is closed, and what
@@ -62,7 +58,10 @@ func (k *Kernel) deliver(session string, m Message) {
 	k.outMu.Lock()
 	defer k.outMu.Unlock()
 	k.mu.Lock()
-	if k.server.opts.Recover {
+	if k.server.opts.Recover && m.numbered() {
+		parent, _ := m.Parent["msg_id"].(string)
+		k.numbers[parent]++
+		m.Header["coppice_number"] = k.numbers[parent]
 		k.history = append(k.history, m)
 		if most := k.server.opts.Remember; most > 0 && len(k.history) > most {
 			k.history = slices.Delete(k.history, 0, len(k.history)-most)
@@ -110,46 +109,69 @@ func (k *Kernel) Idle() bool {
 	return k.cell == nil
 }
 
-// recover answers a request for what a connection has swallowed: the messages
-// of one parent whose numbers are beyond since and not in have, at most as many
-// as limit allows, 4096 bytes each.
+// recover answers a request for what did not come: the messages of one parent
+// whose numbers are beyond since and not beyond until (0: any), as many as limit
+// allows, 4096 bytes each.
 func (k *Kernel) recover(from *client, m Message) {
+	k.Publish("status", m.Header, map[string]any{"execution_state": "busy"})
 	parent, _ := m.Content["parent"].(string)
-	since, _ := m.Content["since"].(float64)
-	limit, _ := m.Content["limit"].(float64)
-	have, _ := m.Content["have"].([]any)
+	since, until, limit := m.count("since"), m.count("until"), m.count("limit")
 	k.mu.Lock()
-	history := slices.Clone(k.history)
+	history, sent := slices.Clone(k.history), k.numbers[parent]
 	k.mu.Unlock()
-	evicted := -1
-	if k.server.opts.Remember > 0 && len(history) > 0 {
-		evicted = number(history[0]) - 1
+	page, more, through := []any{}, false, sent
+	if until > 0 {
+		through = min(sent, until)
 	}
-	var page []any
-	more, sent := false, 0
 	for _, h := range history {
 		p, _ := h.Parent["msg_id"].(string)
-		if p == parent {
-			sent++
-		}
-		if p != parent || number(h) <= int(since) || slices.Contains(have, any(float64(number(h)))) {
+		n, _ := h.Header["coppice_number"].(int)
+		if p != parent || n <= since || n > through {
 			continue
 		}
-		if len(page) >= int(limit)/4096 {
+		if len(page) >= max(1, limit/4096) {
 			more = true
-			continue
+			break
 		}
-		page = append(page, map[string]any{"id": h.field("msg_id"), "type": h.field("msg_type"), "channel": h.Channel, "content": h.Content})
+		page = append(page, map[string]any{
+			"number": n, "id": h.field("msg_id"), "type": h.field("msg_type"), "channel": h.Channel, "content": h.Content,
+		})
 	}
-	k.deliver(from.session, Message{
-		Channel: "control", Header: k.header("coppice_replay_reply"), Parent: m.Header,
-		Content: map[string]any{"messages": page, "evicted": evicted, "sent": sent, "more": more},
-	})
+	if more {
+		last, _ := page[len(page)-1].(map[string]any)
+		through, _ = last["number"].(int)
+	}
+	if limit > 0 {
+		k.deliver(from.session, Message{
+			Channel: "control", Header: k.header("coppice_repeat_reply"), Parent: m.Header,
+			Content: map[string]any{"messages": page, "through": through, "sent": sent, "more": more},
+		})
+	}
+	k.Publish("status", m.Header, map[string]any{"execution_state": "idle"})
 }
 
-// number is the last part of a message's id.
-func number(m Message) int {
-	id := m.field("msg_id")
-	n, _ := strconv.Atoi(id[strings.LastIndexByte(id, '_')+1:])
-	return n
+// Numbered sends a line of output with any number, to everybody.
+func (k *Kernel) Numbered(parent map[string]any, n int64) {
+	h := k.header("stream")
+	h["coppice_number"] = n
+	for _, c := range k.everybody() {
+		c.send(Message{Channel: "iopub", Header: h, Parent: parent, Content: map[string]any{"name": "stdout", "text": "\n"}})
+	}
+}
+
+// numbered reports whether a kernel that can repeat its output numbers m.
+func (m Message) numbered() bool {
+	typ, _ := m.Parent["msg_type"].(string)
+	switch m.field("msg_type") {
+	case "execute_reply", "input_request", "stream", "display_data", "update_display_data", "execute_result",
+		"error", "clear_output", "execute_input", "status":
+		return typ == "execute_request"
+	}
+	return false
+}
+
+// count returns a number of the content.
+func (m Message) count(name string) int {
+	n, _ := m.Content[name].(float64)
+	return int(n)
 }

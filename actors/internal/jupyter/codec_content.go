@@ -86,7 +86,7 @@ func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
 	case recordRateLimited:
 		return Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
 	case recordGap:
-		return gapNotice(content), nil
+		return gapNotice(content)
 	}
 	return nil, fmt.Errorf("%w: record kind %d", errContent, kind)
 }

@@ -54,6 +54,9 @@ type header struct {
 	Date     string `json:"date"`
 	MsgType  string `json:"msg_type"`
 	Version  string `json:"version"`
+	// Number counts the messages about one execution, in a kernel that does
+	// that; see [Kernel.EnableReplay].
+	Number int64 `json:"coppice_number,omitempty"`
 }
 
 // message is one message from the server. content refers to the frame's bytes;

@@ -113,7 +113,8 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 	case k.exec != nil:
 		err = ErrBusy
 	default:
-		x.mark = k.markLocked()
+		x.mark, x.numbered = k.markLocked(), k.replays
+		k.holes.clear()
 		k.exec = x
 	}
 	k.mu.Unlock()
@@ -245,6 +246,8 @@ func (x *execution) shortfall(malformed int) (notices []Output, incomplete strin
 		reasons = append(reasons, "the gateway's rate limit dropped output")
 	}
 	switch {
+	case x.gapMessages > 0 && x.numbered:
+		reasons = append(reasons, fmt.Sprintf("%d messages were lost on the way", x.gapMessages))
 	case x.gapMessages > 0:
 		reasons = append(reasons, fmt.Sprintf("up to %d messages were lost when the connection to the server broke", x.gapMessages))
 	case x.gaps > 0:

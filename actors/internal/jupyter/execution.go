@@ -52,14 +52,17 @@ type execution struct {
 	// where output may be missing for that, and gapMessages what is known to be.
 	breaks, gaps int
 	gapMessages  int64
-	// gapDue: the first message after a break will show what is missing.
 	// probeDue: a probe is to be sent as soon as possible.
-	gapDue, probeDue bool
-	// replayed are the numbers of the messages that the kernel repeated.
-	replayed map[int64]bool
-	// count is how many messages about it came, sentByKernel how many there
-	// were, 0 as long as the kernel was not asked.
-	count, sentByKernel int64
+	probeDue bool
+	// numbered says that the kernel numbers the messages about it: they go
+	// through the cursor, and what does not come is asked for.
+	numbered bool
+	cursor   *cursor
+	recovery recovery
+	// unanswered: the kernel has dealt with a question and did not answer it.
+	unanswered bool
+	// count is how many messages about it came, outputs how many were output.
+	count, outputs int64
 	// rateLimited is true when the server said that it drops output.
 	rateLimited bool
 }
@@ -79,7 +82,7 @@ func newExecution(id, answer string, silent bool, s *spool.Spool) *execution {
 	return &execution{
 		id: id, answer: answer, silent: silent, spool: s,
 		started: make(chan struct{}), ended: make(chan struct{}),
-		begunAt: now, lastSeen: now, probes: map[string]*probe{},
+		begunAt: now, lastSeen: now, probes: map[string]*probe{}, cursor: newCursor(),
 	}
 }
 
@@ -97,10 +100,6 @@ func (k *Kernel) endLocked(x *execution) {
 		return
 	}
 	x.over = true
-	if k.resync != nil {
-		k.resync.held.Close()
-		k.resync = nil
-	}
 	x.endedAt = time.Now()
 	k.exec = nil
 	x.spool.CloseWrite()
@@ -109,21 +108,34 @@ func (k *Kernel) endLocked(x *execution) {
 
 // settle looks at an execution of which reply or idle is missing. It is called
 // by the writer, some time after the other one came, and returns when to look
-// again (0: never) and the probe to send, if any.
+// again (0: never) and what to send, if anything: a probe, or, to a kernel that
+// numbers its messages, a question.
 //
 // The shell channel and iopub are each first in, first out. A request that is
 // sent now is therefore answered on shell after a reply that was sent before,
 // and its idle comes after all older output. See "Messaging in Jupyter",
 // section "Request-Reply".
-func (k *Kernel) settle() (again time.Duration, probe *frame) {
+func (k *Kernel) settle() (again time.Duration, out []frame) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	x := k.exec
-	switch {
-	case x == nil:
+	if x == nil || x.over {
 		return 0, nil
-	case k.resync != nil:
-		return k.resyncLocked(x)
+	}
+	if x.numbered {
+		again, out, done := k.recoverLocked(x)
+		if done {
+			return again, out
+		}
+		again, more := k.settleLocked(x)
+		return again, append(out, more...)
+	}
+	return k.settleLocked(x)
+}
+
+// settleLocked is settle for everything but questions. The kernel's mu is held.
+func (k *Kernel) settleLocked(x *execution) (again time.Duration, out []frame) {
+	switch {
 	case x.probeDue:
 		x.probeDue = false
 		return k.probeLocked(x, true)
@@ -142,24 +154,30 @@ func (k *Kernel) settle() (again time.Duration, probe *frame) {
 }
 
 // probeLocked makes a probe of x. The kernel's mu is held.
-func (k *Kernel) probeLocked(x *execution, decisive bool) (again time.Duration, f *frame) {
+func (k *Kernel) probeLocked(x *execution, decisive bool) (again time.Duration, out []frame) {
 	id := k.newID()
-	out, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
+	f, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
 	if err != nil { // cannot happen: the content is fixed
 		k.giveUpLocked(x)
 		return 0, nil
 	}
 	x.probes[id] = &probe{decisive: decisive}
 	k.asked++
-	return k.client.opts.Settle, &out
+	return k.client.opts.Settle, []frame{f}
 }
 
 // settleIn is how long the writer waits before it looks at the execution.
 func (k *Kernel) settleIn() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if (k.resync != nil && k.resync.want) || (k.exec != nil && k.exec.probeDue) {
+	x := k.exec
+	switch {
+	case x == nil:
+		return k.client.opts.Settle
+	case x.probeDue || x.recovery.want || x.recovery.confirm:
 		return 0
+	case !x.recovery.behind.IsZero():
+		return gapWait
 	}
 	return k.client.opts.Settle
 }
@@ -191,6 +209,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		k.countBackgroundLocked(m)
 		x.run()
 	case kind != 0:
+		x.outputs++
 		if kind == recordInput {
 			h := m.header
 			x.input, x.answered = &h, nil
@@ -232,26 +251,17 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	}
 }
 
-// complete ends x, whose reply and idle have come. When the numbers say that
-// something is missing, a kernel that can repeat its output is asked how much it
-// has sent: a server that makes sure of a new connection gets answers of its
-// own, which are numbered too.
+// complete ends x, whose reply and idle have come. Numbered messages have told
+// already what is missing. It is called by the reader.
 func (k *Kernel) complete(x *execution) {
+	k.tellHoles(x)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case x.over:
+	if x.over {
 		return
-	case x.sentByKernel > 0:
-		x.dropped = max(0, x.sentByKernel-x.count)
-	case k.resync == nil: // a recovery has told what is missing
+	}
+	if x.gaps == 0 && x.cursor.high == 0 {
 		x.dropped = k.droppedLocked(x.mark)
-		if x.dropped > 0 && k.replays && x.gaps == 0 {
-			k.resync = k.newResync()
-			k.resync.since = k.numbers.last
-			k.armLocked()
-			return
-		}
 	}
 	k.stats.Dropped += x.dropped
 	k.endLocked(x)
@@ -274,26 +284,42 @@ func (k *Kernel) keep(x *execution, rec []byte) {
 	x.keepErr = err
 }
 
-// routeProbe handles the answer to a probe of x.
+// routeProbe handles the answer to a probe of x. It is called by the reader.
 func (k *Kernel) routeProbe(x *execution, m *message) {
+	k.tellHoles(x)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if x.over {
-		return
-	}
 	p := x.probes[m.parent.MsgID]
-	if p == nil || k.resync != nil { // what is being recovered may decide; a new probe follows
+	if x.over || p == nil {
 		return
 	}
-	idle := m.channel == chanIOPub && m.header.MsgType == typeStatus && decodeState(m.content) == "idle"
-	reply := m.channel == chanShell && m.header.MsgType == typeInfoReply
-	p.idle, p.reply = p.idle || idle, p.reply || reply
-	switch {
-	case (idle && x.replied) || (reply && x.idle):
-		k.giveUpLocked(x)
-	case p.decisive && p.idle && p.reply:
-		x.unheard = k.replays && x.gaps == 0 && !x.busy && !x.running
-		k.giveUpLocked(x)
+	p.idle = p.idle || (m.channel == chanIOPub && m.header.MsgType == typeStatus && decodeState(m.content) == "idle")
+	p.reply = p.reply || (m.channel == chanShell && m.header.MsgType == typeInfoReply)
+	k.judgeLocked(x)
+}
+
+// judgeLocked ends x when the answers to its probes say that no more will come.
+// As long as something is being asked for, that may decide.
+func (k *Kernel) judgeLocked(x *execution) {
+	r := &x.recovery
+	if x.over || r.want || len(r.open) > 0 || x.cursor.behind() {
+		return
+	}
+	for _, p := range x.probes {
+		switch {
+		case (p.idle && x.replied) || (p.reply && x.idle):
+			k.giveUpLocked(x)
+			return
+		case !p.decisive || !p.idle || !p.reply:
+		case x.numbered && x.count == 0: // it was not executed; did the kernel get it?
+			clear(x.probes)
+			r.final, r.want = true, true
+			k.armLocked()
+			return
+		default:
+			k.giveUpLocked(x)
+			return
+		}
 	}
 }
 
@@ -321,6 +347,12 @@ func (k *Kernel) markRateLimited(m *message) {
 	k.mu.Lock()
 	x := k.exec
 	if x == nil || x.over || x.id != m.parent.MsgID {
+		k.mu.Unlock()
+		return
+	}
+	if x.numbered && x.cursor.high > 0 { // the kernel repeats what the server drops
+		x.recovery.limited, x.recovery.want = true, true
+		k.armLocked()
 		k.mu.Unlock()
 		return
 	}

@@ -33,7 +33,9 @@ func hostile(k *fakegateway.Kernel, header map[string]any, script []byte) {
 		case 5:
 			k.Swallow(true, n%2 == 0)
 		case 6:
-			k.Publish("coppice_replay_reply", header, map[string]any{"messages": []any{map[string]any{"id": string(body), "type": "stream", "channel": "iopub"}}, "evicted": n})
+			k.Publish("coppice_repeat_reply", header, map[string]any{"messages": []any{map[string]any{"number": n, "id": string(body), "type": "stream", "channel": "iopub"}}, "through": 2 * n, "sent": n})
+			k.Numbered(header, int64(1)<<(n%64))
+
 		default:
 			k.Announce("status", header, map[string]any{"execution_state": string(body)})
 		}

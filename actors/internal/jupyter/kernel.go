@@ -44,7 +44,6 @@ type Kernel struct {
 	mu            sync.Mutex
 	link          *link           // guarded by mu: the latest connection
 	replays       bool            // guarded by mu: the kernel can repeat its output
-	resync        *resync         // guarded by mu: nil when nothing is being recovered
 	kernelSession string          // guarded by mu: "" until the kernel is verified
 	lost          *LostError      // guarded by mu: set once, together with the end of life
 	heard         int64           // guarded by mu: messages of the verified process
@@ -54,6 +53,7 @@ type Kernel struct {
 	asks          map[string]*ask // guarded by mu: requests other than executions, by message id
 	stats         Stats           // guarded by mu
 	numbers       sequence        // guarded by mu
+	holes         holes           // guarded by mu
 	asked         int64           // guarded by mu: requests of ours other than executions
 	strangers     int64           // guarded by mu: messages that answer other clients
 	gone          bool            // guarded by mu: the server has confirmed the deletion
@@ -143,8 +143,9 @@ func (k *Kernel) Err() error {
 	return k.lost
 }
 
-// declare says that the kernel is lost, once: what runs is ended, what waits is
-// woken, and the writer ends. It never waits.
+// declare says that the kernel is lost, once: what waits is woken, and the
+// writer ends. The reader ends what runs, when its connection has. It never
+// waits.
 func (k *Kernel) declare(e *LostError) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,11 +153,29 @@ func (k *Kernel) declare(e *LostError) {
 		return
 	}
 	k.lost, k.lostAt = e, time.Now()
-	if x := k.exec; x != nil {
-		x.lost = e
+	k.end()
+}
+
+// endLost ends the execution of a kernel that is lost. It is the last thing
+// that the reader does: what had come too early is handed over before.
+func (k *Kernel) endLost() {
+	k.mu.Lock()
+	x := k.exec
+	var steps []step
+	if x != nil {
+		steps = x.cursor.giveUp()
+	}
+	k.mu.Unlock()
+	if x == nil {
+		return
+	}
+	k.walk(x, steps)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !x.over {
+		x.lost = k.lost
 		k.endLocked(x)
 	}
-	k.end()
 }
 
 // lose declares the kernel lost and cuts its connection, with which the reader

@@ -51,9 +51,10 @@ func newLink(ws *websocket.Conn, tcp *tunedConn) *link {
 func (l *link) v1() bool { return l.ws.Subprotocol() == subprotocolV1 }
 
 // serve is the kernel's own goroutine: it is the reader of one link after
-// another, until the kernel is lost. Each link has a writer goroutine, which
-// ends with it.
+// another, until the kernel is lost; then it ends what ran. Each link has a
+// writer goroutine, which ends with it.
 func (k *Kernel) serve(l *link) {
+	defer k.endLost()
 	for l != nil {
 		written := make(chan struct{})
 		go func() {
@@ -139,6 +140,9 @@ func (k *Kernel) writeLoop(l *link) {
 			return
 		case f := <-k.out:
 			err = k.write(l, f)
+			if f.header.MsgType == typeExecuteRequest {
+				settle.Reset(k.settleIn())
+			}
 		case data := <-l.pong:
 			err = l.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
 		case <-ping.C:
@@ -146,9 +150,9 @@ func (k *Kernel) writeLoop(l *link) {
 		case <-k.arm:
 			settle.Reset(k.settleIn())
 		case <-settle.C:
-			again, probe := k.settle()
-			if probe != nil {
-				err = k.write(l, *probe)
+			again, out := k.settle()
+			for i := 0; i < len(out) && err == nil; i++ {
+				err = k.write(l, out[i])
 			}
 			if again > 0 {
 				settle.Reset(again)

@@ -30,9 +30,9 @@ func (k *Kernel) route(m *message) *LostError {
 	k.mu.Lock()
 	k.stats.Received++
 	k.stats.ReceivedBytes += int64(len(m.frame))
-	gap := int64(0)
 	if m.header.Session != k.session {
-		gap = k.numbers.observe(m.header.MsgID)
+		k.numbers.observe(m.header.MsgID)
+		k.holes.observe(k.numbers.prefix, m)
 	}
 	verified := k.kernelSession
 	if m.header.Session == verified {
@@ -40,21 +40,7 @@ func (k *Kernel) route(m *message) *LostError {
 	}
 	x := k.exec
 	a := k.asks[m.parent.MsgID]
-	var expired *resync
-	switch {
-	case x == nil || m.header.Session == k.session:
-		gap = 0
-	case x.gapDue:
-		x.gapDue = false // the first message after a break has shown what is missing
-		x.mark.missing += gap
-	default:
-		// A number says nothing before the execution has ended: a message gets it
-		// when it is made, and a result is made before the output that it waits for.
-		gap = 0
-	}
-	if k.resync != nil && k.resync.expired {
-		expired = k.resync
-	}
+	without := x != nil && x.unanswered
 	k.mu.Unlock()
 
 	if lost := k.fate(m, verified); lost != nil {
@@ -75,24 +61,27 @@ func (k *Kernel) route(m *message) *LostError {
 		}
 		return &LostError{Reason: "its process was replaced by a new one", Replaced: true}
 	}
-	if gap > 0 {
-		k.noteGap(x, gap)
-	}
-	if expired != nil && x != nil {
-		k.endResync(x, expired)
+	if without {
+		k.goOnWithout(x)
 	}
 
-	switch parent := m.parent.MsgID; {
+	parent := m.parent.MsgID
+	var q *question
+	if x != nil && parent != "" {
+		q = x.questionOf(k, parent)
+	}
+	switch {
 	case parent == "":
 		k.countForeign()
 	case a != nil:
 		deliver(a, m)
-	case k.isReplay(m):
-		return k.routeReplay(x, m)
+	case q != nil:
+		return k.routeAnswer(x, q, m)
+	case x != nil && parent == x.id && x.isNumbered(m):
+		k.takeNumbered(x, m)
 	case x != nil && parent == x.id:
-		if !k.repeated(x, m) && !k.hold(x, m) {
-			k.routeExecution(x, m)
-		}
+		k.tellHoles(x)
+		k.routeExecution(x, m)
 	case x != nil && x.isProbe(k, parent):
 		k.routeProbe(x, m)
 	case m.parent.Session == k.session:

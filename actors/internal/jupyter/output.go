@@ -1,6 +1,8 @@
 package jupyter
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -75,13 +77,46 @@ const (
 // output is missing, and the reply's Incomplete repeats it.
 type Notice struct{ Code, Text string }
 
-// gapNotice says what a connection swallowed: n messages, or an unknown number.
-func gapNotice(n []byte) Notice {
-	text := "output may be missing here: the connection to the kernel's server broke"
-	if len(n) > 0 {
-		text = "up to " + string(n) + " messages of the kernel are missing here: the connection to its server broke"
+// gap is the content of a recordGap: where n messages are missing.
+type gap struct {
+	N      int64 `json:"n"`
+	Exact  bool  `json:"exact"`
+	After  int64 `json:"after"`
+	Broken bool  `json:"broken"`
+}
+
+func (g gap) encode() []byte {
+	out, err := json.Marshal(g)
+	if err != nil {
+		return nil // numbers always have a form
 	}
-	return Notice{Code: NoticeConnection, Text: text}
+	return out
+}
+
+// gapNotice says what is missing at a place.
+func gapNotice(content []byte) (Output, error) {
+	var g gap
+	if json.Unmarshal(content, &g) != nil {
+		return nil, contentError("gap")
+	}
+	text := "output may be missing here"
+	switch {
+	case g.N > 0 && g.Exact:
+		text = fmt.Sprintf("%d messages of the kernel are missing here", g.N)
+	case g.N > 0:
+		text = fmt.Sprintf("up to %d messages of the kernel are missing here", g.N)
+	}
+	text += fmt.Sprintf(", after output %d of the cell", g.After)
+	why := "the connection to its server broke"
+	switch {
+	case g.Broken && g.Exact:
+		why += ", and it does not remember them"
+	case g.Exact:
+		why = "its server dropped them, and it does not remember them"
+	case g.N == 0:
+		why = "the connection to the kernel's server broke"
+	}
+	return Notice{Code: NoticeConnection, Text: text + ": " + why}, nil
 }
 
 func (Stream) output()        {}

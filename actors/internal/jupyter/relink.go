@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -120,7 +119,8 @@ func isLoopback(u *url.URL) bool {
 }
 
 // attach makes l the kernel's link and notes what is to be done on it first. It
-// returns the execution whose output may have a gap that cannot be measured.
+// returns the execution whose output may have a gap that cannot be measured:
+// that is told always.
 func (k *Kernel) attach(l *link) *execution {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,36 +147,33 @@ func (k *Kernel) attach(l *link) *execution {
 	}
 	x.breaks++
 	clear(x.probes)
-	switch {
-	case k.replays:
-		if k.resync == nil {
-			s := k.newResync()
-			s.since, s.have = k.numbers.since(x.mark.last)
-			k.resync = s
-		}
-		k.resync.broke = true
-		k.resync.id = "" // an answer to the request before will not come
-		k.resync.want = true
-	case k.numbers.prefix != "":
-		x.gapDue, x.probeDue = true, true
-	default:
-		x.probeDue = true
-		k.armLocked()
+	k.armLocked()
+	if x.numbered {
+		r := &x.recovery
+		clear(r.open) // the answers will not come
+		r.want, r.broke, r.final, r.tries, r.quiet = true, true, false, 0, 0
+		return nil
+	}
+	x.probeDue = true
+	k.holes.clear()
+	if k.numbers.prefix == "" {
 		return x
 	}
-	k.armLocked()
-	return nil
+	return nil // the numbers of what comes next show what is missing
 }
 
-// noteGap tells in the output of x where the connection swallowed n messages.
+// noteGap tells in the output of x where n messages are missing: exactly so many
+// when they are numbered, at most otherwise, and 0 for nobody knows. It is called
+// by the reader.
 func (k *Kernel) noteGap(x *execution, n int64) {
 	k.mu.Lock()
 	x.gaps++
 	x.gapMessages += n
+	g := gap{N: n, Exact: x.numbered, After: x.outputs, Broken: x.breaks > 0}
 	keep := !x.abandoned && !x.over
 	k.mu.Unlock()
 	if keep {
-		k.keep(x, newRecord(recordGap, "", strconv.AppendInt(nil, n, 10)))
+		k.keep(x, newRecord(recordGap, "", g.encode()))
 	}
 }
 

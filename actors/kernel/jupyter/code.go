@@ -26,7 +26,7 @@ var initExpressions = map[string]string{
 	pidExpression:    `__import__("os").getpid()`,
 	pythonExpression: `__import__("platform").python_version()`,
 	cwdExpression:    `__import__("os").getcwd()`,
-	replayExpression: `"coppice_replay_request" in __import__("IPython").get_ipython().kernel.control_handlers`,
+	replayExpression: `"coppice_repeat_request" in __import__("IPython").get_ipython().kernel.control_handlers`,
 }
 
 // initCode is what every new kernel runs first: it goes to the working
@@ -44,7 +44,7 @@ func initCode(cwd string, env map[string]string, remote bool) string {
 		"            sys.path.insert(0, cwd)\n" +
 		"    os.environ.update(env)\n" + quietCode + placeCode)
 	fmt.Fprintf(&b, "try:\n    __coppice_init(%s, %s, %s)\nfinally:\n    del __coppice_init\n", pyString(cwd), pyDict(env), pyString(pysrc.Locate()))
-	b.WriteString(replayCode)
+	b.WriteString(pysrc.OutputCode())
 	return b.String()
 }
 

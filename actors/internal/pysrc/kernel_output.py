@@ -1,0 +1,251 @@
+"""Makes an ipykernel number what a cell sends, and remember it until its host has it.
+
+A Jupyter server has no memory of what it passes on: a WebSocket that breaks
+swallows what was on its way, a server that is too slow or limits a rate drops
+messages, and nobody tells. So every message about an execute_request gets a
+number (header.coppice_number: 1, 2, 3 ... for each request), in the order in
+which the cell sends. The host says up to where it has them, and asks for those
+that did not come. The questions go over the control channel, which answers
+while a cell runs and which no server limits.
+
+What is unconfirmed is bounded: a cell that is WINDOW ahead of its host waits,
+as it would for a pipe. That bounds the memory of this process and that of the
+server, which otherwise takes without end what its client does not read. A host
+that says nothing for the patience of this side is not waited for any more, and
+then the oldest messages are forgotten: the host is told which.
+"""
+
+import _thread
+import os
+import sys
+import threading
+import time
+
+# The types of messages that are numbered, and the channel of each.
+CHANNELS = {"execute_reply": "shell", "input_request": "stdin"}
+for _kind in ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output",
+              "execute_input", "status"):
+    CHANNELS[_kind] = "iopub"
+
+# The bounds, in characters and messages: of what is unconfirmed before a cell
+# waits, of one message of a stream, and of what is remembered at all. The count
+# is less than the 1000 messages for which a ZeroMQ socket has room.
+WINDOW, WINDOW_MESSAGES = 4 << 20, 600
+PIECE = 256 << 10
+ROOM, ROOM_MESSAGES = 16 << 20, 20000
+# How many requests are remembered.
+BOXES = 4
+# How long a cell waits for a host that says nothing: before it has ever said
+# something while code ran, and afterwards. A host gives a connection up after a
+# minute as well.
+FIRST_PATIENCE, PATIENCE = 2.0, 60.0
+
+
+def weigh(content):
+    """About how many characters a content has."""
+    data = content.get("data") or content.get("traceback") or content
+    values = data.values() if isinstance(data, dict) else data
+    return 256 + sum(len(v) if isinstance(v, (str, bytes)) else 64 for v in values)
+
+
+class Box:
+    """What one request has caused. Its fields are guarded by the lock of its Output."""
+
+    def __init__(self):
+        self.sent = 0  # the last number
+        self.rows = {}  # number: (weight, message), in the order of numbers
+        self.weight = 0  # of the rows
+        self.done = False  # its idle was sent: what comes now is of its threads
+
+
+class Output:
+    """The numbers and the memory of one kernel.
+
+    Any thread may call any method. No lock is held while something waits or is
+    sent. An interrupt may come at any place: at worst, a number is given away
+    without a message, and the host learns that there is none.
+    """
+
+    def __init__(self, clock=time.monotonic):
+        self.clock = clock
+        self.pid = os.getpid()
+        self.lock = threading.RLock()
+        self.boxes = {}  # request: Box, oldest first
+        self.full = False  # whether a writer has to wait
+        self.patience = FIRST_PATIENCE
+        self.heard = 0  # counts what the host said
+        self.writer = None  # the thread that wrote last
+        self.bell = _thread.allocate_lock()  # locked; whoever waits takes it
+        self.bell.acquire()
+
+    def number(self, msg):
+        """Gives a message its number and remembers it."""
+        kind, parent = msg["header"]["msg_type"], msg.get("parent_header") or {}
+        if kind not in CHANNELS or parent.get("msg_type") != "execute_request":
+            return
+        weight = weigh(msg["content"])
+        with self.lock:
+            box = self.boxes.get(parent["msg_id"])
+            if box is None:
+                for older in self.boxes.values():
+                    older.done = True  # requests run one after the other
+                while len(self.boxes) >= BOXES:
+                    del self.boxes[next(iter(self.boxes))]
+                box = self.boxes[parent["msg_id"]] = Box()
+            box.sent += 1
+            msg["header"] = dict(msg["header"], coppice_number=box.sent)
+            box.rows[box.sent] = (weight, msg)
+            box.weight += weight
+            if kind == "status" and msg["content"].get("execution_state") == "idle":
+                box.done = True
+            self.forget(box)
+            self.full = self.behind()
+
+    def behind(self):
+        return any(not b.done and (b.weight > WINDOW or len(b.rows) > WINDOW_MESSAGES) for b in self.boxes.values())
+
+    def forget(self, newest):
+        """Keeps the memory within its bounds. The latest message stays, whatever its size."""
+        weight, count = sum(b.weight for b in self.boxes.values()), sum(len(b.rows) for b in self.boxes.values())
+        for box in self.boxes.values():
+            while (weight > ROOM or count > ROOM_MESSAGES) and len(box.rows) > (box is newest):
+                lost = box.rows.pop(next(iter(box.rows)))[0]
+                box.weight -= lost
+                weight -= lost
+                count -= 1
+
+    def confirm(self, request, upto):
+        """Notes that the host has everything up to a number."""
+        with self.lock:
+            box = self.boxes.get(request)
+            self.heard += 1
+            if self.writer not in (None, _thread.get_ident()):
+                self.patience = PATIENCE  # it can be heard while a cell runs
+            if box is None:
+                return
+            while box.rows:
+                first = next(iter(box.rows))
+                if first > upto:
+                    break
+                box.weight -= box.rows.pop(first)[0]
+            self.full = self.behind()
+        if not self.full:
+            try:
+                self.bell.release()
+            except RuntimeError:
+                pass  # it has been rung
+
+    def page(self, request, since, until, limit):
+        """The messages after since, up to until (0: all), as many as limit characters allow.
+
+        through says how far the answer goes: a number up to it that is neither in
+        the answer nor with the host is lost.
+        """
+        out, through, more = [], 0, False
+        with self.lock:
+            box = self.boxes.get(request)
+            sent = box.sent if box else 0
+            rows = [(n, row) for n, row in box.rows.items() if n > since and (not until or n <= until)] if box else []
+        for n, (weight, msg) in rows:
+            limit -= weight
+            if limit < 0 and out:
+                more = True
+                break
+            through = n
+            kind = msg["header"]["msg_type"]
+            out.append({"number": n, "id": msg["header"]["msg_id"], "type": kind, "channel": CHANNELS[kind],
+                        "content": msg["content"]})
+        if not more:
+            through = min(until, sent) if until else sent
+        return {"messages": out, "through": through, "sent": sent, "more": more}
+
+    def wait(self):
+        """Waits until the host has caught up, or has not said anything for too long."""
+        self.writer = _thread.get_ident()
+        since, heard = self.clock(), self.heard
+        while self.full:
+            if heard != self.heard:
+                since, heard = self.clock(), self.heard
+            elif self.clock() - since >= self.patience:
+                self.patience = 0.0  # until it says something
+                return
+            self.bell.acquire(timeout=0.1)
+
+
+class Writer:
+    """Stands before the write method of a stream: it hands on what fits into a message, and waits its turn."""
+
+    def __init__(self, output, stream, exempt):
+        self.output, self.exempt = output, exempt
+        self.write, self.flush = stream.write, stream.flush
+        self.pending = 0  # about how much was written since the last flush
+
+    def __call__(self, text):
+        output = self.output
+        if not isinstance(text, str) or os.getpid() != output.pid or _thread.get_ident() in self.exempt():
+            return self.write(text)
+        if len(text) <= PIECE:
+            self.put(text)
+        else:
+            for at in range(0, len(text), PIECE):
+                self.put(text[at:at + PIECE])
+        return len(text)
+
+    def put(self, text):
+        if self.output.full:
+            self.output.wait()
+        self.write(text)
+        self.pending += len(text)
+        if self.pending >= PIECE:
+            self.pending = 0
+            self.output.writer = _thread.get_ident()
+            self.flush()
+
+
+def start(kernel, streams):
+    """Does all this for a kernel. Raises AttributeError when it is not like ipykernel."""
+    output, session = Output(), kernel.session
+    send, make = session.send, session.msg
+    named = ("control_thread", "shell_channel_thread")
+
+    def exempt():
+        """The threads of the kernel itself, which others wait for."""
+        threads = [getattr(kernel, name, None) for name in named] + [kernel.iopub_thread.thread]
+        return [t.ident for t in threads if t is not None]
+
+    def sending(stream, msg_or_type, content=None, parent=None, ident=None, buffers=None, track=False, header=None,
+                metadata=None):
+        msg = msg_or_type
+        if not isinstance(msg, dict):
+            msg = make(msg, content=content, parent=parent, header=header, metadata=metadata)
+        if os.getpid() == output.pid:
+            if output.full and msg["header"]["msg_type"].endswith("display_data") and _thread.get_ident() not in exempt():
+                output.wait()
+            try:
+                output.number(msg)
+            except Exception:
+                pass  # what cannot be numbered can be sent all the same
+        return send(stream, msg, ident=ident, buffers=buffers, track=track)
+
+    async def repeat(stream, ident, parent):
+        want = parent["content"]
+        output.confirm(want["parent"], want["since"])
+        if want["limit"] > 0:
+            page = output.page(want["parent"], want["since"], want["until"], want["limit"])
+            session.send(stream, "coppice_repeat_reply", page, parent, ident=ident)
+
+    handlers = kernel.control_handlers
+    kernel.iopub_thread.thread  # an AttributeError here leaves everything as it was
+    session.send = sending
+    handlers["coppice_repeat_request"] = repeat
+    for stream in streams:
+        if hasattr(stream, "pub_thread"):
+            stream.write = Writer(output, stream, exempt)
+    return output
+
+
+def start_here():
+    """Does it for the kernel in which this runs."""
+    from IPython import get_ipython
+
+    return start(get_ipython().kernel, (sys.stdout, sys.stderr))

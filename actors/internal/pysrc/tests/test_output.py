@@ -1,0 +1,156 @@
+"""Tests of the numbers that a kernel gives its messages, and of its memory."""
+
+import importlib.util
+import pathlib
+import threading
+import unittest
+
+_FILE = pathlib.Path(__file__).resolve().parent.parent / "kernel_output.py"
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("kernel_output", _FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ko = load()
+
+
+def message(kind="stream", text="x", request="r", parent="execute_request"):
+    content = {"name": "stdout", "text": text} if kind == "stream" else {"execution_state": text}
+    return {"header": {"msg_id": "id", "msg_type": kind}, "parent_header": {"msg_id": request, "msg_type": parent},
+            "content": content}
+
+
+class OutputTest(unittest.TestCase):
+    def setUp(self):
+        self.now = 0.0
+        self.output = ko.Output(clock=lambda: self.now)
+
+    def send(self, n=1, **more):
+        for _ in range(n):
+            msg = message(**more)
+            self.output.number(msg)
+        return msg["header"].get("coppice_number")
+
+    def numbers(self, since=0, until=0, limit=1 << 20, request="r"):
+        page = self.output.page(request, since, until, limit)
+        return [m["number"] for m in page["messages"]], page["through"], page["sent"], page["more"]
+
+    def test_each_request_is_numbered_from_one(self):
+        self.assertEqual(3, self.send(3))
+        self.assertEqual(1, self.send(request="s"))
+        self.assertEqual(4, self.send())
+        self.assertIsNone(self.send(kind="comm_msg", text="x"))
+        self.assertIsNone(self.send(parent="kernel_info_request"))
+        self.assertEqual(([1, 2, 3, 4], 4, 4, False), self.numbers())
+        self.assertEqual(([3], 3, 4, False), self.numbers(since=2, until=3))
+        self.assertEqual(([], 4, 4, False), self.numbers(since=4))
+        self.assertEqual(([], 0, 0, False), self.numbers(request="nobody's"))
+
+    def test_pages(self):
+        self.send(10, text="x" * 1000)
+        self.assertEqual(([1, 2], 2, 10, True), self.numbers(limit=3000))
+        self.assertEqual(([3], 3, 10, True), self.numbers(since=2, limit=10), "one message, however large")
+        self.assertEqual(([9, 10], 10, 10, False), self.numbers(since=8, limit=3000))
+
+    def test_what_is_confirmed_is_forgotten(self):
+        self.send(10)
+        self.output.confirm("r", 7)
+        self.assertEqual(([8, 9, 10], 10, 10, False), self.numbers())
+        self.output.confirm("nobody's", 7)
+        self.output.confirm("r", 3)
+        self.assertEqual(3, len(self.output.boxes["r"].rows))
+
+    def test_the_memory_is_bounded(self):
+        self.send(100, text="x" * (1 << 20))
+        box = self.output.boxes["r"]
+        self.assertLessEqual(box.weight, ko.ROOM)
+        self.assertEqual(100, next(reversed(list(box.rows))))
+        self.send(request="large", text="x" * (2 * ko.ROOM))
+        self.assertEqual(0, len(box.rows))
+        self.assertEqual(0, box.weight)
+        self.assertEqual(([1], 1, 1, False), self.numbers(request="large"))
+        self.assertEqual(([], 100, 100, False), self.numbers(), "the host learns that there is nothing")
+        for i in range(10):
+            self.send(request=str(i))
+        self.assertEqual(ko.BOXES, len(self.output.boxes))
+
+    def test_a_cell_that_is_ahead_waits(self):
+        self.send(ko.WINDOW_MESSAGES)
+        self.assertFalse(self.output.full)
+        self.send()
+        self.assertTrue(self.output.full)
+        done = threading.Event()
+        waiter = threading.Thread(target=lambda: (self.output.wait(), done.set()))
+        waiter.start()
+        self.assertFalse(done.wait(0.05))
+        self.output.confirm("r", 1)
+        self.assertTrue(done.wait(30))
+        waiter.join()
+        self.assertEqual(ko.PATIENCE, self.output.patience)
+        self.send(text="x" * (ko.WINDOW + 1))
+        self.assertTrue(self.output.full)
+        self.send(kind="status", text="idle")
+        self.assertFalse(self.output.full, "after the end of the cell nobody waits")
+
+    def test_a_host_that_says_nothing_is_not_waited_for(self):
+        self.send(ko.WINDOW_MESSAGES + 1)
+        self.output.clock = lambda: self.tick(0.5)
+        self.output.wait()
+        self.assertEqual(0.0, self.output.patience)
+        self.assertTrue(self.output.full)
+        self.output.wait()  # and not again
+        self.output.writer = -1
+        self.output.confirm("r", 0)
+        self.assertEqual(ko.PATIENCE, self.output.patience)
+
+    def tick(self, seconds):
+        self.now += seconds
+        return self.now
+
+    def test_a_number_without_a_message_is_told(self):
+        self.send(2)
+        self.output.boxes["r"].sent += 1  # as an interrupt leaves it
+        self.send()
+        self.assertEqual(([1, 2, 4], 4, 4, False), self.numbers())
+
+    def test_writer(self):
+        class Stream:
+            wrote, flushes = [], 0
+
+            def write(self, text):
+                self.wrote.append(text)
+                return len(text)
+
+            def flush(self):
+                self.flushes += 1
+
+        stream = Stream()
+        writer = ko.Writer(self.output, stream, lambda: [])
+        self.assertEqual(3, writer("abc"))
+        self.assertEqual(0, stream.flushes)
+        big = "é" * (3 * ko.PIECE + 1)
+        self.assertEqual(len(big), writer(big))
+        self.assertEqual(["abc", big[:ko.PIECE], big[:ko.PIECE], big[:ko.PIECE], "é"], stream.wrote)
+        self.assertEqual(3, stream.flushes)
+        self.output.full = True
+        ko.Writer(self.output, stream, lambda: [threading.get_ident()])("never waits")
+        self.assertEqual("never waits", stream.wrote[-1])
+
+    def test_a_kernel_that_is_different_is_left_alone(self):
+        class Kernel:
+            session = type("Session", (), {"send": 1, "msg": 2})()
+            control_handlers = {}
+            iopub_thread = None
+
+        with self.assertRaises(AttributeError):
+            ko.start(Kernel, ())
+        self.assertEqual(1, Kernel.session.send)
+        self.assertEqual({}, Kernel.control_handlers)
+
+
+if __name__ == "__main__":
+    unittest.main()
