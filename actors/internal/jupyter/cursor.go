@@ -108,7 +108,11 @@ func (c *cursor) answer(p page) (steps []step) {
 			continue
 		}
 		steps = c.skip(m.header.Number, steps)
-		if m.header.Number == c.next { // else it was held, and has left
+		switch {
+		case m.header.Number < c.next: // it was held, and has left
+		case c.held[c.next] != nil:
+			steps = append(steps, c.release(c.held[c.next]))
+		default:
 			c.next++
 			steps = append(steps, step{message: m})
 		}

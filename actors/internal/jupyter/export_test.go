@@ -42,3 +42,52 @@ func SplitRecord(rec []byte) error {
 	_, _, _, err := splitRecord(rec)
 	return err
 }
+
+// Cursor is a cursor whose messages are their numbers.
+type Cursor struct{ c *cursor }
+
+// CursorStep is what leaves it: a number, or how many are lost.
+type CursorStep struct{ Number, Lost int64 }
+
+// NewCursor returns a cursor.
+func NewCursor() Cursor { return Cursor{newCursor()} }
+
+func numbered(n int64) *message { return &message{header: header{Number: n}} }
+
+func cursorSteps(steps []step) (out []CursorStep) {
+	for _, s := range steps {
+		if s.message != nil {
+			out = append(out, CursorStep{Number: s.message.header.Number})
+		} else {
+			out = append(out, CursorStep{Lost: s.lost})
+		}
+	}
+	return out
+}
+
+// Take takes a message that came by itself.
+func (c Cursor) Take(n int64) []CursorStep { return cursorSteps(c.c.take(numbered(n))) }
+
+// Answer takes a page.
+func (c Cursor) Answer(numbers []int64, through, sent int64, more bool) []CursorStep {
+	p := page{through: through, sent: sent, more: more}
+	for _, n := range numbers {
+		p.messages = append(p.messages, numbered(n))
+	}
+	return cursorSteps(c.c.answer(p))
+}
+
+// GiveUp ends the wait.
+func (c Cursor) GiveUp() []CursorStep { return cursorSteps(c.c.giveUp()) }
+
+// Question is what the kernel would be asked.
+func (c Cursor) Question() (since, until int) { return int(c.c.next - 1), int(c.c.until()) }
+
+// Behind reports whether something is missing.
+func (c Cursor) Behind() bool { return c.c.behind() }
+
+// Held is how many messages wait, Next the number whose turn it is less one.
+func (c Cursor) Held() int { return len(c.c.held) }
+
+// Next is how many numbers have left.
+func (c Cursor) Next() int { return int(c.c.next - 1) }

@@ -238,14 +238,29 @@ def start(kernel, streams):
     kernel.iopub_thread.thread  # an AttributeError here leaves everything as it was
     session.send = sending
     handlers["coppice_repeat_request"] = repeat
-    for stream in streams:
-        if hasattr(stream, "pub_thread"):
-            stream.write = Writer(output, stream, exempt)
-    return output
+    streams = [s for s in streams if hasattr(s, "pub_thread")]
+
+    def guard():
+        for stream in streams:
+            if not isinstance(stream.write, Writer):
+                stream.write = Writer(output, stream, exempt)
+
+    guard()
+    return output, guard
 
 
 def start_here():
     """Does it for the kernel in which this runs."""
+    import contextlib
+
     from IPython import get_ipython
 
-    return start(get_ipython().kernel, (sys.stdout, sys.stderr))
+    shell = get_ipython()
+    output, guard = start(shell.kernel, (sys.stdout, sys.stderr))
+    # IPython 9 has a writer of its own, for each cell, and puts the old one back.
+    # It keeps everything that was ever printed, for %notebook alone: a flood
+    # would stay in the memory of the kernel.
+    shell.events.register("pre_execute", guard)
+    if hasattr(shell, "_tee"):
+        shell._tee = lambda channel: contextlib.nullcontext()
+    return output
