@@ -35,6 +35,7 @@ type Kernel struct {
 	history   []Message      // guarded by mu
 	numbers   map[string]int // guarded by mu: how many messages a parent has had
 	attached  int            // guarded by mu
+	lose      int            // guarded by mu
 	swallowed atomic.Int64
 	// outMu keeps messages in order while a buffer is handed over.
 	outMu sync.Mutex

@@ -73,13 +73,24 @@ func (k *Kernel) deliver(session string, m Message) {
 			to = append(to, c)
 		}
 	}
-	if len(to) == 0 && k.bufferFor != "" && (session == "" || session == k.bufferFor) {
+	if k.lose > 0 && m.Channel == "iopub" {
+		k.lose--
+		to = nil
+	} else if len(to) == 0 && k.bufferFor != "" && (session == "" || session == k.bufferFor) {
 		k.buffer = append(k.buffer, m)
 	}
 	k.mu.Unlock()
 	for _, c := range to {
 		c.send(m)
 	}
+}
+
+// Lose makes the next n messages on iopub vanish between the kernel and its
+// server, as a full ZeroMQ queue does.
+func (k *Kernel) Lose(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lose = n
 }
 
 // Swallow makes everything vanish that goes over the connections of this moment

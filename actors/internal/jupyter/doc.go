@@ -15,12 +15,19 @@
 //     come, in whichever order, and all output was handed over. When one of the
 //     two is lost the kernel is probed, and the reply says what may be missing.
 //   - A connection that breaks is dialled again, for a minute, with the session id
-//     of the one before: the server hands over what it has buffered. What was on
-//     its way is repeated by a kernel that can do that ([Kernel.EnableReplay]):
-//     nothing is lost and nothing comes twice. With other kernels a [Notice]
-//     stands where something is missing, and says how many messages at most. A
-//     request that the kernel certainly never got is sent again; one of which
-//     that is not certain is not.
+//     of the one before: the server hands over what it has buffered. A request
+//     that the kernel certainly never got is sent again; one of which that is not
+//     certain is not.
+//   - A kernel that numbers what it sends ([Kernel.EnableReplay]) repeats what did
+//     not come, whoever swallowed it: a connection, a rate limit, a full queue.
+//     Each output is handed over once and in the order of its number. What the
+//     kernel has forgotten is counted in a [Notice] at its place. The kernel is
+//     told what came and does not run ahead of that by more than a few MiB, which
+//     bounds its memory and that of the server.
+//   - With other kernels, a [Notice] stands where a connection that broke may have
+//     swallowed something. ipykernel and its relatives number their messages in
+//     the ids, so it says how many at most, and there is none when none can be
+//     missing. With ids without numbers there is one for each break.
 //   - Output that is known to be missing is never passed over: the reply's
 //     Incomplete and a [Notice] say so. Known are a server's rate limit, a full
 //     ZeroMQ queue behind an ipykernel (its messages are numbered), a lost end
@@ -47,7 +54,7 @@
 //	          └───────────┴──────────┴─▶ deleted    │  server gone, exit() ─────▶ lost ──Delete──▶ gone
 //	                  (on failure)       ▲    │     └──Delete──▶ lost ──────────────────────────▶ gone
 //	                                     │    └─ connection breaks ─▶ away ─┬─ a minute, 404, 401 ─▶ lost
-//	                                     └── resync ◀─── dialled again ─────┘
+//	                                     └── ask ◀────── dialled again ─────┘
 //
 // Lost is final: [Kernel.Done] is closed, and the connection with it. Lost does
 // not mean gone: the process may live until Delete.
@@ -60,4 +67,11 @@
 // It is running from execute_input or its first output on: only then does the
 // kernel heed an interrupt, so [Kernel.Interrupt] waits for it. An execution
 // that Execute gave up on goes through the same states without an audience.
+//
+// # States of the messages of an execution with numbers
+//
+//	in order ──┬─ a larger number came ─▶ behind ── 50 ms ──┬─▶ asking ── answer, and its idle ─▶ in order
+//	    ▲      ├─ a connection broke, a rate limit ─────────┤      │ ▲
+//	    │      └─ silence, ever longer ─────────────────────┘      │ └── no answer, the connection broke
+//	    └──────────── it has no answer: what is missing is told ◀──┘
 package jupyter

@@ -80,6 +80,7 @@ func (k *Kernel) route(m *message) *LostError {
 	case x != nil && parent == x.id && x.isNumbered(m):
 		k.takeNumbered(x, m)
 	case x != nil && parent == x.id:
+		k.withoutNumbers(x)
 		k.tellHoles(x)
 		k.routeExecution(x, m)
 	case x != nil && x.isProbe(k, parent):

@@ -238,6 +238,25 @@ func (x *execution) isNumbered(m *message) bool {
 	return x.numbered && m.header.Number > 0 && m.header.Number < 1<<53
 }
 
+// withoutNumbers notes that a message of x came without a number. When it is the
+// first of all, somebody took the numbers away, and what connections swallow is
+// told as with kernels that have none. Later on, it is one of a child process,
+// whose messages nobody can number. It is called by the reader.
+func (k *Kernel) withoutNumbers(x *execution) {
+	k.mu.Lock()
+	without := x.numbered && x.cursor.high == 0
+	broke := without && x.breaks > 0
+	if without {
+		x.numbered, x.recovery = false, recovery{}
+		x.probeDue = x.probeDue || broke
+		k.armLocked()
+	}
+	k.mu.Unlock()
+	if broke {
+		k.noteGap(x, 0)
+	}
+}
+
 // questionOf returns the question of x that has this id, nil for none.
 func (x *execution) questionOf(k *Kernel, id string) *question {
 	k.mu.Lock()

@@ -3,6 +3,7 @@ package jupyter_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,89 @@ func TestRecovery(t *testing.T) {
 			require.NotZero(t, k.Stats().Replayed)
 		})
 	}
+}
+
+// Connections break and swallow, the server drops: each line comes once and in
+// order, and nobody speaks of it.
+func TestRecoveryOverALossyServer(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(16) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 1))
+			act := map[int]func(*fakegateway.Cell){}
+			for range 1 + r.IntN(8) {
+				how, n := r.IntN(5), 1+r.IntN(20)
+				act[r.IntN(300)] = func(c *fakegateway.Cell) {
+					switch how {
+					case 0:
+						c.Kernel.Drop()
+					case 1:
+						away(c)
+					case 2:
+						c.Kernel.Lose(n)
+					case 3:
+						c.Kernel.Swallow(true, false)
+						drop := time.AfterFunc(time.Duration(n)*tick, c.Kernel.Drop)
+						t.Cleanup(func() { drop.Stop() })
+					default:
+						c.Kernel.Swallow(true, true)
+						drop := time.AfterFunc(time.Duration(n)*tick, c.Kernel.Drop)
+						t.Cleanup(func() { drop.Stop() })
+					}
+				}
+			}
+			o := printed(300, act)
+			o.Legacy = seed%2 == 0
+			k, fk := fakeKernel(t, o)
+			k.EnableReplay()
+			reply, out := run(t, k, "print")
+			require.Equal(t, jupyter.ReplyOK, reply.Status)
+			require.Equal(t, numbered(300), out.text("stdout"))
+			require.Empty(t, reply.Incomplete)
+			require.Empty(t, notices(out))
+			require.Equal(t, 1, fk.Received("execute_request"))
+		})
+	}
+}
+
+// A server that drops output and says so: the kernel repeats what it dropped.
+func TestRecoveryFromARateLimit(t *testing.T) {
+	t.Parallel()
+	k, _ := fakeKernel(t, printed(300, map[int]func(*fakegateway.Cell){
+		100: func(c *fakegateway.Cell) {
+			c.Kernel.Announce("stream", c.Header(), map[string]any{"name": "stderr", "text": "IOPub message rate exceeded.\n"})
+			c.Kernel.Lose(199)
+		},
+	}))
+	k.EnableReplay()
+	r, out := run(t, k, "print")
+	require.Equal(t, numbered(300), out.text("stdout"))
+	require.Empty(t, r.Incomplete)
+	require.Empty(t, notices(out))
+}
+
+// A kernel that does not number any more, or does not answer, holds nothing up.
+func TestRecoveryThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	o := printed(300, map[int]func(*fakegateway.Cell){
+		100: func(c *fakegateway.Cell) { c.Kernel.Swallow(true, false) },
+		250: away,
+	})
+	o.Remember = 1
+	k, _ := fakeKernel(t, o)
+	k.EnableReplay()
+	r, out := run(t, k, "print")
+	require.NotEmpty(t, r.Incomplete)
+	require.GreaterOrEqual(t, requireTold(t, out, 300), 100)
+
+	o.Recover = false
+	k, _ = fakeKernel(t, o)
+	k.EnableReplay()
+	r, out = run(t, k, "print")
+	require.NotEmpty(t, r.Incomplete)
+	require.Equal(t, jupyter.ReplyOK, r.Status)
+	requireTold(t, out, 300)
 }
 
 // What the kernel has forgotten is told where it is missing.

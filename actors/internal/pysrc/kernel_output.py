@@ -32,7 +32,7 @@ for _kind in ("stream", "display_data", "update_display_data", "execute_result",
 # is less than the 1000 messages for which a ZeroMQ socket has room.
 WINDOW, WINDOW_MESSAGES = 4 << 20, 600
 PIECE = 256 << 10
-ROOM, ROOM_MESSAGES = 16 << 20, 20000
+ROOM, ROOM_MESSAGES = 8 << 20, 20000
 # How many requests are remembered.
 BOXES = 4
 # How long a cell waits for a host that says nothing: before it has ever said
