@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -286,6 +287,9 @@ func (o Options) resolve() (resolved, error) {
 	}
 	if r.GatewayToken == "" {
 		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
+	}
+	if _, err := jupyter.ParseURLs(r.GatewayURL); err != nil {
+		return r, fmt.Errorf("%w: PI_PYTHON_GATEWAY_URL or Options.GatewayURL: %w", ErrOptions, err)
 	}
 	if r.SharedGateway != nil && !*r.SharedGateway {
 		return r, fmt.Errorf("%w: Shared Python gateway required; local gateways are disabled", ErrOptions)

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,25 +43,45 @@ func TestMain(m *testing.M) {
 //	                                     is cells.0.title; len is a length
 //	gone                                 wants no process to be left
 //
+// and the condition [external]: kernels are those of a server that is there.
 // FILE stdout is the output of the last command.
 func TestScripts(t *testing.T) {
+	p := params(t, nil)
+	p.Dir = scriptDir
+	testscript.Run(t, p)
+}
+
+var scriptDir = filepath.Join("..", "..", "test", "scripts")
+
+// params are for scripts whose environment is extended by env, so that the
+// condition external holds when it names a gateway that somebody else runs.
+func params(t *testing.T, env map[string]string) testscript.Params {
+	t.Helper()
 	python := testpython.Path(t)
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("..", "..", "test", "scripts"),
+	return testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("PYTHON", python)
 			e.Setenv("TERM", "xterm-256color")
 			e.Setenv(marker, messages.NewID())
+			for name, value := range env {
+				e.Setenv(name, value)
+			}
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "signals": signals, "json": jsonValue, "gone": gone,
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "external" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return env[gatewayURL] != "", nil
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-	})
+	}
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -93,7 +114,7 @@ func signals(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command(path, args[3:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	cmd.Env = os.Environ()
-	for _, name := range []string{"HOME", "TERM", "WORK", marker} {
+	for _, name := range []string{"HOME", "TERM", "WORK", marker, gatewayURL, gatewayToken, kernelUser} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(cmd.Start())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,11 +234,8 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer client.Close()
-	c, cancel := context.WithTimeout(ctx, 5*time.Second)
-	err = client.Healthy(c)
-	cancel()
-	if err != nil {
-		return stopped(ctx, fmt.Errorf("external gateway at %s: %w", client.URL(), err))
+	if err := usable(ctx, client); err != nil {
+		return stopped(ctx, err)
 	}
 	calls, closeBridge, err := s.openBridge(ctx, onThisMachine(s.o.URL))
 	if err != nil {
@@ -250,26 +246,6 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	up(0)
 	<-ctx.Done()
 	return nil
-}
-
-// kernelVariables returns what every Jupyter server passes on: the KERNEL_
-// variables of the host's environment and, before them, those of a kernel. An
-// Enterprise Gateway reads there who the user is and where the kernel goes.
-func kernelVariables(host []string) func(extra map[string]string) map[string]string {
-	return func(extra map[string]string) map[string]string {
-		env := map[string]string{}
-		for _, kv := range host {
-			if k, v, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(k, "KERNEL_") {
-				env[k] = v
-			}
-		}
-		for k, v := range extra {
-			if strings.HasPrefix(k, "KERNEL_") {
-				env[k] = v
-			}
-		}
-		return env
-	}
 }
 
 // stopped is nil when the end was asked for, else err.
