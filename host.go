@@ -149,7 +149,7 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, found *py
 	case err != nil:
 		return BackendRunner, "a gateway cannot be started: " + err.Error(), found, nil
 	default:
-		return BackendGateway, "jupyter_kernel_gateway and ipykernel are importable", found, nil
+		return BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable", found, nil
 	}
 }
 

@@ -122,7 +122,7 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 	case r.GatewayURL != "":
 		report.Backend, report.BackendWhy = BackendGateway, "an external gateway is set"
 	case err == nil:
-		report.Backend, report.BackendWhy = BackendGateway, "jupyter_kernel_gateway and ipykernel are importable"
+		report.Backend, report.BackendWhy = BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"
 	case errors.As(err, &missing):
 		report.Backend, report.BackendWhy = BackendRunner, "the gateway's packages are missing; coppice setup installs them"
 	default:

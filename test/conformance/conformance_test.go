@@ -248,7 +248,10 @@ func start(t *testing.T, backend string, o coppice.Options, env ...string) *copp
 	t.Helper()
 	mark := messages.NewID()
 	env = append(append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1"), env...)
-	o.Backend, o.Python, o.Home, o.Env, o.StartTimeout = backend, testpython.Path(t), t.TempDir(), env, 2*time.Minute
+	if o.Python == "" {
+		o.Python = testpython.Path(t)
+	}
+	o.Backend, o.Home, o.Env, o.StartTimeout = backend, t.TempDir(), env, 2*time.Minute
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/test/external"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // eventually asks until the answer is yes, for half a minute.
@@ -42,5 +45,20 @@ func TestConformanceOfExternalServers(t *testing.T) {
 				require.Empty(t, left, "more than the server is left behind")
 			}
 		})
+	}
+}
+
+// The same where the interpreter has Jupyter Server and no Kernel Gateway: then we
+// run that.
+func TestConformanceOfOurJupyterServer(t *testing.T) {
+	t.Parallel()
+	host := start(t, coppice.BackendGateway, coppice.Options{Python: testpython.JupyterServerOnly(t)})
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		conform(t, host, coppice.BackendGateway)
+		return
+	}
+	s := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()})
+	for _, st := range []step{{cells: []string{"x = 41"}}, {cells: []string{"print(x + 1)"}, state: kept, output: "42"}} {
+		check(t, "a short one", run(t, s, st), st, coppice.BackendGateway)
 	}
 }

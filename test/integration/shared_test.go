@@ -36,7 +36,10 @@ func full() bool { return os.Getenv("COPPICE_TEST_FULL") == "1" }
 
 // sharing is a home with shared gateways. At the end of the test they are
 // stopped, and no process may be left.
-type sharing struct{ home, mark string }
+type sharing struct {
+	home, mark string
+	python     string // "": that of the tests
+}
 
 func share(t *testing.T) sharing {
 	t.Helper()
@@ -53,9 +56,12 @@ func share(t *testing.T) sharing {
 }
 
 func (s sharing) options(t *testing.T) coppice.Options {
-	yes := true
+	yes, python := true, s.python
+	if python == "" {
+		python = testpython.Path(t)
+	}
 	return coppice.Options{
-		Backend: coppice.BackendGateway, Home: s.home, Python: testpython.Path(t), Env: append(os.Environ(), marker+"="+s.mark),
+		Backend: coppice.BackendGateway, Home: s.home, Python: python, Env: append(os.Environ(), marker+"="+s.mark),
 		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, StartTimeout: 2 * time.Minute,
 	}
 }
@@ -103,7 +109,14 @@ func (s sharing) program(t *testing.T, test string, env ...string) *exec.Cmd {
 // TestASessionOutlivesItsHost resumes a session in a second host, finds the token
 // nowhere but in gateway.json, and leaves nothing after a stop.
 func TestASessionOutlivesItsHost(t *testing.T) {
+	t.Run("jupyter_kernel_gateway", func(t *testing.T) { testOutlives(t, "") })
+	t.Run("jupyter_server alone", func(t *testing.T) { testOutlives(t, testpython.JupyterServerOnly(t)) })
+}
+
+func testOutlives(t *testing.T, python string) {
+	t.Helper()
 	s := share(t)
+	s.python = python
 	dir := t.TempDir()
 	t.Chdir(dir)
 	first := s.host(t, nil)

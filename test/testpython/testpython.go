@@ -5,9 +5,12 @@
 package testpython
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +19,48 @@ import (
 func Path(tb testing.TB) string {
 	tb.Helper()
 	return find(tb, "COPPICE_TEST_PYTHON", "python", "run kernels with", "make test-env")
+}
+
+// JupyterServerOnly returns an interpreter of a virtual environment that has all
+// packages of the Python of [Path] but jupyter_kernel_gateway. It goes with the
+// test.
+func JupyterServerOnly(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	venv, packages := filepath.Join(dir, "venv"), filepath.Join(dir, "packages")
+	const show = "import ipykernel, os; print(os.path.dirname(os.path.dirname(ipykernel.__file__)))"
+	all := strings.TrimSpace(output(tb, Path(tb), "-c", show))
+	entries, err := os.ReadDir(all)
+	if err == nil {
+		err = os.Mkdir(packages, 0o700)
+	}
+	for _, e := range entries {
+		if err == nil && !strings.Contains(e.Name(), "kernel_gateway") {
+			err = os.Symlink(filepath.Join(all, e.Name()), filepath.Join(packages, e.Name()))
+		}
+	}
+	if err != nil {
+		tb.Fatalf("leave packages out of %s: %v", all, err)
+	}
+	output(tb, Path(tb), "-m", "venv", "--without-pip", venv)
+	python := filepath.Join(venv, "bin", "python")
+	if runtime.GOOS == "windows" {
+		python = filepath.Join(venv, "Scripts", "python.exe")
+	}
+	site := strings.TrimSpace(output(tb, python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+	if err := os.WriteFile(filepath.Join(site, "packages.pth"), []byte(packages+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return python
+}
+
+func output(tb testing.TB, program string, args ...string) string {
+	tb.Helper()
+	out, err := exec.CommandContext(context.Background(), program, args...).Output()
+	if err != nil {
+		tb.Fatalf("run %s: %v", program, err)
+	}
+	return string(out)
 }
 
 // Enterprise returns the interpreter that has jupyter_enterprise_gateway,

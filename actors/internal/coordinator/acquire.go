@@ -17,9 +17,8 @@ type Options struct {
 	Dir string
 	// Runtime is the interpreter.
 	Runtime pyenv.Runtime
-	// Check says whether the interpreter can run a gateway. It is asked only
-	// before one is started, with the lock held, so that it must be quick. nil:
-	// it is known to.
+	// Check says whether the interpreter can run a gateway. It is asked only when
+	// one could not be started, to say why. nil: nobody knows better.
 	Check func(context.Context) error
 	// StartTimeout bounds the start of a gateway. 0: 30 s.
 	StartTimeout time.Duration

@@ -137,10 +137,17 @@ func (s *search) gone(ctx context.Context) error {
 	if s.mine == nil {
 		return nil
 	}
-	err, again := s.mine.Failed(ctx, errors.New("it ended while it started"))
+	mine := s.mine
 	s.mine = nil
+	err, again := mine.Failed(ctx, errors.New("it ended while it started"))
 	if again && s.attempt < attempts {
 		return nil
+	}
+	s.forget(ctx, mine.Dir)
+	if s.o.Check != nil {
+		if lacks := s.o.Check(ctx); lacks != nil {
+			return lacks
+		}
 	}
 	return err
 }
@@ -173,11 +180,6 @@ func (s *search) launch(ctx context.Context) error {
 		}
 		kernelserver.Remove(ctx, g.Process, g.Dir)
 		r = r.without(g)
-	}
-	if s.o.Check != nil {
-		if err := s.o.Check(ctx); err != nil {
-			return errors.Join(err, write(s.o.Dir, r))
-		}
 	}
 	own, err := own(s.o.Dir, s.fingerprint)
 	if err != nil {
@@ -257,13 +259,19 @@ func (s *search) giveUp(ctx context.Context) {
 	if hosts(s.o.Dir, s.fingerprint) > 1 {
 		return
 	}
+	s.forget(c, mine.Dir)
+}
+
+// forget ends a gateway that does not answer and takes it out of the record. It
+// is an attempt: the next launch does the same.
+func (s *search) forget(ctx context.Context, private string) {
 	r, err := read(s.o.Dir)
 	if err != nil {
 		return
 	}
 	for _, g := range r.Gateways {
-		if g.Dir == mine.Dir {
-			_ = replace(c, s.o.Dir, g) // it ends by itself when nobody uses it
+		if g.Dir == private {
+			_ = replace(ctx, s.o.Dir, g)
 		}
 	}
 }

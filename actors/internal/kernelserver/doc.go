@@ -16,8 +16,11 @@
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.
 //
-// [LaunchShared] starts one that outlives its host instead; package coordinator
-// says who looks after it.
+// Where the interpreter has Jupyter Server alone, that is run in its place
+// (server.py), with the same guarantees.
+//
+// [NewShared] is for a gateway that outlives its host; package coordinator says who
+// looks after it.
 //
 // All functions and methods may be called from any goroutine.
 //

@@ -207,14 +207,30 @@ class Keeper:
         os._exit(0)
 
 
+def application(arguments):
+    """Returns the gateway, or Jupyter Server in its place where that is all."""
+    try:
+        from kernel_gateway.gatewayapp import KernelGatewayApp
+    except ModuleNotFoundError as e:
+        if e.name != "kernel_gateway":
+            raise
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location("coppice_server", os.path.join(os.path.dirname(__file__), "server.py"))
+        server = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(server)
+        return server.application(arguments)
+    app = KernelGatewayApp.instance()
+    app.initialize(arguments)
+    return app
+
+
 keeper = Keeper(load(sys.argv[1]))
 threading.Thread(target=keeper.run, daemon=True).start()
+app = application(sys.argv[2:])
 
-from kernel_gateway.gatewayapp import KernelGatewayApp
 from tornado.ioloop import IOLoop
 
-app = KernelGatewayApp.instance()
-app.initialize(sys.argv[2:])
 keeper.loop = IOLoop.current()
 keeper.loop.add_callback(setattr, keeper, "app", app)
 app.start()

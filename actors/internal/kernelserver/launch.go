@@ -57,7 +57,7 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.output = process.NewRing(ring)
 	s.proc, err = process.Start(process.Options{
-		Path: o.Runtime.Path, Args: o.args(port), Env: o.env(token, dir), Dir: dir.empty(),
+		Path: o.Runtime.Path, Args: o.args(dir, port), Env: o.env(token, dir), Dir: dir.empty(),
 		Stdout: s.output, Stderr: s.output, NoFile: noFile,
 	})
 	if err != nil {

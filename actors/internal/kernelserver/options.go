@@ -39,6 +39,10 @@ var DefaultKernelVars = []string{"PI_SESSION_FILE", "PI_ARTIFACTS_DIR", "PI_TOOL
 type Options struct {
 	// Runtime is an interpreter with the packages that pyenv.Preflight wants.
 	Runtime pyenv.Runtime
+	// JupyterServer says that the interpreter has no Kernel Gateway: Jupyter
+	// Server is run in its place, with the same guarantees. A gateway that
+	// hosts share finds out by itself.
+	JupyterServer bool
 	// Env is the environment of gateway and kernels, already filtered. Nil is
 	// Runtime.Env.
 	Env []string
@@ -81,13 +85,21 @@ func (o Options) withDefaults() Options {
 }
 
 // args is the command line of the gateway.
-func (o Options) args(port int) []string {
+func (o Options) args(dir private, port int) []string {
+	if o.JupyterServer {
+		return append([]string{dir.join("server.py")}, o.flags(port)...)
+	}
+	return append([]string{"-m", "kernel_gateway"}, o.flags(port)...)
+}
+
+// flags are the settings of the gateway. They are those of a Kernel Gateway, which
+// server.py translates.
+func (o Options) flags(port int) []string {
 	dir := o.Dir
 	if dir == "" {
 		dir = rootDir
 	}
 	args := []string{
-		"-m", "kernel_gateway",
 		"--JupyterApp.answer_yes=True",
 		"--KernelGatewayApp.ip=127.0.0.1",
 		"--KernelGatewayApp.port=" + strconv.Itoa(port),
@@ -116,7 +128,7 @@ func (o Options) args(port int) []string {
 
 // sharedArgs is the command line of a gateway that hosts share.
 func (o Options) sharedArgs(dir private, port int) []string {
-	return append([]string{dir.join("gateway.py"), dir.join("shared.json"), "--log-level=WARN"}, o.args(port)[2:]...)
+	return append([]string{dir.join("gateway.py"), dir.join("shared.json"), "--log-level=WARN"}, o.flags(port)...)
 }
 
 // temporary are the names by which programs find their temporary directory. The

@@ -14,6 +14,9 @@ import (
 //go:embed kernel.py
 var kernelScript []byte
 
+//go:embed server.py
+var serverScript []byte
+
 const (
 	// dirPattern names private directories. It is short, because the path of a
 	// kernel's socket must be.
@@ -28,6 +31,7 @@ const (
 //
 //	owner.json                who made it
 //	kernel.py                 what a kernel runs
+//	server.py                 runs Jupyter Server where there is no Kernel Gateway
 //	r/                        connection files and sockets
 //	d/kernels/python3/        the kernelspec
 //	t/                        temporary files of the gateway
@@ -96,7 +100,7 @@ func (p private) fill(o Options) error {
 	for _, f := range []struct {
 		path string
 		data []byte
-	}{{p.owner(), owner}, {p.script(), kernelScript}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
+	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // ask sends one request with the token and returns status and body.
@@ -96,19 +99,54 @@ func cwd(t *testing.T, id process.Identity) string {
 
 func TestRealGateway(t *testing.T) {
 	t.Parallel()
-	rt := realPython(t)
+	testRealGateway(t, kernelserver.Options{Runtime: realPython(t)}, map[string]int{"/api": http.StatusUnauthorized})
+}
+
+// Jupyter Server in its place does the same, and has fewer services than it has by
+// default.
+func TestRealJupyterServer(t *testing.T) {
+	t.Parallel()
+	rt, err := pyenv.Resolve(t.Context(), pyenv.Options{Python: testpython.JupyterServerOnly(t)})
+	require.NoError(t, err)
+	packages, err := pyenv.Preflight(t.Context(), rt)
+	require.NoError(t, err)
+	require.True(t, pyenv.JupyterServerOnly(packages))
+	testRealGateway(t, kernelserver.Options{Runtime: rt, JupyterServer: true}, map[string]int{
+		"/api/contents": http.StatusNotFound, "/api/sessions": http.StatusNotFound, "/api/terminals": http.StatusNotFound,
+	})
+}
+
+// testRealGateway checks what a gateway promises. refused are requests without the
+// token and their answers.
+func testRealGateway(t *testing.T, o kernelserver.Options, refused map[string]int) {
+	t.Helper()
+	rt := o.Runtime
 	base, dir := shortDir(t), t.TempDir()
 	// A file of the project must not pass for a module, in gateway and kernel.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "random.py"), []byte("raise SystemExit('shadowed')"), 0o600))
 	rt.Env = append(rt.Env, "PI_COLOUR=green", "LANG=C.UTF-8", "TMPDIR=/tmp/$HOME")
 	begin := time.Now()
-	s := launch(t, kernelserver.Options{Runtime: rt, TempDir: base, MaxKernels: 2})
+	o.Runtime, o.TempDir, o.MaxKernels = rt, base, 2
+	s := launch(t, o)
 	t.Logf("started in %v", time.Since(begin))
 
-	for path, token := range map[string]string{"/api/kernels": "", "/api/kernelspecs": "wrong", "/api": ""} {
+	for path, token := range map[string]string{"/api/kernels": "", "/api/kernelspecs": "wrong"} {
 		status, _ := ask(t, http.MethodGet, s.URL()+path, token, nil)
-		require.Equal(t, http.StatusUnauthorized, status, path)
+		require.Contains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, status, path)
 	}
+	for path, want := range refused {
+		status, _ := ask(t, http.MethodGet, s.URL()+path, "", nil)
+		require.Equal(t, want, status, path)
+	}
+	require.NoError(t, filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NotContains(t, string(data), s.Token(), path)
+		}
+		return nil
+	}))
 	status, answer := ask(t, http.MethodGet, s.URL()+"/api/kernels", s.Token(), nil)
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "[]", answer, "kernels are listed")

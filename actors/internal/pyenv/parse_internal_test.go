@@ -42,6 +42,29 @@ func FuzzParseProbe(f *testing.F) {
 	})
 }
 
+func TestJupyterServerStandsIn(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, out string
+		missing   []string
+		only      bool
+	}{
+		{"both", "coppice-package kernel_gateway yes 3.0.1\ncoppice-package jupyter_server yes 2.21.1\n", nil, false},
+		{"the server alone", "coppice-package kernel_gateway no ?\ncoppice-package jupyter_server yes 2.0.0\n", nil, true},
+		{"an old one", "coppice-package jupyter_server yes 1.24\n", []string{"jupyter_kernel_gateway"}, true},
+		{"one of no known version", "coppice-package jupyter_server yes ?\n", []string{"jupyter_kernel_gateway"}, true},
+		{"neither", "", []string{"jupyter_kernel_gateway", "jupyter_server"}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := parsePackages(tt.out + "coppice-package ipykernel yes 7\n")
+			require.Equal(t, tt.missing, missingOf(got))
+			require.Equal(t, tt.only, JupyterServerOnly(got))
+		})
+	}
+}
+
 func FuzzParsePackages(f *testing.F) {
 	f.Add("coppice-package ipykernel yes 7.4.0\ncoppice-package kernel_gateway no ?\n")
 	f.Fuzz(func(t *testing.T, out string) {

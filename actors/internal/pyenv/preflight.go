@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,17 +24,24 @@ type Package struct {
 }
 
 // needed are the packages that Preflight asks about. jupyter_server comes with
-// jupyter_kernel_gateway.
+// jupyter_kernel_gateway, and can stand in for it.
 var needed = []Package{
 	{Module: "kernel_gateway", Dist: "jupyter_kernel_gateway"},
 	{Module: "jupyter_server", Dist: "jupyter_server"},
 	{Module: "ipykernel", Dist: "ipykernel"},
 }
 
+// JupyterServerOnly says that packages which Preflight has accepted hold no Kernel
+// Gateway, so that Jupyter Server serves in its place.
+func JupyterServerOnly(packages []Package) bool {
+	return slices.ContainsFunc(packages, func(p Package) bool { return p.Module == "kernel_gateway" && !p.Found })
+}
+
 // Preflight says which packages for a kernel gateway an interpreter has. It
 // runs the interpreter once, for at most 10 s, and imports none of them. The
 // packages are returned also with a [*MissingPackagesError], which is the error
-// when one is not there.
+// when one is not there. Jupyter Server 2 or newer may stand in for a missing
+// Kernel Gateway: see [JupyterServerOnly].
 func Preflight(ctx context.Context, rt Runtime) ([]Package, error) {
 	args := []string{"-c", preflightScript}
 	for _, p := range needed {
@@ -70,9 +78,14 @@ func parsePackages(out string) []Package {
 }
 
 func missingOf(packages []Package) []string {
+	standIn := slices.ContainsFunc(packages, func(p Package) bool {
+		major, _, _ := strings.Cut(p.Version, ".")
+		n, err := strconv.Atoi(major)
+		return p.Module == "jupyter_server" && p.Found && err == nil && n >= 2
+	})
 	var missing []string
 	for _, p := range packages {
-		if !p.Found {
+		if !p.Found && !(standIn && p.Module == "kernel_gateway") {
 			missing = append(missing, p.Dist)
 		}
 	}

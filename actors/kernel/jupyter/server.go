@@ -162,10 +162,13 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if s.o.Shared {
 		return s.runShared(ctx, rt, up)
 	}
-	if _, err := pyenv.Preflight(ctx, rt); err != nil {
+	packages, err := pyenv.Preflight(ctx, rt)
+	if err != nil {
 		return stopped(ctx, err)
 	}
-	server, err := kernelserver.Launch(ctx, kernelserver.Options{Runtime: rt, StartTimeout: s.o.StartTimeout})
+	server, err := kernelserver.Launch(ctx, kernelserver.Options{
+		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), StartTimeout: s.o.StartTimeout,
+	})
 	if err != nil {
 		return stopped(ctx, err)
 	}
