@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/test/external"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/external"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
 )
