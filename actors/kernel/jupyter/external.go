@@ -40,8 +40,7 @@ func (e *ExternalError) Error() string {
 		return text + " is not reachable (timeout)"
 	}
 	why := e.Err
-	var unreachable *jupyter.UnreachableError
-	if errors.As(e.Err, &unreachable) {
+	if unreachable, ok := errors.AsType[*jupyter.UnreachableError](e.Err); ok {
 		why = unreachable.Err
 	}
 	text = fmt.Sprintf("%s is not reachable: %v", text, why)
@@ -80,12 +79,12 @@ func usable(ctx context.Context, client *jupyter.Client) error {
 		return nil
 	}
 	e := &ExternalError{URL: client.URL(), Denied: errors.Is(err, jupyter.ErrUnauthorized), Err: err}
-	var status *jupyter.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*jupyter.StatusError](err); ok {
 		e.Status = status.Code
 	}
-	var unreachable *jupyter.UnreachableError
-	e.Timeout = errors.As(err, &unreachable) && unreachable.Timeout
+	if unreachable, ok := errors.AsType[*jupyter.UnreachableError](err); ok {
+		e.Timeout = unreachable.Timeout
+	}
 	return e
 }
 
