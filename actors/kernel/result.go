@@ -31,8 +31,10 @@ func (a *Actor) callEnded(m callEnded) error {
 		r.work.Settle(a.result(r, r.outcome, lostReason(err), true))
 		return err
 	}
-	a.ctx.Finish(r.work, a.result(r, r.outcome, a.freshReason(r), false))
+	res := a.result(r, r.outcome, a.freshReason(r), false)
 	a.note()
+	// Last, so that whoever waits runs next: what follows here would hold it up.
+	a.ctx.Finish(r.work, res)
 	return nil
 }
 

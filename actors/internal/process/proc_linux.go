@@ -106,7 +106,9 @@ func Look(pid int) (Activity, error) {
 
 // RSS returns the resident memory of a process in bytes.
 func RSS(pid int) (int64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	const enough = 256 // seven numbers
+	var room [enough]byte
+	b, err := readShort("/proc/"+strconv.Itoa(pid)+"/statm", room[:])
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return 0, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
@@ -122,6 +124,22 @@ func RSS(pid int) (int64, error) {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return pages * int64(os.Getpagesize()), nil
+}
+
+// readShort reads a file that fits into room. It costs a quarter of what
+// os.ReadFile does, which registers the file with the poller: this is read after
+// every call.
+func readShort(path string, room []byte) ([]byte, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	n, err := syscall.Read(fd, room)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return room[:n], nil
 }
 
 // Descendants returns the processes that a process started, those that they
