@@ -26,6 +26,10 @@ streams = {}  # run id -> inputs
 now, most, count = 0, 0, 0
 hoard = []
 
+if START == "gate":  # fails when it is let through
+    while not os.path.exists("open"):
+        time.sleep(0.01)
+    raise RuntimeError("behind the gate")
 if START == "raise":
     raise RuntimeError("no good start")
 if START == "import":
@@ -259,7 +263,7 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, run_id, do, arg):
         def data(value, name=None):
             text = ("event: %s\n" % name if name else "") + "data: %s\n\n" % json.dumps(value)
-            size = 7 if len(text) < 200 else 600  # lines are cut
+            size = 7 if len(text) < 200 else max(600, len(text) // 3)  # lines are cut
             for piece in [text[i : i + size] for i in range(0, len(text), size)]:
                 self.wfile.write(piece.encode())
                 self.wfile.flush()
@@ -285,8 +289,9 @@ class Handler(BaseHTTPRequestHandler):
                     data({"output_key": "result", "value": "", "done": True})
                     return
         elif do == "stream_flood":
-            for i in range(arg):
-                data({"output_key": "result", "value": "x" * 1000, "done": i == arg - 1})
+            n, size = arg
+            for i in range(n):
+                data({"output_key": "result", "value": "x" * size, "done": i == n - 1})
         elif do == "stream_exit":
             data({"output_key": "result", "value": "some", "done": False})
             os._exit(arg)

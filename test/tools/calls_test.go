@@ -47,15 +47,17 @@ func TestManyCallersOfAColdTool(t *testing.T) {
 // TestManyCallersOfABrokenTool all hear of the one start that failed.
 func TestManyCallersOfABrokenTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{StartTimeout: 15 * time.Second}, toolbox.Tool{ID: "x", Env: "START=sick"})
+	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=gate"})
 	var ended []<-chan messages.ToolResult
 	for i := range 20 {
 		ended = append(ended, h.begin(fmt.Sprint("r", i), "x", "echo", 1))
 	}
+	h.eventually(func() bool { return h.tool("x").Waiting == 20 }, "all of them wait")
+	h.Write("x", "open", "")
 	for _, c := range ended {
 		r := await(t, c)
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
-		require.Contains(t, r.Error.Message, "status 503")
+		require.Contains(t, r.Error.Stderr, "behind the gate")
 	}
 	require.Equal(t, 1, h.Lines("x", "starts.log"))
 }
@@ -130,7 +132,7 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 	n := 0
 	ended := make(chan messages.ToolResult, 1)
 	go func() {
-		r, _ := h.Stream(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_flood", 5_000)}, func(messages.ToolEvent) error {
+		r, _ := h.Stream(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_flood", []int{60, 100_000})}, func(messages.ToolEvent) error {
 			<-reading
 			n++
 			return nil
@@ -141,8 +143,8 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 	close(reading)
 	r := await(t, ended)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
-	require.Equal(t, 5_000, n)
-	require.Len(t, r.Outputs, 5_000_000+len(`{"result":""}`))
+	require.Equal(t, 60, n)
+	require.Len(t, r.Outputs, 6_000_000+len(`{"result":""}`))
 }
 
 // TestACallerThatLeaves cancels its run; the tool stays.
@@ -177,8 +179,7 @@ func TestACallerThatLeaves(t *testing.T) {
 // answers at once when the run waits.
 func TestACancel(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{CancelGrace: 3 * time.Second},
-		toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}}, toolbox.Tool{ID: "hard"})
+	h := start(t, coppice.LauncherOptions{CancelGrace: patience}, toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}})
 	running, waits := h.begin("a", "soft", "sleep", 30), (<-chan messages.ToolResult)(nil)
 	h.inFlight("soft", 1)
 	waits = h.begin("b", "soft", "echo", 1)
@@ -194,11 +195,17 @@ func TestACancel(t *testing.T) {
 	require.Equal(t, true, result(t, r)["cancelled"])
 	h.ok("soft", "echo", 1)
 	require.Equal(t, 1, h.tool("soft").Spawns, "a tool that cancels stays warm")
+	require.NoError(t, h.Cancel(t.Context(), "never-seen"))
+}
 
+// TestACancelThatIsNotTaken ends the process, and with it its other runs.
+func TestACancelThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "hard"})
 	running, other := h.begin("c", "hard", "sleep_hard", 30), h.begin("d", "hard", "sleep_hard", 30)
 	h.inFlight("hard", 2)
 	require.NoError(t, h.Cancel(t.Context(), "c"))
-	r = await(t, running)
+	r := await(t, running)
 	require.Equal(t, messages.OutcomeCancelled, r.Outcome)
 	require.True(t, r.Hard)
 	r = await(t, other)
@@ -206,7 +213,6 @@ func TestACancel(t *testing.T) {
 	require.Contains(t, r.Error.Message, "because another run of it did not end")
 	h.ok("hard", "echo", 1)
 	require.Equal(t, 2, h.tool("hard").Spawns)
-	require.NoError(t, h.Cancel(t.Context(), "never-seen"))
 }
 
 // TestAContextThatEnds cancels the run, and a deadline says so.

@@ -3,7 +3,6 @@
 package tools_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -35,18 +34,6 @@ func TestWhatAUserSees(t *testing.T) {
 		"a package is missing": {
 			tool: toolbox.Tool{Env: "START=import"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
 			message: "exited with code 1", hint: "coppice tool setup x", stderr: "ModuleNotFoundError",
-		},
-		"it listens elsewhere": {
-			tool: toolbox.Tool{Env: "START=elsewhere"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
-			message: "it did not become healthy in time: after 15", hint: "at the port that --port names",
-		},
-		"it is not well": {
-			tool: toolbox.Tool{Env: "START=sick"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
-			message: "/healthz says: it answered with status 503",
-		},
-		"any answer is not enough": {
-			tool: toolbox.Tool{Env: "START=empty"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
-			message: `it answered "{}", not {"ok": true}`,
 		},
 		"it starts no server": {
 			tool: toolbox.Tool{Env: "START=exit"}, outcome: messages.OutcomeNotStarted, kind: messages.ToolErrorSpawn,
@@ -111,11 +98,7 @@ func TestWhatAUserSees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.tool.ID = "x"
-			timeout := patience
-			if strings.HasPrefix(tc.message, "it did not become healthy") || strings.HasPrefix(tc.message, "/healthz") || strings.HasPrefix(tc.message, "it answered") {
-				timeout = 15 * time.Second
-			}
-			h := start(t, coppice.LauncherOptions{StartTimeout: timeout}, tc.tool)
+			h := start(t, coppice.LauncherOptions{}, tc.tool)
 			do := tc.do
 			if do == "" {
 				do = "echo"
@@ -128,6 +111,28 @@ func TestWhatAUserSees(t *testing.T) {
 			require.Contains(t, r.Error.Hint, tc.hint)
 			require.Contains(t, r.Error.Stderr, tc.stderr)
 		})
+	}
+}
+
+// TestAToolThatIsNeverHealthy says what it did instead, once the time is up. All
+// of them wait at the same time.
+func TestAToolThatIsNeverHealthy(t *testing.T) {
+	t.Parallel()
+	h := start(t, coppice.LauncherOptions{StartTimeout: 10 * time.Second},
+		toolbox.Tool{ID: "elsewhere", Env: "START=elsewhere"}, toolbox.Tool{ID: "sick", Env: "START=sick"}, toolbox.Tool{ID: "empty", Env: "START=empty"})
+	ended := map[string]<-chan messages.ToolResult{}
+	says := map[string]string{"elsewhere": "connection refused", "sick": "it answered with status 503", "empty": `it answered "{}", not {"ok": true}`}
+	for id := range says {
+		ended[id] = h.begin(id, id, "echo")
+	}
+	for id, text := range says {
+		r := await(t, ended[id])
+		require.Equal(t, messages.OutcomeNotStarted, r.Outcome, id)
+		require.Equal(t, messages.ToolErrorSpawn, r.Error.Kind)
+		require.Contains(t, r.Error.Message, "the tool "+id+" could not be started: it did not become healthy in time: after 10")
+		require.Contains(t, r.Error.Message, "/healthz says: ")
+		require.Contains(t, r.Error.Message, text)
+		require.Contains(t, r.Error.Hint, "at the port that --port names")
 	}
 }
 

@@ -25,7 +25,7 @@ func hosted(t *testing.T, o coppice.Options, tools ...toolbox.Tool) (*coppice.Ho
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &coppice.LauncherOptions{Dir: box.Dir}
+	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &coppice.LauncherOptions{Dir: box.Dir, Home: home, Artifacts: t.TempDir()}
 	h, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -171,7 +171,7 @@ func TestALauncherThatAHostRefuses(t *testing.T) {
 		"a limit is negative":   {WarmMax: -1},
 		"is not a folder of to": {Dir: "main_test.go"},
 	} {
-		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Launcher: &o})
+		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Launcher: &o})
 		require.ErrorIs(t, err, coppice.ErrOptions)
 		require.ErrorContains(t, err, name)
 	}

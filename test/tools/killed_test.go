@@ -35,7 +35,7 @@ func TestAKilledHostLeavesNothing(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestAKilledHostLeavesNothing$", "-test.v")
-	cmd.Env = append(os.Environ(), hostVariable+"="+box.Dir, "COPPICE_HOME="+t.TempDir(), "COPPICE_TEST_PYTHON="+testpython.Path(t))
+	cmd.Env = append(os.Environ(), hostVariable+"="+box.Dir, "COPPICE_HOME="+home, "COPPICE_TEST_PYTHON="+testpython.Path(t))
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -8,6 +8,9 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,11 +24,30 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+// home is of all hosts of these tests, so that Python compiles what their tools
+// import only once.
+var home string
+
+func testMain(m *testing.M) (code int) {
+	var err error
+	if home, err = os.MkdirTemp("", "coppice-tools-"); err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(home) }()
 	// These tests wait for processes more than they compute.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	if code = m.Run(); code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
 }
 
 // patience bounds every wait.
@@ -49,7 +71,7 @@ func start(t *testing.T, o coppice.LauncherOptions, tools ...toolbox.Tool) host 
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	o.Dir, o.Home = box.Dir, t.TempDir()
+	o.Dir, o.Home, o.Artifacts = box.Dir, home, filepath.Join(t.TempDir(), "tool-runs")
 	ts, err := coppice.StartLauncher(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {

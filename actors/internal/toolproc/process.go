@@ -106,7 +106,9 @@ func (o Options) ours(token string) []string {
 		"MALLOC_ARENA_MAX=2",
 	}
 	if o.Cache != "" {
-		vars = append(vars, "PYTHONPYCACHEPREFIX="+filepath.Join(o.Cache, "pyc", o.Tool.ID))
+		// One for all tools: Python keeps the paths apart, and what several tools
+		// import, such as the standard library, is compiled once.
+		vars = append(vars, "PYTHONPYCACHEPREFIX="+filepath.Join(o.Cache, "pyc"))
 	} else {
 		vars = append(vars, "PYTHONDONTWRITEBYTECODE=1")
 	}

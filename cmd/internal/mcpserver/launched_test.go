@@ -39,7 +39,7 @@ func TestToolsOfTheLauncher(t *testing.T) {
 	r = call(t, cs, "tool_my_tool", map[string]any{"do": "422"})
 	require.True(t, r.IsError)
 	require.Contains(t, text(r), "the tool refused the inputs (status 422): n: not a number")
-	params := &mcp.CallToolParams{Name: "tool_streams", Arguments: map[string]any{"do": "stream_flood", "arg": 100}}
+	params := &mcp.CallToolParams{Name: "tool_streams", Arguments: map[string]any{"do": "stream_flood", "arg": []int{100, 1000}}}
 	params.SetProgressToken("token")
 	r, err := cs.CallTool(t.Context(), params)
 	require.NoError(t, err)
