@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&o.full, "full", false, "run everything, for up to an hour")
 	flags.StringVar(&o.out, "out", "", "the file for the results")
 	flags.StringVar(&o.only, "only", "", "run the scenarios whose name (scenario/backend/sessions) contains one of these words, separated by commas")
-	flags.IntVar(&o.rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 7, with -full 10)")
+	flags.IntVar(&o.rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
 	flags.Float64Var(&o.plant, "plant", 0, "slow every call down by this share, to see whether a comparison finds it")
 	flags.StringVar(&o.python, "python", os.Getenv("COPPICE_TEST_PYTHON"), "the interpreter, with ipykernel and jupyter_kernel_gateway (default: COPPICE_TEST_PYTHON)")
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "makes arrival times and the order of the rounds")

@@ -100,9 +100,9 @@ type row struct {
 
 // brief takes minutes. What is compared between runs comes first.
 var brief = []row{
-	{"create", scenario.Setup{Backend: "runner", Duration: 2 * time.Second}, 0},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 1, Rate: 100, Duration: 2 * time.Second}, 0},
-	{"churn", scenario.Setup{Backend: "runner", Sessions: 300}, 0},
+	{"create", scenario.Setup{Backend: "runner", Duration: time.Second}, 0},
+	{"exec", scenario.Setup{Backend: "runner", Sessions: 1, Rate: 100, Duration: time.Second}, 0},
+	{"churn", scenario.Setup{Backend: "runner", Sessions: 150}, 0},
 	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 1000, Rate: 1000, Duration: time.Second}, 0},
 	{"exec", scenario.Setup{Backend: "runner", Sessions: 1000}, 1},
 	{"exec", scenario.Setup{Backend: "gateway", Sessions: 1, Duration: 5 * time.Second}, 1},
@@ -178,9 +178,9 @@ var full = []row{
 // plan lists the steps: the rounds of what is compared mixed with each other, the
 // order of each round drawn anew, then the rest.
 func (o options) plan(root string) ([]step, error) {
-	rows, rounds := brief, 7
+	rows, rounds := brief, 12
 	if o.full {
-		rows, rounds = full, 10
+		rows, rounds = full, 12
 	}
 	if o.rounds > 0 {
 		rounds = o.rounds
