@@ -34,9 +34,9 @@ const (
 // TestScriptsOnExternalServers runs the scripts that run cells with the kernels
 // of servers that are there, with their default settings.
 func TestScriptsOnExternalServers(t *testing.T) {
-	names := []string{"run", "json"}
-	if os.Getenv("COPPICE_TEST_FULL") != "" {
-		names = []string{"run", "json", "pipe", "failures", "events", "signals"}
+	names := elsewhere
+	if full {
+		names = append([]string{"run", "failures", "signals"}, names...)
 	}
 	for _, kind := range external.Kinds(external.KernelGateway) {
 		t.Run(string(kind), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
@@ -47,9 +49,22 @@ func TestMain(m *testing.M) {
 // FILE stdout is the output of the last command.
 func TestScripts(t *testing.T) {
 	p := params(t, nil)
-	p.Dir = scriptDir
+	all, err := filepath.Glob(filepath.Join(scriptDir, "*.txtar"))
+	require.NoError(t, err)
+	for _, file := range all {
+		if full || !slices.Contains(elsewhere, strings.TrimSuffix(filepath.Base(file), ".txtar")) {
+			p.Files = append(p.Files, file)
+		}
+	}
 	testscript.Run(t, p)
 }
+
+var full = os.Getenv("COPPICE_TEST_FULL") != ""
+
+// elsewhere are the scripts that run on a server which is there, see
+// TestScriptsOnExternalServers, and on gateways of their own, which take seconds to
+// start, in the full run only.
+var elsewhere = []string{"json", "pipe", "events"}
 
 var scriptDir = filepath.Join("..", "..", "test", "scripts")
 
