@@ -1,75 +1,147 @@
 //go:build linux
 
-// Package repl_test drives `coppice repl` in a real terminal, tmux's, with real
-// keys, and keeps the screens as golden files.
+// Package repl_test drives `coppice repl` in real terminals, tmux's and one of
+// package terminal, with real keys, and keeps the screens as golden files.
 package repl_test
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/terminal"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // patience is generous: other tests may have the processors.
-const patience = 60 * time.Second
+const (
+	patience = 60 * time.Second
+	fast     = 50 * time.Millisecond
+)
 
-// terminal is one tmux server of our own.
-type terminal struct {
+// screen is a terminal in which the command runs.
+type screen interface {
+	// begin starts a command in a terminal of that size; ended says whether it
+	// has ended.
+	begin(dir string, width, height int, command ...string)
+	ended() bool
+	// press presses keys: names of them as tmux has them. text types text.
+	press(keys ...string)
+	text(s string)
+	// look returns what is on the screen.
+	look() string
+}
+
+// tmux is one server of our own.
+type tmux struct {
 	t      *testing.T
 	socket string
 }
 
-func (m terminal) tmux(args ...string) string {
+func (m tmux) run(args ...string) string {
 	m.t.Helper()
 	out, err := exec.CommandContext(m.t.Context(), "tmux", append([]string{"-S", m.socket, "-f", "/dev/null"}, args...)...).CombinedOutput()
 	require.NoError(m.t, err, "tmux %v: %s", args, out)
 	return string(out)
 }
 
-// keys types: names of keys as tmux knows them, and text.
-func (m terminal) keys(keys ...string) {
+func (m tmux) begin(dir string, width, height int, command ...string) {
+	m.t.Helper()
+	m.run(append([]string{"new-session", "-d", "-s", "repl", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "-c", dir}, command...)...)
+}
+
+func (m tmux) ended() bool {
+	return exec.CommandContext(m.t.Context(), "tmux", "-S", m.socket, "has-session", "-t", "repl").Run() != nil
+}
+
+func (m tmux) press(keys ...string) {
 	m.t.Helper()
 	for _, k := range keys {
-		m.tmux("send-keys", "-t", "repl", k)
+		m.run("send-keys", "-t", "repl", k)
 	}
 }
 
-// text types text as it is.
-func (m terminal) text(s string) { m.t.Helper(); m.tmux("send-keys", "-t", "repl", "-l", s) }
+func (m tmux) text(s string) { m.t.Helper(); m.run("send-keys", "-t", "repl", "-l", s) }
+func (m tmux) look() string  { m.t.Helper(); return m.run("capture-pane", "-p", "-t", "repl") }
 
-func (m terminal) screen() string {
-	m.t.Helper()
-	return settle(m.tmux("capture-pane", "-p", "-t", "repl"))
+// own is a terminal of this process.
+type own struct {
+	t    *testing.T
+	term *terminal.Terminal
 }
 
+func (m *own) begin(dir string, width, height int, command ...string) {
+	m.t.Helper()
+	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...) // Close ends it, and it ends its kernels
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TERM=screen", "COLORTERM=truecolor")
+	term, err := terminal.Start(cmd, width, height)
+	require.NoError(m.t, err)
+	m.t.Cleanup(term.Close)
+	m.term = term
+}
+
+func (m *own) ended() bool {
+	select {
+	case <-m.term.Ended():
+		require.NoError(m.t, m.term.Err())
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *own) press(names ...string) { m.t.Helper(); require.NoError(m.t, m.term.Press(names...)) }
+func (m *own) text(s string)         { m.t.Helper(); require.NoError(m.t, m.term.Type(s)) }
+
+func (m *own) look() string {
+	m.t.Helper()
+	require.Empty(m.t, m.term.Unknown(), "sequences that the screen of the test does not know")
+	return m.term.Text()
+}
+
+// driver types into a screen and compares what it shows.
+type driver struct {
+	t *testing.T
+	screen
+}
+
+func (m driver) keys(keys ...string) { m.t.Helper(); m.press(keys...) }
+func (m driver) now() string         { m.t.Helper(); return settle(m.look()) }
+
 // wait waits until the screen has a text.
-func (m terminal) wait(text string) {
+func (m driver) wait(text string) {
 	m.t.Helper()
 	last := ""
-	require.Eventually(m.t, func() bool { last = m.screen(); return strings.Contains(last, text) }, patience, 50*time.Millisecond, "waiting for %q", text)
+	deadline := time.Now().Add(patience)
+	for last = m.now(); !strings.Contains(last, text); last = m.now() {
+		require.True(m.t, time.Now().Before(deadline), "waiting for %q on\n%s", text, last)
+		<-time.After(20 * time.Millisecond)
+	}
 }
 
 // golden waits until the screen is the one that was kept.
-func (m terminal) golden(name string) {
+func (m driver) golden(name string) {
 	m.t.Helper()
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
 		before := ""
 		require.Eventually(m.t, func() bool {
-			now := m.screen()
+			now := m.now()
 			same := now == before
 			before = now
 			return same
@@ -80,10 +152,10 @@ func (m terminal) golden(name string) {
 	want, err := os.ReadFile(file)
 	require.NoError(m.t, err)
 	deadline := time.Now().Add(patience)
-	got := m.screen()
+	got := m.now()
 	for got != string(want) && time.Now().Before(deadline) {
-		<-time.After(50 * time.Millisecond)
-		got = m.screen()
+		<-time.After(fast)
+		got = m.now()
 	}
 	require.Empty(m.t, cmp.Diff(string(want), got))
 }
@@ -110,28 +182,65 @@ func settle(screen string) string {
 	return spaces.ReplaceAllString(screen, "")
 }
 
+// command is the program, made by TestMain.
+var command string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "repl")
+	if err == nil {
+		command = filepath.Join(dir, "coppice")
+		var out []byte
+		if out, err = exec.CommandContext(context.Background(), "go", "build", "-o", command, "github.com/coppice-run/coppice/cmd/coppice").CombinedOutput(); err != nil {
+			err = fmt.Errorf("build the command: %w: %s", err, out)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// TestScreens goes through all that the screen does, in tmux, and in the
+// terminal of the tests: both show the same.
 func TestScreens(t *testing.T) {
+	t.Parallel()
 	python := testpython.Path(t)
-	_, err := exec.LookPath("tmux")
-	require.NoError(t, err, "install tmux: the screen is tested in a real terminal")
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		tour(t, &own{t: t}, python)
+	})
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Logf("there is no tmux (%v): the tour went through the terminal of the tests alone", err)
+		return
+	}
+	t.Run("tmux", func(t *testing.T) {
+		t.Parallel()
+		sockets, err := os.MkdirTemp("", "repl") // a socket's path must be short
+		require.NoError(t, err)
+		m := tmux{t: t, socket: filepath.Join(sockets, "s")}
+		t.Cleanup(func() {
+			_ = exec.Command("tmux", "-S", m.socket, "kill-server").Run()
+			_ = os.RemoveAll(sockets)
+		})
+		tour(t, m, python)
+	})
+}
+
+// tour is the way through all that the screen does.
+func tour(t *testing.T, s screen, python string) {
+	m := driver{t: t, screen: s}
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "coppice")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/coppice-run/coppice/cmd/coppice").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	sockets, err := os.MkdirTemp("", "repl") // a socket's path must be short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
-	m := terminal{t: t, socket: filepath.Join(sockets, "s")}
 	work := filepath.Join(dir, "work")
 	require.NoError(t, os.Mkdir(work, 0o700))
 	begin := func() {
-		m.tmux("new-session", "-d", "-s", "repl", "-x", "80", "-y", "24", "-c", work,
-			"env", "COPPICE_HOME="+dir, "NO_COLOR=1", "PI_COPPICE_TEST_MARK="+messages.NewID(), bin, "repl", "--backend", "runner", "--python", python)
+		m.begin(work, 80, 24, "env", "COPPICE_HOME="+dir, "NO_COLOR=1", "PI_COPPICE_TEST_MARK="+messages.NewID(), command, "repl", "--backend", "runner", "--python", python)
 		m.wait(">>>")
 	}
 	begin()
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", m.socket, "kill-server").Run() })
-
 	m.text("x = 40")
 	m.keys("Enter")
 	m.wait("✓")
@@ -206,14 +315,11 @@ func TestScreens(t *testing.T) {
 	m.wait("fork-server")
 	m.golden("tree")
 	m.keys("C-t", "C-c", "C-c")
-	gone := func() bool {
-		return exec.CommandContext(t.Context(), "tmux", "-S", m.socket, "has-session", "-t", "repl").Run() != nil
-	}
-	require.Eventually(t, gone, patience, 50*time.Millisecond, "Ctrl-C twice leaves")
+	require.Eventually(t, m.ended, patience, fast, "Ctrl-C twice leaves")
 
 	begin() // what was run is remembered
 	m.keys("Up", "Up")
 	m.wait(">>> name = input('who? ')")
 	m.keys("C-c", "C-d")
-	require.Eventually(t, gone, patience, 50*time.Millisecond, "Ctrl-D leaves")
+	require.Eventually(t, m.ended, patience, fast, "Ctrl-D leaves")
 }

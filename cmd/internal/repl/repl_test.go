@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/cmd/internal/render"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -73,4 +75,20 @@ func TestHistory(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "typed", got, "what was being typed comes back")
 	require.NoError(t, loadHistory("").add("not kept"))
+}
+
+func TestStatusLine(t *testing.T) {
+	t.Parallel()
+	parts := []string{"default", "gateway", "idle", "queue 0", "68.9 MiB"}
+	for width, want := range map[int][2]string{
+		120: {" default · gateway · idle · queue 0 · 68.9 MiB  │ tab completes · f1 inspects · ctrl+o expands · ctrl+t tree · ctrl+d l…", " default · gateway · idle · queue 0 · 68.9 MiB  │ Ctrl-C once more leaves"},
+		60:  {" default · gateway · idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},
+		40:  {" gateway · idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},
+		30:  {" idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},
+		20:  {" idle · queue 0 · 6…", " Ctrl-C once more l…"},
+	} {
+		s := render.Style{Width: width}
+		require.Equal(t, want[0], statusLine(s, parts, ""), width)
+		require.Equal(t, want[1], statusLine(s, parts, "Ctrl-C once more leaves"), width)
+	}
 }

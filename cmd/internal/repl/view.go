@@ -18,7 +18,7 @@ const (
 )
 
 func (m *model) style() render.Style {
-	return render.Style{Colour: m.o.Colour, Width: max(m.width, 20)}
+	return render.Style{Colour: m.o.Colour, Width: max(m.width, 20), Images: render.Blocks}
 }
 
 // View draws the screen: transcript, help, tree, text, status.
@@ -145,15 +145,36 @@ func (m *model) status() string {
 	case m.running != nil:
 		state = "running " + render.Duration(m.o.now().Sub(m.running.begun))
 	}
-	text := fmt.Sprintf(" %s · %s · %s · queue %d", m.o.Session.Key().Session, m.o.Backend, state, queue)
+	parts := []string{m.o.Session.Key().Session, m.o.Backend, state, fmt.Sprintf("queue %d", queue)}
 	if memory > 0 {
-		text += " · " + render.Bytes(memory)
+		parts = append(parts, render.Bytes(memory))
 	}
-	hint := "tab completes · f1 inspects · ctrl+o expands · ctrl+t tree · ctrl+d leaves"
-	if m.note != "" {
-		hint = m.note
+	return s.Quiet(statusLine(s, parts, m.note))
+}
+
+// statusLine fits the parts of the status and a note into one line. What changes
+// is shown before the names, and a note before all.
+func statusLine(s render.Style, parts []string, note string) string {
+	text := " " + strings.Join(parts, " · ")
+	for range 2 {
+		if ansi.StringWidth(text) <= s.Width {
+			break
+		}
+		parts = parts[1:]
+		text = " " + strings.Join(parts, " · ")
 	}
-	return s.Quiet(s.Fit(text + "  │ " + hint))
+	const hint = "tab completes · f1 inspects · ctrl+o expands · ctrl+t tree · ctrl+d leaves"
+	const worthwhile = 16 // columns of the hint
+	switch full := text + "  │ " + note; {
+	case note == "" && ansi.StringWidth(full)+worthwhile > s.Width:
+		return s.Fit(text)
+	case note == "":
+		return s.Fit(full + hint)
+	case ansi.StringWidth(full) > s.Width:
+		return s.Fit(" " + note)
+	default:
+		return full
+	}
 }
 
 // find returns the kernel of the session in the tree.
