@@ -89,7 +89,9 @@ type Options struct {
 	KernelMode messages.KernelMode
 
 	// GatewayURL is a Jupyter server that somebody else runs; GatewayToken
-	// opens it. "": PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env,
+	// opens it. Several, which the same token opens, have commas between them:
+	// sessions are spread over them, and a session whose server is gone begins
+	// anew on another. "": PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env,
 	// else a gateway is started.
 	GatewayURL   string
 	GatewayToken string

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ func Kinds(short ...Kind) []Kind {
 type Options struct {
 	// BasePath is where the API is: "/base". "": at the root.
 	BasePath string
+	// Token opens it. "": one of its own.
+	Token string
 	// CertFile and KeyFile make it serve https; Kernel Gateway only.
 	CertFile, KeyFile string
 	// Env is added to the server's environment.
@@ -84,7 +87,7 @@ func Start(tb testing.TB, kind Kind, o Options) *Server {
 		must(tb, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(tb, os.WriteFile(path, []byte(strings.ReplaceAll(text, "{python}", python)), 0o600))
 	}
-	s := &Server{Token: messages.NewID(), Dir: dir, log: filepath.Join(dir, "log")}
+	s := &Server{Token: cmp.Or(o.Token, messages.NewID()), Dir: dir, log: filepath.Join(dir, "log")}
 	// Kernel Gateway takes its token out of its environment before it starts a
 	// kernel. The others do not, so theirs is in a file.
 	must(tb, os.MkdirAll(filepath.Join(dir, "config"), 0o700))

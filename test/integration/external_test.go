@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -312,5 +313,41 @@ func TestWhatIsWrongWithAnExternalServer(t *testing.T) {
 				require.NotContains(t, r.Text, c.token)
 			}
 		})
+	}
+}
+
+// Several servers share the sessions. One that is killed takes its own sessions
+// with it, which begin anew on the other; the others notice nothing.
+func TestSessionsAreSpreadOverServers(t *testing.T) {
+	t.Parallel()
+	first := external.Start(t, external.KernelGateway, external.Options{})
+	second := external.Start(t, external.JupyterServer, external.Options{Token: first.Token, BasePath: "/base"})
+	host := startExternal(t, second, first.URL+", "+second.URL+"/", coppice.Options{MaxSessions: 50})
+	place := func(i int) (home, x string) {
+		r := run(t, session(host, i), cells("import os; x = globals().get('x', 0) + 1; print(os.environ['HOME'], x)"))
+		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+		home, x, _ = strings.Cut(strings.TrimSpace(r.Text), " ")
+		return home, x
+	}
+	count := map[string][]int{}
+	for i := 0; len(count[first.Dir]) < 2 || len(count[second.Dir]) < 2; i++ {
+		require.Less(t, i, 40, "the sessions are not spread: %v", count)
+		home, _ := place(i)
+		count[home] = append(count[home], i)
+	}
+
+	require.NoError(t, syscall.Kill(first.PID, syscall.SIGKILL))
+	for _, i := range count[second.Dir] {
+		home, x := place(i)
+		require.Equal(t, []string{second.Dir, "2"}, []string{home, x}, "these are kept")
+	}
+	for _, i := range count[first.Dir] {
+		var r messages.Result
+		require.Eventually(t, func() bool { // what runs while the loss is found out is lost
+			r = run(t, session(host, i), cells("import os; print(os.environ['HOME'], 'x' in globals())"))
+			return r.Outcome == messages.OutcomeOK
+		}, time.Minute, 100*time.Millisecond, "%+v", r)
+		require.NotEqual(t, messages.StateKept, r.State)
+		require.Contains(t, r.Text, second.Dir+" False")
 	}
 }

@@ -62,12 +62,27 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if progress == nil {
 		progress = func(string) {}
 	}
-	progress("waiting for the gateway")
-	server, err := b.o.Server.Endpoint(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		progress("waiting for the gateway")
+		server, err := b.o.Server.Endpoint(ctx, o.Key)
+		if err != nil {
+			return nil, err
+		}
+		i, err := b.startOn(ctx, server, o, progress)
+		if err != nil && server.left(ctx) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return i, nil
 	}
+}
+
+// startOn makes a kernel on one server.
+func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
 	i := &Interpreter{server: server}
+	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
 		i.keep = func() bool {

@@ -202,7 +202,7 @@ func TestCloseEndsAKernelWhoseGatewayIsGone(t *testing.T) {
 	require.False(t, proc.Alive(i.Info().PID))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = server.Endpoint(ctx)
+	_, err = server.Endpoint(ctx, messages.SessionKey{})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it waits for the next one")
 }
 

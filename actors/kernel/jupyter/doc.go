@@ -9,7 +9,12 @@
 //   - A kernel that was replaced under its own id (an autorestart of the
 //     server) is reported as lost, never as the same state.
 //   - [Interpreter.Close] returns nil only when the kernel is known to be gone:
-//     the server said so or, on a server of ours, its process is no more.
+//     the server said so or, on a server of ours, its process is no more; or when
+//     its server is one of several and does not answer, since nobody can end the
+//     kernel then.
+//   - Of several servers, a session always gets the same one, by rendezvous hashing.
+//     A session with a kernel never moves; a new kernel is made on the next server
+//     of the session's order while its own is gone.
 //
 // The mechanisms are in actors/internal/jupyter (the protocol) and
 // actors/internal/kernelserver (the server's process); this package puts them

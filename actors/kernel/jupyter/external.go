@@ -2,15 +2,19 @@ package jupyter
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // healthWait bounds the question whether an external server can be used.
@@ -86,6 +90,143 @@ func usable(ctx context.Context, client *jupyter.Client) error {
 		e.Timeout = unreachable.Timeout
 	}
 	return e
+}
+
+// runExternal uses the servers that somebody else runs. One that does not answer
+// is an error when it is the only one; of several it is left out until it does.
+func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
+	urls, err := ParseURLs(s.o.URL)
+	if err != nil {
+		return err
+	}
+	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(urls, onThisMachine))
+	if err != nil {
+		return err
+	}
+	defer closeBridge()
+	ends := make([]*Endpoint, len(urls))
+	for i, u := range urls {
+		client, err := jupyter.NewClient(jupyter.Options{URL: u, Token: s.o.Token})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		ends[i] = &Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), several: len(urls) > 1}
+		if onThisMachine(u) {
+			ends[i].Bridge = calls
+		}
+	}
+	if err := firstLook(ctx, ends); err != nil {
+		return stopped(ctx, err)
+	}
+	s.set(nil, ends...)
+	up(0)
+	if len(ends) == 1 {
+		<-ctx.Done()
+		return nil
+	}
+	for again := time.NewTicker(lookAgain); ; {
+		select {
+		case <-again.C:
+			look(ctx, ends, true)
+		case <-ctx.Done():
+			again.Stop()
+			return nil
+		}
+	}
+}
+
+// lookAgain is how often a server that is gone is asked whether it is back.
+const lookAgain = 2 * time.Second
+
+// firstLook asks all servers, and fails when none can be used, or when one refuses
+// the token: no later try will mend that.
+func firstLook(ctx context.Context, ends []*Endpoint) error {
+	problems := look(ctx, ends, false)
+	bad := 0
+	for i, err := range problems {
+		switch {
+		case err == nil:
+			continue
+		case !unreachable(err):
+			return err
+		}
+		bad++
+		ends[i].gone.Store(true)
+	}
+	if bad < len(ends) {
+		return nil
+	}
+	if bad == 1 {
+		return problems[0]
+	}
+	texts := make([]string, bad)
+	for i, err := range problems {
+		texts[i] = err.Error()
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// look asks servers, all at a time, whether they can be used, and returns what is
+// wrong with each. With gone it asks those that are gone, and notes who is back.
+func look(ctx context.Context, ends []*Endpoint, gone bool) []error {
+	problems := make([]error, len(ends))
+	var asking sync.WaitGroup
+	for i, e := range ends {
+		if gone && !e.gone.Load() {
+			continue
+		}
+		asking.Go(func() {
+			if problems[i] = usable(ctx, e.Client); gone && problems[i] == nil {
+				e.gone.Store(false)
+			}
+		})
+	}
+	asking.Wait()
+	return problems
+}
+
+// unreachable says that an error is about a server that is not there, and not
+// about what it answered.
+func unreachable(err error) bool {
+	e, ok := errors.AsType[*ExternalError](err)
+	return ok && e.Status == 0
+}
+
+// place returns the server of a session by rendezvous hashing: each server has a
+// number for each session, and the highest that is not gone wins. So sessions are
+// spread, one that is added or taken away moves only its share of them, and every
+// host chooses the same.
+func place(ends []*Endpoint, key messages.SessionKey) (*Endpoint, error) {
+	var best *Endpoint
+	var highest uint64
+	for _, e := range ends {
+		sum := sha256.Sum256([]byte(e.Client.URL() + "\x00" + key.ID()))
+		if n := binary.BigEndian.Uint64(sum[:]); !e.gone.Load() && (best == nil || n > highest) {
+			best, highest = e, n
+		}
+	}
+	if best != nil {
+		return best, nil
+	}
+	urls := make([]string, len(ends))
+	for i, e := range ends {
+		urls[i] = e.Client.URL()
+	}
+	return nil, fmt.Errorf("External gateways %s are all gone", strings.Join(urls, ", ")) //nolint:staticcheck,revive // as ExternalError
+}
+
+// left says whether a server is one of several and gone, which it notes: the
+// sessions on it go to others.
+func (e *Endpoint) left(ctx context.Context) bool {
+	if !e.several {
+		return false
+	}
+	if problem := usable(ctx, e.Client); problem == nil || !unreachable(problem) || ctx.Err() != nil {
+		return false
+	}
+	e.gone.Store(true)
+	return true
 }
 
 // kernelVariables returns what every Jupyter server passes on: the KERNEL_

@@ -239,6 +239,9 @@ func (i *Interpreter) Close(ctx context.Context) error {
 		}
 	}
 	err := i.kernel.Delete(ctx)
+	if err != nil && i.server.left(ctx) {
+		err = nil // nobody can end it any more; its session is elsewhere
+	}
 	if err == nil || i.identity.PID == 0 {
 		if err == nil {
 			i.forget()

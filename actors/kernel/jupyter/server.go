@@ -21,7 +21,8 @@ import (
 // ServerOptions says where kernels are made. The zero value of a field is its
 // default.
 type ServerOptions struct {
-	// URL is a server that somebody else runs, Token opens it. "": start one.
+	// URL is a server that somebody else runs, Token opens it; several, which the
+	// same token opens, have commas or white space between them. "": start one.
 	URL, Token string
 
 	// The other fields are for a server that is started.
@@ -70,12 +71,15 @@ type Endpoint struct {
 	Env    map[string]string
 	// warm holds the started kernels; nil: there are none.
 	warm *pool
+	// several says that it is one of several, gone that it does not answer then.
+	several bool
+	gone    atomic.Bool
 	// Bridge takes the host calls of its kernels; nil: there are none.
 	Bridge *bridge.Server
 }
 
-// Server is the one server of a backend: a Jupyter Kernel Gateway that it
-// starts, or one that is there. Run is called by one goroutine at a time,
+// Server is what the kernels of a backend run on: a Jupyter Kernel Gateway that it
+// starts, one that is there, or several that are. Run is called by one goroutine at a time,
 // Endpoint by any.
 type Server struct {
 	o ServerOptions
@@ -86,7 +90,7 @@ type Server struct {
 	closing sync.Map
 
 	mu      sync.Mutex
-	current *Endpoint     // nil while there is none
+	current []*Endpoint   // none while there is none
 	err     error         // why there is none; nil while Run is at it
 	changed chan struct{} // closed and replaced when either changes
 }
@@ -94,16 +98,20 @@ type Server struct {
 // NewServer returns a server that is not running yet.
 func NewServer(o ServerOptions) *Server { return &Server{o: o, changed: make(chan struct{})} }
 
-// Endpoint returns the server when it can be used. It waits while the server
-// starts, and while one that had been up is on its way back; it fails at once
-// when the last start failed.
-func (s *Server) Endpoint(ctx context.Context) (*Endpoint, error) {
+// Endpoint returns the server of a session when it can be used. It waits while
+// the server starts, and while one that had been up is on its way back; it fails
+// at once when the last start failed. Of several servers it is the session's own
+// or, while that is gone, the next in the session's order; see place.
+func (s *Server) Endpoint(ctx context.Context, key messages.SessionKey) (*Endpoint, error) {
 	for {
 		s.mu.Lock()
 		current, err, changed := s.current, s.err, s.changed
 		s.mu.Unlock()
-		if current != nil || err != nil {
-			return current, err
+		switch {
+		case err != nil:
+			return nil, err
+		case len(current) > 0:
+			return place(current, key)
 		}
 		select {
 		case <-changed:
@@ -113,10 +121,10 @@ func (s *Server) Endpoint(ctx context.Context) (*Endpoint, error) {
 	}
 }
 
-func (s *Server) set(e *Endpoint, err error) {
+func (s *Server) set(err error, ends ...*Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current, s.err = e, err
+	s.current, s.err = ends, err
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -132,7 +140,7 @@ func (s *Server) Closing(key messages.SessionKey) { s.closing.Store(key, true) }
 
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
-	s.set(nil, nil)
+	s.set(nil)
 	wasUp := false
 	err := s.run(ctx, func(pid int) {
 		wasUp = true
@@ -140,11 +148,11 @@ func (s *Server) Run(ctx context.Context, up func(pid int)) error {
 	})
 	switch {
 	case err == nil:
-		s.set(nil, errStopped)
+		s.set(errStopped)
 	case wasUp:
-		s.set(nil, nil) // whoever runs it will start it again
+		s.set(nil) // whoever runs it will start it again
 	default:
-		s.set(nil, err)
+		s.set(err)
 	}
 	return err
 }
@@ -189,11 +197,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	defer closeBridge()
 	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}
 	defer s.warm(ctx, end)()
-	s.set(end, nil)
+	s.set(nil, end)
 	up(server.Identity().PID)
 	select {
 	case <-ctx.Done():
-		s.set(nil, errStopped)
+		s.set(errStopped)
 		return nil
 	case <-server.Done():
 		return fmt.Errorf("the gateway ended: %w", server.Err())
@@ -229,27 +237,6 @@ func onThisMachine(text string) bool {
 
 // serverStop bounds the end of a gateway.
 const serverStop = 9 * time.Second
-
-// runExternal uses a server that somebody else runs.
-func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
-	client, err := jupyter.NewClient(jupyter.Options{URL: s.o.URL, Token: s.o.Token})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if err := usable(ctx, client); err != nil {
-		return stopped(ctx, err)
-	}
-	calls, closeBridge, err := s.openBridge(ctx, onThisMachine(s.o.URL))
-	if err != nil {
-		return err
-	}
-	defer closeBridge()
-	s.set(&Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), Bridge: calls}, nil)
-	up(0)
-	<-ctx.Done()
-	return nil
-}
 
 // stopped is nil when the end was asked for, else err.
 func stopped(ctx context.Context, err error) error {

@@ -49,12 +49,12 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 		},
 	}
 	defer s.warm(ctx, end)()
-	s.set(end, nil)
+	s.set(nil, end)
 	up(lease.Process.PID)
 	if err := lease.Watch(ctx, nil); err != nil {
 		return fmt.Errorf("the gateway ended: %w", err)
 	}
-	s.set(nil, errStopped)
+	s.set(errStopped)
 	return nil
 }
 
