@@ -8,22 +8,18 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const marker = "PI_COPPICE_TEST_MARK"
 
@@ -72,7 +68,7 @@ func ops(want ...string) func(*testing.T, messages.Result) {
 	}
 }
 
-// behaviours are the cases; each runs in a session of its own.
+// behaviours are the cases.
 var behaviours = map[string][]step{
 	"variables stay": {
 		{cells: []string{"x = 40"}, state: fresh},
@@ -228,18 +224,7 @@ func TestConformance(t *testing.T) {
 
 // conform runs every behaviour on a host.
 func conform(t *testing.T, host *coppice.Host, backend string) {
-	n := 0
-	for name, steps := range behaviours {
-		t.Run(name, func(t *testing.T) {
-			s := host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()})
-			for i, st := range steps {
-				check(t, fmt.Sprintf("step %d", i+1), run(t, s, st), st, backend)
-			}
-			require.NoError(t, s.Close(t.Context()))
-		})
-		n++
-	}
-	t.Logf("%d behaviours hold on the %s backend", n, backend)
+	runAll(t, host, backend, behaviours)
 }
 
 // start makes a host and proves at the end that nothing of it is left. env is
@@ -250,6 +235,9 @@ func start(t *testing.T, backend string, o coppice.Options, env ...string) *copp
 	env = append(append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1"), env...)
 	if o.Python == "" {
 		o.Python = testpython.Path(t)
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 8 // more than run at once: the end of a session takes its time
 	}
 	o.Backend, o.Home, o.Env, o.StartTimeout = backend, t.TempDir(), env, 2*time.Minute
 	host, err := coppice.Start(t.Context(), o)

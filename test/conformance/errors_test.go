@@ -103,6 +103,7 @@ func TestErrorPlaces(t *testing.T) {
 			ran := 0
 			for _, name := range slices.Sorted(maps.Keys(errorCases)) {
 				t.Run(name, func(t *testing.T) {
+					held(t, backend)
 					cells := errorCases[name]
 					got := raise(t, s, cwd, ran, cells)
 					ran += len(cells)

@@ -98,7 +98,7 @@ func hosted() map[string][]step {
 			{cells: []string{"tool.add(X=40, Y=2)"}, output: "42"},
 			{cells: []string{"tool.add({'X': 1, 'Y': 1})"}, output: "2"},
 			{cells: []string{"tool['dash-ed']()"}, output: "'dashed'"},
-			{cells: []string{"tool.who()"}, contains: []string{"true a host function"}},
+			{cells: []string{"tool.who()"}, contains: []string{"true shared-"}},
 		},
 		"values come back as they went": {
 			{cells: []string{"v = {'a': [1, 2.5, None, True, 'naïve ☃ \\x00 \\n', {}], 'b': {'c': 10**30}}\ntool.echo(v) == v"}, output: "True"},
@@ -234,15 +234,7 @@ func TestCodeReachesItsHost(t *testing.T) {
 			over := make(chan struct{})
 			host := start(t, backend, coppice.Options{HostFunctions: functions(over)})
 			t.Cleanup(func() { close(over) }) // before the host is shut down
-			for name, steps := range hosted() {
-				t.Run(name, func(t *testing.T) {
-					s := host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()})
-					for i, st := range steps {
-						check(t, fmt.Sprintf("step %d", i+1), run(t, s, st), st, backend)
-					}
-					require.NoError(t, s.Close(t.Context()))
-				})
-			}
+			runAll(t, host, backend, hosted())
 		})
 	}
 }
@@ -252,6 +244,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
+			held(t, backend)
 			log := filepath.Join(t.TempDir(), "audit.jsonl")
 			host := start(t, backend, coppice.Options{InputTimeout: time.Minute, Audit: &audit.Options{Path: log}})
 			s := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()})
@@ -306,6 +299,7 @@ func TestTheBudgetOfACell(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
+			held(t, backend)
 			host := start(t, backend, coppice.Options{HostFunctions: functions(nil), MaxHostCalls: 2})
 			s := host.Session(messages.SessionKey{Cwd: t.TempDir()})
 			own := coppice.Function("add", "subtracts", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X - p.Y, nil })
@@ -369,6 +363,7 @@ func TestAFunctionMayUseItsSession(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
+			held(t, backend)
 			var host *coppice.Host
 			var key messages.SessionKey
 			host = start(t, backend, coppice.Options{HostFunctions: []coppice.HostFunction{

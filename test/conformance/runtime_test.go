@@ -118,6 +118,7 @@ func TestRuntimePrimitives(t *testing.T) {
 	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
+			held(t, backend)
 			host, _ := runtimeHost(t, backend)
 			s := host.Session(messages.SessionKey{Session: "primitives", Cwd: t.TempDir()})
 			for i, st := range runtimeSteps(backend) {
