@@ -157,9 +157,31 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, found *py
 // and why it is this one.
 func (h *Host) Backend() (name, why string) { return h.door, h.why }
 
+// Spares returns how many sessions of the runner backend were forked ahead and wait
+// to be taken, 0 with the gateway backend. See [Options.Spares].
+func (h *Host) Spares() int {
+	if h.runner == nil {
+		return 0
+	}
+	return h.runner.Spares()
+}
+
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
 // the tokens of this user are.
 func (h *Host) Dir() string { return h.o.dir }
+
+// spares is how many sessions the runner backend forks ahead.
+func (r resolved) spares() int {
+	if r.Spares < 0 {
+		return -1
+	}
+	const usual = 2
+	n := r.Spares
+	if n == 0 {
+		n = usual
+	}
+	return min(n, r.MaxSessions)
+}
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
@@ -167,7 +189,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude, Found: h.found})
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
 	} else {

@@ -77,6 +77,11 @@ type Options struct {
 	// NoFork starts an interpreter for each session of the runner backend, in 50 ms
 	// instead of 2: for modules that do not survive a fork.
 	NoFork bool
+	// Spares is how many sessions of the runner backend are forked ahead, so that a
+	// new one is ready at once. Each costs what an idle session does; they do not
+	// count in MaxSessions, and there are none while memory is low. 0: 2, but not
+	// more than MaxSessions; negative: none; at most 64.
+	Spares int
 	// Replay says what happens to a call whose kernel died under it. "":
 	// ReplayNever.
 	Replay Replay

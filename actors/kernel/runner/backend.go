@@ -53,20 +53,25 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		return nil, fmt.Errorf("start a session: %w", closed(o.Key.Cwd))
 	}
 	progress("starting a session")
-	i, err := p.session()
-	if err != nil {
-		return nil, fmt.Errorf("start a session: %w", err)
-	}
-	i.copies, i.limits = &b.o.Server.copies, b.o.Limits
-	if err := i.prepare(ctx, o, b.o.Prelude); err != nil {
-		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
-		defer cancel()
-		if closeErr := i.Close(c); closeErr != nil {
-			err = errors.Join(err, closeErr)
+	for {
+		i, spare, err := p.session()
+		if err != nil {
+			return nil, fmt.Errorf("start a session: %w", err)
 		}
-		return nil, fmt.Errorf("start a session: %w", err)
+		i.copies, i.limits = &b.o.Server.copies, b.o.Limits
+		err = i.prepare(ctx, o, b.o.Prelude)
+		if err == nil {
+			return i, nil
+		}
+		died := i.Err() != nil
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+		closeErr := i.Close(c)
+		cancel()
+		if spare && died && ctx.Err() == nil {
+			continue // it may have ended while it waited: the next one is tried
+		}
+		return nil, fmt.Errorf("start a session: %w", errors.Join(err, closeErr))
 	}
-	return i, nil
 }
 
 // prepare sends the session its place in the world and waits until it is ready.

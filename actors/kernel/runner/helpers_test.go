@@ -9,6 +9,9 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
@@ -16,6 +19,12 @@ import (
 )
 
 func prelude(code string) runner.Options { return runner.Options{Prelude: code} }
+
+// kill ends a process at once.
+func kill(tb testing.TB, pid int) {
+	tb.Helper()
+	require.NoError(tb, syscall.Kill(pid, syscall.SIGKILL))
+}
 
 // quote returns a Python literal for plain text.
 func quote(s string) string { return strconv.Quote(s) }

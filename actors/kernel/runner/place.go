@@ -20,24 +20,25 @@ type place struct {
 	spawn *forkserver.Options // set where there is no fork server
 }
 
-// session makes the process of a session, or takes one that waits.
-func (p *place) session() (*Interpreter, error) {
+// session makes the process of a session, or takes one that waits, a spare.
+func (p *place) session() (i *Interpreter, spare bool, err error) {
 	if p.spawn != nil {
 		child, err := forkserver.Spawn(*p.spawn)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return newInterpreter(child), nil
+		return newInterpreter(child), false, nil
 	}
 	for {
 		select {
 		case i := <-p.spares:
 			p.taken <- struct{}{}
 			if i.Err() == nil {
-				return i, nil
+				return i, true, nil
 			}
 		default:
-			return p.fork()
+			i, err := p.fork()
+			return i, false, err
 		}
 	}
 }
@@ -50,23 +51,33 @@ func (p *place) fork() (*Interpreter, error) {
 	return newInterpreter(child), nil
 }
 
-// refill forks one spare. It does not wait for it. Only Run calls it.
-func (p *place) refill() {
-	if i, err := p.fork(); err == nil {
+// keep forks as many spares as are missing, or ends all of them while memory is
+// low, and returns how many are missing then. It does not wait for a fork. Only
+// Run calls it.
+func (p *place) keep(missing int, low bool) int {
+	if low {
+		return missing + p.close()
+	}
+	for ; missing > 0; missing-- {
+		i, err := p.fork()
+		if err != nil {
+			return missing // it is tried again
+		}
 		p.spares <- i // there is room: as many were taken
 	}
+	return 0
 }
 
-// close ends the spares. Only Run calls it.
-func (p *place) close() {
-	for {
+// close ends the spares, and returns how many there were. Only Run calls it.
+func (p *place) close() int {
+	for n := 0; ; n++ {
 		select {
 		case i := <-p.spares:
 			ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 			_ = i.Close(ctx) // it goes on trying; nobody has seen this session
 			cancel()
 		default:
-			return
+			return n
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/machine"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
 )
 
@@ -35,8 +36,13 @@ type ServerOptions struct {
 	// leave nothing open and start no threads. "": each session runs its own.
 	Prelude string
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
-	// once: a spare costs what an idle session does. 0: 2; negative: none.
+	// once: a spare costs what an idle session does. They are of this interpreter
+	// and this environment alone. While memory is low there are none. 0: 2;
+	// negative: none; at most MaxSpares.
 	Spares int
+	// LowMemory says whether memory is low. nil: less than a tenth of what the
+	// machine, or the control group of this process, has is available.
+	LowMemory func() bool
 	// NoFork starts an interpreter for each session, in 50 ms instead of 2.
 	NoFork bool
 	// Isolation says what sessions are kept from.
@@ -70,6 +76,9 @@ type Server struct {
 	changed chan struct{} // closed and replaced when either changes
 }
 
+// MaxSpares is how many sessions a server forks ahead at most.
+const MaxSpares = 64
+
 // NewServer returns a server that is not running yet.
 func NewServer(o ServerOptions) *Server {
 	if o.Preload == nil {
@@ -81,6 +90,10 @@ func NewServer(o ServerOptions) *Server {
 		o.Spares = 2
 	case o.Spares < 0:
 		o.Spares = 0
+	}
+	o.Spares = min(o.Spares, MaxSpares)
+	if o.LowMemory == nil {
+		o.LowMemory = lowMemory
 	}
 	return &Server{o: o, changed: make(chan struct{})}
 }
@@ -152,6 +165,28 @@ const (
 // took the last one, and of others that come with it.
 const refillDelay = 3 * time.Millisecond
 
+// memoryEvery is how often a server looks whether memory is low.
+const memoryEvery = 5 * time.Second
+
+// lowMemory says whether less than a tenth of the memory is available. Where the
+// system does not tell, it is not low.
+func lowMemory() bool {
+	const tenth = 10
+	l := machine.Look("")
+	return l.Memory > 0 && l.Available < l.Memory/tenth
+}
+
+// Spares returns how many sessions wait that were forked ahead. They are not in
+// the tree.
+func (s *Server) Spares() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return 0
+	}
+	return len(s.current.spares)
+}
+
 func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	rt, err := s.resolve(ctx)
 	if err != nil {
@@ -183,20 +218,24 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	up(server.PID())
 	quiet := time.NewTimer(0)
 	defer quiet.Stop()
+	look := time.NewTicker(memoryEvery)
+	defer look.Stop()
 	warm := server.Warm()
 	for missing := 0; ; {
 		select {
 		case <-warm: // spares that are forked now share what the server has done
 			warm = nil
-			for range s.o.Spares {
-				p.refill()
-			}
+			missing = p.keep(s.o.Spares, s.o.LowMemory())
 		case <-p.taken:
 			missing++
 			quiet.Reset(refillDelay)
 		case <-quiet.C:
-			for ; missing > 0; missing-- {
-				p.refill()
+			if warm == nil && missing > 0 {
+				missing = p.keep(missing, s.o.LowMemory())
+			}
+		case <-look.C:
+			if warm == nil && s.o.Spares > 0 {
+				missing = p.keep(missing, s.o.LowMemory())
 			}
 		case <-server.Done():
 			return server.Err()

@@ -87,6 +87,19 @@ class CopiesTest(unittest.TestCase):
         s.execute("task.cancel(); await asyncio.sleep(0)")
         self.assertEqual(1, len(self.copies(1)))
 
+    def test_a_graphics_processor(self):
+        s = self.session
+        s.execute("import sys, tempfile\nf = tempfile.NamedTemporaryFile(prefix='nvidia')")
+        self.assertEqual(1, len(self.copies(1)))
+        # The file stands for the device: the list of devices is made to name it.
+        s.execute("copies = sys.modules['coppice_runner.copies']\ndevices, copies._DEVICES = copies._DEVICES, (f.name,)")
+        refused = s.copies(1)
+        self.assertEqual(("refused", "gpu"), (refused["type"], refused["name"]))
+        self.assertIn("nvidia", refused["message"])
+        s.execute("f.close()")
+        self.assertEqual(1, len(self.copies(1)))
+        self.assertEqual("('/dev/nvidia', '/dev/kfd', '/dev/dri/')", s.value("devices"))
+
     def test_bad_requests(self):
         for n in (0, -1, 65, "x", None, 1.5):
             self.session.request({"type": "fork", "id": 0, "n": n})
