@@ -88,6 +88,11 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
 
+.PHONY: pictures
+pictures: test-env ## Draw the pictures of the README anew, from real screens
+	$(say) "pictures of real screens in test/repl/pictures"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^TestPictures$$' -update
+
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files
 	$(say) "format (gofumpt, gci)"

@@ -50,6 +50,24 @@ func TestStatusLines(t *testing.T) {
 	require.Empty(t, render.StatusLines(render.Style{}, nil, true))
 }
 
+// TestStatusDisplay: what arrives as a display with a brand's type is a status
+// event, in both views of a call.
+func TestStatusDisplay(t *testing.T) {
+	t.Parallel()
+	events := []messages.Event{
+		running(0), out(0, "text\n"),
+		messages.Display{Position: at(0), Data: messages.Bundle{"application/x-brand-status": raw(`{"op":"read","path":"a.txt","chars":1}`)}},
+		messages.Display{Position: at(0), Data: messages.Bundle{"application/x-other": raw(`{"op":"read"}`)}},
+		complete(0),
+	}
+	run, got := render.NewRun(render.RunOptions{Cells: make([]messages.Cell, 1)}), ""
+	for _, e := range events {
+		got += run.Event(e)
+	}
+	require.Equal(t, "▸ [1/1]\ntext\n▣ application/x-other, 13 B\n└─ read 1 char · from a.txt\n✓ [1/1]\n", got)
+	require.Equal(t, []string{"text", "▣ application/x-other, 13 B", "└─ read 1 char · from a.txt"}, render.Interactive(render.RunOptions{}, events))
+}
+
 // TestJSONTree keeps the order of members and cuts what is deep or long.
 func TestJSONTree(t *testing.T) {
 	t.Parallel()

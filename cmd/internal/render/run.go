@@ -137,6 +137,10 @@ func (r *Run) code(cell int) {
 }
 
 func (r *Run) bundle(b messages.Bundle) {
+	if op, ok := statusOf(b); ok {
+		r.ops = append(r.ops, op)
+		return
+	}
 	if data, ok := b[messages.MIMEJSON]; ok {
 		r.json = append(r.json, data)
 	}

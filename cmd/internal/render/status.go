@@ -38,6 +38,17 @@ func StatusLines(s Style, events []messages.RawJSON, expand bool) []string {
 	return lines
 }
 
+// statusOf returns the status event that a bundle is, of whatever brand. The
+// events of a stream come before a sink has told them apart from displays.
+func statusOf(b messages.Bundle) (messages.RawJSON, bool) {
+	for mime, data := range b {
+		if strings.HasPrefix(mime, "application/x-") && mime == messages.StatusMIME(strings.TrimSuffix(strings.TrimPrefix(mime, "application/x-"), "-status")) {
+			return data, true
+		}
+	}
+	return nil, false
+}
+
 // StatusLine writes one status event: its op and what it says of itself.
 func StatusLine(s Style, event messages.RawJSON) string {
 	var f fields
