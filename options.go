@@ -50,7 +50,8 @@ type Options struct {
 	// Backend is auto, gateway or runner. "": auto.
 	Backend string
 	// Python is the interpreter to use. "": the first that works of VIRTUAL_ENV,
-	// <cwd>/.venv, <cwd>/venv, the managed environment, and PATH.
+	// an active conda environment that is not its base, <cwd>/.venv, <cwd>/venv,
+	// the managed environment, and PATH.
 	Python string
 	// Env is the environment that kernels inherit, after the filter that keeps
 	// secrets out. nil: that of this process.

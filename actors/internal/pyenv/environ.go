@@ -47,11 +47,15 @@ func (e environ) inVenv(venv string) environ {
 	if venv == "" {
 		return e.without("VIRTUAL_ENV")
 	}
-	path := binDir(venv)
+	return e.with("VIRTUAL_ENV", venv).onPath(binDir(venv))
+}
+
+// onPath returns the environment in which programs of dir are found first.
+func (e environ) onPath(dir string) environ {
 	if old := e.get("PATH"); old != "" {
-		path += string(os.PathListSeparator) + old
+		dir += string(os.PathListSeparator) + old
 	}
-	return e.with("VIRTUAL_ENV", venv).with("PATH", path)
+	return e.with("PATH", dir)
 }
 
 // lookPath finds a program on the environment's own PATH, which need not be the

@@ -45,7 +45,7 @@ func (e *MissingPackagesError) Error() string {
 	setup, pip := "coppice setup", e.Python+" -m pip install jupyter_kernel_gateway ipykernel"
 	what := fmt.Sprintf("Python %s at %s lacks %s", e.Version, e.Python, strings.Join(e.Missing, ", "))
 	switch e.Source {
-	case SourceOption, SourceVirtualEnv, SourceDotVenv, SourceVenv:
+	case SourceOption, SourceVirtualEnv, SourceConda, SourceDotVenv, SourceVenv:
 		// A chosen environment goes before the managed one, so that building the
 		// managed one would change nothing by itself.
 		return fmt.Sprintf("%s: run `%s`, or run `%s` and choose its environment with --python", what, pip, setup)

@@ -38,14 +38,14 @@ var denied = nameSet(`
 // when a part of the name between underscores is or, for KEY, ends with them.
 var (
 	secretParts = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE"}
-	secretWords = nameSet("PASS AUTH BEARER")
+	secretWords = nameSet("PASS AUTH BEARER PWD PSWD JWT OAUTH PAT OTP DSN CRED CREDS PRIVATE SIGNATURE")
 )
 
 // Filter returns the entries of an environment that may reach an interpreter:
 // the names on the allow list and those with the prefixes LC_, XDG_ and PI_,
 // except names on the deny list and prefixed names that look like secrets
-// (TOKEN, KEY, SECRET, PASSWORD, CREDENTIAL and their kin). Entries without a
-// name are dropped; the order stays, and env is not changed. On Windows names
+// (TOKEN, KEY, SECRET, PASSWORD, CREDENTIAL and their kin) or hold an address with
+// a password or a token in it. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
 // are compared without case, and the search path comes out as PATH.
 func Filter(env []string) []string { return filter(env, foldNames) }
 
@@ -60,7 +60,7 @@ func filter(env []string, fold bool) []string {
 		if fold {
 			key = strings.ToUpper(name)
 		}
-		if !admits(key) {
+		if !admits(key) || !allowed[key] && opensAddress(value) {
 			continue
 		}
 		if key == "PATH" {
@@ -98,6 +98,26 @@ func looksSecret(name string) bool {
 	}
 	for word := range strings.SplitSeq(name, "_") {
 		if secretWords[word] || strings.HasSuffix(strings.TrimSuffix(word, "S"), "KEY") {
+			return true
+		}
+	}
+	return false
+}
+
+// opensAddress says whether a value is an address that carries what opens it:
+// http://user:password@host, http://host/?token=x.
+func opensAddress(value string) bool {
+	_, rest, ok := strings.Cut(value, "://")
+	if !ok {
+		return false
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	if user, _, ok := strings.Cut(authority, "@"); ok && strings.Contains(user, ":") {
+		return true
+	}
+	_, query, _ := strings.Cut(rest, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, _, ok := strings.Cut(pair, "="); ok && looksSecret(name) {
 			return true
 		}
 	}

@@ -1,7 +1,12 @@
 package pyenv
 
+import "path/filepath"
+
 const (
 	exeSuffix = ".exe"
 	binName   = "Scripts"
 	homeVar   = "USERPROFILE"
 )
+
+// condaPython returns the interpreter of a conda environment.
+func condaPython(prefix string) string { return filepath.Join(prefix, "python.exe") }

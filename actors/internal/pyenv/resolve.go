@@ -13,13 +13,14 @@ type Source string
 
 // The sources, in the order in which they are tried.
 const (
-	SourceOption     Source = "--python"    // Options.Python
-	SourceVirtualEnv Source = "VIRTUAL_ENV" // the active virtual environment
-	SourceDotVenv    Source = ".venv"       // <cwd>/.venv
-	SourceVenv       Source = "venv"        // <cwd>/venv
-	SourceManaged    Source = "managed"     // what Setup built
-	SourcePython     Source = "python"      // on PATH
-	SourcePython3    Source = "python3"     // on PATH
+	SourceOption     Source = "--python"     // Options.Python
+	SourceVirtualEnv Source = "VIRTUAL_ENV"  // the active virtual environment
+	SourceConda      Source = "CONDA_PREFIX" // the active conda environment, unless it is the base
+	SourceDotVenv    Source = ".venv"        // <cwd>/.venv
+	SourceVenv       Source = "venv"         // <cwd>/venv
+	SourceManaged    Source = "managed"      // what Setup built
+	SourcePython     Source = "python"       // on PATH
+	SourcePython3    Source = "python3"      // on PATH
 )
 
 // Outcome says what became of a [Step].
@@ -76,7 +77,8 @@ type Runtime struct {
 
 // Resolve finds the interpreter for a session: Options.Python, or else the
 // first that runs of VIRTUAL_ENV, <cwd>/.venv, <cwd>/venv, the managed
-// environment, and python and python3 on PATH. What cannot be used is passed
+// environment, and python and python3 on PATH; after VIRTUAL_ENV comes an active
+// conda environment, but not conda's base, which is on PATH. What cannot be used is passed
 // over and told in Runtime.Steps, which is set also when Resolve fails. Each
 // candidate is run once, for at most 10 s.
 //
@@ -99,6 +101,7 @@ func Resolve(ctx context.Context, o Options) (Runtime, error) {
 	} else {
 		r.tryVenv(ctx, SourceVirtualEnv, venv)
 	}
+	r.tryConda(ctx)
 	r.tryVenv(ctx, SourceDotVenv, filepath.Join(r.cwd, ".venv"))
 	r.tryVenv(ctx, SourceVenv, filepath.Join(r.cwd, "venv"))
 	if o.Home != "" {
@@ -145,6 +148,31 @@ func (r *resolver) tryVenv(ctx context.Context, s Source, venv string) {
 		r.try(ctx, s, python, venv, false)
 	} else {
 		r.skip(s, venv, OutcomeBroken, "holds no "+filepath.Base(binDir(venv))+"/"+filepath.Base(python))
+	}
+}
+
+// tryConda takes the interpreter of an active conda environment. Shells activate
+// the base environment by themselves, so that it says nothing about this project.
+func (r *resolver) tryConda(ctx context.Context) {
+	prefix := r.env.get("CONDA_PREFIX")
+	switch name := r.env.get("CONDA_DEFAULT_ENV"); {
+	case r.done() || prefix == "":
+		return // who has no conda need not hear of it
+	case name == "base" || name == "root":
+		r.skip(SourceConda, prefix, OutcomeAbsent, "is conda's base environment, which is looked for on PATH")
+		return
+	}
+	if _, err := os.Stat(prefix); err != nil {
+		r.skip(SourceConda, prefix, OutcomeBroken, "no such directory")
+		return
+	}
+	python := condaPython(prefix)
+	if !isProgram(python) {
+		r.skip(SourceConda, prefix, OutcomeBroken, "holds no Python")
+		return
+	}
+	if r.try(ctx, SourceConda, python, "", false); r.done() {
+		r.found.Env = environ(r.found.Env).onPath(filepath.Dir(python))
 	}
 }
 

@@ -125,6 +125,40 @@ func TestResolveEnvironment(t *testing.T) {
 	require.Equal(t, pyenv.OutcomeBroken, rt.Steps[0].Outcome, "an active environment that is gone was not merely absent")
 }
 
+// TestResolveConda takes an active conda environment before those of the folder,
+// and its base not at all.
+func TestResolveConda(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	conda := filepath.Join(w.home, "conda", "envs", "work")
+	python := fake{Version: "3.12.1"}.install(t, filepath.Join(conda, "bin", "python"))
+	dot := fakeVenv(t, filepath.Join(w.cwd, ".venv"), fake{Version: "3.11.7"})
+
+	rt, err := pyenv.Resolve(t.Context(), w.options("CONDA_PREFIX="+conda, "CONDA_DEFAULT_ENV=work"))
+	require.NoError(t, err)
+	require.Equal(t, pyenv.SourceConda, rt.Source)
+	require.Equal(t, python, rt.Path)
+	require.Empty(t, rt.Venv)
+	require.Contains(t, rt.Env, "PATH="+filepath.Join(conda, "bin")+":"+w.bin)
+	require.NotContains(t, strings.Join(rt.Env, "\n"), "VIRTUAL_ENV")
+
+	for _, tt := range []struct{ prefix, name, why string }{
+		{conda, "base", "is conda's base environment, which is looked for on PATH"},
+		{filepath.Join(w.home, "none"), "none", "no such directory"},
+		{w.home, "empty", "holds no Python"},
+	} {
+		rt, err := pyenv.Resolve(t.Context(), w.options("CONDA_PREFIX="+tt.prefix, "CONDA_DEFAULT_ENV="+tt.name))
+		require.NoError(t, err)
+		require.Equal(t, dot, rt.Venv, tt.name)
+		require.Equal(t, pyenv.SourceConda, rt.Steps[1].Name)
+		require.Equal(t, tt.why, rt.Steps[1].Why)
+	}
+	w.venv = fakeVenv(t, w.venv, fake{Version: "3.13.0"})
+	rt, err = pyenv.Resolve(t.Context(), w.options("CONDA_PREFIX="+conda, "CONDA_DEFAULT_ENV=work", "VIRTUAL_ENV="+w.venv))
+	require.NoError(t, err)
+	require.Equal(t, pyenv.SourceVirtualEnv, rt.Source)
+}
+
 func TestResolveLooksBehindAShim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
