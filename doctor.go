@@ -73,6 +73,7 @@ const (
 	checkFork        = "fork"
 	checkIsolation   = "isolation"
 	checkGateway     = "gateway"
+	checkModules     = "modules"
 )
 
 // Doctor looks for what keeps sessions from working with these options: each
@@ -105,6 +106,7 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 		{checkLeftovers, x.leftovers},
 		{checkPermissions, x.permissions},
 		{checkLimits, x.limits},
+		{checkModules, x.modules},
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},
 		{checkGateway, x.gateway},

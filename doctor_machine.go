@@ -28,7 +28,7 @@ func (x *examination) sharedDir() string { return jupyter.SharedDir(x.r.dir) }
 
 // permissions looks whether others can read what we keep.
 func (x *examination) permissions() {
-	loose, err := checkup.FindLoose(x.r.dir, []string{"python-env", "python-env.tmp"}, looseMost+1)
+	loose, err := checkup.FindLoose(x.r.dir, []string{"python-env", "python-env.tmp", filepath.Join("agent", "modules")}, looseMost+1)
 	if err != nil {
 		x.find(checkPermissions, FindingFailed, "", "%v", err)
 		return

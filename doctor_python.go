@@ -226,3 +226,26 @@ func (x *examination) leftovers() {
 		x.ok(checkLeftovers, "nothing was left behind")
 	}
 }
+
+// modules reads those of the user and of the project.
+func (x *examination) modules() {
+	if x.env.Python == nil {
+		x.skip(checkModules, "there is no interpreter to read them")
+		return
+	}
+	functions, modules, err := describeModules(x.ctx, x.r, x.cwd)
+	if err != nil {
+		x.find(checkModules, FindingWarning, "", "%v", err)
+		return
+	}
+	bad := false
+	for _, m := range modules {
+		if m.Problem != "" {
+			bad = true
+			x.find(checkModules, FindingWarning, "mend or remove "+quoteShell(m.Path), "%s is not loaded: %s", m.Path, m.Problem)
+		}
+	}
+	if !bad {
+		x.ok(checkModules, "%s with %s", count(len(modules), "module"), count(len(functions), "function"))
+	}
+}

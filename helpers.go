@@ -1,8 +1,10 @@
 package coppice
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/python"
 )
@@ -40,11 +42,22 @@ func prelude(backend string, r resolved) (string, error) {
 	return code, nil
 }
 
-// helperDocs is the part of a tool's description that lists the helpers.
-func (h *Host) helperDocs() string {
+// docsTime bounds the reading of modules for a description.
+const docsTime = 10 * time.Second
+
+// helperDocs is the part of a tool's description that lists the helpers of sessions
+// in a working directory. Modules that cannot be read are left out of it: the
+// sessions tell of them.
+func (h *Host) helperDocs(cwd string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), docsTime)
+	defer cancel()
+	helpers, _, err := h.HelpersIn(ctx, cwd)
+	if err != nil {
+		h.o.Logger.Warn("the description of the tools leaves out modules", "err", err)
+	}
 	var b strings.Builder
 	category := ""
-	for _, helper := range h.Helpers() {
+	for _, helper := range helpers {
 		if category == "" {
 			b.WriteString("\n\nThese functions are there from the start:\n")
 		}

@@ -191,7 +191,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
 		h.runner = s
-		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude}), gateway.ServerSpec(nameForkServer, s)
+		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{
 			Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
@@ -202,7 +202,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		if h.o.KeepSessions {
 			journal = jupyter.SharedDir(h.o.dir)
 		}
-		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude, Journal: journal}), gateway.ServerSpec(nameGateway, s)
+		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
 	}
 	door := gateway.New(gateway.Options{
 		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),

@@ -125,6 +125,12 @@ type Options struct {
 	// NoHelpers leaves the helpers out of sessions: read, find, run and the others
 	// that [Host.Helpers] lists. false: every session has them.
 	NoHelpers bool
+	// NoModules leaves out the user's own modules: ~/.<brand>/agent/modules/*.py, and
+	// <cwd>/.<brand>/modules/*.py, which come in place of those with the same name.
+	// What they make public is there in each new session, and their functions are
+	// among the helpers. One that fails is told with the session's first call and
+	// keeps nothing from working. They need the helpers. false: sessions load them.
+	NoModules bool
 	// Bash lets the tools of [Host.Tools] run shell commands, with the rights of
 	// this process and the environment of kernels. false: they cannot.
 	Bash bool

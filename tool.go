@@ -148,6 +148,9 @@ type ToolOptions struct {
 	// SessionArgument adds the argument session, for protocols that have no
 	// sessions of their own.
 	SessionArgument bool
+	// Cwd is the working directory whose modules the descriptions list. "": that of
+	// this process.
+	Cwd string
 }
 
 // Tools returns the tools for a model: those for code, and with

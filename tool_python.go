@@ -26,7 +26,7 @@ func (h *Host) pythonTool(o ToolOptions) Tool {
 		property{name: "title", schema: text("A few words about what the cell does.")},
 	)
 	return Tool{
-		Name: "python", Label: "Python", Description: pythonDescription + h.helperDocs(), Destructive: true,
+		Name: "python", Label: "Python", Description: pythonDescription + h.helperDocs(o.Cwd), Destructive: true,
 		Schema: render(schema(o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "items": cell, "description": "Cells to run, in order."}, required: true},
 			pythonLimits.property("timeout"),
@@ -83,7 +83,7 @@ func (h *Host) evalTool(o ToolOptions) Tool {
 		property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before this cell."}},
 	)
 	return Tool{
-		Name: "eval", Label: "Eval", Description: pythonDescription + h.helperDocs(), Destructive: true,
+		Name: "eval", Label: "Eval", Description: pythonDescription + h.helperDocs(o.Cwd), Destructive: true,
 		Schema: render(schema(o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "minItems": 1, "items": cell, "description": "Cells to run, in order."}, required: true},
 		)...)),

@@ -15,3 +15,13 @@ func SessionPrelude(mime string) string { return pysrc.SessionPrelude(mime) }
 // KernelPrelude is the code that brings the helpers into a Jupyter kernel of
 // Python.
 func KernelPrelude(mime string) (string, error) { return pysrc.KernelPrelude(mime) }
+
+// ModulesCode is the code that loads modules into a session that has the prelude,
+// "" for no module.
+func ModulesCode(modules []Module) (string, error) {
+	sources := make([]pysrc.Source, len(modules))
+	for i, m := range modules {
+		sources[i] = pysrc.Source{Path: m.Path, Text: m.Text, Problem: m.Problem}
+	}
+	return pysrc.ModulesCode(sources)
+}

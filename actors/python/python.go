@@ -22,6 +22,10 @@ type (
 	SetupResult = pyenv.SetupResult
 	// Stage is one report of progress.
 	Stage = pyenv.Stage
+	// Module is a file of the user's that every session loads.
+	Module = pyenv.Module
+	// ModuleFunction is a function that a module offers.
+	ModuleFunction = pyenv.ModuleFunction
 	// NoPythonError says that no interpreter can be used.
 	NoPythonError = pyenv.NoPythonError
 	// MissingPackagesError says which packages an interpreter lacks.
@@ -54,3 +58,11 @@ func Older(a, b string) bool { return pyenv.Older(a, b) }
 
 // Major is the version up to its first dot.
 func Major(version string) string { return pyenv.Major(version) }
+
+// Modules finds the modules of the user and of a project.
+func Modules(user, project string) []Module { return pyenv.Modules(user, project) }
+
+// DescribeModules lists the functions that modules offer, without running them.
+func DescribeModules(ctx context.Context, cache string, modules []Module, find func(context.Context) (Runtime, error)) ([]ModuleFunction, []Module, error) {
+	return pyenv.DescribeModules(ctx, cache, modules, find)
+}

@@ -2,6 +2,7 @@ package jupyter
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,6 +39,10 @@ type Options struct {
 	// Prelude is Python source that runs in every new kernel, in its
 	// namespace. "": none.
 	Prelude string
+	// Modules returns the source that loads the modules of a session in a working
+	// directory; it runs after Prelude, which it needs. "": there are none. It is
+	// called for each session, from any goroutine. nil: nobody has any.
+	Modules func(cwd string) string
 }
 
 // Backend makes kernels on one server. Any goroutine may use it.
@@ -101,12 +106,29 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			return i, nil
 		}
 	}
-	if i.kernel, err = server.start(ctx, b.o.KernelName, progress); err != nil {
+	modules := ""
+	if b.o.Modules != nil && b.o.Prelude != "" {
+		modules = b.o.Modules(o.Key.Cwd)
+	}
+	err = b.fill(ctx, i, o, modules, progress)
+	if _, died := errors.AsType[*kernel.LostError](err); died && modules != "" && ctx.Err() == nil {
+		left := err
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*time.Second)
+		_ = i.kernel.Delete(c) // it is gone; the server's record of it may not be
+		cancel()
+		i.server.warm.gone()
+		if i.server.Bridge != nil {
+			i.server.Bridge.Unregister(i.calls.session)
+		}
+		if err = b.fill(ctx, i, o, "", progress); err == nil {
+			i.notice.Store(kernel.ModulesLeftOut(left))
+		}
+	}
+	if i.kernel == nil {
 		i.release()
 		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, err))
 	}
-	progress("preparing the kernel")
-	if err = i.prepare(ctx, o, b.o.Prelude); err == nil {
+	if err == nil {
 		err = i.journal()
 	}
 	if err != nil {
@@ -118,6 +140,16 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 		return nil, err
 	}
 	return i, nil
+}
+
+// fill makes a kernel for i and prepares it. i.kernel is nil when there is none.
+func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOptions, modules string, progress func(string)) (err error) {
+	if i.kernel, err = i.server.start(ctx, b.o.KernelName, progress); err != nil {
+		i.kernel = nil
+		return err
+	}
+	progress("preparing the kernel")
+	return i.prepare(ctx, o, b.o.Prelude, modules)
 }
 
 // explain says why a kernel could not be created when the reason is its name:
@@ -138,7 +170,7 @@ func (b *Backend) explain(ctx context.Context, server *Endpoint, err error) erro
 // prepare sets up the interpreter's process and learns who it is. Only Python
 // has a working directory, an environment and a prelude: what other kernels
 // would run for it is not known.
-func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
+func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude, modules string) error {
 	i.info.ID = i.kernel.ID()
 	if i.python = i.kernel.Info().Language == "python"; !i.python {
 		return nil
@@ -165,6 +197,20 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	}
 	if _, err := i.silently(ctx, prelude); err != nil {
 		return fmt.Errorf("run the prelude: %w", err)
+	}
+	if modules == "" {
+		return nil
+	}
+	reply, err = i.silently(ctx, modules)
+	if err != nil {
+		return fmt.Errorf("load the modules: %w", err)
+	}
+	if told, _ := stringExpression(reply, modulesExpression); told != "" {
+		text, err := hex.DecodeString(told)
+		if err != nil {
+			return fmt.Errorf("read which modules were loaded: %w", err)
+		}
+		i.notice.Store(kernel.ModulesFailed(string(text)))
 	}
 	return nil
 }

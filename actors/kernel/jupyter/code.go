@@ -16,10 +16,11 @@ import (
 // The names of the expressions that ride on the init code's reply: the reply
 // is never rate limited nor dropped, as output can be.
 const (
-	pidExpression    = "pid"
-	pythonExpression = "python"
-	cwdExpression    = "cwd"
-	replayExpression = "replay"
+	pidExpression     = "pid"
+	pythonExpression  = "python"
+	cwdExpression     = "cwd"
+	replayExpression  = "replay"
+	modulesExpression = "modules"
 )
 
 var initExpressions = map[string]string{
@@ -27,6 +28,8 @@ var initExpressions = map[string]string{
 	pythonExpression: `__import__("platform").python_version()`,
 	cwdExpression:    `__import__("os").getcwd()`,
 	replayExpression: `"coppice_repeat_request" in __import__("IPython").get_ipython().kernel.control_handlers`,
+	// Before the prelude has run it fails, which is no answer.
+	modulesExpression: pysrc.ModulesTold + `.encode("utf-8", "replace").hex()`,
 }
 
 // initCode is what every new kernel runs first: it goes to the working

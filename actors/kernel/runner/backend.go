@@ -20,6 +20,10 @@ type Options struct {
 	// Prelude is Python source that runs in every new session, in its namespace.
 	// "": none.
 	Prelude string
+	// Modules returns the source that loads the modules of a session in a working
+	// directory; it runs after Prelude, which it needs. "": there are none. It is
+	// called for each session, from any goroutine. nil: nobody has any.
+	Modules func(cwd string) string
 	// Limits bound what each session uses.
 	Limits Limits
 }
@@ -44,6 +48,24 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if i := b.o.Server.copies.take(o.Key.ID()); i != nil {
 		return i, nil
 	}
+	if b.o.Modules != nil {
+		if modules := b.o.Modules(o.Key.Cwd); modules != "" {
+			i, err := b.start(ctx, o, modules, progress)
+			if err == nil || ctx.Err() != nil {
+				return i, err
+			}
+			left := err
+			if i, err = b.start(ctx, o, "", progress); err == nil {
+				i.notice = kernel.ModulesLeftOut(left)
+			}
+			return i, err
+		}
+	}
+	return b.start(ctx, o, "", progress)
+}
+
+// start makes a session that loads modules.
+func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
 	progress("waiting for the fork server")
 	p, err := b.o.Server.place(ctx)
 	if err != nil {
@@ -59,7 +81,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 			return nil, fmt.Errorf("start a session: %w", err)
 		}
 		i.copies, i.limits = &b.o.Server.copies, b.o.Limits
-		err = i.prepare(ctx, o, b.o.Prelude)
+		err = i.prepare(ctx, o, b.o.Prelude+modules)
 		if err == nil {
 			return i, nil
 		}
@@ -104,6 +126,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 		return fmt.Errorf("it answered %q of version %d, not ready of version %d", f.Type, f.Version, ndjson.Version)
 	}
 	i.child.Known(f.PID)
+	i.notice = kernel.ModulesFailed(f.Message)
 	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python}
 	return nil
 }

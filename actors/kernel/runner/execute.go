@@ -21,6 +21,12 @@ const (
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	if n := i.notice; n != nil {
+		i.notice = nil
+		if err := emit(ctx, *n); err != nil {
+			return kernel.CellReply{}, err
+		}
+	}
 	i.mu.Lock()
 	i.cells++
 	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call}

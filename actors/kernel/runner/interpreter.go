@@ -23,6 +23,9 @@ type Interpreter struct {
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
 	limits Limits // of the session; set before it is handed out
+	// notice is told with the first cell, nil for none or told. It belongs to
+	// Start, and then to Execute.
+	notice *messages.Notice
 
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader

@@ -86,7 +86,7 @@ one result that says what happened, to the code and to the variables.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict
 
-from . import agent, files, flow, lines, navigation, replace, search, shell, status, text
+from . import agent, files, flow, lines, modules, navigation, replace, search, shell, status, text
 from .docs import describe, helpers
 
 _MODULES = (shell, files, search, replace, text, navigation, lines, agent, flow)
@@ -32,5 +32,6 @@ def install(namespace: Dict[str, Any], display: Callable[..., Any], mime: str) -
     for module in _MODULES:
         found.update(helpers(module))
     found[DOCS] = lambda: describe(namespace)
+    modules.installed = found
     namespace.update(found)
     return found

@@ -212,7 +212,8 @@ class Session:
             self.limits.apply(request.get("limits") or {})
             prelude = request.get("prelude")
             if prelude and prelude != self._prelude:
-                self._run_prelude(prelude)
+                # What of it has run ahead is not run again.
+                self._run_prelude(prelude[len(self._prelude) :] if prelude.startswith(self._prelude) else prelude)
                 self._env = None  # it may have changed the environment
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
@@ -242,7 +243,10 @@ class Session:
         self._env = dict(os.environ)
 
     def _ready(self) -> None:
-        self._send({"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))})
+        frame = {"type": "ready", "version": VERSION, "pid": os.getpid(), "python": ".".join(map(str, sys.version_info[:3]))}
+        if coppice_prelude.modules.failed:
+            frame["message"] = coppice_prelude.modules.told()
+        self._send(frame)
 
     def reset(self) -> None:
         """Removes what cells have defined."""

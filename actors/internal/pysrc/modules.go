@@ -1,0 +1,36 @@
+package pysrc
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Source is one module of the user's: its text, or why there is none.
+type Source struct {
+	Path, Text, Problem string
+}
+
+// moduleTime bounds the loading of one module.
+const moduleTime = 10 * time.Second
+
+// ModulesCode is the code that loads modules into a session that has the prelude;
+// it follows the prelude. What was not loaded is told by [ModulesTold]. "" for no
+// module.
+func ModulesCode(modules []Source) (string, error) {
+	if len(modules) == 0 {
+		return "", nil
+	}
+	list := make([][3]string, len(modules))
+	for i, m := range modules {
+		list[i] = [3]string{m.Path, m.Text, m.Problem}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", fmt.Errorf("write the sources of modules: %w", err)
+	}
+	return fmt.Sprintf("__import__('coppice_prelude').modules.load(globals(), __import__('json').loads(%s), %g)\n", literal(string(text)), moduleTime.Seconds()), nil
+}
+
+// ModulesTold is a Python expression: why modules were not loaded, a line each.
+const ModulesTold = `__import__("sys").modules["coppice_prelude"].modules.told()`

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+func (a *app) helpersCommand() *cobra.Command {
+	var (
+		f      hostFlags
+		cwd    string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "helpers",
+		Short: "List the functions that every session has, your modules' among them",
+		Long: `List the functions that every session has: the built-in ones, then those of your
+own modules, which are the files
+
+  ~/.coppice/agent/modules/*.py       for all sessions
+  <cwd>/.coppice/modules/*.py         for sessions in that folder; a file comes in
+                                      place of one of yours with the same name
+
+A new session runs each module and gets what it makes public: the names in
+__all__, else those without an underscore. __category__ names the heading. The
+list is made by reading the files, without running them.
+
+The exit code is 1 when a module cannot be loaded.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.helpers(cmd.Context(), f, cwd, asJSON) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the sessions (default: this one)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// helperList is what helpers prints with --json.
+type helperList struct {
+	Helpers []coppice.Helper `json:"helpers"`
+	Modules []coppice.Module `json:"modules"`
+}
+
+func (a *app) helpers(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
+	waiting := a.startProgress("reading modules", asJSON)
+	defer waiting.done()
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python})
+	if err != nil {
+		return err
+	}
+	list := helperList{}
+	list.Helpers, list.Modules, err = host.HelpersIn(ctx, cwd)
+	host.end()
+	waiting.done()
+	_, wrong := errors.AsType[*coppice.RequestError](err)
+	switch {
+	case wrong:
+		return usageError{err}
+	case ctx.Err() != nil:
+		return &codeError{code: codeCancelled}
+	}
+	if asJSON {
+		err = errors.Join(err, a.writeJSON(list))
+	} else {
+		a.out.lines(helperLines(a.style(a.out), list)...)
+	}
+	for _, m := range list.Modules {
+		if err == nil && m.Problem != "" {
+			return &codeError{code: codeRaised}
+		}
+	}
+	return failure(err)
+}
+
+func helperLines(s render.Style, list helperList) []string {
+	var rows [][]string
+	category := ""
+	for _, h := range list.Helpers {
+		if h.Category != category {
+			category = h.Category
+			rows = append(rows, []string{category})
+		}
+		rows = append(rows, []string{"  " + h.Name + h.Signature, h.Docstring})
+	}
+	lines := render.Table(s, rows, false)
+	for _, m := range list.Modules {
+		if m.Problem != "" {
+			lines = append(lines, "! "+m.Path+" is not loaded: "+m.Problem)
+		}
+	}
+	return lines
+}
