@@ -263,11 +263,6 @@ func escapeFinding(level string, escapes []Escape) Finding {
 	return f
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // count writes a number with its noun.

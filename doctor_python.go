@@ -131,7 +131,7 @@ func (x *examination) external() {
 		x.skip(checkExternal, "none is set")
 		return
 	}
-	for url := range strings.FieldsFuncSeq(x.r.GatewayURL, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, url := range x.r.externals() {
 		how, err := checkup.Ask(x.ctx, url, x.r.GatewayToken)
 		mend := ""
 		switch how {

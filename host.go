@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
@@ -60,6 +61,9 @@ type Host struct {
 	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
 
+	trace     *checkup.Trace // nil when nobody traces
+	preflight preflight
+
 	shutdown sync.Once
 	report   messages.ShutdownReport
 }
@@ -76,6 +80,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	starting := r.startup()
+	starting.stage("read the options")
 	if r.Artifacts == "" {
 		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
 			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
@@ -86,6 +92,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
+	starting.stage("choose the backend: " + h.door + ", since " + h.why)
 	if h.prelude, err = prelude(h.door, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
@@ -105,6 +112,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
+	if err := h.openTrace(); err != nil {
+		return nil, errors.Join(err, r.clean())
+	}
 	h.hub, err = sinks.NewHub(r.hub())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
@@ -116,7 +126,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if r.Launcher != nil {
 		children = append(children, warm.spec())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: r.OnEvent, Children: children})
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
@@ -124,6 +134,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		h.launcher = warm.attach(ctx, h.system)
 		h.launcher.hosted = true
 	}
+	starting.stage("start the supervision tree")
 	return h, nil
 }
 
@@ -137,6 +148,8 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, found *py
 		return BackendGateway, "an external gateway is set", nil, nil
 	case r.KernelName != "":
 		return BackendGateway, "a kernel was named", nil, nil
+	case r.skipCheck():
+		return BackendGateway, "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted", nil, nil
 	}
 	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
 	if err == nil {
@@ -189,13 +202,13 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Trace: h.trace, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{
 			Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
-			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName,
+			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
 		})
 		h.jupyter = s
 		journal := ""
@@ -285,6 +298,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 			if err := h.audit.Close(); err != nil {
 				h.o.Logger.Warn("close the audit log", "err", err)
 			}
+		}
+		if err := h.trace.Close(); err != nil {
+			h.o.Logger.Warn("close the trace", "err", err)
 		}
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)

@@ -189,6 +189,13 @@ type Options struct {
 	Metrics *sinks.Metrics
 	// Logger hears what the runtime gives up on. nil: nobody.
 	Logger *slog.Logger
+	// TraceIPC notes every message between the host and its kernels in a file, see
+	// [Host.TraceFile]. false: when PI_PYTHON_IPC_TRACE in Env says so.
+	TraceIPC bool
+	// OnStartup hears the stages of the start, up to the first kernel that is ready,
+	// from one goroutine at a time; it must not block. nil: with PI_DEBUG_STARTUP in
+	// Env they are written to standard error, else nobody hears them.
+	OnStartup func(StartupStage)
 	// OnEvent hears what happens in the tree, from one goroutine; it must not
 	// block. nil: nobody.
 	OnEvent func(messages.Lifecycle)

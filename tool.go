@@ -156,10 +156,20 @@ type ToolOptions struct {
 // Tools returns the tools for a model: those for code, and with
 // Options.Launcher those of its folder as it is now, as tool_NAME. The error
 // matches [ErrOptions] when an option is wrong.
+//
+// When Python cannot be used and there is bash, bash alone is given, and its
+// description says why: see [Host.ToolMode], and [Host.CheckPython], which takes a
+// tenth of a second the first time. A host without bash gives its Python tools all
+// the same: their calls say what is wrong.
 func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
-	mode, err := h.toolMode(o.Mode)
+	ctx, cancel := context.WithTimeout(context.Background(), preflightTime)
+	defer cancel()
+	mode, why, err := h.ToolMode(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if why != "" {
+		h.o.Logger.Warn("agents get bash alone", "why", why)
 	}
 	var tools []Tool
 	switch o.Style {
@@ -176,7 +186,11 @@ func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
 		tools = nil
 	}
 	if mode != ToolsPython && h.o.Bash {
-		tools = append(tools, h.bashTool(o))
+		bash := h.bashTool(o)
+		if why != "" {
+			bash.Description += "\n- There is no tool for Python in this session: " + why
+		}
+		tools = append(tools, bash)
 	}
 	for i := range tools {
 		tools[i].sessions = o.SessionArgument

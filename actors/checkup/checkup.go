@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
+	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/machine"
 )
@@ -19,6 +20,8 @@ type (
 	Loose = machine.Loose
 	// Leftover is something that nobody claims any more.
 	Leftover = coordinator.Leftover
+	// Trace is the file in which the messages of kernels are noted.
+	Trace = ipctrace.File
 	// LockHolder is who said last that it holds the lock of the shared gateway.
 	LockHolder = coordinator.LockHolder
 	// LockState says how it stands with that lock.
@@ -32,6 +35,9 @@ const (
 	LockHeld  = coordinator.LockHeld
 	LockStuck = coordinator.LockStuck
 )
+
+// OpenTrace makes a trace in a folder.
+func OpenTrace(dir string) (*Trace, error) { return ipctrace.Open(dir) }
 
 // Look reads the limits of this machine.
 func Look(tempDir string) Limits { return machine.Look(tempDir) }

@@ -106,7 +106,7 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	defer closeBridge()
 	ends := make([]*Endpoint, len(urls))
 	for i, u := range urls {
-		client, err := jupyter.NewClient(jupyter.Options{URL: u, Token: s.o.Token})
+		client, err := jupyter.NewClient(jupyter.Options{URL: u, Token: s.o.Token, Trace: s.trace()})
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/bridge"
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
+	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
@@ -51,6 +52,10 @@ type ServerOptions struct {
 	// Warm is how many started kernels wait for new sessions; they count in
 	// MaxKernels, which must then be set. 0: none.
 	Warm, MaxKernels int
+	// Trace is where requests and messages are noted. nil: nowhere.
+	Trace *ipctrace.File
+	// SkipCheck takes it for granted that the interpreter has the packages.
+	SkipCheck bool
 	// KernelName is the kernelspec of those. "": python3.
 	KernelName string
 }
@@ -170,9 +175,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if s.o.Shared {
 		return s.runShared(ctx, rt, up)
 	}
-	packages, err := pyenv.Preflight(ctx, rt)
-	if err != nil {
-		return stopped(ctx, err)
+	var packages []pyenv.Package
+	if !s.o.SkipCheck {
+		if packages, err = pyenv.Preflight(ctx, rt); err != nil {
+			return stopped(ctx, err)
+		}
 	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
 		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), StartTimeout: s.o.StartTimeout,
@@ -185,7 +192,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Stop(c) // it kills what does not end; what it could not end is dead or not ours
 	}()
-	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token()})
+	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token(), Trace: s.trace()})
 	if err != nil {
 		return fmt.Errorf("use the gateway: %w", err)
 	}

@@ -30,7 +30,7 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 		return stopped(ctx, err)
 	}
 	defer lease.Release()
-	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token})
+	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token, Trace: s.trace()})
 	if err != nil {
 		return fmt.Errorf("use the gateway: %w", err)
 	}

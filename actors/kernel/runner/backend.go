@@ -106,6 +106,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	}
 	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
+	i.trace(sent, "main", line)
 	_, err = i.child.Main.Write(line)
 	if err == nil {
 		line, err = i.next(ctx, func() {})

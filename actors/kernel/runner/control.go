@@ -107,6 +107,7 @@ func (i *Interpreter) end(idle bool) {
 		line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeQuit})
 		if err == nil {
 			_ = i.child.Main.SetWriteDeadline(time.Now().Add(exitWait))
+			i.trace(sent, "main", line)
 			_, err = i.child.Main.Write(line)
 		}
 		if err == nil && i.ended(exitWait) {

@@ -136,6 +136,7 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 		}
 		i.lines.Release()
 	}()
+	i.trace(sent, "main", line)
 	if _, err = i.child.Main.Write(line); err != nil {
 		return nil, i.gone(err)
 	}
@@ -149,7 +150,7 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 	}
 	made := make([]*Interpreter, n)
 	for at, c := range children {
-		made[at] = newInterpreter(c)
+		made[at] = newInterpreter(c, i.tracer)
 		made[at].copies, made[at].limits = i.copies, i.limits
 	}
 	f, err := i.answer(ctx)

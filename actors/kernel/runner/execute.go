@@ -91,6 +91,7 @@ func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
 	if stop := c.watch(ctx); stop != nil {
 		defer stop()
 	}
+	c.i.trace(sent, "main", c.i.request)
 	if _, err := main.Write(c.i.request); err != nil {
 		return c.fail(ctx, err)
 	}

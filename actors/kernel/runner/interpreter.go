@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -46,13 +47,15 @@ type Interpreter struct {
 	closing bool                     // guarded by mu
 	cut     bool                     // it let go of its descriptors and lived; guarded by mu
 
+	tracer *ipctrace.File // nil: nobody traces
+
 	done chan struct{} // closed by the control goroutine when the process is gone
 	err  error         // written before done is closed
 }
 
-func newInterpreter(child *forkserver.Child) *Interpreter {
+func newInterpreter(child *forkserver.Child, tracer *ipctrace.File) *Interpreter {
 	i := &Interpreter{
-		child: child, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
+		child: child, tracer: tracer, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	// Somebody whom the session started may hold its descriptors open for ever:
@@ -96,6 +99,7 @@ func (i *Interpreter) control() {
 		if err != nil {
 			break
 		}
+		i.trace(received, "control", line)
 		f, err := ndjson.ParseFrame(line)
 		if err != nil || (f.Type != ndjson.TypePong && f.Type != ndjson.TypeInterrupting) {
 			continue
@@ -182,6 +186,9 @@ func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
 	for silent := 0; ; {
 		line, err := i.lines.Next()
 		if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+			if err == nil {
+				i.trace(received, "main", line)
+			}
 			return line, err
 		}
 		if err := i.child.Main.SetReadDeadline(time.Now().Add(look)); err != nil {
@@ -215,6 +222,7 @@ func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
 	if err := i.child.Control.SetWriteDeadline(deadline(ctx)); err != nil {
 		return i.unreachable(err)
 	}
+	i.trace(sent, "control", line)
 	if _, err := i.child.Control.Write(line); err != nil {
 		return i.unreachable(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/sandbox"
 )
 
@@ -14,6 +15,8 @@ type place struct {
 	// them out and says so in taken, which has as much room.
 	spares chan *Interpreter
 	taken  chan struct{}
+
+	tracer *ipctrace.File // nil: nobody traces
 
 	rules sandbox.Rules       // what the sessions are kept from
 	why   string              // why there is no fork server
@@ -27,7 +30,7 @@ func (p *place) session() (i *Interpreter, spare bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		return newInterpreter(child), false, nil
+		return newInterpreter(child, p.tracer), false, nil
 	}
 	for {
 		select {
@@ -48,7 +51,7 @@ func (p *place) fork() (*Interpreter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newInterpreter(child), nil
+	return newInterpreter(child, p.tracer), nil
 }
 
 // keep forks as many spares as are missing, or ends all of them while memory is

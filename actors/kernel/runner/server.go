@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
+	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/machine"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
 )
@@ -50,6 +51,8 @@ type ServerOptions struct {
 	// MapsLess keeps the address space of sessions small, for a limit of it:
 	// threads share their heaps.
 	MapsLess bool
+	// Trace is where the messages of sessions are noted. nil: nowhere.
+	Trace *ipctrace.File
 	// StartTimeout bounds the start of the fork server. 0: 20 s.
 	StartTimeout time.Duration
 }
@@ -212,7 +215,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()
-	p := &place{server: server, rules: rules, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
+	p := &place{tracer: s.o.Trace, server: server, rules: rules, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
 	defer p.close()
 	s.set(p, nil)
 	up(server.PID())
@@ -261,7 +264,7 @@ func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 
 // withoutFork serves where an interpreter is started for each session.
 func (s *Server) withoutFork(ctx context.Context, o forkserver.Options, why string, up func(pid int)) error {
-	s.set(&place{spawn: &o, why: why, rules: o.Rules}, nil)
+	s.set(&place{tracer: s.o.Trace, spawn: &o, why: why, rules: o.Rules}, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

@@ -30,6 +30,9 @@ type host struct {
 func (a *app) startHost(ctx context.Context, o coppice.Options) (*host, error) {
 	o.Env = a.env
 	o = keepOutput(o)
+	if v := a.getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {
+		o.OnStartup = func(s coppice.StartupStage) { a.err.lines("coppice startup: " + s.String()) }
+	}
 	inner, err := coppice.Start(ctx, o)
 	switch {
 	case errors.Is(err, coppice.ErrOptions):
@@ -40,6 +43,9 @@ func (a *app) startHost(ctx context.Context, o coppice.Options) (*host, error) {
 		return nil, &codeError{code: codeLost, err: err}
 	}
 	h := &host{Host: inner, app: a}
+	if file := inner.TraceFile(); file != "" {
+		a.err.lines("coppice: messages are traced to " + file)
+	}
 	// A call that runs then ends as cancelled, and whoever waits for it goes on.
 	h.unhook = context.AfterFunc(a.stops.hard, func() { h.shutdown() })
 	return h, nil

@@ -84,9 +84,13 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 		return err
 	}
 	defer host.end()
+	tools := coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style), Cwd: f.cwd}
+	if _, why, err := host.ToolMode(ctx, tools); err == nil && why != "" {
+		a.err.lines("coppice mcp: the tool bash alone: " + why)
+	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: readVersion().Version, Cwd: f.cwd,
-		Tools: coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style)},
+		Tools: tools,
 	}
 	server, err := mcpserver.New(o)
 	if errors.Is(err, coppice.ErrOptions) {

@@ -1,0 +1,103 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/actors/python"
+)
+
+// preflightTime bounds the check for [Host.Tools].
+const preflightTime = 15 * time.Second
+
+// preflight keeps that Python was found well: a failure is looked at again.
+type preflight struct {
+	mu   sync.Mutex // held while it is checked: who asks meanwhile gets the same answer
+	well bool       // guarded by mu
+	// bad is why it was not, as of at: who lists tools may ask often.
+	bad error     // guarded by mu
+	at  time.Time // guarded by mu
+}
+
+// preflightAgain is after how long a failure is looked at again.
+const preflightAgain = 5 * time.Second
+
+// ErrNoPython is matched by the error of [Host.CheckPython].
+var ErrNoPython = errors.New("python is not available")
+
+// CheckPython says whether sessions can run, as far as that can be known without
+// starting one: the interpreter runs and has what the backend needs, or the
+// external gateway answers and takes the token. The error matches [ErrNoPython] and
+// names the next step. Success is remembered; with PI_PYTHON_SKIP_CHECK in
+// Options.Env nothing is looked at. Any goroutine may call it.
+func (h *Host) CheckPython(ctx context.Context) error {
+	if h.o.skipCheck() {
+		return nil
+	}
+	h.preflight.mu.Lock()
+	defer h.preflight.mu.Unlock()
+	switch {
+	case h.preflight.well:
+		return nil
+	case h.preflight.bad != nil && time.Since(h.preflight.at) < preflightAgain:
+		return h.preflight.bad
+	}
+	if err := h.checkPython(ctx); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("check Python: %w", context.Cause(ctx))
+		}
+		h.preflight.bad, h.preflight.at = fmt.Errorf("%w: %w", ErrNoPython, err), time.Now()
+		return h.preflight.bad
+	}
+	h.preflight.well = true
+	return nil
+}
+
+func (h *Host) checkPython(ctx context.Context) error {
+	if h.door == BackendGateway && h.o.GatewayURL != "" {
+		return askExternal(ctx, h.o)
+	}
+	if h.found != nil {
+		return nil // the choice of the backend has looked
+	}
+	rt, err := python.Resolve(ctx, python.Options{Python: h.o.Python, Home: h.o.dir, Env: h.o.Env})
+	if err == nil && h.door == BackendGateway {
+		_, err = python.Preflight(ctx, rt)
+	}
+	return err
+}
+
+// externals are the servers that somebody else runs.
+func (r resolved) externals() []string {
+	return strings.FieldsFunc(r.GatewayURL, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// askExternal returns nil when one of the external servers can be used, else why
+// the last cannot.
+func askExternal(ctx context.Context, r resolved) (err error) {
+	for _, url := range r.externals() {
+		if _, err = checkup.Ask(ctx, url, r.GatewayToken); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// ToolMode says which of the tools python and bash [Host.Tools] gives, and why it
+// is not what o asks for, "" when it is: without Python, bash alone is left.
+func (h *Host) ToolMode(ctx context.Context, o ToolOptions) (mode ToolMode, why string, err error) {
+	if mode, err = h.toolMode(o.Mode); err != nil || mode == ToolsBash || !h.o.Bash {
+		return mode, "", err
+	}
+	switch err := h.CheckPython(ctx); {
+	case errors.Is(err, ErrNoPython):
+		return ToolsBash, err.Error(), nil
+	default:
+		return mode, "", err
+	}
+}
