@@ -2,6 +2,7 @@ package coppice_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -13,7 +14,7 @@ import (
 // tools returns every tool of every style, by name.
 func tools(t *testing.T, o coppice.ToolOptions) map[string]coppice.Tool {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(t.Context()) })
 	all := map[string]coppice.Tool{}
@@ -120,7 +121,7 @@ func TestToolModes(t *testing.T) {
 		{[]string{"PI_PY=what"}, "", true, []string{"python", "bash"}},
 		{[]string{"PI_PY=0"}, coppice.ToolsPython, true, []string{"python"}},
 	} {
-		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: row.bash, Env: append([]string{}, row.env...)})
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: row.bash, Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, row.env...)})
 		require.NoError(t, err)
 		list, err := host.Tools(coppice.ToolOptions{Mode: row.mode})
 		require.NoError(t, err)
@@ -137,4 +138,33 @@ func TestToolModes(t *testing.T) {
 	}
 	_, err := coppice.Tool{Name: "x"}.Call(t.Context(), coppice.ToolCall{})
 	require.Error(t, err)
+}
+
+// TestToolsWithoutPython gives bash alone and says why, to programs and to models;
+// a host without bash keeps its Python tool.
+func TestToolsWithoutPython(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway, coppice.BackendAuto} {
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: backend, Bash: true, Python: none, Env: []string{}})
+		require.NoError(t, err)
+		for _, asked := range []coppice.ToolMode{"", coppice.ToolsBoth, coppice.ToolsPython} {
+			mode, why, err := host.ToolMode(t.Context(), coppice.ToolOptions{Mode: asked})
+			require.NoError(t, err)
+			require.Equal(t, coppice.ToolsBash, mode)
+			require.Contains(t, why, none)
+			list, err := host.Tools(coppice.ToolOptions{Mode: asked})
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			require.Equal(t, "bash", list[0].Name)
+			require.Contains(t, list[0].Description, "There is no tool for Python in this session: python is not available: ")
+		}
+		require.ErrorIs(t, host.CheckPython(t.Context()), coppice.ErrNoPython)
+		host.Shutdown(t.Context())
+	}
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Python: none, Env: []string{}})
+	require.NoError(t, err)
+	list, err := host.Tools(coppice.ToolOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "python", list[0].Name)
+	host.Shutdown(t.Context())
 }
