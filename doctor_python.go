@@ -71,11 +71,11 @@ func (x *examination) packages() {
 		return
 	}
 	pip := quoteShell(x.env.Python.Path) + " -m pip install"
-	var missing, have, old []string
+	missing := python.Missing(x.env.Packages)
+	var have, old []string
 	for _, p := range x.env.Packages {
 		switch pinned := python.Pinned(p.Dist); {
-		case !p.Found:
-			missing = append(missing, p.Dist)
+		case !p.Found: // missing, or another stands in for it
 		case p.Version == "":
 			have = append(have, p.Dist)
 		case pinned != "" && python.Older(python.Major(p.Version), python.Major(pinned)):

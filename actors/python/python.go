@@ -66,3 +66,7 @@ func Modules(user, project string) []Module { return pyenv.Modules(user, project
 func DescribeModules(ctx context.Context, cache string, modules []Module, find func(context.Context) (Runtime, error)) ([]ModuleFunction, []Module, error) {
 	return pyenv.DescribeModules(ctx, cache, modules, find)
 }
+
+// Missing are the names to install of the packages without which no gateway can be
+// started.
+func Missing(packages []Package) []string { return pyenv.Missing(packages) }

@@ -68,3 +68,7 @@ func numbers(version string) []int {
 	}
 	return all
 }
+
+// Missing are the names to install of the packages without which no gateway can be
+// started: one package may stand in for another.
+func Missing(packages []Package) []string { return missingOf(packages) }
