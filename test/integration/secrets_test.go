@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -126,7 +125,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 		r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "peek", Inputs: toolbox.Inputs("env")})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
-		text := fmt.Sprintf("%s", r.Outputs)
+		text := string(r.Outputs)
 		require.Contains(t, text, "PATH")
 		require.NotContains(t, text, mark)
 		for _, name := range secretNames {
