@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 )
 
 // DoctorOptions says what [Doctor] looks at. The zero value of each field is its
@@ -165,6 +168,16 @@ func (x *examination) settings() {
 	if x.o.SharedGateway != nil && !*x.o.SharedGateway {
 		x.find(checkSettings, FindingFailed, "leave python.sharedGateway out, or set it to true", "Shared Python gateway required; local gateways are disabled")
 		x.o.SharedGateway = nil
+	}
+	url := x.o.GatewayURL
+	if url == "" {
+		url = lookup(env, "PI_PYTHON_GATEWAY_URL")
+	}
+	if _, err := jupyter.ParseURLs(url); err != nil {
+		x.find(checkExternal, FindingFailed, "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888", "%v", err)
+		// The rest is looked at as if it were not set.
+		x.o.GatewayURL = ""
+		x.o.Env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "PI_PYTHON_GATEWAY_URL=") })
 	}
 	switch py := lookup(env, "PI_PY"); toolModeOf(py) {
 	case "":

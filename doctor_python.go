@@ -3,6 +3,7 @@ package coppice
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/checkup"
@@ -128,7 +129,9 @@ func (x *examination) backend() {
 // external asks the servers of somebody else that are set.
 func (x *examination) external() {
 	if x.r.GatewayURL == "" {
-		x.skip(checkExternal, "none is set")
+		if !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == checkExternal }) {
+			x.skip(checkExternal, "none is set")
+		}
 		return
 	}
 	for _, url := range x.r.externals() {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/python"
 )
 
@@ -74,7 +74,8 @@ func (h *Host) checkPython(ctx context.Context) error {
 
 // externals are the servers that somebody else runs.
 func (r resolved) externals() []string {
-	return strings.FieldsFunc(r.GatewayURL, func(c rune) bool { return c == ',' || c == ' ' })
+	urls, _ := jupyter.ParseURLs(r.GatewayURL) // resolve has checked them
+	return urls
 }
 
 // askExternal returns nil when one of the external servers can be used, else why
