@@ -86,6 +86,30 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestMistakes says what may have been meant.
+func TestMistakes(t *testing.T) {
+	for want, args := range map[string][]string{
+		`unknown command "doctr" for "coppice"; did you mean doctor?`:       {"doctr"},
+		`unknown command "stopp" for "coppice gateway"; did you mean stop?`: {"gateway", "stopp"},
+		`unknown command "zzzzz" for "coppice"`:                             {"zzzzz"},
+		`unknown flag: --timout; did you mean --timeout?`:                   {"run", "--timout", "5"},
+		`unknown flag: --sess; did you mean --session?`:                   {"run", "--sess=x"},
+		`invalid argument "x" for "--json" flag`:                            {"env", "--json=x"},
+		`there is no help about "nope"`:                                     {"help", "nope"},
+		`there is no help about "run nope"`:                                 {"help", "run", "nope"},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, codeUsage, Main(args, strings.NewReader(""), &stdout, &stderr, nil), want)
+		line, _, _ := strings.Cut(stderr.String(), "\n")
+		require.Equal(t, "coppice: "+want, line)
+	}
+	for _, topic := range topics() {
+		var stdout, stderr bytes.Buffer
+		require.Zero(t, Main([]string{"help", topic.Name()}, strings.NewReader(""), &stdout, &stderr, nil))
+		require.Contains(t, stdout.String(), topic.Long[:40])
+	}
+}
+
 // TestHelp prints help to standard output.
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{nil, {"--help"}, {"help"}, {"run", "--help"}, {"demo", "-h"}} {

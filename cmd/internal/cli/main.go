@@ -76,7 +76,11 @@ func (a *app) rootCommand() *cobra.Command {
 		Short: "Python sessions that stay alive",
 		Long: `Coppice runs Python in sessions that stay alive: Jupyter kernels under a
 supervision tree. A kernel that dies grows back once; a call always ends with
-one result that says what happened, to the code and to the variables.`,
+one result that says what happened, to the code and to the variables.
+
+  coppice run -c 'print(6 * 7)'    runs code, with any Python 3.9 or newer
+  coppice setup                    makes an environment with Jupyter kernels
+  coppice doctor                   says what is wrong, and how to mend it`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -86,6 +90,8 @@ one result that says what happened, to the code and to the variables.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(helpCommand())
+	root.AddCommand(topics()...)
 	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
@@ -102,6 +108,6 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		return coded.code
 	}
 	// What is no error of ours comes from cobra: the command line is wrong.
-	_, _ = fmt.Fprintf(a.err, "coppice: %v\nRun '%s --help' for how to use it.\n", err, cmd.CommandPath())
+	_, _ = fmt.Fprintf(a.err, "coppice: %s\nRun '%s --help' for how to use it.\n", mistake(cmd, err.Error()), cmd.CommandPath())
 	return codeUsage
 }

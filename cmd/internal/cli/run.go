@@ -64,7 +64,8 @@ func (a *app) runCommand() *cobra.Command {
 
 A .py file is split into cells at its "# %%" lines; what follows the signs is
 the cell's title. Of a notebook the code cells are run, and the file is not
-changed; "coppice notebook run" keeps what they show. The first cell that does not complete ends the run.
+changed; "coppice notebook run" keeps what they show. The first cell that does
+not complete ends the run.
 
 The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
 line is wrong, 124 on a timeout, 130 when cancelled, and 70 when the kernel was

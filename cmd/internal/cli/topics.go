@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// topics are help texts without a command: coppice help exit-codes.
+func topics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "exit-codes", Short: "What the exit codes mean", Long: `The exit codes of coppice run, notebook run and tool run:
+
+  0    every cell ran to its end
+  1    a cell raised, or a tool failed
+  2    the command line is wrong; nothing was run
+  70   the kernel was lost, or the code never reached one
+  124  the timeout passed
+  130  cancelled: Ctrl-C, or the reader of the output left
+
+Other commands use
+
+  0    it was done, or all is well
+  1    it could not be done, or what was asked about is not well: coppice doctor
+       when a check failed, gateway status when none runs, setup --check when the
+       environment is not ready, env when no run is possible
+  2    the command line is wrong; nothing was done
+  130  cancelled
+
+With --json the object on standard output says the same in "outcome", "healthy"
+or "state".`},
+		{Use: "environment", Short: "The environment variables that are heard", Long: `PI_PY                     which tools agents get: 0 or bash, 1 or py, mix or both
+PI_PYTHON_GATEWAY_URL     a Jupyter server that somebody else runs; several,
+                          separated by commas, share the sessions
+PI_PYTHON_GATEWAY_TOKEN   what opens it
+PI_PYTHON_SKIP_CHECK=1    takes it for granted that Python and its packages are there
+PI_PYTHON_IPC_TRACE=1     notes what passes between host and kernels, without what
+                          it says, in ~/.coppice/agent/trace
+PI_DEBUG_STARTUP=1        prints the stages of the start with their times
+PI_ARTIFACTS_DIR          where outputs go that are too long for a result
+PI_SESSION_FILE           else they go beside this file
+COPPICE_HOME              holds .coppice, in place of the home directory
+COPPICE_TOOLS             the folder of tools
+VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
+NO_COLOR                  no colours
+
+Kernels see the search path, the home, the locale and what begins with LC_, XDG_
+and PI_, but nothing that looks like a secret: coppice env --json lists both.`},
+		{Use: "files", Short: "The files that are kept, and where", Long: `All of it is in ~/.coppice (or COPPICE_HOME/.coppice), for its owner alone:
+
+  python-env/               the Python environment of coppice setup
+  agent/modules/*.py        your own modules, for all sessions
+  agent/pycache/            what those offer, by their content
+  agent/python-gateway/     the shared gateways, their token, and kept sessions
+  agent/trace/              with PI_PYTHON_IPC_TRACE: at most 64 MiB for a program
+  artifacts/                long outputs, for 7 days and up to 2 GiB
+  mcp-token, serve.json     what opens coppice mcp --http and coppice serve
+
+and in a project
+
+  .coppice/modules/*.py     its modules; one takes the place of yours by its name
+
+A gateway has a folder cpk-* for temporary files, which goes with it. coppice
+doctor looks after all of this.`},
+	}
+}
