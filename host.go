@@ -149,7 +149,7 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, found *py
 	case r.KernelName != "":
 		return BackendGateway, "a kernel was named", nil, nil
 	case r.skipCheck():
-		return BackendGateway, "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted", nil, nil
+		return BackendGateway, skipWhy, nil, nil
 	}
 	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
 	if err == nil {

@@ -121,6 +121,10 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 		report.Backend, report.BackendWhy = r.Backend, "it was asked for"
 	case r.GatewayURL != "":
 		report.Backend, report.BackendWhy = BackendGateway, "an external gateway is set"
+	case r.KernelName != "":
+		report.Backend, report.BackendWhy = BackendGateway, "a kernel was named"
+	case r.skipCheck():
+		report.Backend, report.BackendWhy = BackendGateway, skipWhy
 	case err == nil:
 		report.Backend, report.BackendWhy = BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"
 	case errors.As(err, &missing):

@@ -93,7 +93,7 @@ func TestMistakes(t *testing.T) {
 		`unknown command "stopp" for "coppice gateway"; did you mean stop?`: {"gateway", "stopp"},
 		`unknown command "zzzzz" for "coppice"`:                             {"zzzzz"},
 		`unknown flag: --timout; did you mean --timeout?`:                   {"run", "--timout", "5"},
-		`unknown flag: --sess; did you mean --session?`:                   {"run", "--sess=x"},
+		`unknown flag: --sess; did you mean --session?`:                     {"run", "--sess=x"},
 		`invalid argument "x" for "--json" flag`:                            {"env", "--json=x"},
 		`there is no help about "nope"`:                                     {"help", "nope"},
 		`there is no help about "run nope"`:                                 {"help", "run", "nope"},
