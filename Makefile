@@ -35,7 +35,7 @@ say = @printf '==> %s\n'
 
 .PHONY: help
 help: ## List what can be made (this)
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: need-go
 need-go:
@@ -87,6 +87,14 @@ test: test-env ## Run all tests with the race detector (sets up what they need)
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, long ones in full
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+	@$(MAKE) --no-print-directory test-adapters
+
+.PHONY: test-adapters
+test-adapters: need-go ## Test the adapters for agent frameworks, each a module of its own
+	@for module in adapters/*/; do \
+		printf '==> go vet, go test %s\n' "$$module"; \
+		( cd "$$module" && go vet ./... && go test $(RACE) -timeout 10m $(TESTFLAGS) ./... ) || exit 1; \
+	done
 
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens
