@@ -82,21 +82,5 @@ func savePin(dir, id string, on bool) error {
 	} else {
 		ids = slices.DeleteFunc(ids, func(o string) bool { return o == id })
 	}
-	data, err := json.MarshalIndent(pinned{ids}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the pins of tools: %w", err)
-	}
-	f, err := os.CreateTemp(dir, pinFile+"-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write the pins of tools: %w", err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, pinFile))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write the pins of tools: %w", err)
-	}
-	return nil
+	return saveBeside(dir, pinFile, pinned{ids})
 }

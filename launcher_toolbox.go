@@ -2,6 +2,7 @@ package coppice
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/coppice-run/coppice/actors/tools"
 )
@@ -70,8 +71,26 @@ func (b *Toolbox) Setup(ctx context.Context, dir, python string, force bool, pro
 // Validate makes the twelve checks of the tool in a folder, with a process of
 // its own. progress hears each check as it is done; nil: nobody. The error is
 // only for the end of ctx.
+//
+// How it went is kept in the folder of tools, for [Toolbox.Validated].
 func (b *Toolbox) Validate(ctx context.Context, dir string, progress func(ToolCheck)) (ToolReport, error) {
-	return b.catalogue.Validate(ctx, dir, progress)
+	before, err := b.catalogue.List(ctx)
+	if err != nil {
+		before = nil // the report tells what is wrong
+	}
+	report, err := b.catalogue.Validate(ctx, dir, progress)
+	if err != nil {
+		return report, err
+	}
+	for _, e := range before {
+		if e.Dir != filepath.Clean(dir) {
+			continue
+		}
+		if err := b.keepCheck(e, report); err != nil {
+			b.o.Logger.Warn("keep the report of a tool", "tool", e.ID, "err", err)
+		}
+	}
+	return report, nil
 }
 
 // Toolbox returns the folder of the launcher.

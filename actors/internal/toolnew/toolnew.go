@@ -21,12 +21,19 @@ var template embed.FS
 
 var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
+// between is what stands between the words of a name.
+var between = regexp.MustCompile(`[^a-z0-9]+`)
+
 // Write writes a tool with the id into a folder of that name in dir, which is
 // made when it is not there, and returns the folder. A folder that exists is
 // left alone, and an error that matches fs.ErrExist.
 func Write(dir, id string) (string, error) {
 	if !kebab.MatchString(id) || len(id) > 64 {
-		return "", fmt.Errorf("the id %q is not in kebab-case: small letters, digits and single dashes, as in word-count", id)
+		as := "word-count"
+		if better := strings.Trim(between.ReplaceAllString(strings.ToLower(id), "-"), "-"); kebab.MatchString(better) && len(better) <= 64 {
+			as = better
+		}
+		return "", fmt.Errorf("the id %q is not in kebab-case: small letters, digits and single dashes, as in %s", id, as)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make a tool: %w", err)

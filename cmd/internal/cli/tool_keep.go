@@ -37,7 +37,10 @@ func (a *app) toolListCommand(f *toolFlags) *cobra.Command {
 			}
 			rows := [][]string{{"id", "name", "status", "validation", ""}}
 			for _, s := range list {
-				note := s.Problem
+				note, more, cut := strings.Cut(s.Problem, "; ")
+				if cut && s.Validation == "fail" {
+					note = fmt.Sprintf("%s (and %d more: coppice tool validate %s)", note, 1+strings.Count(more, "; "), s.ID)
+				}
 				if s.Pinned {
 					note = strings.TrimSpace("pinned " + note)
 				}
@@ -68,7 +71,11 @@ func (a *app) toolList(ctx context.Context, f *toolFlags) (list []toolapi.Summar
 	for _, id := range pins {
 		state.Tools = append(state.Tools, messages.ToolState{ID: id, Pinned: true})
 	}
-	return toolapi.Summarise(entries, state, nil), box.Dir(), failure(err)
+	if err != nil {
+		return nil, "", failure(err)
+	}
+	checks, err := box.Validated(entries)
+	return toolapi.Summarise(entries, state, checks), box.Dir(), failure(err)
 }
 
 func (a *app) toolStateCommand(f *toolFlags) *cobra.Command {

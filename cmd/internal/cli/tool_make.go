@@ -21,8 +21,10 @@ func (a *app) toolNewCommand(f *toolFlags) *cobra.Command {
 		Long: `Write the files of a new tool into a folder named ID in the folder of tools. It
 runs as it is and needs nothing but Python: change main.py, and tool.json with
 it. Nothing is written over.`,
-		Args: toolArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("new takes the id of the new tool, as in: coppice tool new word-count")
+			}
 			box, err := a.toolbox(f)
 			if err != nil {
 				return err
@@ -57,21 +59,9 @@ pyproject.toml depends on. When it is there and matches, nothing is done.`,
 			if err != nil {
 				return err
 			}
-			var dirs []string
-			if all {
-				entries, err := box.List(cmd.Context())
-				if err != nil {
-					return failure(err)
-				}
-				for _, e := range entries {
-					dirs = append(dirs, e.Dir)
-				}
-			} else {
-				dir, err := folder(cmd.Context(), box, args[0])
-				if err != nil {
-					return err
-				}
-				dirs = []string{dir}
+			dirs, err := a.toolDirs(cmd.Context(), box, args)
+			if err != nil {
+				return err
 			}
 			for _, dir := range dirs {
 				if err := a.setupTool(cmd.Context(), box, dir, python, force, quiet, f.json); err != nil {
@@ -121,27 +111,65 @@ func folder(ctx context.Context, box *coppice.Toolbox, id string) (string, error
 }
 
 func (a *app) toolValidateCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "validate ID",
+	all := false
+	cmd := &cobra.Command{
+		Use:   "validate ID | --all",
 		Short: "Check a tool, from its files to the end of its process",
 		Long: `Make twelve checks: the files, tool.json, the environment, the start, /schema
 against tool.json, a run with sample inputs, its outputs, the stream, the
 fixtures in the folder reference, and the end. The exit code is 1 when a check
-failed; warnings do not count.`,
-		Args: toolArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.validateTool(cmd.Context(), f, args[0]) },
+failed; warnings do not count. With --all and --json there is one report a line.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) || len(args) > 1 {
+				return usagef("validate takes the id of one tool, or --all; coppice tool list shows them")
+			}
+			box, err := a.toolbox(f)
+			if err != nil {
+				return err
+			}
+			dirs, err := a.toolDirs(cmd.Context(), box, args)
+			if err != nil {
+				return err
+			}
+			failed := false
+			for i, dir := range dirs {
+				if i > 0 && !f.json {
+					a.out.lines("")
+				}
+				report, err := a.validateTool(cmd.Context(), f, box, dir)
+				if err != nil {
+					return err
+				}
+				failed = failed || report.Overall == "fail"
+			}
+			if failed {
+				return &codeError{code: codeRaised}
+			}
+			return nil
+		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "check all tools in the folder, one after the other")
+	return cmd
 }
 
-func (a *app) validateTool(ctx context.Context, f *toolFlags, id string) error {
-	box, err := a.toolbox(f)
-	if err != nil {
-		return err
+// toolDirs is the folder of the tool that args names, or those of all tools.
+func (a *app) toolDirs(ctx context.Context, box *coppice.Toolbox, args []string) ([]string, error) {
+	if len(args) > 0 {
+		dir, err := folder(ctx, box, args[0])
+		return []string{dir}, err
 	}
-	dir, err := folder(ctx, box, id)
+	entries, err := box.List(ctx)
 	if err != nil {
-		return err
+		return nil, failure(err)
 	}
+	dirs := make([]string, 0, len(entries))
+	for _, e := range entries {
+		dirs = append(dirs, e.Dir)
+	}
+	return dirs, nil
+}
+
+func (a *app) validateTool(ctx context.Context, f *toolFlags, box *coppice.Toolbox, dir string) (coppice.ToolReport, error) {
 	var progress func(coppice.ToolCheck)
 	if !f.json {
 		progress = func(c coppice.ToolCheck) { a.out.lines(checkLines(a.style(a.out), c)...) }
@@ -149,16 +177,13 @@ func (a *app) validateTool(ctx context.Context, f *toolFlags, id string) error {
 	report, err := box.Validate(ctx, dir, progress)
 	switch {
 	case err != nil:
-		return &codeError{code: codeCancelled, err: err}
+		return report, &codeError{code: codeCancelled, err: err}
 	case f.json:
 		err = a.writeJSON(report)
 	default:
 		a.out.lines("", summary(report))
 	}
-	if err == nil && report.Overall == "fail" {
-		return &codeError{code: codeRaised}
-	}
-	return failure(err)
+	return report, failure(err)
 }
 
 func checkLines(s render.Style, c coppice.ToolCheck) []string {

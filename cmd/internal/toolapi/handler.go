@@ -35,14 +35,11 @@ const keepAlive = 15 * time.Second
 type handler struct {
 	o     Options
 	began time.Time
-
-	mu     sync.Mutex
-	checks map[string]string // guarded by mu: how the last validation of a tool went
 }
 
 // Mounts returns the parts of a server that are about tools.
 func Mounts(o Options) []httpserver.Mount {
-	h := &handler{o: o, began: time.Now(), checks: map[string]string{}}
+	h := &handler{o: o, began: time.Now()}
 	routes := map[string]http.HandlerFunc{
 		"GET /api/healthz": h.healthz, "GET /api/launcher/state": h.state, "GET /api/tools": h.list,
 		"GET /api/tools/{id}/validate": h.validate, "POST /api/tools/{id}/validate": h.validate,
@@ -151,9 +148,12 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		problem(w, err)
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	httpserver.JSON(w, http.StatusOK, Summarise(entries, s, h.checks))
+	checks, err := h.o.Tools.Toolbox().Validated(entries)
+	if err != nil {
+		problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, Summarise(entries, s, checks))
 }
 
 func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
@@ -172,9 +172,6 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	h.mu.Lock()
-	h.checks[report.ToolID] = string(report.Overall)
-	h.mu.Unlock()
 	httpserver.JSON(w, http.StatusOK, report)
 }
 
