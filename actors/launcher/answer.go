@@ -42,6 +42,9 @@ func (d *door) notStarted(f *flight, why *supervisor.ServiceError) messages.Tool
 		text := "overloaded: " + reason
 		if strings.Contains(reason, " children") { // the words of the strategy are not those of a user
 			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", d.o.Policy.WarmMax)
+			if d.o.Policy.WarmMax == 1 {
+				text = "overloaded: 1 tool is warm, which is the limit, and it is busy or pinned"
+			}
 		}
 		r := refused(f, messages.ToolErrorOverloaded, text)
 		r.Error.Hint = "wait for a tool to become idle, stop or unpin one, or raise the number of warm tools"

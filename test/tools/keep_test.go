@@ -68,6 +68,7 @@ func TestARunIsNeverEndedForAnother(t *testing.T) {
 	h.inFlight("a", 1)
 	r := h.run("b", "echo", 1)
 	require.Equal(t, messages.ToolErrorOverloaded, r.Error.Kind)
+	require.Equal(t, "overloaded: 1 tool is warm, which is the limit, and it is busy or pinned", r.Error.Message)
 	r = await(t, long)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "three times its time to be kept: %+v", r.Error)
 	require.Equal(t, false, result(t, r)["cancelled"])

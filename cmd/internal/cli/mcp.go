@@ -29,7 +29,7 @@ type mcpFlags struct {
 	cwd       string
 	style     string
 	mode      string
-	toolDir   string
+	tools     toolDir
 	sessions  int
 }
 
@@ -62,9 +62,9 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.StringVar(&f.style, "style", string(coppice.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
-	flags.StringVar(&f.toolDir, "tool-dir", "", "serve the tools of this folder too, kept warm (see coppice tool)")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	f.add(cmd)
+	f.tools.add(cmd)
 	return cmd
 }
 
@@ -75,11 +75,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.tokenFile != "" && f.http == "" {
 		return usagef("--token-file needs --http: there is no token on standard input")
 	}
-	ho := coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions}
-	if f.toolDir != "" {
-		ho.Launcher = &coppice.LauncherOptions{Dir: f.toolDir}
-	}
-	host, err := a.startHost(ctx, ho)
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.launcher()})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 func (a *app) replCommand() *cobra.Command {
 	var (
 		f            hostFlags
+		tools        toolDir
 		session, cwd string
 	)
 	cmd := &cobra.Command{
@@ -33,7 +34,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			if !isFile || !a.out.terminal {
 				return usagef("repl needs a terminal; use run for scripts and pipes")
 			}
-			host, err := a.startHost(cmd.Context(), coppice.Options{Backend: f.backend, Python: f.python})
+			host, err := a.startHost(cmd.Context(), coppice.Options{Backend: f.backend, Python: f.python, Launcher: tools.launcher()})
 			if err != nil {
 				return err
 			}
@@ -46,6 +47,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 		},
 	}
 	f.add(cmd)
+	tools.add(cmd)
 	cmd.Flags().StringVar(&session, "session", "default", "the session to run in")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the session (default: this one)")
 	return cmd

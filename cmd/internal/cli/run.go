@@ -51,6 +51,7 @@ type runFlags struct {
 	events  bool
 	expand  bool
 	blocks  bool
+	tools   toolDir
 	stdin   bool
 	keep    bool // the session was named, and outlives the command
 }
@@ -107,6 +108,7 @@ after its last use; "coppice gateway stop" ends it. The runner backend keeps non
 	flags.BoolVar(&f.blocks, "blocks", false, "draw each cell as a block once all have ended: its code and the end of its output")
 	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	f.add(cmd)
+	f.tools.add(cmd)
 	return cmd
 }
 
@@ -135,7 +137,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, OnEvent: func(e messages.Lifecycle) {
+	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
 	if f.keep && mode == messages.ModeSession {

@@ -28,6 +28,20 @@ func (f *toolFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 }
 
+// toolDir is the flag of commands whose host may keep tools warm.
+type toolDir string
+
+func (d *toolDir) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(d), "tool-dir", "", "a folder of tools that code calls as tool.NAME(...), kept warm meanwhile (see coppice tool)")
+}
+
+func (d toolDir) launcher() *coppice.LauncherOptions {
+	if d == "" {
+		return nil
+	}
+	return &coppice.LauncherOptions{Dir: string(d)}
+}
+
 func (a *app) toolCommand() *cobra.Command {
 	f := &toolFlags{}
 	cmd := &cobra.Command{
