@@ -112,6 +112,12 @@ type Outlet interface {
 	Flush(ctx context.Context) Output
 }
 
+// Hurrier is an Outlet that can go on without the sinks that are slow. After
+// Hurry, output for which such a sink has no credit is left out for it, with a
+// notice in its place, and Flush does not wait for it. The result sink still gets
+// everything. Any goroutine may call Hurry.
+type Hurrier interface{ Hurry() }
+
 // Output is what the result sink kept of a call: the output half of a
 // [Result]. The kernel adds the half that only it knows.
 type Output struct {

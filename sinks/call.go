@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,6 +13,9 @@ import (
 // lossyFlush is how long a flush waits for the sinks that may lose events.
 const lossyFlush = 250 * time.Millisecond
 
+// hurriedFlush is how long it waits for each other one after Hurry.
+const hurriedFlush = 20 * time.Millisecond
+
 // outgoing is a lane as the emitting side sees it.
 type outgoing interface {
 	acquire(ctx context.Context, n int64) error
@@ -20,6 +24,11 @@ type outgoing interface {
 	ask(b *barrier)
 	isLossy() bool
 	stats() LaneReport
+	// attempt is acquire without the wait; false: there is no credit.
+	attempt(n int64) bool
+	// force hands over an event without credit, drop counts one that is left out.
+	force(e messages.Event)
+	drop()
 }
 
 func (l *lane) isLossy() bool { return l.lossy }
@@ -27,22 +36,53 @@ func (l *lane) isLossy() bool { return l.lossy }
 // Call is the outlet of one call: what its kernel emits goes to the result sink
 // and to the other sinks of the call. Make one with [Hub.Open].
 //
-// Emit and Flush are called from one goroutine at a time; Close and Lanes from
-// any.
+// Emit and Flush are called from one goroutine at a time; Close, Hurry and Lanes
+// from any.
 type Call struct {
 	hub    *Hub
 	result *lane
 	lanes  []outgoing // the result's is the first
-	seq    uint64     // of the last event; the emitting goroutine's
 	once   sync.Once
+
+	// mu guards hurried, after which nobody waits for slow sinks, and stop, which
+	// ends the wait of this moment.
+	mu      sync.Mutex
+	hurried bool
+	stop    context.CancelCauseFunc
+
+	// The rest belongs to the emitting goroutine: the number of the last event,
+	// which lanes go without the one in hand, and which of them know it.
+	seq     uint64
+	without []bool
+	told    []bool
+}
+
+// Hurry makes the call go on without sinks that are slow: a lossless one that has
+// no credit gets a notice in the place of output from now on, and Flush waits for
+// it as for a lossy one. The result sink is waited for as before.
+func (c *Call) Hurry() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hurried = true
+	if c.stop != nil {
+		c.stop(errHurried)
+	}
+}
+
+// inHurry reports whether Hurry was called; if not, stop is what it will call.
+func (c *Call) inHurry(stop context.CancelCauseFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stop = stop
+	return c.hurried
 }
 
 // Emit numbers e and hands it to all sinks. It blocks while a lossless one has
 // no credit, and gives up with the cause of ctx: then e went to none of them.
 func (c *Call) Emit(ctx context.Context, e messages.Event) error {
 	n := int64(e.Size())
-	for i, l := range c.lanes {
-		if err := l.acquire(ctx, n); err != nil {
+	for i := range c.lanes {
+		if err := c.acquire(ctx, i, n); err != nil {
 			for _, l := range c.lanes[:i] {
 				l.cancel(n)
 			}
@@ -51,15 +91,72 @@ func (c *Call) Emit(ctx context.Context, e messages.Event) error {
 	}
 	c.seq++
 	e = e.At(messages.Position{Seq: c.seq, Cell: e.Pos().Cell})
-	for _, l := range c.lanes {
+	for i, l := range c.lanes {
+		if c.without != nil && c.without[i] {
+			c.leaveOut(i, e)
+			continue
+		}
 		l.put(e, n)
 	}
 	c.hub.o.Metrics.emitted(e, n)
 	return nil
 }
 
+// acquire takes the credit of lane i. Once the call is in a hurry, a lossless
+// sink that has none goes without the event.
+func (c *Call) acquire(ctx context.Context, i int, n int64) error {
+	l := c.lanes[i]
+	if i == 0 || l.isLossy() {
+		return l.acquire(ctx, n)
+	}
+	if l.attempt(n) {
+		if c.without != nil {
+			c.without[i], c.told[i] = false, false
+		}
+		return nil
+	}
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !c.inHurry(cancel) {
+		err := l.acquire(wait, n)
+		c.inHurry(nil)
+		if err == nil || !errors.Is(context.Cause(wait), errHurried) {
+			return err
+		}
+	}
+	if c.without == nil {
+		c.without, c.told = make([]bool, len(c.lanes)), make([]bool, len(c.lanes))
+	}
+	c.without[i] = true
+	return nil
+}
+
+// errHurried ends the wait for the credit of a slow sink.
+var errHurried = errors.New("the call goes on without the sink")
+
+// NoticeSkipped is the code of the notice that a sink gets in the place of
+// output that it did not take in time.
+const NoticeSkipped = "output-skipped"
+
+// leaveOut lets lane i go without e, if that is output: what is small and tells
+// how the call goes is handed over all the same.
+func (c *Call) leaveOut(i int, e messages.Event) {
+	switch e.(type) {
+	case messages.Stream, messages.Display, messages.ExecuteResult:
+	default:
+		c.lanes[i].force(e)
+		return
+	}
+	c.lanes[i].drop()
+	if !c.told[i] {
+		c.told[i] = true
+		c.lanes[i].force(messages.Notice{Code: NoticeSkipped, Text: "output is left out here: it was not taken in time after the call was interrupted"}.At(e.Pos()))
+	}
+}
+
 // Flush waits until every sink has handled what was emitted, and returns what
-// the result sink kept. For sinks that may lose events it waits 250 ms at most.
+// the result sink kept. For sinks that may lose events it waits 250 ms at most,
+// and after Hurry for no other but that of the result.
 // When ctx ends first, what the other sinks have not handled stays on its way to
 // them; if it is the result sink that is late, the Output says Lost.
 func (c *Call) Flush(ctx context.Context) messages.Output {
@@ -69,24 +166,31 @@ func (c *Call) Flush(ctx context.Context) messages.Output {
 		l.ask(&barriers[i])
 	}
 	out := c.output(ctx, &barriers[0])
+	late := time.Now().Add(lossyFlush)
 	for i, l := range c.lanes[1:] {
-		b := &barriers[i+1]
-		select {
-		case <-b.done:
-			continue
-		default:
-		}
-		wait, cancel := ctx, context.CancelFunc(func() {})
-		if l.isLossy() {
-			wait, cancel = context.WithTimeout(ctx, lossyFlush)
-		}
-		select {
-		case <-b.done:
-		case <-wait.Done():
-		}
-		cancel()
+		c.await(ctx, &barriers[i+1], l.isLossy(), late)
 	}
 	return out
+}
+
+// await waits for a sink other than that of the result, until late when it may
+// lose events, and not after Hurry.
+func (c *Call) await(ctx context.Context, b *barrier, lossy bool, late time.Time) {
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.inHurry(cancel) {
+		lossy, late = true, time.Now().Add(hurriedFlush)
+	}
+	defer c.inHurry(nil)
+	if lossy {
+		var stop context.CancelFunc
+		wait, stop = context.WithDeadline(wait, late)
+		defer stop()
+	}
+	select {
+	case <-b.done:
+	case <-wait.Done():
+	}
 }
 
 // output waits for the result sink.
@@ -133,4 +237,7 @@ func (c *Call) Lanes() []LaneReport {
 	return all
 }
 
-var _ messages.Outlet = (*Call)(nil)
+var (
+	_ messages.Outlet  = (*Call)(nil)
+	_ messages.Hurrier = (*Call)(nil)
+)

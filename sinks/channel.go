@@ -176,6 +176,23 @@ func (l *channelLane) acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
+func (l *channelLane) attempt(n int64) bool {
+	l.taken = false
+	if l.ch.gone() {
+		return true
+	}
+	l.taken = l.ch.credit.TryAcquire(min(n, l.ch.max))
+	return l.taken
+}
+
+func (l *channelLane) force(e messages.Event) {
+	if !l.ch.push(item{e: e}) {
+		l.count(0, 1)
+	}
+}
+
+func (l *channelLane) drop() { l.count(1, 0) }
+
 func (l *channelLane) cancel(n int64) {
 	if l.taken {
 		l.ch.credit.Release(min(n, l.ch.max))

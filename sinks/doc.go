@@ -22,6 +22,9 @@
 //     the cause of its ctx; an event that it gave up on reached no sink and has
 //     no number. So the memory that a call takes is bounded by the credit of
 //     its lanes, whatever it prints.
+//   - After [Call.Hurry], which follows an interrupt, no sink but that of the
+//     result makes Emit wait: output that a sink has no credit for is left out for
+//     it, and a notice with the code [NoticeSkipped] stands there.
 //   - A lossy sink never makes Emit wait: what it has no credit for is dropped
 //     and counted.
 //   - A sink that fails is started again once, if it can be. When it fails

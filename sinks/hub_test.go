@@ -165,6 +165,49 @@ func TestEmitGivesUpWithTheCause(t *testing.T) {
 	})
 }
 
+// After Hurry, a slow sink costs nobody time: it goes without output, and is told.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, sinks.HubOptions{})
+		fast := &probe{}
+		slow, open := gate()
+		ch := sinks.NewChannel(200)
+		c := h.open(t, "a", fast, sinks.Lane{Sink: slow, Credit: 200}, ch)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range 10 {
+				_ = c.Emit(t.Context(), out(fmt.Sprintf("%036d", i))) // 100 bytes
+			}
+			_ = c.Emit(t.Context(), messages.Status{Status: messages.CellComplete})
+		}()
+		synctest.Wait()
+		require.Len(t, fast.texts(), 2, "the slow ones hold the call back")
+		begin := time.Now()
+		c.Hurry()
+		<-done
+		require.Len(t, c.Flush(t.Context()).Cells[0].Text, 360, "the result has everything")
+		require.LessOrEqual(t, time.Since(begin), 500*time.Millisecond)
+		require.Len(t, fast.texts(), 10)
+		require.EqualValues(t, 0, c.Lanes()[1].Dropped)
+		require.EqualValues(t, 8, c.Lanes()[2].Dropped)
+		require.EqualValues(t, 8, c.Lanes()[3].Dropped)
+		close(open)
+		c.Flush(t.Context())
+		c.Close()
+		var pulled []messages.Event
+		for e := range ch.Events() {
+			pulled = append(pulled, e)
+		}
+		for _, events := range [][]messages.Event{slow.events, pulled} {
+			require.Len(t, events, 4)
+			require.Equal(t, sinks.NoticeSkipped, events[2].(messages.Notice).Code)
+			require.Equal(t, messages.CellComplete, events[3].(messages.Status).Status, "how it ended is told all the same")
+		}
+	})
+}
+
 func TestLossyLaneDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

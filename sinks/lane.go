@@ -91,6 +91,34 @@ func (l *lane) acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
+// attempt is acquire for a lossless lane, without the wait.
+func (l *lane) attempt(n int64) bool {
+	l.taken = false
+	if l.gone() != nil {
+		return true
+	}
+	l.taken = l.credit.TryAcquire(min(n, l.max))
+	return l.taken
+}
+
+// force hands over an event without credit.
+func (l *lane) force(e messages.Event) {
+	l.mu.Lock()
+	if l.dead != nil {
+		l.report.Lost++
+		l.mu.Unlock()
+		return
+	}
+	l.push(item{e: e})
+}
+
+// drop counts an event that is left out.
+func (l *lane) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.report.Dropped++
+}
+
 // cancel gives back what acquire took.
 func (l *lane) cancel(n int64) {
 	if l.taken {

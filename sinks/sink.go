@@ -66,8 +66,8 @@ type Lane struct {
 type LaneReport struct {
 	// Name is the lane's; "result" for the result sink.
 	Name string
-	// Dropped counts the events that a lossy lane had no credit for, Lost those
-	// that a sink failed on or that came after its end.
+	// Dropped counts the events that a lossy lane had no credit for, or any lane
+	// after Hurry, Lost those that a sink failed on or that came after its end.
 	Dropped, Lost uint64
 	// Err is why the lane ended before its call, nil if it did not.
 	Err error

@@ -52,6 +52,8 @@ type (
 	callEnded    struct{ run *run }
 	graceOver    struct{ run *run }
 	interruptDue struct{ run *run }
+	hurryDue     struct{ run *run }
+	enoughDue    struct{ run *run }
 	// resumed says that the active time of a run goes on.
 	resumed struct{ run *run }
 	// activeDue comes when the active time that a run was owed is over.
@@ -108,6 +110,10 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.interrupt(m)
 	case interruptDue:
 		a.interruptAgain(m)
+	case hurryDue:
+		a.hurry(m)
+	case enoughDue:
+		a.enough(m)
 	case runtimeOver:
 		a.runtimeOver(m)
 	case graceOver:

@@ -257,6 +257,43 @@ func TestASlowSinkIsNotTheKernelsFault(t *testing.T) {
 	})
 }
 
+// Sinks that give way let an interrupted call end within a second, with all of
+// its output.
+func TestASlowSinkGivesWayToAnInterrupt(t *testing.T) {
+	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+		out := &fakeOutlet{block: make(chan struct{})}
+		out.hurried = func() { close(out.block) }
+		reply := tr.begin("slow", out, "print x")
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		tr.ref().Tell(messages.Interrupt{Exec: "slow", Cause: messages.CauseTimeout})
+		r := tr.wait(reply)
+		require.Equal(t, 1500*time.Millisecond/8, time.Since(begin))
+		require.Equal(t, timeout, r.Outcome)
+		require.Equal(t, messages.StateFresh, r.State)
+		require.Equal(t, "x", r.Cells[0].Output)
+	})
+}
+
+// A cell that has ended while its output waits for a sink costs neither the
+// kernel nor the caller's time.
+func TestABacklogIsLeftOut(t *testing.T) {
+	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		out := &fakeOutlet{block: make(chan struct{})}
+		reply := tr.begin("slow", out, "backlog x")
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		tr.ref().Tell(messages.Interrupt{Exec: "slow", Cause: messages.CauseTimeout})
+		r := tr.wait(reply)
+		require.Equal(t, 500*time.Millisecond, time.Since(begin))
+		require.Equal(t, timeout, r.Outcome)
+		require.Equal(t, messages.StateKept, r.State)
+		require.Contains(t, r.Cells[0].Output, "left out")
+		require.Equal(t, "2", tr.run("count").Cells[0].Output)
+	})
+}
+
 func TestASecondDeathBeforeACallCompletesIsFinalUntilAReset(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.run("count")

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -86,6 +87,16 @@ type Interpreter interface {
 	// It is idempotent. ctx bounds the wait, not the attempt to end it.
 	Close(ctx context.Context) error
 }
+
+// Backlogged is implemented by interpreters that go on while nobody takes their
+// output, which waits somewhere. Ended reports whether the cell that Execute was
+// called for has ended, whatever waits; any goroutine may call it. emit may
+// return [ErrEnough] to them: Execute then leaves the rest of the output out, says
+// so in Incomplete, and returns when the cell has ended.
+type Backlogged interface{ Ended() bool }
+
+// ErrEnough says that nobody takes the rest of a cell's output.
+var ErrEnough = errors.New("nobody takes the rest of the output")
 
 // Killer is implemented by interpreters whose process can be ended at once. Kill
 // does so without asking; Close is still called afterwards. A kernel that hangs

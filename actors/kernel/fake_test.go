@@ -2,9 +2,11 @@ package kernel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -65,6 +67,8 @@ type fakeInterp struct {
 	done       chan struct{}
 	err        error // set before done is closed
 
+	ended atomic.Bool
+
 	mu      sync.Mutex
 	counter int
 	silent  bool // does not answer pings
@@ -75,6 +79,8 @@ func (i *fakeInterp) Info() kernel.Info     { return kernel.Info{ID: "fake", PID
 func (i *fakeInterp) RSS() int64            { return 1 << 20 }
 func (i *fakeInterp) Done() <-chan struct{} { return i.done }
 func (i *fakeInterp) Err() error            { <-i.done; return i.err }
+
+func (i *fakeInterp) Ended() bool { return i.ended.Load() }
 
 func (i *fakeInterp) end(err error) {
 	i.once.Do(func() {
@@ -132,8 +138,19 @@ func (i *fakeInterp) Execute(ctx context.Context, r kernel.CellRequest, emit fun
 			return kernel.CellReply{}, err
 		}
 	case "print":
-		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); err != nil {
+		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); err != nil && !errors.Is(err, kernel.ErrEnough) {
 			return kernel.CellReply{}, err
+		}
+	case "backlog": // it has ended, and goes on to hand over
+		i.ended.Store(true)
+		defer i.ended.Store(false)
+		for range 1000 {
+			switch err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); {
+			case errors.Is(err, kernel.ErrEnough):
+				return kernel.CellReply{Interrupted: true, Incomplete: "the end was left out"}, nil
+			case err != nil:
+				return kernel.CellReply{}, err
+			}
 		}
 	case "raise":
 		d := messages.ErrorDetails{Name: "ValueError", Message: "boom"}
@@ -186,17 +203,24 @@ func interrupted() kernel.CellReply {
 	return kernel.CellReply{Interrupted: true, Error: &messages.ErrorDetails{Name: "KeyboardInterrupt"}}
 }
 
-// fakeOutlet keeps what a call emits. While block is not nil, Emit waits for it
-// to be closed.
+// fakeOutlet keeps what a call emits. While block is not nil, Emit waits with
+// output for it to be closed.
 type fakeOutlet struct {
-	block chan struct{}
+	block   chan struct{}
+	hurried func()
 
 	mu     sync.Mutex
 	events []messages.Event
 }
 
+func (o *fakeOutlet) Hurry() {
+	if o.hurried != nil {
+		o.hurried()
+	}
+}
+
 func (o *fakeOutlet) Emit(ctx context.Context, e messages.Event) error {
-	if o.block != nil {
+	if _, output := e.(messages.Stream); output && o.block != nil {
 		select {
 		case <-o.block:
 		case <-ctx.Done():

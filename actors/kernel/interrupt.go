@@ -6,8 +6,10 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// interrupt begins the ladder: interrupt, once more at half of the grace, and
-// at its end the interpreter is given up. The first cause decides the outcome.
+// interrupt begins the ladder: interrupt, at an eighth of the grace no sink but
+// that of the result is waited for any more, at a third the output of a cell that
+// has ended is dropped, interrupt once more at half of it, and at its end give the
+// interpreter up. The first cause decides the outcome.
 func (a *Actor) interrupt(m messages.Interrupt) {
 	r := a.run
 	if r == nil || (m.Exec != "" && m.Exec != r.exec.ID) || r.cause() != "" {
@@ -23,6 +25,8 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	r.interruptCause.Store(&cause)
 	a.sendInterrupt(r)
 	a.note()
+	a.ctx.After(a.o.InterruptGrace/8, hurryDue{r})
+	a.ctx.After(a.o.InterruptGrace/3, enoughDue{r})
 	a.ctx.After(a.o.InterruptGrace/2, interruptDue{r})
 	a.ctx.After(a.o.InterruptGrace, graceOver{r})
 }
@@ -60,8 +64,29 @@ func (a *Actor) resumed(m resumed) {
 // interruptAgain covers an interrupt that came a moment before the interpreter
 // had begun the cell, and one that the code swallowed.
 func (a *Actor) interruptAgain(m interruptDue) {
-	if a.run == m.run && !m.run.waiting.Load() {
-		a.sendInterrupt(m.run)
+	if r := m.run; a.run == r && !r.waiting.Load() && !r.backlogged() {
+		a.sendInterrupt(r)
+	}
+}
+
+// enough drops the output that still waits of a cell that has ended, so that
+// the caller gets its answer.
+func (a *Actor) enough(m enoughDue) {
+	if a.run == m.run && m.run.backlogged() {
+		m.run.discard(ErrEnough)
+	}
+}
+
+// backlogged reports whether the cell has ended and its output waits for sinks.
+func (r *run) backlogged() bool {
+	b, ok := r.interp.(Backlogged)
+	return ok && b.Ended()
+}
+
+// hurry makes the sinks of an interrupted run give way.
+func (a *Actor) hurry(m hurryDue) {
+	if h, ok := m.run.exec.Out.(messages.Hurrier); ok && a.run == m.run {
+		h.Hurry()
 	}
 }
 
@@ -79,9 +104,13 @@ func (a *Actor) graceOver(m graceOver) {
 	if a.run != m.run {
 		return
 	}
-	if m.run.waiting.Load() && m.run.output.Err() == nil {
+	if (m.run.waiting.Load() || m.run.backlogged()) && m.run.output.Err() == nil {
 		m.run.discard(errKilled)
 		a.ctx.After(a.o.InterruptGrace, graceOver(m))
+		return
+	}
+	if m.run.backlogged() { // it has ended, and is about to say so
+		a.ctx.After(a.o.InterruptGrace, m)
 		return
 	}
 	m.run.kill(ErrUnresponsive)

@@ -251,8 +251,7 @@ func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Eve
 	r.emitting.Lock()
 	defer r.emitting.Unlock()
 	if r.output.Err() != nil && r.life.Err() == nil {
-		r.dropped++
-		return nil
+		return r.drop()
 	}
 	c, cancel := context.WithCancelCause(c)
 	defer cancel(nil)
@@ -263,10 +262,18 @@ func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Eve
 	ctx.Hold(false)
 	r.waiting.Store(false)
 	if err != nil && r.output.Err() != nil && r.life.Err() == nil {
-		r.dropped++
-		return nil
+		return r.drop()
 	}
 	return err
+}
+
+// drop leaves an event out.
+func (r *run) drop() error {
+	r.dropped++
+	if _, ok := r.interp.(Backlogged); ok {
+		return ErrEnough
+	}
+	return nil
 }
 
 // cause returns why the run was interrupted, "" when it was not.

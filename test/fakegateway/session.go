@@ -175,8 +175,8 @@ func (m Message) numbered() bool {
 	typ, _ := m.Parent["msg_type"].(string)
 	switch m.field("msg_type") {
 	case "execute_reply", "input_request", "stream", "display_data", "update_display_data", "execute_result",
-		"error", "clear_output", "execute_input", "status":
-		return typ == "execute_request"
+		"error", "clear_output", "execute_input", "status", "complete_reply", "inspect_reply":
+		return typ == "execute_request" || typ == "complete_request" || typ == "inspect_request"
 	}
 	return false
 }

@@ -69,6 +69,14 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 	return k.send(ctx, f)
 }
 
+// Running reports whether code runs: Execute may go on to hand over output when
+// that has ended.
+func (k *Kernel) Running() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.exec != nil
+}
+
 // waitStarted returns nil when x began or ended, or did not tell for a while.
 func waitStarted(ctx context.Context, x *execution) error {
 	t := time.NewTimer(startedWait)

@@ -17,6 +17,9 @@ var (
 	// ErrKernelUser: the server accepts the token, but starts no kernel for the
 	// user that the request named, or did not name.
 	ErrKernelUser = errors.New("the server starts no kernels for this user. Set KERNEL_USERNAME.") //nolint:staticcheck,revive // shown to people as it is
+	// ErrEnough is what emit returns to [Kernel.Execute] when it wants no more
+	// output. It is never returned.
+	ErrEnough = errors.New("no more output is wanted")
 	// ErrBusy: an execution runs in this kernel, or one that was abandoned has
 	// not ended.
 	ErrBusy = errors.New("the kernel is executing")

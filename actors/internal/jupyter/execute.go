@@ -33,7 +33,8 @@ type ExecuteRequest struct {
 // Execute runs code and returns when it has ended and every output was handed
 // to emit, which may block for as long as it likes: what comes meanwhile waits
 // in memory and on disk. emit is called from this goroutine; its error ends
-// the delivery. A nil emit drops the output.
+// the delivery, and with [ErrEnough] Execute goes on without the rest of the
+// output, which Incomplete tells. A nil emit drops the output.
 //
 // ctx does not stop the code. When it ends, or when emit fails, Execute gives
 // up and returns its cause or emit's error; the code runs on, its output is
@@ -66,7 +67,7 @@ func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(co
 		return ExecuteReply{}, err
 	}
 	defer x.spool.Close()
-	raised, malformed, err := deliverAll(ctx, x, emit)
+	raised, malformed, err := k.deliverAll(ctx, x, emit)
 	if err != nil {
 		k.abandon(x)
 		return ExecuteReply{}, err
@@ -152,7 +153,7 @@ func (k *Kernel) leave() { <-k.gate }
 
 // deliverAll hands the outputs of x to emit until there are no more. raised is
 // the last error among them, malformed counts those that could not be read.
-func deliverAll(ctx context.Context, x *execution, emit func(context.Context, Output) error) (raised *ExecuteError, malformed int, err error) {
+func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context.Context, Output) error) (raised *ExecuteError, malformed int, err error) {
 	for {
 		rec, err := x.spool.Get(ctx)
 		if errors.Is(err, io.EOF) {
@@ -173,9 +174,26 @@ func deliverAll(ctx context.Context, x *execution, emit func(context.Context, Ou
 		if e, ok := out.(ErrorOutput); ok {
 			raised = &e.ExecuteError
 		}
-		if err := emit(ctx, out); err != nil {
+		switch err := emit(ctx, out); {
+		case errors.Is(err, ErrEnough):
+			return raised, malformed, k.leaveOut(ctx, x)
+		case err != nil:
 			return nil, 0, err
 		}
+	}
+}
+
+// leaveOut waits for the end of x without its output.
+func (k *Kernel) leaveOut(ctx context.Context, x *execution) error {
+	k.mu.Lock()
+	x.abandoned, x.leftOut = true, true
+	k.mu.Unlock()
+	x.spool.Close()
+	select {
+	case <-x.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -217,7 +235,7 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		tail = append(tail, p)
 	}
 	for _, o := range append(tail, notices...) {
-		if err := emit(ctx, o); err != nil {
+		if err := emit(ctx, o); err != nil && !errors.Is(err, ErrEnough) {
 			return ExecuteReply{}, err
 		}
 	}
@@ -252,6 +270,9 @@ func (x *execution) shortfall(malformed int) (notices []Output, incomplete strin
 		reasons = append(reasons, fmt.Sprintf("up to %d messages were lost when the connection to the server broke", x.gapMessages))
 	case x.gaps > 0:
 		reasons = append(reasons, "the connection to the server broke, and output may be lost")
+	}
+	if x.leftOut {
+		reasons = append(reasons, "the end of the output was left out, since nobody took it")
 	}
 	if malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d outputs could not be read", malformed))

@@ -40,6 +40,7 @@ type execution struct {
 	probes    map[string]*probe
 	noReply   bool // it is over, and the reply will not come
 	abandoned bool // nobody takes its output any more
+	leftOut   bool // but its end is waited for
 	notKept   int64
 	keepErr   error
 	lost      *LostError

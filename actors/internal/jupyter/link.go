@@ -140,7 +140,7 @@ func (k *Kernel) writeLoop(l *link) {
 			return
 		case f := <-k.out:
 			err = k.write(l, f)
-			if f.header.MsgType == typeExecuteRequest {
+			if f.channel == chanShell {
 				settle.Reset(k.settleIn())
 			}
 		case data := <-l.pong:

@@ -2,8 +2,8 @@
 
 A Jupyter server has no memory of what it passes on: a WebSocket that breaks
 swallows what was on its way, a server that is too slow or limits a rate drops
-messages, and nobody tells. So every message about an execute_request gets a
-number (header.coppice_number: 1, 2, 3 ... for each request), in the order in
+messages, and nobody tells. So every message about an execute_request, and about
+what else waits its turn on the shell channel, gets a number (header.coppice_number: 1, 2, 3 ... for each request), in the order in
 which the cell sends. The host says up to where it has them, and asks for those
 that did not come. The questions go over the control channel, which answers
 while a cell runs and which no server limits.
@@ -22,10 +22,13 @@ import threading
 import time
 
 # The types of messages that are numbered, and the channel of each.
-CHANNELS = {"execute_reply": "shell", "input_request": "stdin"}
+CHANNELS = {"execute_reply": "shell", "complete_reply": "shell", "inspect_reply": "shell", "input_request": "stdin"}
 for _kind in ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output",
               "execute_input", "status"):
     CHANNELS[_kind] = "iopub"
+
+# The requests that this is about.
+REQUESTS = ("execute_request", "complete_request", "inspect_request")
 
 # The bounds, in characters and messages: of what is unconfirmed before a cell
 # waits, of one message of a stream, and of what is remembered at all. The count
@@ -81,7 +84,7 @@ class Output:
     def number(self, msg):
         """Gives a message its number and remembers it."""
         kind, parent = msg["header"]["msg_type"], msg.get("parent_header") or {}
-        if kind not in CHANNELS or parent.get("msg_type") != "execute_request":
+        if kind not in CHANNELS or parent.get("msg_type") not in REQUESTS:
             return
         weight = weigh(msg["content"])
         with self.lock:

@@ -88,7 +88,11 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			case jupyter.InputRequest:
 				i.calls.asked(o.ID)
 			}
-			return emitOutput(c, o, emit)
+			err := emitOutput(c, o, emit)
+			if errors.Is(err, kernel.ErrEnough) {
+				return jupyter.ErrEnough
+			}
+			return err
 		})
 	reply := kernel.CellReply{
 		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
@@ -162,6 +166,9 @@ func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.Execut
 	}
 	return reply, nil
 }
+
+// Ended reports whether the cell has ended. Its output may wait on disk.
+func (i *Interpreter) Ended() bool { return i.running.Load() && !i.kernel.Running() }
 
 // Interrupt asks the running cell to stop.
 func (i *Interpreter) Interrupt(ctx context.Context) error { return i.kernel.Interrupt(ctx) }
@@ -277,4 +284,5 @@ func lost(err error) error {
 var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Killer      = (*Interpreter)(nil)
+	_ kernel.Backlogged  = (*Interpreter)(nil)
 )
