@@ -11,14 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 )
 
 func TestCells(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 
 	r := run(t, s, cells("x=40", "x+2"))
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r)
@@ -51,9 +50,9 @@ func TestCells(t *testing.T) {
 
 func TestCwdEnvironmentAndImports(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
+	host := shared(t)
 	dir := t.TempDir()
-	s := host.Session(messages.SessionKey{Session: "a", Cwd: dir})
+	s := host.Session(messages.SessionKey{Session: t.Name(), Cwd: dir})
 	req := cells("import os, sys\nprint(os.getcwd() == os.path.realpath("+quote(dir)+"))\nprint("+quote(dir)+" in sys.path)\nprint(os.environ['MARK'])",
 		"print('KG_AUTH_TOKEN' in os.environ, any('TOKEN' in k for k in os.environ))")
 	req.Env = map[string]string{"MARK": "naïve \"quoted\" \\ 🌲\nline"}
@@ -70,8 +69,8 @@ func quote(s string) string { return "'" + s + "'" }
 
 func TestATimeoutEndsTheCellAndKeepsTheSession(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	require.Equal(t, messages.OutcomeOK, run(t, s, cells("kept = 'here'")).Outcome)
 	for name, code := range map[string]string{
 		"loop":  "while True: pass",
@@ -94,8 +93,8 @@ func TestATimeoutEndsTheCellAndKeepsTheSession(t *testing.T) {
 
 func TestACellThatSwallowsTheInterruptLosesTheState(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	run(t, s, cells("gone = 1"))
 	req := cells("import time\nwhile True:\n    try:\n        time.sleep(10)\n    except KeyboardInterrupt: pass")
 	req.Timeout = time.Second
@@ -113,8 +112,8 @@ func TestACellThatSwallowsTheInterruptLosesTheState(t *testing.T) {
 
 func TestACallerThatLeavesInterruptsItsCallOnly(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	run(t, s, cells("n = 7"))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(500*time.Millisecond, cancel)
@@ -127,8 +126,8 @@ func TestACallerThatLeavesInterruptsItsCallOnly(t *testing.T) {
 
 func TestAKernelThatKillsItselfIsLost(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	run(t, s, cells("x = 1"))
 	begin := time.Now()
 	r := run(t, s, cells("print('before', flush=True)", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "x"))
@@ -145,8 +144,8 @@ func TestAKernelThatKillsItselfIsLost(t *testing.T) {
 
 func TestAnIdleKernelThatIsKilledGrowsBackOnce(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	run(t, s, cells("x = 1"))
 	first := kernels(t, host)[s.Key().ID()]
 	require.NotZero(t, first)
@@ -163,8 +162,8 @@ func TestAnIdleKernelThatIsKilledGrowsBackOnce(t *testing.T) {
 
 func TestStreamEndsWithTheResult(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 	var types []string
 	var text strings.Builder
 	seq := uint64(0)
@@ -191,8 +190,8 @@ func TestStreamEndsWithTheResult(t *testing.T) {
 
 func TestOddOutput(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{})
-	s := session(host, "a")
+	host := shared(t)
+	s := session(host, t.Name())
 
 	r := run(t, s, cells("import sys\nsys.stdout.flush(); import os; os.write(1, b'raw \\xff\\xfe bytes\\n'); print('\\udc80 lone')"))
 	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,8 +21,68 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+// withShared runs the tests and then ends the host that some of them share, so
+// that nothing of it is left for the leak check.
+type withShared struct{ m *testing.M }
+
+func (w withShared) Run() int {
+	code := w.m.Run()
+	if err := common.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "the shared host:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withShared{m}) }
+
+// common is the host of tests that need nothing of their own but a session: a
+// gateway costs seconds of processor time.
+var common sharedHost
+
+type sharedHost struct {
+	once sync.Once
+	host *coppice.Host
+	home string
+	mark string
+	err  error
+}
+
+// shared returns that host. Whoever uses it names sessions after its test.
+func shared(t *testing.T) *coppice.Host {
+	t.Helper()
+	python := testpython.Path(t)
+	common.once.Do(func() {
+		common.mark = messages.NewID()
+		if common.home, common.err = os.MkdirTemp("", "coppice-integration-"); common.err != nil {
+			return
+		}
+		common.host, common.err = coppice.Start(context.Background(), coppice.Options{
+			Python: python, Home: common.home, Env: append(os.Environ(), marker+"="+common.mark),
+			MaxSessions: 32, StartTimeout: 2 * time.Minute,
+		})
+	})
+	require.NoError(t, common.err)
+	return common.host
+}
+
+// end shuts it down, and returns what is left of it.
+func (c *sharedHost) end() error {
+	if c.host == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	report := c.host.Shutdown(ctx)
+	left := proc.WithEnv(marker, c.mark)
+	switch err := os.RemoveAll(c.home); {
+	case !report.Clean():
+		return fmt.Errorf("leftovers: %+v", report.Leftovers)
+	case len(left) > 0:
+		return fmt.Errorf("processes were left behind: %v", left)
+	default:
+		return err
+	}
 }
 
 // marker is the variable by which a test finds the processes of its host: the
