@@ -140,7 +140,7 @@ func (k *Kernel) writeLoop(l *link) {
 			return
 		case f := <-k.out:
 			err = k.write(l, f)
-			if f.channel == chanShell {
+			if f.begins() {
 				settle.Reset(k.settleIn())
 			}
 		case data := <-l.pong:
@@ -166,8 +166,7 @@ func (k *Kernel) writeLoop(l *link) {
 
 // write sends one frame.
 func (k *Kernel) write(l *link, f frame) error {
-	switch f.header.MsgType {
-	case typeExecuteRequest, typeCompleteRequest, typeInspectRequest:
+	if f.begins() {
 		k.noteSent(f.header.MsgID)
 	}
 	if err := l.ws.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
@@ -178,6 +177,15 @@ func (k *Kernel) write(l *link, f frame) error {
 		ID: f.header.MsgID, Bytes: len(f.data),
 	})
 	return l.ws.WriteMessage(f.kind, f.data)
+}
+
+// begins reports whether f is a request that is seen through like an execution.
+func (f frame) begins() bool {
+	switch f.header.MsgType {
+	case typeExecuteRequest, typeCompleteRequest, typeInspectRequest:
+		return true
+	}
+	return false
 }
 
 // noteSent notes that an execution may have reached the kernel from now on.
