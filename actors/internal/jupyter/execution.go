@@ -175,10 +175,8 @@ func (k *Kernel) settleIn() time.Duration {
 	switch {
 	case x == nil:
 		return k.client.opts.Settle
-	case x.probeDue || x.recovery.want || x.recovery.confirm:
+	case x.probeDue || x.numbered: // the look at numbers says when the next one is due
 		return 0
-	case !x.recovery.behind.IsZero():
-		return gapWait
 	}
 	return k.client.opts.Settle
 }
