@@ -22,9 +22,13 @@ var backends = []string{coppice.BackendRunner, coppice.BackendGateway}
 
 func start(b *testing.B, backend string, sessions int) *coppice.Host {
 	b.Helper()
-	host, err := coppice.Start(b.Context(), coppice.Options{
-		Backend: backend, Python: testpython.Path(b), Home: b.TempDir(), MaxSessions: sessions, IdleTTL: -1, StartTimeout: 5 * time.Minute,
-	})
+	return startWith(b, coppice.Options{Backend: backend, MaxSessions: sessions})
+}
+
+func startWith(b *testing.B, o coppice.Options) *coppice.Host {
+	b.Helper()
+	o.Python, o.Home, o.IdleTTL, o.StartTimeout = testpython.Path(b), b.TempDir(), -1, 5*time.Minute
+	host, err := coppice.Start(b.Context(), o)
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -64,6 +68,39 @@ func BenchmarkCreate(b *testing.B) {
 			execute(b, host.Session(messages.SessionKey{Session: "warm"}))
 			var times []time.Duration
 			for i := 0; b.Loop(); i++ {
+				s := host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+				times = append(times, execute(b, s))
+				require.NoError(b, s.Close(b.Context()))
+			}
+			report(b, times)
+		})
+	}
+}
+
+// BenchmarkNewSession is a new session to its first result on the gateway backend:
+// without and with a kernel that waits for it. "first" is the first session of a
+// host, the start of the gateway included.
+func BenchmarkNewSession(b *testing.B) {
+	for _, warm := range []int{0, 1} {
+		b.Run(fmt.Sprintf("first/warm=%d", warm), func(b *testing.B) {
+			var times []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, WarmKernels: warm})
+				execute(b, host.Session(messages.SessionKey{Session: "a"}))
+				times = append(times, time.Since(begin))
+				host.Shutdown(b.Context())
+			}
+			report(b, times)
+		})
+		b.Run(fmt.Sprintf("next/warm=%d", warm), func(b *testing.B) {
+			host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, MaxSessions: 8, WarmKernels: warm})
+			execute(b, host.Session(messages.SessionKey{Session: "first"}))
+			var times []time.Duration
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				<-time.After(3 * time.Second) // a kernel that was taken is replaced by now
+				b.StartTimer()
 				s := host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
 				times = append(times, execute(b, s))
 				require.NoError(b, s.Close(b.Context()))

@@ -239,7 +239,7 @@ func TestAKilledHostLeavesNoUnclaimedKernel(t *testing.T) {
 	if home := os.Getenv(sharedForEver); home != "" {
 		s := sharing{home: home, mark: os.Getenv(marker)}
 		o := s.options(t)
-		o.KeepSessions, o.GatewayIdle = false, time.Second
+		o.KeepSessions, o.GatewayIdle, o.WarmKernels = false, time.Second, 1
 		host, err := coppice.Start(t.Context(), o)
 		require.NoError(t, err)
 		run(t, session(host, "a"), cells("1"))

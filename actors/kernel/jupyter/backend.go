@@ -103,6 +103,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			i.claim.Release()
 			return nil, err
 		case adopted:
+			server.warm.adopted()
 			return i, nil
 		}
 	}

@@ -121,7 +121,6 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	i.kernel, i.info.ID, i.info.Kept = k, k.ID(), true
 	if i.python = k.Info().Language == "python"; !i.python {
-		i.server.warm.adopted()
 		return true, i.journal()
 	}
 	env, code, err := i.hostCode(o.Env)
@@ -129,7 +128,6 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 		var reply jupyter.ExecuteReply
 		if reply, err = i.silently(ctx, envCode(env)+code); err == nil {
 			i.learn(reply)
-			i.server.warm.adopted()
 			err = i.journal()
 		}
 	}
