@@ -114,8 +114,10 @@ type Options struct {
 	// they were. One that nobody uses for an hour is ended. It needs SharedGateway
 	// and has no effect on the runner backend and on an external gateway.
 	KeepSessions bool
-	// WarmKernels is how many started kernels wait for new sessions; they count in
-	// MaxSessions. 0: none. The runner backend and external gateways have none.
+	// WarmKernels is how many started kernels wait for new sessions, so that only
+	// the first waits for a start; they count in MaxSessions, and each costs the
+	// memory of a kernel (50 MiB). 0: none, since the start of one more competes
+	// with the first call of a host that makes few. The runner backend and external gateways have none.
 	WarmKernels int
 	// KernelName is the kernelspec to start, of any language; it needs the gateway
 	// backend. What Python has besides (the working directory, Request.Env, the

@@ -2,6 +2,7 @@ package jupyter
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -250,7 +251,7 @@ func (p *pool) unfit() *jupyter.Kernel {
 // one goes without.
 func (p *pool) end(ctx context.Context, alive bool) {
 	p.mu.Lock()
-	left := append(p.dead, p.ready...)
+	left := slices.Concat(p.dead, p.ready)
 	p.dead, p.ready, p.starting = nil, nil, false
 	p.tellLocked()
 	p.mu.Unlock()

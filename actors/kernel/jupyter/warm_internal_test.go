@@ -5,6 +5,7 @@ package jupyter
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -161,13 +162,6 @@ func TestAKernelThatDiedWaiting(t *testing.T) {
 	}
 	i := w.session(t, "a")
 	require.NotEqual(t, second[0], i.info.ID)
-	require.Eventually(t, func() bool {
-		for _, k := range frozen {
-			if process.Alive(k) {
-				return false
-			}
-		}
-		return true
-	}, time.Minute, 20*time.Millisecond, "the frozen one is ended")
+	require.Eventually(t, func() bool { return !slices.ContainsFunc(frozen, process.Alive) }, time.Minute, 20*time.Millisecond, "the frozen one is ended")
 	end(t, i)
 }
