@@ -36,12 +36,21 @@ const (
 // errNoAnswer is what a start ends with when the kernel stays silent.
 var errNoAnswer = errors.New("the kernel does not answer")
 
+// errLeftBehind is in the error of a start whose kernel could not be deleted.
+var errLeftBehind = errors.New("and a kernel may be left behind")
+
+// birthAttempts is how often a kernel is created that dies before it has answered:
+// servers choose its ports, and another process can take one before the kernel
+// does.
+const birthAttempts = 3
+
 // errStartDied is what a start ends with when the server says so.
 var errStartDied = errors.New("the kernel died while it started")
 
 // Start creates a kernel, connects to it and returns when it answers on both
 // shell and iopub. When it fails, the kernel is deleted; if that fails too, the
-// error says so.
+// error says so. A kernel that dies before it has answered is deleted, and two
+// more are tried.
 //
 // When ctx ends, a start that is on its way goes on for a while ([Options.StartGrace]),
 // until there is something that can be deleted: a request to create a kernel
@@ -62,6 +71,16 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (*Kernel, error) {
 	if stage == nil {
 		stage = func(string) {}
 	}
+	for attempt := 1; ; attempt++ {
+		k, err := c.startOnce(ctx, r, stage)
+		if err == nil || attempt == birthAttempts || !errors.Is(err, errStartDied) || errors.Is(err, errLeftBehind) || ctx.Err() != nil {
+			return k, err
+		}
+	}
+}
+
+// startOnce is one attempt of Start.
+func (c *Client) startOnce(ctx context.Context, r StartRequest, stage func(string)) (*Kernel, error) {
 	stage(StageCreate)
 	late, cancel := outlive(ctx, c.opts.StartGrace)
 	defer cancel()
@@ -80,7 +99,7 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (*Kernel, error) {
 		k.hangUp(&LostError{Reason: "it did not start"})
 	}
 	if cerr := c.cleanUp(ctx, id); cerr != nil {
-		return nil, fmt.Errorf("start kernel: %w (and kernel %s may be left behind: %w)", err, id, cerr)
+		return nil, fmt.Errorf("start kernel: %w (%w: kernel %s: %w)", err, errLeftBehind, id, cerr)
 	}
 	return nil, fmt.Errorf("start kernel: %w", err)
 }

@@ -266,3 +266,49 @@ func TestStartsAreLimited(t *testing.T) {
 	wg.Wait()
 	require.Empty(t, s.Live())
 }
+
+// A kernel that dies at birth, as when another process took its port, is replaced.
+func TestABirthIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{Faults: fakegateway.Faults{DieAtBirth: true}})
+	births := 0
+	k, err := c.Start(within(t), jupyter.StartRequest{Name: "python3", OnStage: func(stage string) {
+		if stage == jupyter.StageCreate {
+			births++
+		}
+		if births == 3 {
+			s.Set(func(f *fakegateway.Faults) { f.DieAtBirth = false })
+		}
+	}})
+	require.NoError(t, err)
+	require.Equal(t, 3, births)
+	require.Len(t, s.Live(), 1)
+	require.Equal(t, k.ID(), s.Live()[0].ID())
+	require.NoError(t, k.Delete(within(t)))
+
+	s.Set(func(f *fakegateway.Faults) { f.DieAtBirth = true })
+	_, err = c.Start(within(t), jupyter.StartRequest{Name: "python3"})
+	require.ErrorContains(t, err, "died while it started")
+	require.Len(t, s.Creates(), 6, "it is given up after three")
+	require.Empty(t, s.Live())
+}
+
+// What a server says to a request for one kernel is no news about the others.
+func TestARefusedKernelHarmsNobody(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{})
+	k := startKernel(t, c)
+	for _, status := range []int{400, 401, 403, 404, 409, 422, 429} {
+		before := len(s.Requests())
+		s.Set(func(f *fakegateway.Faults) { f.Status = map[string]int{"create": status} })
+		_, err := c.Start(within(t), jupyter.StartRequest{Name: "python3"})
+		var refused *jupyter.StatusError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, status, refused.Code)
+		require.Equal(t, []string{"POST /api/kernels"}, s.Requests()[before:], "it is asked once, and nothing else is asked")
+		require.NoError(t, k.Err())
+		require.NoError(t, k.Ping(within(t)))
+	}
+	s.Set(func(f *fakegateway.Faults) { f.Status = nil })
+	startKernel(t, c)
+}
