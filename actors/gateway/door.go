@@ -228,7 +228,7 @@ func (d *door) makeRoom(s *supervisor.Shell, c *call, why *supervisor.ServiceErr
 	return true
 }
 
-var errNoRoom = errors.New("the machine had no descriptors or processes left")
+var errNoRoom = errors.New("the machine had no descriptors or processes left, or its gateway no place")
 
 // answer settles a call and forgets it.
 func (d *door) answer(c *call, r messages.Result) {

@@ -37,6 +37,9 @@ type (
 
 func (k *scripted) Init(ctx *supervisor.Ctx) error {
 	if k.tree.refuse.Add(-1) >= 0 {
+		if k.tree.refusal != nil {
+			return k.tree.refusal
+		}
 		return errors.New("fork: too many open files")
 	}
 	ctx.After(k.start, ready{})
@@ -115,7 +118,9 @@ type tree struct {
 	order  []string // of the calls that ended; guarded by mu, read when all is idle
 	ended  atomic.Int64
 	refuse atomic.Int64 // how many of the next starts fail
-	start  time.Duration
+	// refusal is what they fail with, set before the first. nil: an error of fork.
+	refusal error
+	start   time.Duration
 }
 
 func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
@@ -466,6 +471,14 @@ func TestExhaustionMakesRoomAndTriesOnce(t *testing.T) {
 		r := tr.run("another", "x")
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 		require.Contains(t, r.Reason, "too many open files")
+	})
+	// A Kernel Gateway that other hosts have filled.
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		tr.refusal = errors.New("POST /api/kernels: status 403: the server's kernel limit is reached")
+		tr.run("idle", "x")
+		tr.refuse.Store(1)
+		require.Equal(t, messages.OutcomeOK, tr.run("new", "x").Outcome)
+		require.Equal(t, string(messages.ExitEvicted), tr.run("idle", "x").Reason)
 	})
 }
 

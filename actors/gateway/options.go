@@ -136,14 +136,15 @@ func New(o Options) *supervisor.Shell {
 	})
 }
 
-// exhausted goes by the words of POSIX for EMFILE, ENFILE and EAGAIN, since
+// exhausted goes by the words of POSIX for EMFILE, ENFILE and EAGAIN, and by those
+// of a Kernel Gateway that other hosts have filled, since
 // much of what fails so fails in another process and arrives as text.
 func exhausted(err error) bool {
 	if err == nil {
 		return false
 	}
 	text := strings.ToLower(err.Error())
-	for _, sign := range []string{"too many open files", "emfile", "enfile", "resource temporarily unavailable"} {
+	for _, sign := range []string{"too many open files", "emfile", "enfile", "resource temporarily unavailable", "kernel limit is reached"} {
 		if strings.Contains(text, sign) {
 			return true
 		}

@@ -21,6 +21,8 @@
 //     host that uses it hears of it. An answer ends the suspicion, and so does
 //     any HTTP status: only silence counts.
 //   - Files are 0600, folders 0700. The token is in gateway.json alone.
+//   - The hosts of a gateway have at most 150 kernels together, which its sockets
+//     bear: it refuses one more.
 //
 // # Files, in ~/.<brand>/agent/python-gateway
 //

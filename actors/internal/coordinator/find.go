@@ -38,6 +38,10 @@ const (
 	// ending is gone in an instant, one whose record was lost puts itself back
 	// within seconds.
 	ownWait = 10 * time.Second
+	// maxKernels is how many kernels the hosts of one gateway may have together;
+	// one more is refused. Each takes 6 of the 1,023 sockets of the gateway's
+	// ZeroMQ context, and beyond them all kernels suffer, not the last alone.
+	maxKernels = 150
 )
 
 // errOwned says that a gateway which is not recorded serves the environment.
@@ -188,7 +192,7 @@ func (s *search) launch(ctx context.Context) error {
 	defer func() { _ = own.Close() }() // the gateway has its own copy
 	s.attempt++
 	s.waits.Launches++
-	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime}, kernelserver.Sharing{
+	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime, MaxKernels: maxKernels}, kernelserver.Sharing{
 		Dir: s.o.Dir, Fingerprint: s.fingerprint, IdleEnd: s.o.IdleEnd, Keep: s.o.Keep,
 	})
 	if err != nil {
