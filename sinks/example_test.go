@@ -44,6 +44,50 @@ func ExampleHub() {
 	// "100 %\n"
 }
 
+// loud is a sink of a host: it counts what code prints, for the call that it was
+// made for.
+type loud struct{ bytes int }
+
+func (l *loud) Consume(_ context.Context, e messages.Event) error {
+	if s, ok := e.(messages.Stream); ok {
+		l.bytes += len(s.Text)
+	}
+	return nil
+}
+
+func (l *loud) Flush(context.Context) error { fmt.Println(l.bytes, "bytes were printed"); return nil }
+func (l *loud) Close() error                { return nil }
+
+// A host brings sinks of its own. The suite in package sinktest holds whether
+// they keep the contract:
+//
+//	func TestLoud(t *testing.T) {
+//		sinktest.Run(t, func(*testing.T) sinks.Sink { return &loud{} })
+//	}
+func ExampleSink() {
+	ctx := context.Background()
+	hub, err := sinks.NewHub(sinks.HubOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	system, err := supervisor.Start(ctx, supervisor.SystemOptions{Children: []supervisor.Spec{hub.Spec()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer system.Shutdown(ctx)
+
+	out, err := hub.Open(ctx, messages.Execute{ID: messages.NewID(), Cells: make([]messages.Cell, 1)}, &loud{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer out.Close()
+	if err := out.Emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: "hello\n"}); err != nil {
+		log.Fatal(err)
+	}
+	out.Flush(ctx)
+	// Output: 6 bytes were printed
+}
+
 // The text of a result is what a model reads.
 func ExampleBuildText() {
 	one := 1

@@ -10,5 +10,8 @@
 // ends, leaves the events as they are, and shares nothing that a race detector
 // would find with another sink of its kind. Run it with -race.
 //
+// The suite has a test of its own: host_test.go here holds a sink as a host may
+// write one, and sinks with one mistake each, of which the suite finds every one.
+//
 // The tests of one Run run in parallel; any test may call it.
 package sinktest

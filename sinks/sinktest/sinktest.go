@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -178,18 +179,21 @@ func alone(t *testing.T, open Open) {
 	for i := range all {
 		all[i] = open(t)
 	}
+	errs := make([]error, len(all)) // read when all have ended: a test that gave up takes no word any more
 	var wg sync.WaitGroup
-	for _, s := range all {
+	for i, s := range all {
 		wg.Go(func() {
 			for _, e := range Events() {
 				if err := s.Consume(t.Context(), e); err != nil {
-					t.Errorf("Consume beside other sinks: %v", err)
+					errs[i] = fmt.Errorf("consume an event of type %s: %w", e.Type(), err)
+					return
 				}
 			}
-			if err := errors.Join(s.Flush(t.Context()), s.Close()); err != nil {
-				t.Errorf("the end beside other sinks: %v", err)
-			}
+			errs[i] = errors.Join(s.Flush(t.Context()), s.Close())
 		})
 	}
-	wg.Wait()
+	require.NoError(t, within(t, "A sink beside other sinks", func() error {
+		wg.Wait()
+		return errors.Join(errs...)
+	}))
 }
