@@ -28,7 +28,8 @@ func (x *examination) sharedDir() string { return jupyter.SharedDir(x.r.dir) }
 
 // permissions looks whether others can read what we keep.
 func (x *examination) permissions() {
-	loose, err := checkup.FindLoose(x.r.dir, []string{"python-env", "python-env.tmp", filepath.Join("agent", "modules")}, looseMost+1)
+	own := filepath.Join("agent", "modules")
+	loose, err := checkup.FindLoose(x.r.dir, []string{"python-env", "python-env.tmp", own}, 0o077, looseMost+1)
 	if err != nil {
 		x.find(checkPermissions, FindingFailed, "", "%v", err)
 		return
@@ -44,7 +45,15 @@ func (x *examination) permissions() {
 		}
 		x.find(checkPermissions, FindingFailed, mend, "%s %s: there may be tokens and what sessions showed in it", l.Path, l.Why)
 	}
-	if len(loose) == 0 {
+	// Modules may be read by others; whoever can change them runs code as this user.
+	modules, err := checkup.FindLoose(filepath.Join(x.r.dir, own), nil, 0o022, looseMost)
+	if err != nil {
+		x.find(checkPermissions, FindingFailed, "", "%v", err)
+	}
+	for _, l := range modules {
+		x.find(checkPermissions, FindingFailed, "chmod go-w "+quoteShell(l.Path), "%s %s: every session runs what is in it", l.Path, l.Why)
+	}
+	if len(loose)+len(modules) == 0 && err == nil {
 		x.ok(checkPermissions, "only you can read what is in %s", x.r.dir)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
@@ -42,9 +43,9 @@ func OpenTrace(dir string) (*Trace, error) { return ipctrace.Open(dir) }
 // Look reads the limits of this machine.
 func Look(tempDir string) Limits { return machine.Look(tempDir) }
 
-// FindLoose looks through a folder for what others can read or change.
-func FindLoose(dir string, skip []string, most int) ([]Loose, error) {
-	return machine.FindLoose(dir, skip, most)
+// FindLoose looks through a folder for what others have rights of mask on.
+func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, error) {
+	return machine.FindLoose(dir, skip, mask, most)
 }
 
 // Leftovers finds what hosts that were killed left behind; dir is the folder of

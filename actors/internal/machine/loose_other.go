@@ -2,5 +2,7 @@
 
 package machine
 
+import "os"
+
 // FindLoose finds nothing here: who may read a file is not in its mode.
-func FindLoose(string, []string, int) ([]Loose, error) { return nil, nil }
+func FindLoose(string, []string, os.FileMode, int) ([]Loose, error) { return nil, nil }

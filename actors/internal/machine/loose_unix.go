@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// FindLoose looks through a folder for what others can read or change and for
-// what is not ours, at most most of them. Folders named in skip, relative to dir,
+// FindLoose looks through a folder for what others have rights of mask on (0o077:
+// any, 0o022: to change it) and for what is not ours, at most most of them. Folders named in skip, relative to dir,
 // are passed over. A folder that is not there holds nothing.
-func FindLoose(dir string, skip []string, most int) ([]Loose, error) {
+func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, error) {
 	var found []Loose
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func FindLoose(dir string, skip []string, most int) ([]Loose, error) {
 		if err != nil || info.Mode()&fs.ModeSymlink != 0 {
 			return nil
 		}
-		if why := loose(info); why != "" {
+		if why := loose(info, mask); why != "" {
 			found = append(found, Loose{Path: path, Why: why})
 		}
 		if len(found) >= most {
@@ -54,11 +54,11 @@ func skipDir(d fs.DirEntry) error {
 }
 
 // loose says what is wrong with a file, or "".
-func loose(info fs.FileInfo) string {
+func loose(info fs.FileInfo, mask os.FileMode) string {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Getuid() {
 		return fmt.Sprintf("belongs to user %d", s.Uid)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); mode&mask != 0 {
 		return fmt.Sprintf("is open to others (mode %#o)", mode)
 	}
 	return ""

@@ -66,14 +66,17 @@ func TestLoose(t *testing.T) {
 		require.NoError(t, os.Chmod(path, mode))
 	}
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
-	found, err := FindLoose(dir, []string{"skipped"}, 10)
+	found, err := FindLoose(dir, []string{"skipped"}, 0o077, 10)
 	require.NoError(t, err)
 	require.Equal(t, []Loose{{Path: filepath.Join(dir, "open"), Why: "is open to others (mode 0644)"}}, found)
 
-	found, err = FindLoose(filepath.Join(dir, "none"), nil, 10)
+	found, err = FindLoose(filepath.Join(dir, "none"), nil, 0o077, 10)
 	require.NoError(t, err)
 	require.Empty(t, found)
-	found, err = FindLoose(dir, nil, 1)
+	found, err = FindLoose(dir, nil, 0o077, 1)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
+	found, err = FindLoose(dir, nil, 0o022, 10)
+	require.NoError(t, err)
+	require.Empty(t, found, "others can read it, and not change it")
 }
