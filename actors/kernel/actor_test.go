@@ -100,6 +100,10 @@ func (tr *tree) begin(id string, out *fakeOutlet, code ...string) supervisor.Rep
 	for _, c := range code {
 		exec.Cells = append(exec.Cells, messages.Cell{Code: c})
 	}
+	return tr.begins(exec)
+}
+
+func (tr *tree) begins(exec messages.Execute) supervisor.Reply[messages.Result] {
 	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	require.NoError(tr.t, err)
 	return reply

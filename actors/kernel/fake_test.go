@@ -37,7 +37,7 @@ func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), answers: make(chan messages.InputAnswer, 8), epoch: o.Epoch}
+	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), answers: make(chan answer, 8), left: make(chan messages.HostResult, 8), epoch: o.Epoch}
 	b.all = append(b.all, i)
 	b.alive++
 	return i, nil
@@ -62,7 +62,8 @@ type fakeInterp struct {
 	backend    *fakeBackend
 	epoch      uint64
 	interrupts chan struct{}
-	answers    chan messages.InputAnswer
+	answers    chan answer
+	left       chan messages.HostResult // of calls that nobody waited for
 	once       sync.Once
 	done       chan struct{}
 	err        error // set before done is closed
@@ -73,6 +74,7 @@ type fakeInterp struct {
 	counter int
 	silent  bool // does not answer pings
 	pings   int
+	request kernel.CellRequest // the last one
 }
 
 func (i *fakeInterp) Info() kernel.Info     { return kernel.Info{ID: "fake", PID: 1000 + int(i.epoch)} }
@@ -105,7 +107,7 @@ func (i *fakeInterp) Interrupt(context.Context) error {
 }
 
 func (i *fakeInterp) AnswerInput(_ context.Context, id string, a messages.InputAnswer) error {
-	i.answers <- a
+	i.answers <- answer{id, a}
 	return nil
 }
 
@@ -121,74 +123,23 @@ func (i *fakeInterp) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Execute obeys: count, print TEXT, raise, sleep DURATION, hang, swallow, die,
-// exit, input.
+// Execute obeys statements with a semicolon between them: count, print TEXT,
+// backlog TEXT, raise, sleep DURATION, hang, swallow, die, exit, input; those of
+// fake_host_test.go besides.
 func (i *fakeInterp) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	for len(i.interrupts) > 0 {
 		<-i.interrupts
 	}
-	word, rest, _ := strings.Cut(r.Code, " ")
-	switch word {
-	case "count":
-		i.mu.Lock()
-		i.counter++
-		n := i.counter
-		i.mu.Unlock()
-		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: fmt.Sprint(n)}); err != nil {
-			return kernel.CellReply{}, err
-		}
-	case "print":
-		if err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); err != nil && !errors.Is(err, kernel.ErrEnough) {
-			return kernel.CellReply{}, err
-		}
-	case "backlog": // it has ended, and goes on to hand over
-		i.ended.Store(true)
-		defer i.ended.Store(false)
-		for range 1000 {
-			switch err := emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: rest}); {
-			case errors.Is(err, kernel.ErrEnough):
-				return kernel.CellReply{Interrupted: true, Incomplete: "the end was left out"}, nil
-			case err != nil:
-				return kernel.CellReply{}, err
+	i.mu.Lock()
+	i.request = r
+	i.mu.Unlock()
+	for statement := range strings.SplitSeq(r.Code, "; ") {
+		reply, err := i.obey(ctx, r, emit, statement)
+		if reply != nil || err != nil {
+			if reply == nil {
+				reply = &kernel.CellReply{}
 			}
-		}
-	case "raise":
-		d := messages.ErrorDetails{Name: "ValueError", Message: "boom"}
-		_ = emit(ctx, messages.Error{ErrorDetails: d})
-		return kernel.CellReply{Error: &d}, nil
-	case "input":
-		return kernel.CellReply{StdinRequested: true, Error: &messages.ErrorDetails{Name: "StdinNotImplementedError"}}, nil
-	case "exit":
-		i.end(&kernel.LostError{Reason: "exit"})
-		return kernel.CellReply{OK: true, Exited: true}, nil
-	case "die":
-		i.die()
-	case "sleep":
-		d, err := time.ParseDuration(rest)
-		if err != nil {
-			return kernel.CellReply{}, err
-		}
-		select {
-		case <-time.After(d):
-		case <-i.interrupts:
-			return interrupted(), nil
-		case <-ctx.Done():
-			return kernel.CellReply{}, context.Cause(ctx)
-		case <-i.done:
-			return kernel.CellReply{}, i.err
-		}
-	case "hang", "swallow":
-		for {
-			select {
-			case <-i.interrupts:
-				if word == "hang" {
-					return interrupted(), nil
-				}
-			case <-ctx.Done():
-				return kernel.CellReply{}, context.Cause(ctx)
-			case <-i.done:
-				return kernel.CellReply{}, i.err
-			}
+			return *reply, err
 		}
 	}
 	select {
@@ -196,6 +147,82 @@ func (i *fakeInterp) Execute(ctx context.Context, r kernel.CellRequest, emit fun
 		return kernel.CellReply{}, i.err
 	default:
 		return kernel.CellReply{OK: true}, nil
+	}
+}
+
+// obey runs one statement. A reply or an error ends the cell.
+func (i *fakeInterp) obey(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error, statement string) (*kernel.CellReply, error) {
+	say := func(text string) error {
+		return emit(ctx, messages.Stream{Name: messages.StdoutStream, Text: text})
+	}
+	word, rest, _ := strings.Cut(statement, " ")
+	switch word {
+	case "count":
+		i.mu.Lock()
+		i.counter++
+		n := i.counter
+		i.mu.Unlock()
+		return nil, say(fmt.Sprint(n))
+	case "print":
+		if err := say(rest); !errors.Is(err, kernel.ErrEnough) {
+			return nil, err
+		}
+		return nil, nil
+	case "backlog": // it has ended, and goes on to hand over
+		i.ended.Store(true)
+		defer i.ended.Store(false)
+		for range 1000 {
+			switch err := say(rest); {
+			case errors.Is(err, kernel.ErrEnough):
+				return &kernel.CellReply{Interrupted: true, Incomplete: "the end was left out"}, nil
+			case err != nil:
+				return nil, err
+			}
+		}
+		return nil, nil
+	case "raise":
+		d := messages.ErrorDetails{Name: "ValueError", Message: "boom"}
+		_ = emit(ctx, messages.Error{ErrorDetails: d})
+		return &kernel.CellReply{Error: &d}, nil
+	case "input":
+		return &kernel.CellReply{StdinRequested: true, Error: &messages.ErrorDetails{Name: "StdinNotImplementedError"}}, nil
+	case "exit":
+		i.end(&kernel.LostError{Reason: "exit"})
+		return &kernel.CellReply{OK: true, Exited: true}, nil
+	case "die":
+		i.die()
+		return nil, i.err
+	case "sleep":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			return nil, err
+		}
+		return i.until(ctx, time.After(d))
+	case "hang":
+		return i.until(ctx, nil)
+	case "swallow":
+		for {
+			if reply, err := i.until(ctx, nil); err != nil || reply == nil {
+				return reply, err
+			}
+		}
+	default:
+		return i.host(ctx, r, emit, word, rest)
+	}
+}
+
+// until waits for over, as code does that can be interrupted.
+func (i *fakeInterp) until(ctx context.Context, over <-chan time.Time) (*kernel.CellReply, error) {
+	select {
+	case <-over:
+		return nil, nil
+	case <-i.interrupts:
+		reply := interrupted()
+		return &reply, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-i.done:
+		return nil, i.err
 	}
 }
 
