@@ -56,6 +56,10 @@ type NotebookOptions struct {
 	// Owner and Env are those of each call, see [Request].
 	Owner string
 	Env   map[string]string
+	// Input answers the questions of cells, input() and getpass; each waits for as
+	// long as the host's InputTimeout says, which is no part of Timeout. nil:
+	// nobody does, and they raise. Neither questions nor answers are recorded.
+	Input InputHandler
 	// Progress hears what happens, from the goroutine that runs the notebook;
 	// the run waits for it. nil: nobody.
 	Progress func(NotebookStep)

@@ -103,7 +103,7 @@ func (r *notebookRun) cell(ctx context.Context, place int) (goOn bool, err error
 	began := time.Now()
 	err = call.make(ctx, Request{
 		Cells:   []messages.Cell{{Title: fmt.Sprintf("cell %d", report.Index), Code: c.Source()}},
-		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true,
+		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true, Input: r.o.Input,
 	})
 	report.Duration, report.Omitted = time.Since(began), call.omitted
 	r.ended(call, report)

@@ -41,6 +41,10 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND [ARG]...          runs a command and wants its exit code
 //	signals SIGNAL:FILE[,...] CODE COMMAND [ARG]...
 //	                                     sends a signal when a file appears
+//	terminal STEPS CODE COMMAND [ARG]...
+//	                                     runs a command on a terminal and does what
+//	                                     the lines of a file say: "< TEXT" waits until
+//	                                     that is shown, "> TEXT" types it
 //	json FILE PATH VALUE                 wants a value in a JSON object; PATH
 //	                                     is cells.0.title; len is a length
 //	gone                                 wants no process to be left
@@ -86,7 +90,7 @@ func params(t *testing.T, env map[string]string) testscript.Params {
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "signals": signals, "json": jsonValue, "gone": gone,
+			"exits": exits, "signals": signals, "terminal": terminal, "json": jsonValue, "gone": gone,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "external" {

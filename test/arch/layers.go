@@ -81,6 +81,7 @@ var layers = []layer{
 	{dir: "examples/...", ours: public},
 	{dir: "test/arch"},
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "test/pty", theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "test/terminal", theirs: []string{terminal}},
 	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }

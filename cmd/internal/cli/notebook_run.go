@@ -29,7 +29,7 @@ type nbRunFlags struct {
 	from                                 int
 	params                               []string
 	inPlace, allowErrors, watch          bool
-	outputs, json, fold                  bool
+	outputs, json, fold, stdin           bool
 }
 
 func (a *app) nbRunCommand() *cobra.Command {
@@ -44,7 +44,8 @@ name the cells that it needs with --cells, as in --cells 0-2,7-.
 
 The session runs in the folder of FILE. The first cell that does not complete
 ends the run, unless it is tagged raises-exception or --allow-errors is given.
-Cells tagged skip-execution are left out. A parameter becomes a variable in a
+Cells tagged skip-execution are left out. input() asks on a terminal, reads
+lines with --stdin, and raises elsewhere, as it does for other runners. A parameter becomes a variable in a
 cell below the one tagged parameters, or at the top; its value is JSON, True,
 False or None, or else a text.
 
@@ -69,6 +70,7 @@ the kernel was lost or never reached.`,
 	flags.BoolVar(&f.allowErrors, "allow-errors", false, "go on after a cell that raised")
 	flags.BoolVar(&f.fold, "fold-progress", false, "keep only the last state of progress bars")
 	flags.BoolVar(&f.outputs, "outputs", false, "show what cells print while they run")
+	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	flags.BoolVar(&f.watch, "watch", false, "run again when FILE changes")
 	flags.BoolVar(&f.json, "json", false, "print the report as one JSON object")
 	flags.StringVar(&f.session, "session", "default", "the session to run in")
@@ -229,7 +231,7 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 	if f.cwd == "" {
 		f.cwd = filepath.Dir(path)
 	}
-	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o}
+	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o, input: a.answers(f.stdin, "")}
 	if f.watch {
 		r.loaded = r.content()
 	}
@@ -244,6 +246,7 @@ type nbRunner struct {
 	file    *notebook.File
 	o       coppice.NotebookOptions
 	session *coppice.Session
+	input   coppice.InputHandler
 	loaded  []byte // what FILE held when it was read; for --watch
 }
 
@@ -277,7 +280,7 @@ func (r *nbRunner) run(ctx context.Context) error {
 func (r *nbRunner) once(ctx context.Context, starting *progress) (coppice.NotebookReport, error) {
 	view := newNbView(r.app, r.flags, starting)
 	o := r.o
-	o.Save, o.Progress = r.file.Save, view.step
+	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
 	report, err := r.session.RunNotebook(ctx, r.file.Document, o)
 	starting.done()
 	view.done()

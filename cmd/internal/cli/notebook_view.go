@@ -53,7 +53,9 @@ func (v *nbView) step(s coppice.NotebookStep) {
 		}
 	case coppice.NotebookCellEvent:
 		v.starting.done()
-		if _, final := s.Event.(messages.Final); v.drawing != nil && !final {
+		_, final := s.Event.(messages.Final)
+		_, asks := s.Event.(messages.InputRequest) // who answers shows it
+		if v.drawing != nil && !final && !asks {
 			v.app.out.print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
 		}
 	case coppice.NotebookCellEnded:

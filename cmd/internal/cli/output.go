@@ -20,6 +20,7 @@ type output struct {
 
 	mu     sync.Mutex
 	broken bool // guarded by mu
+	asking int  // questions that wait for a person here; guarded by mu
 }
 
 // Write writes p. That the reader has gone away is no error.
@@ -46,6 +47,32 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) print(text string) {
 	if text != "" {
 		_, _ = io.WriteString(o, text)
+	}
+}
+
+// repaint writes over the line of a terminal, unless a question stands there.
+func (o *output) repaint(text string) {
+	o.mu.Lock()
+	asking := o.asking > 0
+	if !asking && !o.broken {
+		_, _ = io.WriteString(o.w, text)
+	}
+	o.mu.Unlock()
+}
+
+// ask puts a question in place of what is repainted. Nothing is repainted until
+// answered is called.
+func (o *output) ask(prompt string) (answered func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asking++
+	if !o.broken {
+		_, _ = io.WriteString(o.w, "\r\x1b[K"+prompt)
+	}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.asking--
 	}
 }
 

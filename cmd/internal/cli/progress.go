@@ -83,7 +83,7 @@ func (p *progress) paint() {
 		select {
 		case <-p.quit:
 			if shown && p.w.terminal {
-				p.w.print("\r\x1b[K")
+				p.w.repaint("\r\x1b[K")
 			}
 			return
 		case now := <-tick.C:
@@ -107,7 +107,7 @@ func (p *progress) frame(n int, now time.Time) {
 		if detail != "" {
 			text += " " + detail
 		}
-		p.w.print("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64)+" s)") + "\x1b[K")
+		p.w.repaint("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64)+" s)") + "\x1b[K")
 	case news:
 		p.w.print("coppice: " + text + "\n")
 	}

@@ -204,6 +204,9 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 	} else if !f.events {
 		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
+			if _, asks := e.(messages.InputRequest); asks && a.err.terminal && r.Input != nil {
+				return nil // who answers has shown it
+			}
 			a.out.print(drawing.Event(e))
 			return nil
 		}

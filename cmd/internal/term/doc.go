@@ -1,6 +1,7 @@
 // Package term asks the terminal behind a file two things: whether it is one,
-// and how wide it is. It changes no terminal and starts no goroutine; any
-// goroutine may call it.
+// and how wide it is; and hides what is typed there while a password is asked
+// for, which is all that it ever changes. It starts no goroutine; any goroutine
+// may call it.
 package term
 
 import "os"

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/coppice-run/coppice/test/pty"
+)
+
+// terminal is the command of that name, see TestScripts. What the terminal
+// showed is the output of the command.
+func terminal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: terminal STEPS CODE COMMAND [ARG]...")
+	}
+	path, err := exec.LookPath(args[2])
+	ts.Check(err)
+	tty, err := pty.Open()
+	ts.Check(err)
+	defer tty.Close()
+	cmd := exec.Command(path, args[3:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), tty.Program, tty.Program, tty.Program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.Env = os.Environ()
+	for _, name := range []string{"HOME", "TERM", "WORK", marker} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	fail := func(format string, args ...any) {
+		_ = cmd.Process.Kill()
+		<-ended
+		ts.Fatalf(format, args...)
+	}
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		what, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch what {
+		case "<":
+			err = tty.Await(regexp.QuoteMeta(text), patience)
+		case ">":
+			err = tty.Type(strings.ReplaceAll(text, "^C", "\x03") + "\n")
+		default:
+			fail("%s: a line begins with < or >, not %q", args[0], what)
+		}
+		if err != nil {
+			fail("%s: %v", line, err)
+		}
+	}
+	select {
+	case err = <-ended:
+	case <-time.After(patience):
+		fail("it did not end; the terminal shows %q", tty.Shown())
+	}
+	echoes, echoErr := tty.Echoes()
+	ts.Check(echoErr)
+	if !echoes {
+		ts.Fatalf("the terminal was left without echo")
+	}
+	_, writeErr := ts.Stdout().Write([]byte(strings.ReplaceAll(tty.Shown(), "\r\n", "\n")))
+	ts.Check(writeErr)
+	wantCode(ts, args[1], err)
+}
