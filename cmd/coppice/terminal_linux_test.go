@@ -36,7 +36,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { ended <- cmd.Wait() }()
 	fail := func(format string, args ...any) {
 		_ = cmd.Process.Kill()
-		<-ended
+		ts.Logf("it was killed: %v", <-ended)
 		ts.Fatalf(format, args...)
 	}
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
