@@ -198,6 +198,31 @@ var behaviours = map[string][]step{
 	"secrets of the host are not there": {
 		{cells: []string{"import os\nsorted(k for k in os.environ if 'TOKEN' in k or 'API_KEY' in k or k.startswith('KG_AUTH'))"}, output: "[]"},
 	},
+	"a session begins in its folder": {
+		{cells: []string{"import os\nopen('here', 'w').close()\nos.path.basename(os.getcwd()), os.getcwd() == os.path.realpath('.')"}, contains: []string{"True)"}},
+	},
+	"sys.exit and quit are no way around a result": {
+		{cells: []string{"x = 1"}},
+		{cells: []string{"import sys\nsys.exit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
+		{cells: []string{"raise SystemExit"}, outcome: raised, state: kept},
+		{cells: []string{"x"}, output: "1", state: kept},
+	},
+	"magics": {
+		{cells: []string{"import os\n_here = %pwd\n_here == os.getcwd()"}, output: "True"},
+		{cells: []string{"!echo from a shell; exit 0"}, contains: []string{"from a shell"}},
+		{cells: []string{"%%bash\necho in bash"}, contains: []string{"in bash"}},
+		{cells: []string{"out = !echo a; echo b\nlist(out)"}, output: "['a', 'b']"},
+	},
+	"text that looks like magics is text": {
+		{cells: []string{"s = \"\"\"\n!echo no\n%%bash\n%pwd\n\"\"\"\ns"}, output: `'\n!echo no\n%%bash\n%pwd\n'`},
+		{cells: []string{"10\\\n%3"}, output: "1"},
+	},
+	"the whole of a long line": {
+		{cells: []string{"print('x' * 1_000_000, end='')"}, check: func(t *testing.T, r messages.Result) {
+			require.NotNil(t, r.Truncation)
+			require.EqualValues(t, 1_000_000, r.Truncation.TotalBytes)
+		}},
+	},
 	"threads print": {
 		{cells: []string{"import threading\nt = threading.Thread(target=lambda: print('from a thread'))\nt.start(); t.join()"}, contains: []string{"from a thread"}},
 	},

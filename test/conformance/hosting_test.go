@@ -88,7 +88,7 @@ func never(ctx context.Context, _ messages.InputRequest) (string, error) {
 
 // late answers after more than the active time of the call.
 func late(ctx context.Context, _ messages.InputRequest) (string, error) {
-	return "late", sleep(ctx, 1500*time.Millisecond)
+	return "late", sleep(ctx, 1200*time.Millisecond)
 }
 
 // hosted are behaviours of code that reaches its host.
