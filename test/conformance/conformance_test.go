@@ -217,6 +217,14 @@ var behaviours = map[string][]step{
 		{cells: []string{"s = \"\"\"\n!echo no\n%%bash\n%pwd\n\"\"\"\ns"}, output: `'\n!echo no\n%%bash\n%pwd\n'`},
 		{cells: []string{"10\\\n%3"}, output: "1"},
 	},
+	"IPython's display, where code imports it": {
+		{cells: []string{"from IPython.display import display, update_display, clear_output, HTML, Image\nimport base64\npng = base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==')\ndisplay(Image(png))"}, check: func(t *testing.T, r messages.Result) {
+			require.Len(t, r.Images, 1)
+		}},
+		{cells: []string{"display(HTML('<h1>a page</h1>'))"}, contains: []string{"# a page"}},
+		{cells: []string{"h = display('one', display_id=True)\nh.update('two')\nprint(len(h.display_id))"}, contains: []string{"32"}},
+		{cells: []string{"display({'text/plain': 'raw'}, raw=True)"}, output: "raw"},
+	},
 	"the whole of a long line": {
 		{cells: []string{"print('x' * 1_000_000, end='')"}, check: func(t *testing.T, r messages.Result) {
 			require.NotNil(t, r.Truncation)

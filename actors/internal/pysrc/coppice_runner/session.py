@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import coppice_prelude  # noqa: F401, the prelude of each session takes it from here
 
-from . import copies, display, errors, forkserver, hostcalls, magics
+from . import copies, display, errors, forkserver, hostcalls, imported, magics
 from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
@@ -72,6 +72,7 @@ class Session:
         self.namespace["display"] = self.display
         self.namespace["clear_output"] = self.clear_output
         hostcalls.install(self.namespace, self.calls)
+        self.imported = imported.install(self.display, self.clear_output)
         self._baseline = dict(self.namespace)
         self._builtins = dict(vars(builtins))
         self._cwd = ""  # at ready
@@ -144,6 +145,7 @@ class Session:
         getpass = sys.modules.get("getpass")
         if getpass is not None and getpass.getpass is not self._ask_password:
             getpass.getpass = self._ask_password  # type: ignore[attr-defined]
+        self.imported.look()
 
     def _getpass(self, prompt: str = "Password: ", stream: Any = None, **_: Any) -> str:
         return self.input.read(prompt, password=True)
