@@ -22,10 +22,10 @@ import (
 // largeNotebook is the size of the notebooks here, in bytes.
 const largeNotebook = 100 << 20
 
-// writeLargeNotebook makes a notebook of 100 MB, nearly all of it pictures. It
+// writeLargeNotebook makes a notebook of that many bytes, nearly all of it pictures. It
 // holds little of it: a process that is started takes over the peak of the one
 // that starts it.
-func writeLargeNotebook(b *testing.B) string {
+func writeLargeNotebook(b *testing.B, size int) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "large.ipynb")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
@@ -37,7 +37,7 @@ func writeLargeNotebook(b *testing.B) string {
 	picture := make([]byte, 384<<10)
 	comma := ""
 	_, _ = w.WriteString("{\n \"cells\": [") // an error stays until Flush
-	for written := 0; written < largeNotebook; written += len(picture) * 4 / 3 {
+	for written := 0; written < size; written += len(picture) * 4 / 3 {
 		_, _ = random.Read(picture) // it never fails
 		_, _ = fmt.Fprintf(w, "%s\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": 1,\n   \"metadata\": {},\n   \"outputs\": [\n    {\n     \"data\": {\n      \"image/png\": \"", comma)
 		encode := base64.NewEncoder(base64.StdEncoding, w)
@@ -54,31 +54,47 @@ func writeLargeNotebook(b *testing.B) string {
 }
 
 // BenchmarkNotebookShow is `coppice notebook show large.ipynb:1-20` as a process:
-// from its start to its end, and the most memory that it had.
+// from its start to its end, and the most memory that it had. That is to be the
+// same for a notebook that is four times as large.
 func BenchmarkNotebookShow(b *testing.B) {
-	path := writeLargeNotebook(b)
 	bin := filepath.Join(b.TempDir(), "coppice")
 	if said, err := exec.Command("go", "build", "-o", bin, "../cmd/coppice").CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, said)
 	}
-	var most int64
+	for _, size := range []int{largeNotebook, 4 * largeNotebook} {
+		b.Run(fmt.Sprintf("%dMiB", size>>20), func(b *testing.B) {
+			path := writeLargeNotebook(b, size)
+			var most int64
+			for b.Loop() {
+				cmd := exec.Command(bin, "notebook", "show", path+":1-20")
+				out, err := cmd.Output()
+				if err != nil || bytes.Count(out, []byte("\n")) != 20 {
+					b.Fatalf("%v: %q", err, out)
+				}
+				if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+					most = max(most, usage.Maxrss)
+				}
+			}
+			b.ReportMetric(float64(most)/1024, "MiB-RSS")
+		})
+	}
+}
+
+// BenchmarkNotebookOutline reads the cells of such a notebook.
+func BenchmarkNotebookOutline(b *testing.B) {
+	path := writeLargeNotebook(b, largeNotebook)
+	b.SetBytes(largeNotebook)
+	b.ReportAllocs()
 	for b.Loop() {
-		cmd := exec.Command(bin, "notebook", "show", path+":1-20")
-		out, err := cmd.Output()
-		if err != nil || bytes.Count(out, []byte("\n")) != 20 {
-			b.Fatalf("%v: %q", err, out)
-		}
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			most = max(most, usage.Maxrss)
+		if _, err := notebook.OpenOutline(path); err != nil {
+			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(most)/1024, "MiB-RSS")
-	b.ReportMetric(float64(largeNotebook)/(1<<20), "MiB-file")
 }
 
 // BenchmarkNotebookOpen reads such a notebook.
 func BenchmarkNotebookOpen(b *testing.B) {
-	path := writeLargeNotebook(b)
+	path := writeLargeNotebook(b, largeNotebook)
 	b.SetBytes(largeNotebook)
 	for b.Loop() {
 		if _, err := notebook.Open(path); err != nil {
@@ -89,7 +105,7 @@ func BenchmarkNotebookOpen(b *testing.B) {
 
 // BenchmarkNotebookSave changes a cell of such a notebook and saves it.
 func BenchmarkNotebookSave(b *testing.B) {
-	f, err := notebook.Open(writeLargeNotebook(b))
+	f, err := notebook.Open(writeLargeNotebook(b, largeNotebook))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -56,3 +56,9 @@ func EqualCells(a, b *Cell) bool {
 	_, differs := compareCells(a, b)
 	return !differs
 }
+
+// Outline is what an outline keeps of a notebook: strings of up to limit bytes
+// are kept, and window bytes are read at a time.
+func Outline(data []byte, limit, window int) ([]byte, error) {
+	return outline(bytes.NewReader(data), limit, make([]byte, window))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,6 +110,18 @@ func (a *app) readNotebook(path string) (*notebook.Document, error) {
 		return nil, err
 	}
 	return f.Document, nil
+}
+
+// largeNotebook is from how many bytes on a notebook is not read as a whole when
+// only its cells are shown.
+const largeNotebook = 8 << 20
+
+// lookAtCells reads a notebook whose outputs are not looked at.
+func (a *app) lookAtCells(path string) (*notebook.Document, error) {
+	if info, err := os.Stat(path); path == "-" || err != nil || !info.Mode().IsRegular() || info.Size() < largeNotebook {
+		return a.readNotebook(path)
+	}
+	return notebook.OpenOutline(path)
 }
 
 // saveNotebook saves within lockPatience.

@@ -55,7 +55,11 @@ reading: text with it is not what apply takes.`,
 			if sel.Raw && (outputs || set != nil) {
 				return usagef("--raw shows the JSON as it is, without --outputs and --cells")
 			}
-			d, err := a.readNotebook(path)
+			read := a.lookAtCells
+			if outputs || sel.Raw {
+				read = a.readNotebook
+			}
+			d, err := read(path)
 			if err != nil {
 				return err
 			}

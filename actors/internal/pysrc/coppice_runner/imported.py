@@ -1,35 +1,51 @@
-"""The display functions that code imports from IPython. Without a shell of
-IPython they print the names of what they are to show; here they show it."""
+"""What this package changes in modules that code imports: functions that would
+ask or show in another place than the host."""
 
 from __future__ import annotations
 
 import importlib.machinery
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict
 
 from . import display as own
 
-_MODULE = "IPython.core.display_functions"
+Change = Callable[[ModuleType], None]
 
 
-class Imported:
-    """Puts our functions into the module when it is imported. It is a finder of
-    modules, and the loader of that one."""
+class Hook:
+    """Changes modules when they are imported. It is a finder of modules that
+    finds none itself."""
 
-    def __init__(self, display: Callable[..., Any], clear_output: Callable[..., Any]) -> None:
-        self._display, self._clear = display, clear_output
-        self._loader: Any = None
-        self._done: Optional[ModuleType] = None
+    def __init__(self, changes: Dict[str, Change]) -> None:
+        self._changes = changes
+        self._done: Dict[str, ModuleType] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _MODULE:
+        if name not in self._changes:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        self._loader, spec.loader = spec.loader, self  # type: ignore[assignment]
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, lambda module: self._change(name, module))  # type: ignore[assignment]
         return spec
+
+    def look(self) -> None:
+        """Changes modules that were there before."""
+        for name in self._changes:
+            module = sys.modules.get(name)
+            if module is not None and module is not self._done.get(name):
+                self._change(name, module)
+
+    def _change(self, name: str, module: ModuleType) -> None:
+        self._done[name] = module
+        self._changes[name](module)
+
+
+class _Loader:
+    """A loader that changes what it has loaded."""
+
+    def __init__(self, loader: Any, change: Change) -> None:
+        self._loader, self._change = loader, change
 
     def create_module(self, spec: Any) -> Any:
         return self._loader.create_module(spec)
@@ -39,18 +55,25 @@ class Imported:
         self._change(module)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self._loader is None:
+        if name == "_loader":
             raise AttributeError(name)
         return getattr(self._loader, name)
 
-    def look(self) -> None:
-        """Changes a module that was there before."""
-        module = sys.modules.get(_MODULE)
-        if module is not None and module is not self._done:
-            self._change(module)
 
-    def _change(self, module: ModuleType) -> None:
-        self._done = module
+class IPythonDisplay:
+    """The display functions of IPython. Without a shell of IPython they print
+    the names of what they are to show; these show it."""
+
+    module = "IPython.core.display_functions"
+
+    def __init__(self, display: Callable[..., Any], clear_output: Callable[..., Any]) -> None:
+        self._display, self._clear = display, clear_output
+        self._theirs: Any = None
+
+    def change(self, module: ModuleType) -> None:
+        """Puts our functions into their module, and where others have them
+        already."""
+        self._theirs = module
         for name, function in (("display", self.display), ("clear_output", self.clear_output), ("publish_display_data", self.publish)):
             theirs = getattr(module, name, None)
             setattr(module, name, function)
@@ -77,7 +100,7 @@ class Imported:
                 self._display(data, raw=True, metadata={**more, **(metadata or {})}, display_id=display_id, update=update)
             return None
         handle = self._display(*objs, raw=raw, metadata=metadata, display_id=display_id, update=update)
-        theirs = getattr(self._done, "DisplayHandle", None)
+        theirs = getattr(self._theirs, "DisplayHandle", None)
         return handle if handle is None or theirs is None else theirs(handle.display_id)
 
     def clear_output(self, wait: bool = False) -> None:
@@ -89,8 +112,13 @@ class Imported:
         self._display(data, raw=True, metadata=metadata, display_id=(transient or {}).get("display_id"), update=bool(kwargs.get("update")))
 
 
-def install(display: Callable[..., Any], clear_output: Callable[..., Any]) -> Imported:
-    """Waits for the import."""
-    made = Imported(display, clear_output)
-    sys.meta_path.insert(0, made)  # type: ignore[arg-type]
-    return made
+def install(display: Callable[..., Any], clear_output: Callable[..., Any], getpass: Callable[..., str]) -> Hook:
+    """Waits for the imports."""
+
+    def ask(module: ModuleType) -> None:
+        module.getpass = getpass  # type: ignore[attr-defined]
+
+    shows = IPythonDisplay(display, clear_output)
+    hook = Hook({shows.module: shows.change, "getpass": ask})
+    sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
+    return hook

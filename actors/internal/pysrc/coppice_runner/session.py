@@ -72,7 +72,7 @@ class Session:
         self.namespace["display"] = self.display
         self.namespace["clear_output"] = self.clear_output
         hostcalls.install(self.namespace, self.calls)
-        self.imported = imported.install(self.display, self.clear_output)
+        self.imported = imported.install(self.display, self.clear_output, self._ask_password)
         self._baseline = dict(self.namespace)
         self._builtins = dict(vars(builtins))
         self._cwd = ""  # at ready

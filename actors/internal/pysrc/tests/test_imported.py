@@ -1,4 +1,4 @@
-"""Tests of IPython's display functions in a session that is not IPython's."""
+"""Tests of what code imports and this package changes: IPython's display, getpass."""
 
 import os
 import tempfile
@@ -86,6 +86,20 @@ class ImportedTest(unittest.TestCase):
         self.addCleanup(copy.close)
         frames = copy.execute("display(Page())")
         self.assertEqual(["display"], [f["type"] for f in frames if f["type"] in ("display", "stdout")])
+
+    def test_getpass(self):
+        """It asks the host in the very cell that imports it, too."""
+        for way in ("import getpass\ngetpass.getpass('w? ')", "from getpass import getpass\ngetpass('w? ')"):
+            self.session.execute("import sys\nsys.modules.pop('getpass', None)")
+            self.session.cells += 1
+            self.session.request({"type": "execute", "id": self.session.cells, "code": way, "allow_stdin": True})
+            asked = self.session.frame()
+            while asked["type"] != "input_request":
+                self.assertNotIn(asked["type"], ("done", "error"), asked)
+                asked = self.session.frame()
+            self.assertEqual(("w? ", True), (asked["prompt"], asked["password"]))
+            self.session.request({"type": "input", "request": asked["request"], "value": "hush"}, self.session.control)
+            self.assertEqual(["'hush'"], [f["data"]["text/plain"] for f in self.session.cell() if f["type"] == "result"])
 
     def test_it_is_not_there(self):
         frames = self.session.execute("sys.path.pop(0)\nsys.path_importer_cache.clear()\nimport no_such_module_at_all")
