@@ -160,8 +160,8 @@ type NotebookCell struct {
 	Expected bool `json:"expected,omitempty"`
 	// Count is the cell's prompt number, 0 when it has none.
 	Count int `json:"execution_count,omitempty"`
-	// Duration is how long it took, from the call to its result; in JSON,
-	// duration_ms.
+	// Duration is how long it ran, without the start of its kernel; of a cell that
+	// did not end, how long its call took. In JSON, duration_ms.
 	Duration time.Duration `json:"-"`
 	// Error is set when the cell raised.
 	Error *messages.ErrorDetails `json:"error,omitempty"`

@@ -106,6 +106,9 @@ func (r *notebookRun) cell(ctx context.Context, place int) (goOn bool, err error
 		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true, Input: r.o.Input,
 	})
 	report.Duration, report.Omitted = time.Since(began), call.omitted
+	if t := call.timing; !t.Busy.IsZero() && t.Idle.After(t.Busy) { // else it did not run to its end
+		report.Duration = t.Idle.Sub(t.Busy)
+	}
 	r.ended(call, report)
 	if call.recording != nil {
 		call.recording.Finish(report.Count, call.timing)

@@ -107,7 +107,9 @@ func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *not
 			}
 		}
 	}
+	selected := false
 	for line := range d.Select(sel) {
+		selected = true
 		if line.Cell >= 0 && !set.Contains(line.Cell) {
 			continue
 		}
@@ -123,6 +125,13 @@ func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *not
 	}
 	ended()
 	flush(0)
+	if !selected && len(sel.Ranges) > 0 {
+		lines := 0
+		for range d.Select(notebook.Selector{Raw: sel.Raw}) {
+			lines++
+		}
+		a.err.lines("coppice: nothing is selected: there are " + render.Number(lines, "line"))
+	}
 }
 
 // outputLines is what a cell showed, as text.

@@ -162,6 +162,9 @@ func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
 	}
 	if r.Next >= 0 {
 		v.app.out.lines(v.style.Quiet("  go on with: coppice notebook run " + v.again(path) + fmt.Sprintf(" --from %d", r.Next)))
+		if r.Next > r.Cells[0].Index {
+			v.app.out.lines(v.style.Quiet(fmt.Sprintf("  the kernel will be a new one: name the cells that it needs, as in --cells %d,%d-", r.Cells[0].Index, r.Next)))
+		}
 	}
 }
 

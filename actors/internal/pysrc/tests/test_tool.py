@@ -1,4 +1,7 @@
-"""Tests of tool and runtime: their values and errors, and both ways to the host."""
+"""Tests of tool and runtime: their values and errors, tasks, and the way over HTTP.
+
+The name puts them behind the tests that fork this process, which wants no threads
+and no memory that was used before."""
 
 import asyncio
 import http.server
@@ -14,7 +17,6 @@ import unittest
 
 import sources  # noqa: F401, it finds coppice_runner
 from coppice_runner import hostcalls
-from driver import Driver
 
 
 def echo(call):
@@ -181,90 +183,6 @@ class TasksTest(unittest.TestCase):
         self.assertTrue(done.wait(30))
 
 
-class SessionTest(unittest.TestCase):
-    """Calls of a session of the runner, by their frames."""
-
-    def setUp(self):
-        self.session = Driver()
-        self.addCleanup(self.session.close)
-
-    def begin(self, code):
-        self.session.cells += 1
-        self.session.request({"type": "execute", "id": self.session.cells, "code": code})
-
-    def call(self):
-        """Returns the next call of the running cell."""
-        while True:
-            frame = self.session.frame()
-            self.assertIsNotNone(frame)
-            if frame["type"] == "host_call":
-                return frame
-            self.assertNotIn(frame["type"], ("done", "error"), frame)
-
-    def answer(self, number, **reply):
-        self.session.request({"type": "host_result", "call": number, **reply}, self.session.control)
-
-    def ends(self):
-        """Returns the frames of the end of the cell by their type."""
-        return {f["type"]: f for f in self.session.cell()}
-
-    def test_a_call(self):
-        self.begin("tool.f(a=[1, 'é'])")
-        call = self.call()
-        self.assertEqual(("tool", "f", {"a": [1, "é"]}), (call["kind"], call["name"], call["args"]))
-        self.answer(call["call"], ok=True, value={"b": None})
-        self.assertEqual("{'b': None}", self.ends()["result"]["data"]["text/plain"])
-
-    def test_answers_find_their_calls(self):
-        self.begin("from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(5) as pool:\n    got = list(pool.map(lambda n: tool.f(n=n), range(5)))\ngot")
-        calls = [self.call() for _ in range(5)]
-        self.answer(max(c["call"] for c in calls) + 1, ok=True, value="for nobody")
-        for call in reversed(calls):
-            self.answer(call["call"], ok=True, value=call["args"]["n"] * 10)
-            self.answer(call["call"], ok=True, value="a second answer")
-        self.assertEqual("[0, 10, 20, 30, 40]", self.ends()["result"]["data"]["text/plain"])
-
-    def test_an_interrupt_gives_the_call_up(self):
-        self.begin("tool.f()")
-        call = self.call()
-        self.session.request({"type": "interrupt", "n": 1, "id": self.session.cells}, self.session.control)
-        ended = self.ends()
-        self.assertTrue(ended["done"]["interrupted"])
-        self.assertEqual(call["call"], ended["host_cancel"]["call"])
-        self.answer(call["call"], ok=True, value="too late")
-        self.assertEqual("2", self.session.value("1 + 1"))
-
-    def test_an_interrupt_that_is_caught(self):
-        self.begin("try: tool.f()\nexcept KeyboardInterrupt: pass\ntool.g()")
-        self.call()
-        self.session.request({"type": "interrupt", "n": 1, "id": self.session.cells}, self.session.control)
-        call = self.call()
-        self.assertEqual("g", call["name"])
-        self.answer(call["call"], ok=True, value=7)
-        self.assertEqual("7", self.ends()["result"]["data"]["text/plain"])
-
-    def test_a_thread_outlives_its_cell(self):
-        self.begin("import threading\nhow = []\ndef later():\n    try: tool.f()\n    except Exception as e: how.append(e.error_type)\nt = threading.Thread(target=later); t.start()\ntool.g()")
-        calls = {c["name"]: c["call"] for c in (self.call(), self.call())}
-        self.answer(calls["g"], ok=True)
-        self.assertTrue(self.ends()["done"]["ok"])
-        self.assertEqual("['CellEnded']", self.session.value("t.join(); how"))
-
-    def test_between_cells_nobody_answers(self):
-        self.session.execute("import threading, time\nhow, go = [], threading.Event()\ndef later():\n    go.wait()\n    time.sleep(0.2)\n    try: tool.f()\n    except Exception as e: how.append(str(e))\nt = threading.Thread(target=later); t.start(); go.set()")
-        deadline = time.monotonic() + 30
-        while self.session.value("time.sleep(0); t.is_alive()") == "True":
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.3)
-        self.assertIn(self.session.value("how[0]"), ("'f: no cell is running, and the host answers only while one does'", "'f: the cell that made the call has ended'"))
-
-    def test_a_process_that_the_cell_forked(self):
-        frames = self.session.execute(
-            "import os\npid = os.fork()\nif pid == 0:\n    try: tool.f()\n    except Exception as e: os._exit(3 if e.error_type == 'CellEnded' else 4)\n    os._exit(5)\nos.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])"
-        )
-        self.assertEqual(["3"], [f["data"]["text/plain"] for f in frames if f["type"] == "result"])
-
-
 class Host(http.server.BaseHTTPRequestHandler):
     """The host's end of the bridge: what it answers is in the server's answer."""
 
@@ -296,7 +214,7 @@ class BridgeTest(unittest.TestCase):
         text = (pathlib.Path(__file__).resolve().parent.parent / "kernel_cell.py").read_text("utf-8")
         exec(compile(text, "<coppice>/coppice_cell.py", "exec"), self.kernel.__dict__)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Host)
-        self.server.daemon_threads = True
+        self.server.daemon_threads = False  # server_close joins them
         self.server.handle_error = lambda *_: None  # whom it answers may be gone
         self.server.seen = []
         self.server.answer = lambda q: json.dumps({"ok": True, "value": q["args"]}).encode()
