@@ -368,11 +368,12 @@ func TestAFunctionMayUseItsSession(t *testing.T) {
 			var key messages.SessionKey
 			host = start(t, backend, coppice.Options{HostFunctions: []coppice.HostFunction{
 				coppice.Function("again", "", func(ctx context.Context, in struct{ Other bool }) (string, error) {
-					k := key
+					k, within := key, time.Second
 					if in.Other {
 						k.Session += "-other"
+						within = time.Minute
 					}
-					r, err := host.Session(k).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: 5 * time.Second})
+					r, err := host.Session(k).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: within})
 					return string(r.Outcome) + " " + r.Cells[0].Output, err
 				}),
 			}})
