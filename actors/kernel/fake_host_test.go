@@ -165,7 +165,7 @@ func (d *fakeDesk) Call(ctx context.Context, c messages.HostCall, say func(messa
 		return messages.HostResult{Error: &messages.HostError{Type: "KeyError", Message: "no"}}
 	case "hang":
 		<-ctx.Done()
-		time.Sleep(100 * time.Millisecond) // in the bubble's time: a moment after ctx has ended
+		<-time.After(100 * time.Millisecond) // in the bubble's time: a moment after ctx has ended
 		d.leave(ctx, false)
 		return messages.HostResult{Error: &messages.HostError{Type: "CancelledError"}}
 	}
