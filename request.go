@@ -54,6 +54,10 @@ type Request struct {
 	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
 	// is charged, see Options.MaxPerOwner.
 	Owner string
+	// OnQueued is called once, when the call has its place among those of the
+	// session: a call that is made after that comes later. It is not called for a
+	// request that could not be made. It must not block. nil: nobody is told.
+	OnQueued func()
 
 	look *messages.Look
 }

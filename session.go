@@ -101,6 +101,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 		return result, err
 	}
 	died := result.Reason
+	r.OnQueued = nil // it was called
 	if result, err = s.once(ctx, r); err != nil {
 		return result, err
 	}
@@ -153,6 +154,9 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
+	}
+	if r.OnQueued != nil {
+		r.OnQueued()
 	}
 	result, err := reply.Wait(ctx)
 	if err != nil && ctx.Err() != nil {

@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under actors/internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "messages", "sinks/...", "notebook/..."}
+	public = []string{".", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -64,11 +64,16 @@ var layers = []layer{
 	// Third floor: what a host imports; the only place that sees all of the above.
 	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
+	// The client of coppice serve: for programs that run Python elsewhere.
+	{dir: "client", ours: []string{"messages"}},
+
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/mcpserver", ours: public, theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
+	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},

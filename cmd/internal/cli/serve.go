@@ -4,20 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/sinks/prom"
 )
+
+// serveSessions is how many kernels a server keeps at once.
+const serveSessions = 32
 
 // serveFlags are those of serve.
 type serveFlags struct {
+	hostFlags
 	addr      string
 	tools     string
+	cwd       string
+	sessions  int
+	idle      time.Duration
 	warmMax   int
 	budget    int
 	developer bool
@@ -28,49 +44,117 @@ func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep tools warm and serve them over HTTP on the loopback interface",
-		Long: `Serve the tools of a folder over HTTP, on the loopback interface alone. Every
-request has to carry a token (Authorization: Bearer ...): that of COPPICE_TOKEN,
-or a new one. Address and token are written to ~/.coppice/serve.json, which only
-its user can read and where coppice tool finds them. An interrupt ends the
-server, and all tools with it.`,
+		Short: "Keep sessions and tools alive and serve them over HTTP on the loopback interface",
+		Long: `Serve sessions, and the tools of a folder, over HTTP: on the loopback interface
+and on a Unix socket, for this user alone. "coppice run --session" and "coppice
+sessions" use a server that runs, so that variables stay between commands.
+
+Every request has to carry a token (Authorization: Bearer ...): that of
+COPPICE_TOKEN, or a new one. Address and token are written to
+~/.coppice/serve.json, which only its user can read and where the other commands
+find them. GET /api/openapi.json describes the API.
+
+An interrupt ends the server, and all sessions and tools with it.`,
+		Example: `  coppice serve &
+  coppice run --session work -c 'x = 40'
+  coppice run --session work -c 'x + 2'
+  coppice sessions list`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", httpserver.DefaultAddr, "the loopback address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
+	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
+	flags.IntVar(&f.sessions, "max-sessions", serveSessions, "how many kernels may live at once")
+	flags.DurationVar(&f.idle, "idle", 0, "after how long an idle session ends (default: 1h; negative: never)")
 	flags.IntVar(&f.warmMax, "warm-max", 0, "how many tools may be warm at once (default: 5)")
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
+	f.add(cmd)
 	return cmd
 }
 
+// hostOptions are those of the server's host.
+func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
+	if f.idle == 0 {
+		f.idle = time.Hour
+	}
+	return coppice.Options{
+		Backend: f.backend, Python: f.python, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
+		Launcher: &coppice.LauncherOptions{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
+		Sinks:    []sinks.Attachment{metrics.Attachment()}, Metrics: metrics.Hub(),
+	}
+}
+
 func (a *app) serve(ctx context.Context, f serveFlags) error {
-	launcher, err := coppice.StartLauncher(ctx, coppice.LauncherOptions{Dir: f.tools, Env: a.env, WarmMax: f.warmMax, MemoryBudgetMB: f.budget})
-	switch {
-	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
-	case err != nil:
-		return toolFailure(err)
-	}
-	defer a.endLauncher(launcher)
-	server, err := httpserver.Listen(ctx, httpserver.Options{Addr: f.addr, Token: a.getenv("COPPICE_TOKEN")},
-		toolapi.Mounts(toolapi.Options{Tools: launcher, Developer: f.developer})...)
-	if errors.Is(err, httpserver.ErrAddress) {
-		return usageError{err}
-	}
-	if err != nil {
-		return failure(fmt.Errorf("%w; another address: --addr 127.0.0.1:0", err))
+	if f.sessions < 1 {
+		return usagef("--max-sessions must be at least 1, not %d", f.sessions)
 	}
 	path, err := a.serveFile()
 	if err != nil {
-		return failure(errors.Join(err, server.Close()))
+		return failure(err)
 	}
-	record := httpserver.Record{URL: server.URL(), Token: server.Token(), PID: os.Getpid(), Tools: launcher.Dir()}
-	if err := httpserver.WriteRecord(path, record); err != nil {
-		return failure(errors.Join(err, server.Close()))
+	if f.cwd != "" {
+		if f.cwd, err = filepath.Abs(f.cwd); err != nil {
+			return usageError{err}
+		}
+	}
+	metrics := prom.New(prom.Options{})
+	host, err := a.startHost(ctx, f.hostOptions(metrics))
+	if err != nil {
+		return err
+	}
+	defer host.end()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	logger := slog.New(slog.NewTextHandler(a.err, nil))
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: registry, Logger: logger})
+	if err != nil {
+		return failure(err)
+	}
+	server, err := a.listen(ctx, f, path, logger, append(api.Mounts(), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	if err != nil {
+		return errors.Join(err, api.Close())
+	}
+	err = a.serveUntil(ctx, f, server, path, host.Launcher().Dir())
+	return failure(errors.Join(err, api.Close()))
+}
+
+// listen takes the address and, where it can, a Unix socket beside the file that
+// tells of the server.
+func (a *app) listen(ctx context.Context, f serveFlags, path string, logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
+	o := httpserver.Options{Addr: f.addr, Token: a.getenv("COPPICE_TOKEN"), Logger: logger}
+	if runtime.GOOS != "windows" {
+		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
+	}
+	if r, there, err := httpserver.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
+		_ = os.Remove(r.Socket) // of a server that was killed; it disturbs nobody
+	}
+	server, err := httpserver.Listen(ctx, o, mounts...)
+	if errors.Is(err, httpserver.ErrSocket) {
+		logger.Info("the server has no Unix socket", "err", err)
+		o.Socket = ""
+		server, err = httpserver.Listen(ctx, o, mounts...)
+	}
+	switch {
+	case errors.Is(err, httpserver.ErrAddress):
+		return nil, usageError{err}
+	case err != nil:
+		return nil, failure(fmt.Errorf("%w; another address: --addr 127.0.0.1:0", err))
+	}
+	return server, nil
+}
+
+// serveUntil serves until ctx ends, and tells others of the server for that time.
+func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.Server, path, tools string) error {
+	record := httpserver.Record{
+		URL: server.URL(), Token: server.Token(), Socket: server.Socket(), PID: os.Getpid(), Began: client.ProcessBegan(os.Getpid()), Tools: tools,
+	}
+	err := httpserver.WriteRecord(path, record)
+	if err != nil {
+		return errors.Join(err, server.Close())
 	}
 	defer func() {
 		if err := httpserver.RemoveRecord(path, record); err != nil {
@@ -78,14 +162,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		}
 	}()
 	if f.json {
-		err = a.writeJSON(map[string]any{"url": record.URL, "token_file": path, "tools": record.Tools, "pid": record.PID})
+		err = a.writeJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
 	} else {
-		a.out.lines("serving the tools in "+record.Tools+" at "+record.URL, "the token is in "+path)
+		a.out.lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path)
 	}
 	if err != nil {
-		return failure(errors.Join(err, server.Close()))
+		return errors.Join(err, server.Close())
 	}
-	return failure(server.Serve(ctx))
+	return server.Serve(ctx)
 }
 
 // endLauncher ends all tools, in a hurry when the process shall end.

@@ -3,12 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -109,14 +108,7 @@ func withHint(e *messages.ToolError) error {
 
 // serveFile tells of the server that runs.
 func (a *app) serveFile() (string, error) {
-	home := a.getenv("COPPICE_HOME")
-	if home == "" {
-		var err error
-		if home, err = os.UserHomeDir(); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(home, ".coppice", "serve.json"), nil
+	return client.RecordPath(client.FindOptions{Env: a.env})
 }
 
 // client returns the client of the server that runs for this folder of tools,
@@ -130,7 +122,7 @@ func (a *app) client(ctx context.Context, f *toolFlags, dir string) *toolapi.Cli
 		return nil
 	}
 	record, there, err := httpserver.ReadRecord(path)
-	if err != nil || !there || record.Tools != dir {
+	if err != nil || !there || record.Tools != dir || !record.Runs() {
 		return nil // a file that cannot be read is that of no server that runs
 	}
 	c := toolapi.NewClient(record)

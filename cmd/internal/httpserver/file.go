@@ -7,16 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-run/coppice/client"
 )
 
 // Record tells other commands of a server that runs.
-type Record struct {
-	URL   string `json:"url"`
-	Token string `json:"token"`
-	PID   int    `json:"pid"`
-	// Tools is the folder of tools that it serves.
-	Tools string `json:"tools,omitempty"`
-}
+type Record = client.Record
 
 // WriteRecord writes the file of a server, for its user alone. The file that an
 // earlier server left is replaced.
@@ -56,17 +52,4 @@ func RemoveRecord(path string, mine Record) error {
 }
 
 // ReadRecord reads the file of a server; false: there is none.
-func ReadRecord(path string) (Record, bool, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Record{}, false, nil
-	}
-	var r Record
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err != nil {
-		return Record{}, false, fmt.Errorf("read %s: %w; remove it if no server runs", path, err)
-	}
-	return r, true, nil
-}
+func ReadRecord(path string) (Record, bool, error) { return client.ReadRecord(path) }

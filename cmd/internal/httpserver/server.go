@@ -3,15 +3,14 @@ package httpserver
 import (
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -28,6 +27,11 @@ type Options struct {
 	Token string
 	// Grace is how long requests have to end when the server does. 0: 10 s.
 	Grace time.Duration
+	// Socket is the path of a Unix socket to listen on as well, in a folder that
+	// is for this user alone. "": none.
+	Socket string
+	// Logger hears of each request that was refused. nil: nobody.
+	Logger *slog.Logger
 }
 
 // Mount is a part of the server.
@@ -35,14 +39,21 @@ type Mount struct {
 	// Pattern is one of http.ServeMux: "/api/tools/".
 	Pattern string
 	Handler http.Handler
+	// Public answers without the token: for what holds nothing, such as the files
+	// of a page that then asks for the token. Host and origin are looked at all
+	// the same.
+	Public bool
 }
 
 // Server listens, and serves when Serve is called.
 type Server struct {
-	l     net.Listener
-	token string
-	grace time.Duration
-	mux   *http.ServeMux
+	l      net.Listener
+	socket net.Listener // nil: there is none
+	token  string
+	grace  time.Duration
+	logger *slog.Logger
+	mux    *http.ServeMux
+	public map[string]bool // the patterns that need no token
 }
 
 // ErrAddress is matched by the error for an address that is not on the loopback
@@ -74,9 +85,18 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
-	s := &Server{l: l, token: o.Token, grace: o.Grace, mux: http.NewServeMux()}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{l: l, token: o.Token, grace: o.Grace, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
 	for _, m := range mounts {
 		s.mux.Handle(m.Pattern, m.Handler)
+		s.public[m.Pattern] = m.Public
+	}
+	if o.Socket != "" {
+		if s.socket, err = listenSocket(ctx, o.Socket); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	return s, nil
 }
@@ -94,11 +114,25 @@ func loopback(host string) bool {
 // URL is where the server listens.
 func (s *Server) URL() string { return "http://" + s.l.Addr().String() }
 
+// Socket is the path of the Unix socket, "" when there is none.
+func (s *Server) Socket() string {
+	if s.socket == nil {
+		return ""
+	}
+	return s.socket.Addr().String()
+}
+
 // Token opens the server.
 func (s *Server) Token() string { return s.token }
 
 // Close gives the address up, for a server that never served.
-func (s *Server) Close() error { return s.l.Close() }
+func (s *Server) Close() error {
+	err := s.l.Close()
+	if s.socket != nil {
+		err = errors.Join(err, s.socket.Close())
+	}
+	return err
+}
 
 // Serve serves until ctx ends, and returns nil then. Requests that have not
 // ended after the grace are cut off.
@@ -106,14 +140,25 @@ func (s *Server) Serve(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.guard(s.mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.guard(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		ErrorLog:    slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return life },
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(s.l) }() // ends with Shutdown or Close, below
+	listeners := []net.Listener{s.l}
+	if s.socket != nil {
+		listeners = append(listeners, s.socket)
+	}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- server.Serve(l) }() // ends with Shutdown or Close, below
+	}
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serve %s: %w", s.URL(), err)
+		err = fmt.Errorf("serve %s: %w", s.URL(), errors.Join(err, server.Close()))
+		for range len(listeners) - 1 {
+			<-failed
+		}
+		return err
 	case <-ctx.Done():
 	}
 	end() // long requests, such as streams, end by this
@@ -123,46 +168,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("end the server: %w", err), server.Close())
 	}
-	if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
+	for range listeners {
+		if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, end)
+		}
 	}
 	return err
-}
-
-// guard lets through who knows the token and came here on purpose.
-func (s *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		switch {
-		case !loopback(host):
-			Error(w, http.StatusForbidden, "forbidden", "the request is for another host", "")
-		case !sameOrigin(r):
-			Error(w, http.StatusForbidden, "forbidden", "pages of other origins may not ask here", "")
-		case !s.knows(r):
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			Error(w, http.StatusUnauthorized, "unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN")
-		default:
-			w.Header().Set("X-Content-Type-Options", "nosniff")
-			next.ServeHTTP(w, r)
-		}
-	})
-}
-
-func sameOrigin(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host == r.Host
-}
-
-func (s *Server) knows(r *http.Request) bool {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) == 1
 }
 
 // Error answers a request with an error in the form that all parts of the

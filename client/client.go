@@ -1,0 +1,211 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Options make a Client. The zero value of a field is its default.
+type Options struct {
+	// URL and Token are those of the server: http://127.0.0.1:7788. Required.
+	URL   string
+	Token string
+	// Socket is the path of the server's Unix socket, which is used in place of the
+	// address. "": the address.
+	Socket string
+	// Patience is how long the server may be out of reach before a request, or a
+	// stream that makes no progress, fails. 0: 30 s; negative: not at all.
+	Patience time.Duration
+	// Silence is after how long without a sign of life a stream is taken for
+	// broken. 0: 45 s; the server sends one every 15.
+	Silence time.Duration
+	// Transport carries the requests. nil: one of the client's own.
+	Transport http.RoundTripper
+}
+
+// Client asks one server. Make it with New or Find.
+type Client struct {
+	o    Options
+	base *url.URL
+	http *http.Client
+	own  *http.Transport // nil when the transport is the caller's
+}
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 256 << 20
+
+// How long the client waits between two tries.
+const (
+	pauseFirst = 10 * time.Millisecond
+	pauseMost  = time.Second
+)
+
+// New returns a client. It asks nothing of the server yet.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("the server's URL %q is none: it is like http://127.0.0.1:7788", o.URL)
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	if o.Silence <= 0 {
+		o.Silence = 45 * time.Second
+	}
+	c := &Client{o: o, base: base}
+	if o.Transport == nil {
+		dialer := &net.Dialer{Timeout: 5 * time.Second}
+		c.own = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if o.Socket != "" {
+				network, addr = "unix", o.Socket
+			}
+			return dialer.DialContext(ctx, network, addr)
+		}}
+		o.Transport = c.own
+	}
+	c.http = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c, nil
+}
+
+// Close gives the connections up.
+func (c *Client) Close() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+}
+
+// request makes a request.
+func (c *Client) request(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Request, error) {
+	target := c.base.JoinPath("/").String() + strings.TrimPrefix(path, "/")
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.o.Token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// ask makes a request whose repetition changes nothing, until there is an answer
+// or patience ends, and decodes the answer into out unless that is nil.
+func (c *Client) ask(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	return c.asking(ctx, method, path, query, in, out, true)
+}
+
+// once makes a request that is not repeated when it is not known what became of
+// it.
+func (c *Client) once(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	return c.asking(ctx, method, path, query, in, out, false)
+}
+
+func (c *Client) asking(ctx context.Context, method, path string, query url.Values, in, out any, again bool) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	wait := newPause(c.o.Patience)
+	for {
+		answer, err := c.answer(ctx, method, path, query, body)
+		if err == nil {
+			if out == nil || len(answer) == 0 {
+				return nil
+			}
+			if err := json.Unmarshal(answer, out); err != nil {
+				return fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+			}
+			return nil
+		}
+		if told, ok := errors.AsType[*Error](err); ok {
+			return told
+		}
+		if !again || !wait.next(ctx) {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+}
+
+// answer makes one request.
+func (c *Client) answer(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+	req, err := c.request(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, unwrapURL(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return nil, problem(resp.StatusCode, data)
+	}
+	return data, nil
+}
+
+// unwrapURL takes the address out of an error, which our own words name.
+func unwrapURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// problem reads an answer that says no.
+func problem(status int, data []byte) *Error {
+	var body struct {
+		Error Error `json:"error"`
+	}
+	if json.Unmarshal(data, &body) != nil || body.Error.Message == "" {
+		body.Error = Error{Code: "unknown", Message: fmt.Sprintf("the server answered with status %d", status)}
+	}
+	body.Error.Status = status
+	return &body.Error
+}
+
+// pause is the time between tries. It belongs to one goroutine.
+type pause struct {
+	patience time.Duration
+	since    time.Time
+	length   time.Duration
+}
+
+func newPause(patience time.Duration) *pause { return &pause{patience, time.Now(), pauseFirst} }
+
+// progress says that a try went well.
+func (p *pause) progress() { p.since, p.length = time.Now(), pauseFirst }
+
+// next waits, and reports whether there is a next try.
+func (p *pause) next(ctx context.Context) bool {
+	if time.Since(p.since) >= p.patience {
+		return false
+	}
+	timer := time.NewTimer(p.length)
+	defer timer.Stop()
+	p.length = min(2*p.length, pauseMost)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,33 @@
+// Package client drives the sessions of a running `coppice serve`: from another
+// program, or from another run of the same one.
+//
+//	c, err := client.Find(client.FindOptions{})
+//	if err != nil { … } // client.ErrNoServer: none runs
+//	defer c.Close()
+//
+//	for e, err := range c.Run(ctx, client.Execute{Session: "analysis", Cells: []messages.Cell{{Code: "1+1"}}}) {
+//	    …
+//	}
+//
+// # Guarantees
+//
+//   - [Client.Events] yields each event of an execution once and in order, also
+//     when the connection breaks in between: it comes back with the number of the
+//     last event that it saw. It gives up when the server could not be reached
+//     for Options.Patience.
+//   - [Client.Start] may be repeated: an execution has an id that the client
+//     makes, and the server runs an id once. The client itself repeats requests
+//     whose repetition changes nothing.
+//   - The token leaves this process only to the address in the server's file, and
+//     Find reads that file only when it belongs to a process that still runs.
+//
+// A connection may break at any time:
+//
+//	connecting ──▶ streaming ──final──▶ done
+//	    ▲  │           │
+//	    │  └─patience──┼──▶ failed
+//	    └─── broken ◀──┘
+//
+// All methods may be called from any goroutine. The errors of the server are
+// *[Error].
+package client

@@ -1,0 +1,284 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// leaving is how long Run waits for the end of an execution that it has
+// interrupted.
+const leaving = 15 * time.Second
+
+// Start starts an execution. Executions of one session run in the order in which
+// they were started. The server keeps those that have ended for a while.
+func (c *Client) Start(ctx context.Context, e Execute) (Execution, error) {
+	e.ID = cmp.Or(e.ID, messages.NewID())
+	var x Execution
+	err := c.ask(ctx, http.MethodPost, "api/executions", nil, e, &x)
+	return x, err
+}
+
+// Executions lists those that the server knows, the newest first. With a session
+// in the key only its own.
+func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Execution, error) {
+	query := url.Values{}
+	if key.Session != "" {
+		query.Set("session", key.Session)
+	}
+	if key.Cwd != "" {
+		query.Set("cwd", key.Cwd)
+	}
+	var list struct {
+		Executions []Execution `json:"executions"`
+	}
+	err := c.ask(ctx, http.MethodGet, "api/executions", query, nil, &list)
+	return list.Executions, err
+}
+
+// Execution describes one, with its result when it has ended.
+func (c *Client) Execution(ctx context.Context, id string) (Execution, error) {
+	var x Execution
+	err := c.ask(ctx, http.MethodGet, execution(id, ""), nil, nil, &x)
+	return x, err
+}
+
+// Wait returns an execution when it has ended.
+func (c *Client) Wait(ctx context.Context, id string) (Execution, error) {
+	for {
+		var x Execution
+		err := c.ask(ctx, http.MethodGet, execution(id, ""), url.Values{"wait": {"30"}}, nil, &x)
+		if err != nil || x.State == Ended {
+			return x, err
+		}
+	}
+}
+
+func execution(id, action string) string {
+	return "api/executions/" + url.PathEscape(id) + action
+}
+
+// Answer answers a question of an execution's code, by the id of its
+// InputRequest. The status says what became of the answer.
+func (c *Client) Answer(ctx context.Context, id, question, value string) (messages.InputStatus, error) {
+	in := struct {
+		ID    string `json:"id"`
+		Value string `json:"value"`
+	}{question, value}
+	var out struct {
+		Status messages.InputStatus `json:"status"`
+	}
+	err := c.once(ctx, http.MethodPost, execution(id, "/input"), nil, in, &out)
+	return out.Status, err
+}
+
+// Cancel ends one execution, whether it runs or waits; its session is kept. It
+// does not wait for the end.
+func (c *Client) Cancel(ctx context.Context, id string) error {
+	return c.ask(ctx, http.MethodPost, execution(id, "/cancel"), nil, nil, nil)
+}
+
+// Events yields the events of an execution after the one with the given number, 0
+// for all, until its Final. A connection that breaks is made again, from where it
+// broke.
+func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		wait := newPause(c.o.Patience)
+		for {
+			end, err := c.stream(ctx, execution(id, "/events"), after, func(data []byte) (bool, error) {
+				e, err := messages.ParseEvent(data)
+				if err != nil {
+					return false, &brokenError{err}
+				}
+				switch n := e.Pos().Seq; {
+				case n <= after: // seen before
+					return true, nil
+				case n != after+1:
+					return false, &brokenError{fmt.Errorf("event %d follows event %d", n, after)}
+				default:
+					after = n
+				}
+				wait.progress()
+				_, final := e.(messages.Final)
+				return yield(e, nil) && !final, nil
+			})
+			if end {
+				return
+			}
+			if !c.goOn(ctx, wait, err) {
+				yield(nil, fmt.Errorf("events of execution %s after %d: %w", id, after, cmp.Or(context.Cause(ctx), err)))
+				return
+			}
+		}
+	}
+}
+
+// brokenError is what the server should not have sent: a repetition would not
+// help.
+type brokenError struct{ err error }
+
+// Error returns the problem.
+func (e *brokenError) Error() string { return "the server's events make no sense: " + e.err.Error() }
+
+// Unwrap returns the problem.
+func (e *brokenError) Unwrap() error { return e.err }
+
+// goOn waits and reports whether a stream that ended with err is to be made
+// again.
+func (c *Client) goOn(ctx context.Context, wait *pause, err error) bool {
+	if _, told := errors.AsType[*Error](err); told {
+		return false
+	}
+	if _, broken := errors.AsType[*brokenError](err); broken {
+		return false
+	}
+	return wait.next(ctx)
+}
+
+// Run is Start and Events. When ctx ends, or the consumer leaves, the execution
+// is cancelled; in the first case its events go on to the Final, which says so,
+// for as long as that takes within 15 s.
+func (c *Client) Run(ctx context.Context, e Execute) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		x, err := c.Start(ctx, e)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		c.follow(ctx, x.ID, yield)
+	}
+}
+
+// follow yields the events of an execution, and cancels it when ctx ends or the
+// consumer leaves.
+func (c *Client) follow(ctx context.Context, id string, yield func(messages.Event, error) bool) {
+	read, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	cancelled := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cancelled)
+		last, done := context.WithTimeout(read, leaving)
+		defer done()
+		if err := c.Cancel(last, id); err != nil {
+			end(errors.Join(context.Cause(ctx), err))
+			return
+		}
+		<-last.Done()
+		end(context.Cause(ctx))
+	})
+	left := true
+	defer func() {
+		end(nil)
+		if !stop() {
+			<-cancelled
+			return
+		}
+		if left {
+			last, done := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+			defer done()
+			_ = c.Cancel(last, id) // who left hears of nothing
+		}
+	}()
+	for e, err := range c.Events(read, id, 0) {
+		if _, final := e.(messages.Final); final || err != nil {
+			left = false
+		}
+		if !yield(e, err) {
+			return
+		}
+	}
+}
+
+// Changes yields what happens at the server, from now on, or after the change
+// with the given number. A connection that breaks is made again; what the server
+// no longer had then is told by a Change of type "missed".
+func (c *Client) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		wait := newPause(c.o.Patience)
+		for {
+			end, err := c.stream(ctx, "api/changes", after, func(data []byte) (bool, error) {
+				change, err := parseChange(data)
+				if err != nil {
+					return false, &brokenError{err}
+				}
+				after = change.Seq
+				wait.progress()
+				return yield(change, nil), nil
+			})
+			if end {
+				return
+			}
+			if !c.goOn(ctx, wait, err) {
+				yield(Change{}, fmt.Errorf("changes after %d: %w", after, cmp.Or(context.Cause(ctx), err)))
+				return
+			}
+		}
+	}
+}
+
+// Artifacts lists the outputs that were kept.
+func (c *Client) Artifacts(ctx context.Context) ([]Artifact, error) {
+	var list struct {
+		Artifacts []Artifact `json:"artifacts"`
+	}
+	err := c.ask(ctx, http.MethodGet, "api/artifacts", nil, nil, &list)
+	return list.Artifacts, err
+}
+
+// ReadArtifact returns bytes of an artifact from an offset on, as a reader that
+// the caller closes. length 0 is all that follows.
+func (c *Client) ReadArtifact(ctx context.Context, id int, offset, length int64) (io.ReadCloser, error) {
+	path := "api/artifacts/" + strconv.Itoa(id)
+	req, err := c.request(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if offset > 0 || length > 0 {
+		last := ""
+		if length > 0 {
+			last = strconv.FormatInt(offset+length-1, 10)
+		}
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%s", offset, last))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read artifact %d: %w", id, unwrapURL(err))
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return nil, errors.Join(problem(resp.StatusCode, data), err, resp.Body.Close())
+	}
+	return resp.Body, nil
+}
+
+// ShowNotebook returns the text of a notebook.
+func (c *Client) ShowNotebook(ctx context.Context, s Show) (Shown, error) {
+	var out Shown
+	err := c.ask(ctx, http.MethodPost, "api/notebooks/show", nil, s, &out)
+	return out, err
+}
+
+// ApplyNotebook makes a notebook be what an edited text says.
+func (c *Client) ApplyNotebook(ctx context.Context, a Apply) (Applied, error) {
+	var out Applied
+	err := c.ask(ctx, http.MethodPost, "api/notebooks/apply", nil, a, &out)
+	return out, err
+}
+
+// RunNotebook starts the run of a notebook, which is an execution with events and
+// an end like others. The cells of its events count from the first that is run.
+func (c *Client) RunNotebook(ctx context.Context, r RunNotebook) (Execution, error) {
+	r.ID = cmp.Or(r.ID, messages.NewID())
+	var x Execution
+	err := c.ask(ctx, http.MethodPost, "api/notebooks/run", nil, r, &x)
+	return x, err
+}

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// ErrNoServer is matched when no server runs.
+var ErrNoServer = errors.New("no coppice serve runs")
+
+// Record is what a server leaves in a file, for its user alone, so that others
+// find it.
+type Record struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	// Socket is the path of a Unix socket that serves the same, "" if there is
+	// none.
+	Socket string `json:"socket,omitempty"`
+	PID    int    `json:"pid"`
+	// Began is when the process began, in a unit of the system's own; with PID it
+	// names a process for good. 0: not known.
+	Began uint64 `json:"began,omitempty"`
+	// Tools is the folder of tools that it serves.
+	Tools string `json:"tools,omitempty"`
+}
+
+// ReadRecord reads the file of a server; false: there is none. A file that others
+// can read or change is refused.
+func ReadRecord(path string) (Record, bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, false, nil
+	}
+	var r Record
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return Record{}, false, fmt.Errorf("read %s: %w; remove it if no server runs", path, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return Record{}, false, fmt.Errorf("%s can be read by others: end the server, remove the file, and start it again", path)
+	}
+	return r, true, nil
+}
+
+// Runs reports whether the process that wrote the record runs.
+func (r Record) Runs() bool {
+	if r.PID <= 0 || !alive(r.PID) {
+		return false
+	}
+	began := ProcessBegan(r.PID)
+	return began == 0 || r.Began == 0 || began == r.Began
+}
+
+// FindOptions say where to look. The zero value of a field is its default.
+type FindOptions struct {
+	// Home holds the folder .<Brand>. "": COPPICE_HOME from Env, else the user's
+	// home directory.
+	Home string
+	// Brand is as in the options of a host. "": coppice.
+	Brand string
+	// Env is the environment. nil: that of this process.
+	Env []string
+	// Client makes the client; URL, Token and Socket are filled in.
+	Client Options
+}
+
+// RecordPath is the file that a server leaves: <Home>/.<Brand>/serve.json.
+func RecordPath(o FindOptions) (string, error) {
+	if o.Brand == "" {
+		o.Brand = "coppice"
+	}
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	for _, kv := range o.Env {
+		if v, ok := strings.CutPrefix(kv, "COPPICE_HOME="); ok && o.Home == "" {
+			o.Home = v
+		}
+	}
+	if o.Home == "" {
+		var err error
+		if o.Home, err = os.UserHomeDir(); err != nil {
+			return "", fmt.Errorf("find the home directory: %w", err)
+		}
+	}
+	return filepath.Join(o.Home, "."+o.Brand, "serve.json"), nil
+}
+
+// Find returns the client of the server that runs for this user. The error
+// matches ErrNoServer when there is none. It asks nothing of the server.
+func Find(o FindOptions) (*Client, error) {
+	path, err := RecordPath(o)
+	if err != nil {
+		return nil, err
+	}
+	r, there, err := ReadRecord(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !there:
+		return nil, fmt.Errorf("%w; start it in another terminal", ErrNoServer)
+	case !r.Runs():
+		return nil, fmt.Errorf("%w: process %d of %s has ended; start it again", ErrNoServer, r.PID, path)
+	}
+	o.Client.URL, o.Client.Token, o.Client.Socket = r.URL, r.Token, r.Socket
+	return New(o.Client)
+}

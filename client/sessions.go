@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Health asks how the server is.
+func (c *Client) Health(ctx context.Context) (Health, error) {
+	var h Health
+	err := c.ask(ctx, http.MethodGet, "api/health", nil, nil, &h)
+	return h, err
+}
+
+// Tree returns the supervision tree as it is now.
+func (c *Client) Tree(ctx context.Context) (messages.Node, error) {
+	var n messages.Node
+	err := c.ask(ctx, http.MethodGet, "api/tree", nil, nil, &n)
+	return n, err
+}
+
+// Sessions lists the sessions that have a kernel.
+func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
+	var list struct {
+		Sessions []Session `json:"sessions"`
+	}
+	err := c.ask(ctx, http.MethodGet, "api/sessions", nil, nil, &list)
+	return list.Sessions, err
+}
+
+// Open gives a session a kernel, if it has none.
+func (c *Client) Open(ctx context.Context, o Open) (Session, error) {
+	var s Session
+	err := c.ask(ctx, http.MethodPost, "api/sessions", nil, o, &s)
+	return s, err
+}
+
+// session is the path of a session and the query that goes with it. An empty Cwd
+// means the server's.
+func session(key messages.SessionKey, action string) (path string, query url.Values) {
+	if key.Session == "" {
+		key.Session = "default"
+	}
+	query = url.Values{}
+	if key.Cwd != "" {
+		query.Set("cwd", key.Cwd)
+	}
+	return "api/sessions/" + url.PathEscape(key.Session) + action, query
+}
+
+// Session describes one session. An error with code not_found says that it has no
+// kernel.
+func (c *Client) Session(ctx context.Context, key messages.SessionKey) (Session, error) {
+	path, query := session(key, "")
+	var s Session
+	err := c.ask(ctx, http.MethodGet, path, query, nil, &s)
+	return s, err
+}
+
+// CloseSession ends a session and its kernel. A running call is cancelled, waiting
+// ones are not started.
+func (c *Client) CloseSession(ctx context.Context, key messages.SessionKey) error {
+	path, query := session(key, "")
+	return c.once(ctx, http.MethodDelete, path, query, nil, nil)
+}
+
+// Interrupt stops what runs in the session, which is kept.
+func (c *Client) Interrupt(ctx context.Context, key messages.SessionKey) error {
+	path, query := session(key, "/interrupt")
+	return c.once(ctx, http.MethodPost, path, query, nil, nil)
+}
+
+// Reset ends the session's kernel; its next call gets a new one.
+func (c *Client) Reset(ctx context.Context, key messages.SessionKey) error {
+	path, query := session(key, "/reset")
+	return c.once(ctx, http.MethodPost, path, query, nil, nil)
+}
+
+// Pin exempts the session from eviction, or ends the exemption.
+func (c *Client) Pin(ctx context.Context, key messages.SessionKey, pinned bool) error {
+	action := "/pin"
+	if !pinned {
+		action = "/unpin"
+	}
+	path, query := session(key, action)
+	return c.ask(ctx, http.MethodPost, path, query, nil, nil)
+}
+
+// Fork copies the session's interpreter n times, and returns the copies. An error
+// with code fork_refused says why it cannot be copied.
+func (c *Client) Fork(ctx context.Context, key messages.SessionKey, n int, owner string) ([]messages.SessionKey, error) {
+	path, query := session(key, "/fork")
+	var made struct {
+		Sessions []messages.SessionKey `json:"sessions"`
+	}
+	in := struct {
+		Copies int    `json:"copies"`
+		Owner  string `json:"owner,omitempty"`
+	}{n, owner}
+	err := c.once(ctx, http.MethodPost, path, query, in, &made)
+	return made.Sessions, err
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Options make an API. The zero value of a field is its default.
+type Options struct {
+	// Host runs the calls. Required.
+	Host *coppice.Host
+	// Cwd is the working directory of sessions that name none. "": that of the
+	// process.
+	Cwd string
+	// Version is the program's.
+	Version string
+	// Metrics are what /metrics shows. nil: nothing.
+	Metrics prometheus.Gatherer
+	// KeepAlive is how often a stream without events says that it lives. 0: 15 s.
+	KeepAlive time.Duration
+	// Keep is how many executions that have ended are kept, KeepFor for how long.
+	// 0: 256, and 1 h.
+	Keep    int
+	KeepFor time.Duration
+	// MaxRunning is how many executions may run or wait at once; more are refused.
+	// 0: 1,024.
+	MaxRunning int
+	// LogMemory and LogMax bound the log of one execution, in bytes: in memory, and
+	// beyond which output is left out. 0: 64 KiB and 256 MiB.
+	LogMemory int
+	LogMax    int64
+	// Logger hears what the API gives up on. nil: nobody.
+	Logger *slog.Logger
+}
+
+// API serves the sessions of a host. Make it with New.
+type API struct {
+	o     Options
+	began time.Time
+	dir   string // for the files of logs
+
+	life    context.Context // of all executions
+	end     context.CancelFunc
+	running sync.WaitGroup
+	changes *changes
+	unwatch func()
+
+	mu    sync.Mutex
+	table map[string]*execution // guarded by mu
+	order []*execution          // as they were started; guarded by mu
+	over  bool                  // guarded by mu
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// New makes an API. Close it before the host is shut down.
+func New(o Options) (*API, error) {
+	if o.Cwd == "" {
+		var err error
+		if o.Cwd, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("find the working directory: %w", err)
+		}
+	}
+	if o.KeepAlive <= 0 {
+		o.KeepAlive = 15 * time.Second
+	}
+	if o.Keep <= 0 {
+		o.Keep = 256
+	}
+	if o.KeepFor <= 0 {
+		o.KeepFor = time.Hour
+	}
+	if o.LogMax <= 0 {
+		o.LogMax = eventlog.DefaultMax
+	}
+	if o.MaxRunning <= 0 {
+		o.MaxRunning = 1024
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	dir, err := os.MkdirTemp("", "coppice-serve-") // with mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for events: %w", err)
+	}
+	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges()}
+	a.life, a.end = context.WithCancel(context.Background())
+	a.unwatch = o.Host.Watch(a.changes.tree)
+	return a, nil
+}
+
+// Close cancels what runs and returns when it has ended, and removes the logs.
+func (a *API) Close() error {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.end()
+	a.unwatch()
+	a.running.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range a.order {
+		x.close(a.o.Logger)
+	}
+	a.order, a.table = nil, map[string]*execution{}
+	if err := os.RemoveAll(a.dir); err != nil {
+		return fmt.Errorf("remove the folder of events: %w", err)
+	}
+	return nil
+}
+
+// Mounts are the parts of the server.
+func (a *API) Mounts() []httpserver.Mount {
+	routes := map[string]http.HandlerFunc{
+		"GET /api/openapi.json": a.openAPI, "GET /api/health": a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
+		"GET /api/sessions": a.sessions, "POST /api/sessions": a.open,
+		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act((*coppice.Session).Close),
+		"POST /api/sessions/{session}/interrupt": a.act((*coppice.Session).Interrupt),
+		"POST /api/sessions/{session}/reset":     a.act((*coppice.Session).Reset),
+		"POST /api/sessions/{session}/pin":       a.act(pin(true)), "POST /api/sessions/{session}/unpin": a.act(pin(false)),
+		"POST /api/sessions/{session}/fork": a.fork,
+		"GET /api/executions":               a.list, "POST /api/executions": a.start,
+		"GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
+		"POST /api/executions/{id}/input": a.input, "POST /api/executions/{id}/cancel": a.cancel,
+		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
+		"POST /api/notebooks/show": a.showNotebook, "POST /api/notebooks/apply": a.applyNotebook, "POST /api/notebooks/run": a.runNotebook,
+		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP,
+	}
+	mounts := make([]httpserver.Mount, 0, len(routes))
+	for pattern, f := range routes {
+		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f})
+	}
+	return mounts
+}
+
+func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPI) // who has gone cannot be told
+}
+
+func (a *API) health(w http.ResponseWriter, r *http.Request) {
+	list, err := a.kernels(r.Context())
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Sessions: len(list), Executions: a.countRunning()}
+	h.Backend, h.Why = a.o.Host.Backend()
+	if a.life.Err() != nil {
+		h.Status = "draining"
+	}
+	httpserver.JSON(w, http.StatusOK, h)
+}
+
+func (a *API) tree(w http.ResponseWriter, r *http.Request) {
+	node, err := a.o.Host.Snapshot(r.Context())
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, node)
+}
+
+// key is the session that a request names.
+func (a *API) key(name, cwd string) messages.SessionKey {
+	if name == "" {
+		name = coppice.DefaultSession
+	}
+	return messages.SessionKey{Session: name, Cwd: a.o.Cwd}.In(cwd)
+}

@@ -1,0 +1,52 @@
+// Package httpapi is the part of coppice serve that is about sessions. openapi.json
+// in this folder describes each route and each answer; the tests hold it true, and
+// GET /api/openapi.json serves it. Package client is its client.
+//
+//	GET    /api/health                          how the server is
+//	GET    /api/tree                            the supervision tree
+//	GET    /api/changes                         what happens in it, as server-sent events
+//	GET    /api/sessions                        the sessions that have a kernel
+//	POST   /api/sessions                        gives a session a kernel
+//	GET    /api/sessions/{session}              one of them
+//	DELETE /api/sessions/{session}              closes it
+//	POST   /api/sessions/{session}/{interrupt,reset,pin,unpin,fork}
+//	GET    /api/executions                      those that run, and the last that ended
+//	POST   /api/executions                      starts one
+//	GET    /api/executions/{id}[?wait=SECONDS]  one of them, with its result
+//	GET    /api/executions/{id}/events          its events: server-sent, or over a WebSocket
+//	POST   /api/executions/{id}/{input,cancel}
+//	GET    /api/artifacts[/{id}]                outputs that were kept, by ranges of bytes or lines
+//	POST   /api/notebooks/{show,apply,run}
+//	GET    /metrics                             for Prometheus
+//
+// # Guarantees
+//
+//   - An execution belongs to the server, not to the request that started it: a
+//     client may leave and come back. Executions of one session that are started
+//     one after the other run in that order. An id runs once: who starts it again
+//     gets the one that there is.
+//   - The events of an execution are numbered from 1 without a gap. A reader that
+//     names the last number it saw (Last-Event-ID, or ?after=) gets each later
+//     event once. They are kept in memory up to a bound and in a file beyond; past
+//     256 MiB output is left out of the log, and a notice in it says so.
+//   - A reader that is slow holds nobody back.
+//   - Bodies are bounded, are JSON of the documented members and no others, and
+//     are read within a minute. Nothing is looked up by a path that a client made,
+//     but for notebooks, which are files of the user whose token it is.
+//   - [API.Close] cancels what runs, and returns when it has ended.
+//
+// # An execution
+//
+//	POST ──▶ refused (400, 503)
+//	  └────▶ running ──events──▶ running
+//	            │  cancel, the session's end
+//	            └──final──▶ ended ──newer ones, an hour──▶ forgotten
+//
+// # Who owns what
+//
+// Each execution has one goroutine, which the API starts and Close joins; it alone
+// writes the execution's log. The table of executions has a lock. Handlers run in
+// the goroutines of the HTTP server.
+//
+// The package authenticates nobody: mount it behind httpserver.
+package httpapi

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+)
+
+// batch is how many bytes of events are read of a log at once; streamWrite bounds
+// how long a reader may take for one write.
+const (
+	batch       = 64 << 10
+	streamWrite = time.Minute
+)
+
+// events streams the events of an execution.
+func (a *API) events(w http.ResponseWriter, r *http.Request) {
+	x, err := a.lookup(r.PathValue("id"))
+	after := uint64(0)
+	if err == nil {
+		after, err = cursor(r)
+	}
+	if err == nil {
+		if n, _, _ := x.log.Size(); after > n {
+			err = badRequest{errAhead.Error(), "start with 0"}
+		}
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	if websocket.IsWebSocketUpgrade(r) {
+		a.socket(w, r, x, after)
+		return
+	}
+	if _, ended, err := x.log.Read(after, 0); ended && err == nil {
+		if n, _, _ := x.log.Size(); n == after {
+			w.WriteHeader(http.StatusNoContent) // a browser asks no more then
+			return
+		}
+	}
+	s := openStream(w)
+	defer s.end()
+	if s.start() == nil {
+		_ = a.follow(r.Context(), x.log, after, s.event, s.alive) // who has gone cannot be told
+	}
+}
+
+// follow hands the entries of a log on, until the log has ended, the reader has
+// gone, or ctx ends.
+func (a *API) follow(ctx context.Context, log *eventlog.Log, after uint64, send func(n uint64, data []byte) error, alive func() error) error {
+	for {
+		entries, ended, err := log.Read(after, batch)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			after++
+			if err := send(after, e); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return nil
+		}
+		if len(entries) > 0 {
+			continue
+		}
+		wait, cancel := context.WithTimeout(ctx, a.o.KeepAlive)
+		err = log.Wait(wait, after)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			if err := alive(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// stream writes server-sent events. It belongs to one goroutine.
+type stream struct {
+	w       io.Writer
+	header  http.Header
+	control *http.ResponseController
+	line    []byte
+}
+
+func openStream(w http.ResponseWriter) *stream {
+	return &stream{w: w, header: w.Header(), control: http.NewResponseController(w)}
+}
+
+func (s *stream) start() error {
+	s.header.Set("Content-Type", "text/event-stream")
+	s.header.Set("X-Accel-Buffering", "no")
+	return s.write([]byte(": here\n\n"))
+}
+
+func (s *stream) event(n uint64, data []byte) error {
+	s.line = append(strconv.AppendUint(append(s.line[:0], "id: "...), n, 10), "\ndata: "...)
+	s.line = append(append(s.line, data...), "\n\n"...)
+	return s.write(s.line)
+}
+
+func (s *stream) alive() error { return s.write([]byte(": alive\n\n")) }
+
+// end leaves the connection as it was.
+func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Time{}) }
+
+func (s *stream) write(text []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// upgrader makes WebSockets; httpserver has looked at the origin.
+var upgrader = websocket.Upgrader{
+	HandshakeTimeout: 10 * time.Second, WriteBufferSize: 16 << 10, ReadBufferSize: 1 << 10,
+	CheckOrigin: func(*http.Request) bool { return true },
+}
+
+// socket streams events over a WebSocket: each is a message, and its member "seq"
+// the cursor. The client sends nothing.
+func (a *API) socket(w http.ResponseWriter, r *http.Request, x *execution, after uint64) {
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // the upgrader has answered
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	gone := make(chan struct{})
+	go func() { // ends when the connection is closed, below
+		defer close(gone)
+		defer cancel()
+		conn.SetReadLimit(1 << 10)
+		for {
+			if _, _, err := conn.NextReader(); err != nil {
+				return
+			}
+		}
+	}()
+	err = a.follow(ctx, x.log, after, func(_ uint64, data []byte) error {
+		if err := conn.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
+			return err
+		}
+		return conn.WriteMessage(websocket.TextMessage, data)
+	}, func() error { return conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamWrite)) })
+	code, text := websocket.CloseNormalClosure, ""
+	if err != nil {
+		code, text = websocket.CloseGoingAway, "ask again from the last seq"
+	}
+	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Now().Add(time.Second)) // it is closed anyway
+	cancel()
+	_ = conn.Close()
+	<-gone
+}

@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// maxTimeout bounds the times that a client may name, in seconds: a day.
+const maxTimeout = 86400
+
+// maxWait bounds how long a request may wait for an end, in seconds.
+const maxWait = 60
+
+// seconds reads a time of a request; what is negative stays so.
+func seconds(name string, s float64) (time.Duration, error) {
+	if math.IsNaN(s) || s > maxTimeout {
+		return 0, badRequest{fmt.Sprintf("%s must be at most %d, not %v", name, maxTimeout, s), ""}
+	}
+	if s < 0 {
+		return coppice.NoTimeout, nil
+	}
+	return time.Duration(s * float64(time.Second)), nil
+}
+
+func (a *API) start(w http.ResponseWriter, r *http.Request) {
+	var e client.Execute
+	if !a.body(w, r, &e) {
+		return
+	}
+	timeout, err := seconds("timeout_seconds", e.Timeout)
+	if err == nil {
+		err = checkName(e.Session)
+	}
+	if err == nil && len(e.Cells) == 0 {
+		err = badRequest{"there are no cells", `send {"cells": [{"code": "1+1"}]}`}
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	key := a.key(e.Session, e.Cwd)
+	session := a.o.Host.Session(key)
+	request := coppice.Request{
+		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env,
+		AllowStdin: e.AllowStdin, Owner: e.Owner,
+	}
+	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Owner: e.Owner, Title: titleOf(e.Cells)}
+	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
+		request.OnQueued = queued
+		var result messages.Result
+		for event, err := range session.Stream(ctx, request) {
+			if err != nil {
+				return result, nil, err
+			}
+			if final, ok := event.(messages.Final); ok {
+				result = final.Result
+				continue
+			}
+			x.event(event, a.o.Logger)
+		}
+		return result, nil, nil
+	})
+	a.begun(w, x, mine, err)
+}
+
+// begun answers with an execution that was begun, or was there.
+func (a *API) begun(w http.ResponseWriter, x *execution, mine bool, err error) {
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	status := http.StatusOK
+	if mine {
+		status = http.StatusCreated
+	}
+	w.Header().Set("Location", "/api/executions/"+x.info.ID)
+	httpserver.JSON(w, status, x.describe(true))
+}
+
+func (a *API) list(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	a.mu.Lock()
+	a.forgetLocked()
+	order := slices.Clone(a.order)
+	a.mu.Unlock()
+	list := []client.Execution{}
+	for _, x := range slices.Backward(order) {
+		info := x.describe(false)
+		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") {
+			continue
+		}
+		list = append(list, info)
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"executions": list})
+}
+
+func (a *API) show(w http.ResponseWriter, r *http.Request) {
+	x, err := a.lookup(r.PathValue("id"))
+	wait := 0.0
+	if s := r.URL.Query().Get("wait"); s != "" && err == nil {
+		if wait, err = strconv.ParseFloat(s, 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait {
+			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, s), ""}
+		}
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	if wait > 0 {
+		timer := time.NewTimer(time.Duration(wait * float64(time.Second)))
+		defer timer.Stop()
+		select {
+		case <-x.ended:
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+	}
+	httpserver.JSON(w, http.StatusOK, x.describe(true))
+}
+
+func (a *API) input(w http.ResponseWriter, r *http.Request) {
+	x, err := a.lookup(r.PathValue("id"))
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	var in struct {
+		ID    string `json:"id"`
+		Value string `json:"value"`
+	}
+	if !a.body(w, r, &in) {
+		return
+	}
+	key := messages.SessionKey{Session: x.info.Session, Cwd: x.info.Cwd}
+	status, err := a.o.Host.Session(key).SubmitInput(r.Context(), in.ID, in.Value)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"status": status})
+}
+
+// cancel ends an execution. It does not wait for the end.
+func (a *API) cancel(w http.ResponseWriter, r *http.Request) {
+	x, err := a.lookup(r.PathValue("id"))
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	x.cancel()
+	httpserver.JSON(w, http.StatusAccepted, x.describe(true))
+}
+
+// cursor is the number after which a reader wants what follows.
+func cursor(r *http.Request) (uint64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if after := r.URL.Query().Get("after"); text == "" {
+		text = after
+	}
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, badRequest{fmt.Sprintf("the cursor %.40q is no number", text), "send the id of the last event that you saw, or 0"}
+	}
+	return n, nil
+}
+
+// errAhead is what a reader hears who was at another execution.
+var errAhead = errors.New("the cursor is ahead of the events that there are")

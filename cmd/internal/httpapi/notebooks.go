@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+)
+
+// path is the notebook that a request names.
+func (a *API) path(name string) (string, error) {
+	if !notebook.IsPath(name) || strings.ContainsRune(name, 0) {
+		return "", badRequest{fmt.Sprintf("%.80q is no path of a notebook", name), "it ends in .ipynb"}
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(a.o.Cwd, name)
+	}
+	return filepath.Clean(name), nil
+}
+
+func (a *API) showNotebook(w http.ResponseWriter, r *http.Request) {
+	var in client.Show
+	if !a.body(w, r, &in) {
+		return
+	}
+	out, err := a.shown(in)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, out)
+}
+
+func (a *API) shown(in client.Show) (client.Shown, error) {
+	path, err := a.path(in.Path)
+	if err != nil {
+		return client.Shown{}, err
+	}
+	selected, err := notebook.ParseSelector(in.Lines)
+	if err != nil {
+		return client.Shown{}, badRequest{err.Error(), ""}
+	}
+	f, err := notebook.Open(path)
+	if err != nil {
+		return client.Shown{}, err
+	}
+	var text strings.Builder
+	for line := range f.Select(selected) {
+		text.WriteString(line.Text + "\n")
+	}
+	return client.Shown{Path: path, Text: text.String(), Cells: f.Len()}, nil
+}
+
+func (a *API) applyNotebook(w http.ResponseWriter, r *http.Request) {
+	var in client.Apply
+	if !a.body(w, r, &in) {
+		return
+	}
+	out, err := a.applied(r.Context(), in)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, out)
+}
+
+func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, error) {
+	path, err := a.path(in.Path)
+	if err != nil {
+		return client.Applied{}, err
+	}
+	f, err := notebook.OpenOrNew(path)
+	if err != nil {
+		return client.Applied{}, err
+	}
+	if strings.TrimSpace(in.Text) == "" && f.Len() > 0 {
+		return client.Applied{}, badRequest{fmt.Sprintf("the text is empty, and would delete all %d cells", f.Len()), "send the whole text"}
+	}
+	before := f.Clone()
+	report, err := f.ApplyText(strings.TrimSuffix(in.Text, "\n"), nil)
+	if err != nil {
+		return client.Applied{}, err
+	}
+	out := client.Applied{Cells: len(report.Cells), Deleted: len(report.Deleted), Diff: notebook.Diff(before, f.Document).String()}
+	for _, c := range report.Cells {
+		switch {
+		case c.Was < 0:
+			out.New++
+		case c.Edited:
+			out.Edited++
+		}
+		if c.Stale {
+			out.Stale++
+		}
+	}
+	if !in.DryRun {
+		out.Written, err = f.Save(ctx)
+	}
+	return out, err
+}
+
+func (a *API) runNotebook(w http.ResponseWriter, r *http.Request) {
+	var in client.RunNotebook
+	if !a.body(w, r, &in) {
+		return
+	}
+	x, mine, err := a.notebook(r.Context(), in)
+	a.begun(w, x, mine, err)
+}
+
+// notebook starts the run of a notebook as an execution.
+func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, bool, error) {
+	path, err := a.path(in.Path)
+	if err != nil {
+		return nil, false, err
+	}
+	timeout, err := seconds("timeout_seconds", in.Timeout)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := checkName(in.Session); err != nil {
+		return nil, false, err
+	}
+	o := coppice.NotebookOptions{Timeout: max(timeout, 0), AllowErrors: in.AllowErrors, Owner: in.Owner}
+	if in.Cells != "" {
+		if o.Cells, err = notebook.ParseCells(in.Cells); err != nil {
+			return nil, false, badRequest{err.Error(), ""}
+		}
+	}
+	f, err := notebook.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	if in.Save {
+		o.Save = f.Save
+	}
+	key := a.key(in.Session, filepath.Dir(path))
+	key = key.In(in.Cwd)
+	info := client.Execution{ID: in.ID, Kind: client.KindNotebook, Session: key.Session, Cwd: key.Cwd, Owner: in.Owner, Title: path}
+	return a.begin(ctx, info, in, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
+		o.Progress = func(step coppice.NotebookStep) {
+			switch step.Kind {
+			case coppice.NotebookPlanned:
+				queued()
+			case coppice.NotebookCellEvent:
+				if _, final := step.Event.(messages.Final); !final {
+					x.event(step.Event.At(messages.Position{Cell: step.Place}), a.o.Logger)
+				}
+			case coppice.NotebookCellBegins, coppice.NotebookCellEnded: // the cell's own events say it
+			}
+		}
+		report, err := a.o.Host.Session(key).RunNotebook(ctx, f.Document, o)
+		if err != nil {
+			return report.Last, nil, err
+		}
+		data, err := json.Marshal(report)
+		if err != nil {
+			return report.Last, nil, fmt.Errorf("write the report: %w", err)
+		}
+		result := report.Last
+		result.Outcome = report.Outcome
+		if report.Reason != "" {
+			result.Reason = report.Reason
+		}
+		return result, data, nil
+	})
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// kernels lists the sessions that have a kernel.
+func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
+	list := []client.Session{}
+	tree, err := a.o.Host.Snapshot(ctx)
+	if err != nil {
+		return list, err
+	}
+	backend, _ := a.o.Host.Backend()
+	for _, door := range tree.Children {
+		if door.Name != backend {
+			continue
+		}
+		for _, n := range door.Children {
+			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" && !strings.Contains(n.Name, "#") {
+				list = append(list, client.Session{
+					Session: key.Session, Cwd: key.Cwd, State: n.State, Queue: n.Queue, Done: n.Done, Pinned: n.Pinned,
+					Restarts: n.Restarts, LastExit: n.LastExit, Owner: n.Owner, PID: n.PID, RSS: n.RSS, CPU: cpu(n.PID),
+					Since: n.Since, Expires: n.TTL, Detail: n.Detail,
+				})
+			}
+		}
+	}
+	return list, nil
+}
+
+// find returns a session that has a kernel.
+func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session, error) {
+	list, err := a.kernels(ctx)
+	if err != nil {
+		return client.Session{}, err
+	}
+	for _, s := range list {
+		if s.Session == key.Session && s.Cwd == key.Cwd {
+			return s, nil
+		}
+	}
+	return client.Session{}, fmt.Errorf("the session %s has no kernel: %w", key, errNotFound)
+}
+
+func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
+	list, err := a.kernels(r.Context())
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": list})
+}
+
+// named is the session in the path of a request.
+func (a *API) named(r *http.Request) (messages.SessionKey, client.Session, error) {
+	key := a.key(r.PathValue("session"), r.URL.Query().Get("cwd"))
+	s, err := a.find(r.Context(), key)
+	return key, s, err
+}
+
+func (a *API) session(w http.ResponseWriter, r *http.Request) {
+	_, s, err := a.named(r)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, s)
+}
+
+func (a *API) open(w http.ResponseWriter, r *http.Request) {
+	var o client.Open
+	if !a.body(w, r, &o) {
+		return
+	}
+	if err := checkName(o.Session); err != nil {
+		a.problem(w, err)
+		return
+	}
+	key := a.key(o.Session, o.Cwd)
+	session := a.o.Host.Session(key)
+	status := http.StatusOK
+	if _, err := a.find(r.Context(), key); err != nil {
+		status = http.StatusCreated
+	}
+	// A call without cells returns when there is a kernel.
+	result, err := session.Execute(r.Context(), coppice.Request{Owner: o.Owner})
+	if err == nil && result.Outcome != messages.OutcomeOK {
+		err = fmt.Errorf("%w for the session %s: %s", errOverloaded, key, result.Reason)
+	}
+	if err == nil && o.Pin {
+		err = session.Pin(r.Context(), true)
+	}
+	var s client.Session
+	if err == nil {
+		s, err = a.find(r.Context(), key)
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	httpserver.JSON(w, status, s)
+}
+
+// checkName refuses names that no path can hold.
+func checkName(name string) error {
+	const most = 200
+	if name == "." || name == ".." || len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
+		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." || part == "." {
+			return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
+		}
+	}
+	return nil
+}
+
+func pin(on bool) func(*coppice.Session, context.Context) error {
+	return func(s *coppice.Session, ctx context.Context) error { return s.Pin(ctx, on) }
+}
+
+// act does something to a session that has a kernel.
+func (a *API) act(do func(*coppice.Session, context.Context) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		key, _, err := a.named(r)
+		if err == nil {
+			err = do(a.o.Host.Session(key), r.Context())
+		}
+		if err != nil {
+			a.problem(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (a *API) fork(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Copies int    `json:"copies"`
+		Owner  string `json:"owner"`
+	}
+	if !a.body(w, r, &in) {
+		return
+	}
+	const most = 64
+	if in.Copies < 1 || in.Copies > most {
+		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, in.Copies), ""})
+		return
+	}
+	key, _, err := a.named(r)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	made, err := a.o.Host.Session(key).Fork(r.Context(), in.Copies, in.Owner)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	keys := make([]messages.SessionKey, 0, len(made))
+	for _, s := range made {
+		keys = append(keys, s.Key())
+	}
+	httpserver.JSON(w, http.StatusCreated, map[string]any{"sessions": keys})
+}

@@ -1,0 +1,188 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// reserve is what a log has for events that are no output, beyond its bound.
+const reserve = 16 << 20
+
+// task runs an execution, in its goroutine. It calls queued when the execution
+// has its place; an error before that refuses the execution, one after it is in
+// the result.
+type task func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error)
+
+// begin starts an execution, or returns the one that has this id and was asked
+// for in the same words. It returns when the execution has its place in its
+// session's queue, so that one that is begun after that comes later.
+func (a *API) begin(ctx context.Context, info client.Execution, asked any, run task) (x *execution, mine bool, err error) {
+	if info.ID == "" {
+		info.ID = messages.NewID()
+	}
+	if err := checkID(info.ID); err != nil {
+		return nil, false, err
+	}
+	text, err := json.Marshal(asked)
+	if err != nil {
+		return nil, false, fmt.Errorf("keep the request: %w", err)
+	}
+	x, mine, err = a.add(info, string(text), run)
+	if err != nil {
+		return nil, false, err
+	}
+	select {
+	case <-x.settled:
+		return x, mine, x.refused
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
+	}
+}
+
+func (a *API) add(info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return nil, false, coppice.ErrClosed
+	}
+	if other := a.table[info.ID]; other != nil {
+		if other.asked != asked {
+			return nil, false, fmt.Errorf("another execution has the id %s: %w", info.ID, errConflict)
+		}
+		return other, false, nil
+	}
+	if n := a.runningLocked(); n >= a.o.MaxRunning {
+		return nil, false, fmt.Errorf("%w: %d executions run or wait", errOverloaded, n)
+	}
+	ctx, cancel := context.WithCancel(a.life)
+	x = &execution{
+		log:    eventlog.New(eventlog.Options{Dir: a.dir, Memory: a.o.LogMemory, Max: a.o.LogMax + reserve}),
+		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,
+	}
+	x.info.State, x.info.Started = client.Running, time.Now()
+	a.table[info.ID] = x
+	a.order = append(a.order, x)
+	a.forgetLocked()
+	a.running.Go(func() { // ends with the call, which ends with ctx; Close waits
+		defer cancel()
+		a.run(ctx, x, run)
+	})
+	return x, true, nil
+}
+
+// run is the goroutine of an execution.
+func (a *API) run(ctx context.Context, x *execution, run task) {
+	queued := false
+	result, report, err := run(ctx, x, func() {
+		queued = true
+		close(x.settled)
+		a.changes.execution(x.describe(false))
+	})
+	if !queued {
+		if err == nil {
+			err = fmt.Errorf("the execution %s ended before it began", x.info.ID)
+		}
+		a.drop(x)
+		x.refused = err
+		close(x.settled)
+		return
+	}
+	if err != nil {
+		result.Outcome, result.State, result.Reason = messages.OutcomeNotStarted, messages.StateLost, err.Error()
+		result.Text = err.Error()
+	}
+	x.finish(result, report, a.o.Logger)
+	a.changes.execution(x.describe(false))
+}
+
+// drop takes an execution out that was refused.
+func (a *API) drop(x *execution) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.table, x.info.ID)
+	a.order = slices.DeleteFunc(a.order, func(y *execution) bool { return x == y })
+	x.close(a.o.Logger)
+}
+
+// forgetLocked forgets executions that have ended, when there are too many or
+// they are too old. a.mu is held.
+func (a *API) forgetLocked() {
+	ended := 0
+	for _, x := range a.order {
+		if x.hasEnded() {
+			ended++
+		}
+	}
+	old := time.Now().Add(-a.o.KeepFor)
+	a.order = slices.DeleteFunc(a.order, func(x *execution) bool {
+		if !x.hasEnded() {
+			return false
+		}
+		if info := x.describe(false); ended <= a.o.Keep && info.Ended.After(old) {
+			return false
+		}
+		ended--
+		delete(a.table, x.info.ID)
+		x.close(a.o.Logger)
+		return true
+	})
+}
+
+func (x *execution) hasEnded() bool {
+	select {
+	case <-x.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// runningLocked counts those that run or wait. a.mu is held.
+func (a *API) runningLocked() int {
+	n := 0
+	for _, x := range a.order {
+		if !x.hasEnded() {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *API) countRunning() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.runningLocked()
+}
+
+// lookup returns an execution.
+func (a *API) lookup(id string) (*execution, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forgetLocked()
+	if x := a.table[id]; x != nil {
+		return x, nil
+	}
+	return nil, fmt.Errorf("the server knows no execution %.80q: %w; those that ended are kept for %v at most", id, errNotFound, a.o.KeepFor)
+}
+
+// checkID refuses ids that no path can hold.
+func checkID(id string) error {
+	const most = 64
+	for _, r := range id {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return badRequest{fmt.Sprintf("%.80q cannot be the id of an execution", id), "use letters, digits, - and _"}
+		}
+	}
+	if len(id) > most {
+		return badRequest{fmt.Sprintf("the id of an execution has %d bytes", len(id)), fmt.Sprintf("use at most %d", most)}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package httpserver
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// maxHeader bounds the head of a request, in bytes.
+const maxHeader = 64 << 10
+
+// maxLogged bounds what a log holds of a request's path, in bytes.
+const maxLogged = 200
+
+// guard lets through who knows the token and came here on purpose. What it
+// refuses it logs, once, and without what the request carried.
+func (s *Server) guard() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		_, pattern := s.mux.Handler(r)
+		switch {
+		case !loopback(hostname(r.Host)):
+			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "the request is for another host", ""})
+		case !sameOrigin(r):
+			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "pages of other origins may not ask here", ""})
+		case !straight(r.URL):
+			s.refuse(w, r, http.StatusBadRequest, Problem{"bad_request", "the path goes up, or holds empty parts", ""})
+		case !s.public[pattern] && !s.knows(r):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			s.refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN"})
+		case pattern == "":
+			s.nowhere(w, r)
+		default:
+			s.mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refuse answers no, and logs that.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, p Problem) {
+	at := r.URL.Path
+	if len(at) > maxLogged {
+		at = at[:maxLogged] + "…"
+	}
+	s.logger.Warn("refused a request", "status", status, "method", r.Method, "path", at, "remote", r.RemoteAddr, "why", p.Message)
+	Error(w, status, p.Code, p.Message, p.Hint)
+}
+
+// nowhere answers a request that no part serves: 404, or 405 with the methods
+// that there are.
+func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "" && method != r.Method {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		Error(w, http.StatusNotFound, "not_found", "there is nothing at this path", "GET /api/openapi.json lists the paths")
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	Error(w, http.StatusMethodNotAllowed, "method_not_allowed", "the path does not take "+r.Method, "use "+strings.Join(allowed, " or "))
+}
+
+// hostname is a Host header without its port.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return host
+}
+
+// straight reports whether a path is as it would be after cleaning: it does not
+// go up, also not in an escaped part.
+func straight(u *url.URL) bool {
+	escaped := u.EscapedPath()
+	if !strings.HasPrefix(escaped, "/") || strings.ContainsRune(u.Path, 0) {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(escaped[1:], "/"), "/") {
+		plain, err := url.PathUnescape(part)
+		if err != nil || part == "" && escaped != "/" {
+			return false
+		}
+		for step := range strings.FieldsFuncSeq(plain, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if step == ".." || step == "." {
+				return false
+			}
+		}
+	}
+	return path.Clean(escaped) == strings.TrimSuffix(escaped, "/") || escaped == "/"
+}
+
+func sameOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Scheme == "http" && u.Host == r.Host
+}
+
+func (s *Server) knows(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token)) // of one length, whatever came
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && ok
+}
