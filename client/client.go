@@ -151,7 +151,7 @@ func (c *Client) answer(ctx context.Context, method, path string, query url.Valu
 	if err != nil {
 		return nil, unwrapURL(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)

@@ -35,7 +35,7 @@ func (c *Client) stream(ctx context.Context, path string, after uint64, take fun
 	if err != nil {
 		return false, unwrapURL(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // what was not read is asked for again
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the status says enough
 		return false, problem(resp.StatusCode, data)

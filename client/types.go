@@ -106,7 +106,9 @@ type Execution struct {
 	State   ExecutionState `json:"state"`
 	// Title is the first cell's title, or the beginning of its code; of a
 	// notebook its path.
-	Title   string    `json:"title"`
+	Title string `json:"title"`
+	// Cells is how many cells a call has; 0: not known, as of a notebook.
+	Cells   int       `json:"cells,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Events is the number of the newest event.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -53,7 +55,9 @@ type runFlags struct {
 	blocks  bool
 	tools   toolDir
 	stdin   bool
+	local   bool
 	keep    bool // the session was named, and outlives the command
+	own     bool // a flag asks for what only a host of the command's own has
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -72,9 +76,12 @@ The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
 line is wrong, 124 on a timeout, 130 when cancelled, and 70 when the kernel was
 lost or never reached.
 
-Without --session nothing is left behind. A session that is named is kept, with
-its variables, in a gateway that the commands of this user share, for an hour
-after its last use; "coppice gateway stop" ends it. The runner backend keeps none.`,
+Without --session nothing is left behind. A session that is named is one of the
+"coppice serve" that runs, if one does: it lives there. Otherwise, and with
+--local, --backend, --python, --kernel, --kernel-mode or --record, it is kept,
+with its variables, in a gateway that the commands of this user share, for an
+hour after its last use; "coppice gateway stop" ends it. The runner backend keeps
+none.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
   echo 'print(1)' | coppice run - --json`,
@@ -86,6 +93,7 @@ after its last use; "coppice gateway stop" ends it. The runner backend keeps non
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.keep = cmd.Flags().Changed("session")
+			f.own = f.local || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode"}, cmd.Flags().Changed)
 			file := ""
 			if len(args) == 1 {
 				file = args[0]
@@ -106,6 +114,7 @@ after its last use; "coppice gateway stop" ends it. The runner backend keeps non
 	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
 	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
 	flags.BoolVar(&f.blocks, "blocks", false, "draw each cell as a block once all have ended: its code and the end of its output")
+	flags.BoolVar(&f.local, "local", false, "do not use a coppice serve that runs")
 	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	f.add(cmd)
 	f.tools.add(cmd)
@@ -133,6 +142,10 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	}
 	starting := a.startProgress("starting", f.json || f.events)
 	defer starting.done()
+	if c := a.server(f); c != nil {
+		defer c.Close()
+		return a.runOnServer(ctx, c, f, file, cells, timeout, starting)
+	}
 	recording, err := f.recording()
 	if err != nil {
 		return err
@@ -193,15 +206,28 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 		starting.done()
 		return result, a.writeJSON(result)
 	}
+	return a.writeEvents(session.Stream(ctx, r), r, f, starting)
+}
+
+// writeEvents writes the events of a call, in the form that the flags ask for.
+func (a *app) writeEvents(events iter.Seq2[messages.Event, error], r coppice.Request, f runFlags, starting *progress) (messages.Result, error) {
 	write := a.eventWriter()
-	if f.blocks {
+	switch {
+	case f.json:
+		write = func(e messages.Event) error {
+			if final, ok := e.(messages.Final); ok {
+				return a.writeJSON(final.Result)
+			}
+			return nil
+		}
+	case f.blocks:
 		write = func(e messages.Event) error {
 			if final, ok := e.(messages.Final); ok {
 				a.out.lines(render.CellView(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout}, final.Result)...)
 			}
 			return nil
 		}
-	} else if !f.events {
+	case !f.events:
 		drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
 			if _, asks := e.(messages.InputRequest); asks && a.err.terminal && r.Input != nil {
@@ -212,7 +238,7 @@ func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Requ
 		}
 	}
 	var result messages.Result
-	for e, err := range session.Stream(ctx, r) {
+	for e, err := range events {
 		if err != nil {
 			return result, err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -188,7 +189,7 @@ func limit(all [][]byte, most int) [][]byte {
 			return all[:i:i]
 		}
 	}
-	return all[:len(all):len(all)]
+	return slices.Clip(all)
 }
 
 // read reads lines after some that are left out.

@@ -46,7 +46,7 @@ func (a *API) artifact(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	defer f.Close() //nolint:errcheck // it was read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		a.problem(w, err)

@@ -55,7 +55,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
 	}
-	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Owner: e.Owner, Title: titleOf(e.Cells)}
+	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
 	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
 		request.OnQueued = queued
 		var result messages.Result

@@ -125,6 +125,17 @@ func (s *Server) Socket() string {
 // Token opens the server.
 func (s *Server) Token() string { return s.token }
 
+// ignoreClosed leaves out that the server was closed.
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Handler is what Serve serves, for a server that does not listen itself.
+func (s *Server) Handler() http.Handler { return s.guard() }
+
 // Close gives the address up, for a server that never served.
 func (s *Server) Close() error {
 	err := s.l.Close()
@@ -156,7 +167,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err := <-failed:
 		err = fmt.Errorf("serve %s: %w", s.URL(), errors.Join(err, server.Close()))
 		for range len(listeners) - 1 {
-			<-failed
+			err = errors.Join(err, ignoreClosed(<-failed))
 		}
 		return err
 	case <-ctx.Done():
@@ -169,9 +180,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		err = errors.Join(fmt.Errorf("end the server: %w", err), server.Close())
 	}
 	for range listeners {
-		if end := <-failed; !errors.Is(end, http.ErrServerClosed) {
-			err = errors.Join(err, end)
-		}
+		err = errors.Join(err, ignoreClosed(<-failed))
 	}
 	return err
 }

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// server returns the client of the server that a run uses, nil when it uses none.
+func (a *app) server(f runFlags) *client.Client {
+	if !f.keep || f.own {
+		return nil
+	}
+	c, err := client.Find(client.FindOptions{Env: a.env, Client: client.Options{Patience: 10 * time.Second}})
+	if err != nil {
+		if !errors.Is(err, client.ErrNoServer) {
+			a.err.lines("coppice: the server is not used: " + err.Error())
+		}
+		return nil
+	}
+	return c
+}
+
+// runOnServer makes the call in a session of the server.
+func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *progress) error {
+	cwd, err := filepath.Abs(f.cwd) // "" is this one
+	if err != nil {
+		return usageError{err}
+	}
+	ask := a.answers(f.stdin, file)
+	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, AllowStdin: ask != nil}
+	if timeout == 0 {
+		e.Timeout = coppice.NoTimeout.Seconds() // as here: without --timeout none
+	}
+	questions := &questioner{c: c, id: e.ID, ask: ask}
+	defer questions.wait()
+	result, err := a.writeEvents(questions.of(ctx, c.Run(ctx, e)), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
+	if err != nil {
+		return serverFailure(err)
+	}
+	if code := outcomeCode(result.Outcome); code != codeOK {
+		return &codeError{code: code}
+	}
+	return nil
+}
+
+// questioner answers the questions of an execution. Its goroutines, one for each
+// question, end with the events.
+type questioner struct {
+	c     *client.Client
+	id    string
+	ask   coppice.InputHandler // nil: nobody answers
+	joins sync.WaitGroup
+}
+
+// wait waits for the goroutines; one that reads a terminal nobody types into is
+// left to the end of the process.
+func (q *questioner) wait() {
+	done := make(chan struct{})
+	go func() { // ends with the questions, or with the process
+		defer close(done)
+		q.joins.Wait()
+	}()
+	timer := time.NewTimer(shutdownHurry)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// of passes events on, and answers the questions among them.
+func (q *questioner) of(ctx context.Context, events iter.Seq2[messages.Event, error]) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for e, err := range events {
+			if question, ok := e.(messages.InputRequest); ok && q.ask != nil {
+				q.joins.Go(func() { q.answer(ctx, question) })
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// answer gives what the user says; without an answer the code is interrupted,
+// since nobody else will give one.
+func (q *questioner) answer(ctx context.Context, question messages.InputRequest) {
+	line, err := q.ask(ctx, question)
+	if err == nil {
+		_, err = q.c.Answer(ctx, q.id, question.ID, line)
+	}
+	if err != nil && ctx.Err() == nil {
+		_ = q.c.Cancel(ctx, q.id) // the end of the execution tells
+	}
+}

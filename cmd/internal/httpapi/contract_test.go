@@ -1,0 +1,313 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestTheDocumentIsTrue makes each request that the OpenAPI document has, with
+// each of its answers; the transport holds all of them against it.
+func TestTheDocumentIsTrue(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{MaxSessions: 2, IdleTTL: -1}, httpapi.Options{MaxRunning: 2})
+	s.refusals()
+	s.lives()
+	s.executions()
+	s.books()
+	s.full()
+
+	// One 413 stands for all. These are seen by other tests: a WebSocket is no answer of this transport,
+	// and a file of a notebook that is locked or changed needs a second program.
+	elsewhere := []string{"GET /api/executions/{id}/events 101", "POST /api/notebooks/apply 409"}
+	missing := slices.DeleteFunc(s.spec.missing(), func(name string) bool { return slices.Contains(elsewhere, name) || strings.HasSuffix(name, " 413") })
+	slices.Sort(missing)
+	require.Empty(t, missing)
+
+	var routes []string
+	for _, m := range s.api.Mounts() {
+		routes = append(routes, m.Pattern)
+	}
+	var told []string
+	for path, methods := range s.spec.Paths {
+		for method := range methods {
+			told = append(told, strings.ToUpper(method)+" "+path)
+		}
+	}
+	require.ElementsMatch(t, told, routes)
+}
+
+// paths are requests for each operation, with things that are not there.
+func (s *spec) requests() []string {
+	var list []string
+	for path, methods := range s.Paths {
+		for method := range methods {
+			list = append(list, strings.ToUpper(method)+" "+strings.NewReplacer("{session}", "none", "{id}", "7").Replace(path))
+		}
+	}
+	return list
+}
+
+// refusals asks for everything in the ways that are refused everywhere.
+func (s *server) refusals() {
+	for _, request := range s.spec.requests() {
+		method, path, _ := strings.Cut(request, " ")
+		status, _ := s.ask(method, path, "", "Authorization", "")
+		require.Equal(s.t, 401, status, request)
+		status, _ = s.ask(method, path, "", "Origin", "http://example.org")
+		require.Equal(s.t, 403, status, request)
+		if path != "/api/changes" { // which would go on for ever
+			s.ask(method, path, "") // what is not there
+		}
+		if method != http.MethodPost {
+			continue
+		}
+		s.ask(method, path, "{") // the transport knows which of these the path has
+		s.ask(method, path, "{}", "Content-Type", "text/plain")
+		if path == "/api/sessions" { // one for all: they share what reads bodies
+			s.ask(method, path, `{"x":"`+strings.Repeat("x", 17<<20)+`"}`)
+		}
+	}
+}
+
+func (s *server) lives() {
+	t, ctx := s.t, s.t.Context()
+	s.ask("GET", "/api/openapi.json", "")
+	h, err := s.Health(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "ok", h.Status)
+	require.Equal(t, os.Getpid(), h.PID)
+	node, err := s.Tree(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "supervisor", node.Name)
+
+	key := messages.SessionKey{Session: "a b/c@%"}
+	one, err := s.Open(ctx, client.Open{Session: key.Session, Pin: true})
+	require.NoError(t, err)
+	require.Equal(t, s.cwd, one.Cwd)
+	require.True(t, one.Pinned)
+	require.Positive(t, one.PID)
+	_, err = s.Open(ctx, client.Open{Session: key.Session})
+	require.NoError(t, err)
+	list, err := s.Sessions(ctx)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	one, err = s.Session(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, key.Session, one.Session)
+	require.NoError(t, s.Pin(ctx, key, false))
+	require.NoError(t, s.Pin(ctx, key, true))
+	require.NoError(t, s.Interrupt(ctx, key))
+	require.Equal(t, messages.OutcomeOK, s.run(key.Session, "x = 40").Outcome)
+	made, err := s.Fork(ctx, key, 1, "")
+	require.NoError(t, err)
+	require.Equal(t, "42", s.run(made[0].Session, "x + 2").Cells[0].Output)
+	// Both are pinned: no place for a third, neither for a copy.
+	require.NoError(t, s.Pin(ctx, made[0], true))
+	_, err = s.Fork(ctx, key, 1, "")
+	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err), "%v", err)
+	require.NoError(t, s.Pin(ctx, made[0], false))
+	require.NoError(t, s.CloseSession(ctx, made[0]))
+	_, err = s.Fork(ctx, key, 2, "")
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	require.NoError(t, s.Reset(ctx, key))
+	require.Equal(t, messages.OutcomeError, s.run(key.Session, "x").Outcome)
+	require.NoError(t, s.CloseSession(ctx, key))
+	require.Eventually(t, func() bool { // its kernel ends first
+		_, err = s.Session(ctx, key)
+		return err != nil
+	}, time.Minute, 10*time.Millisecond)
+	require.Equal(t, http.StatusNotFound, statusOf(t, err))
+	for name := range strings.FieldsSeq(". .. a/../b \x01 " + strings.Repeat("x", 201)) {
+		_, err = s.Open(ctx, client.Open{Session: name})
+		require.Equal(t, http.StatusBadRequest, statusOf(t, err), "%q", name)
+	}
+	_, err = s.Open(ctx, client.Open{Cwd: "/none"})
+	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+	status, text := s.ask("GET", "/metrics", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "coppice_")
+	status, _ = s.ask("PUT", "/api/sessions", "{}")
+	require.Equal(t, http.StatusMethodNotAllowed, status)
+	status, _ = s.ask("GET", "/none", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// statusOf is the status of an answer that says no.
+func statusOf(t *testing.T, err error) int {
+	t.Helper()
+	var told *client.Error
+	require.ErrorAs(t, err, &told)
+	return told.Status
+}
+
+func (s *server) executions() {
+	t, ctx := s.t, s.t.Context()
+	status, _ := s.ask("GET", "/api/changes?after=99999", "")
+	require.Equal(t, http.StatusBadRequest, status)
+	x, err := s.Start(ctx, client.Execute{ID: "mine", Session: "e", Cells: cells("print('é')", "name = input('who? ')", "print(name)"), AllowStdin: true})
+	require.NoError(t, err)
+	var types []string
+	for e, err := range s.Events(ctx, x.ID, 0) {
+		require.NoError(t, err)
+		types = append(types, e.Type())
+		if q, ok := e.(messages.InputRequest); ok {
+			got, err := s.Answer(ctx, x.ID, q.ID, "Ada")
+			require.NoError(t, err)
+			require.Equal(t, messages.InputAccepted, got)
+			_, err = s.Answer(ctx, x.ID, q.ID, strings.Repeat("x", 2<<20))
+			require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+		}
+	}
+	require.Contains(t, types, "stdout")
+	require.Equal(t, "final", types[len(types)-1])
+	x, err = s.Execution(ctx, "mine")
+	require.NoError(t, err)
+	require.Equal(t, "Ada", x.Result.Cells[2].Output)
+	require.Equal(t, client.Ended, x.State)
+
+	again := client.Execute{ID: "mine", Session: "e", Cells: cells("print('é')", "name = input('who? ')", "print(name)"), AllowStdin: true}
+	x, err = s.Start(ctx, again) // it is not run a second time
+	require.NoError(t, err)
+	require.Equal(t, client.Ended, x.State)
+	again.Reset = true
+	_, err = s.Start(ctx, again)
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	status, _ = s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events), "")
+	require.Equal(t, http.StatusNoContent, status)
+	status, _ = s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events+1), "")
+	require.Equal(t, http.StatusBadRequest, status)
+	status, _ = s.ask("GET", "/api/executions/mine?wait=61", "")
+	require.Equal(t, http.StatusBadRequest, status)
+
+	list, err := s.Executions(ctx, messages.SessionKey{Session: "e"})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "print('é')", list[0].Title)
+
+	var changes []string
+	for c, err := range s.Changes(ctx, 1) { // the first that there was is the gateway's
+		require.NoError(t, err)
+		changes = append(changes, c.Type)
+		if c.Execution != nil && c.Execution.ID == "mine" && c.Execution.State == client.Ended {
+			break
+		}
+	}
+	require.Contains(t, changes, "tree")
+}
+
+func (s *server) books() {
+	t, ctx := s.t, s.t.Context()
+	r := s.run("e", "for i in range(20000): print('line', i)")
+	require.NotNil(t, r.Artifact)
+	list, err := s.Artifacts(ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	id := list[0].ID
+	status, text := s.ask("GET", fmt.Sprintf("/api/artifacts/%d", id), "")
+	require.Equal(t, 200, status)
+	require.True(t, strings.HasPrefix(text, "line 0\nline 1\n"))
+	status, text = s.ask("GET", fmt.Sprintf("/api/artifacts/%d", id), "", "Range", "bytes=7-12")
+	require.Equal(t, 206, status)
+	require.Equal(t, "line 1", text)
+	status, _ = s.ask("GET", fmt.Sprintf("/api/artifacts/%d", id), "", "Range", "bytes=99999999-")
+	require.Equal(t, 416, status)
+	status, text = s.ask("GET", fmt.Sprintf("/api/artifacts/%d?first=2&last=2", id), "")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, `"text":"line 1\n"`)
+	status, _ = s.ask("GET", fmt.Sprintf("/api/artifacts/%d?first=0", id), "")
+	require.Equal(t, 400, status)
+	status, _ = s.ask("GET", "/api/artifacts/4711", "")
+	require.Equal(t, 404, status)
+
+	path := filepath.Join(s.cwd, "a.ipynb")
+	applied, err := s.ApplyNotebook(ctx, client.Apply{Path: "a.ipynb", Text: "# %% [code]\nx = 1\n# %% [code]\nprint(x + 1)\n"})
+	require.NoError(t, err)
+	require.True(t, applied.Written)
+	require.Equal(t, 2, applied.New)
+	_, err = s.ApplyNotebook(ctx, client.Apply{Path: path, Text: "no marker"})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+	_, err = s.ApplyNotebook(ctx, client.Apply{Path: path})
+	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+	shown, err := s.ShowNotebook(ctx, client.Show{Path: path})
+	require.NoError(t, err)
+	require.Contains(t, shown.Text, "print(x + 1)")
+	_, err = s.ShowNotebook(ctx, client.Show{Path: "/etc/passwd"})
+	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+	_, err = s.ShowNotebook(ctx, client.Show{Path: "none.ipynb"})
+	require.Equal(t, http.StatusNotFound, statusOf(t, err))
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "none.ipynb"})
+	require.Equal(t, http.StatusNotFound, statusOf(t, err))
+	require.NoError(t, os.WriteFile(filepath.Join(s.cwd, "bad.ipynb"), []byte("{"), 0o600))
+	_, err = s.ShowNotebook(ctx, client.Show{Path: "bad.ipynb"})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "bad.ipynb"})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+
+	run := client.RunNotebook{ID: "book", Path: path, Session: "e", Save: true}
+	x, err := s.RunNotebook(ctx, run)
+	require.NoError(t, err)
+	require.Equal(t, client.KindNotebook, x.Kind)
+	var out strings.Builder
+	for e, err := range s.Events(ctx, x.ID, 0) {
+		require.NoError(t, err)
+		if text, ok := e.(messages.Stream); ok {
+			require.Equal(t, 1, text.Cell)
+			out.WriteString(text.Text)
+		}
+	}
+	require.Equal(t, "2\n", out.String())
+	x, err = s.RunNotebook(ctx, run)
+	require.NoError(t, err)
+	require.Contains(t, string(x.Notebook), `"outcome":"ok"`)
+	run.Save = false
+	_, err = s.RunNotebook(ctx, run)
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	saved, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(saved), `"2\n"`)
+}
+
+// full fills the server, so that it refuses.
+func (s *server) full() {
+	t, ctx := s.t, s.t.Context()
+	for _, id := range []string{"long-1", "long-2"} {
+		_, err := s.Start(ctx, client.Execute{ID: id, Session: id, Cells: cells("import time; time.sleep(600)")})
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		list, err := s.Sessions(ctx)
+		busy := 0
+		for _, one := range list {
+			if one.State == messages.ChildBusy {
+				busy++
+			}
+		}
+		return err == nil && busy == 2
+	}, time.Minute, 10*time.Millisecond)
+	_, err := s.Open(ctx, client.Open{Session: "third"})
+	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err), "%v", err)
+	_, err = s.Start(ctx, client.Execute{Cells: cells("1")})
+	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err))
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "a.ipynb"})
+	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err))
+	for _, id := range []string{"long-1", "long-2"} {
+		require.NoError(t, s.Cancel(ctx, id))
+		x, err := s.Wait(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeCancelled, x.Outcome)
+		require.Equal(t, messages.StateFresh, x.Result.State)
+	}
+}

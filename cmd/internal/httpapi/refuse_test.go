@@ -1,0 +1,139 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+// TestRefused asks in all the ways that are refused: each is logged once, and
+// neither answer nor log tells the token or what a file holds.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{}, httpapi.Options{})
+	for name, tc := range map[string]struct {
+		method, path, body string
+		headers            []string
+		want               int
+		logged             bool
+	}{
+		"no token":                {path: "/api/sessions", headers: []string{"Authorization", ""}, want: 401, logged: true},
+		"a wrong token":           {path: "/api/sessions?a", headers: []string{"Authorization", "Bearer " + token + "x"}, want: 401, logged: true},
+		"a part of the token":     {path: "/api/sessions?b", headers: []string{"Authorization", "Bearer " + token[1:]}, want: 401, logged: true},
+		"the token as a query":    {path: "/api/sessions?token=" + token, headers: []string{"Authorization", ""}, want: 401, logged: true},
+		"another origin":          {path: "/api/health", headers: []string{"Origin", "http://evil.example"}, want: 403, logged: true},
+		"the origin null":         {path: "/api/health", headers: []string{"Origin", "null"}, want: 403, logged: true},
+		"another port's origin":   {path: "/api/health", headers: []string{"Origin", "http://127.0.0.1:1"}, want: 403, logged: true},
+		"a page of another site":  {path: "/api/health", headers: []string{"Sec-Fetch-Site", "cross-site"}, want: 403, logged: true},
+		"another host":            {path: "/api/health", headers: []string{"Host", "evil.example"}, want: 403, logged: true},
+		"a host like ours":        {path: "/api/health", headers: []string{"Host", "127.0.0.1.evil.example:7788"}, want: 403, logged: true},
+		"up from artifacts":       {path: "/api/artifacts/..%2f..%2fetc%2fpasswd", want: 400, logged: true},
+		"up, not escaped":         {path: "/api/artifacts/../../etc/passwd", want: 400, logged: true},
+		"up, escaped twice":       {path: "/api/artifacts/..%252f..%252fetc%252fpasswd", want: 400},
+		"up, the other way":       {path: "/api/artifacts/..%5c..%5cwin.ini", want: 400, logged: true},
+		"a number with zeros":     {path: "/api/artifacts/007", want: 400},
+		"a negative number":       {path: "/api/artifacts/-1", want: 400},
+		"a number with a sign":    {path: "/api/artifacts/+1", want: 400},
+		"a number too large":      {path: "/api/artifacts/99999999999999999999", want: 400},
+		"an absolute path":        {path: "/api/artifacts/%2Fetc%2Fpasswd", want: 400},
+		"a byte of zero":          {path: "/api/artifacts/0%00", want: 400, logged: true},
+		"a session that goes up":  {method: "DELETE", path: "/api/sessions/..%2f..", want: 400, logged: true},
+		"an empty part":           {path: "/api//sessions", want: 400, logged: true},
+		"an unknown member":       {method: "POST", path: "/api/executions", body: `{"cells":[{"code":"1"}],"shell":"id"}`, want: 400},
+		"two values":              {method: "POST", path: "/api/executions", body: `{"cells":[{"code":"1"}]}{}`, want: 400},
+		"no JSON":                 {method: "POST", path: "/api/executions", body: `cells=1`, want: 400},
+		"no UTF-8":                {method: "POST", path: "/api/executions", body: "{\"cells\":[{\"code\":\"\xff\"}]}", want: 400},
+		"deep":                    {method: "POST", path: "/api/executions", body: strings.Repeat("[", 100000), want: 400},
+		"a form":                  {method: "POST", path: "/api/executions", body: `{"cells":[{"code":"1"}]}`, headers: []string{"Content-Type", "application/x-www-form-urlencoded"}, want: 415},
+		"too large":               {method: "POST", path: "/api/executions", body: strings.Repeat(" ", 17<<20), want: 413},
+		"an id that is a path":    {method: "POST", path: "/api/executions", body: `{"id":"../x","cells":[{"code":"1"}]}`, want: 400},
+		"a time without end":      {method: "POST", path: "/api/executions", body: `{"timeout_seconds":1e300,"cells":[{"code":"1"}]}`, want: 400},
+		"an unknown mode":         {method: "POST", path: "/api/executions", body: `{"mode":"root","cells":[{"code":"1"}]}`, want: 400},
+		"no cells":                {method: "POST", path: "/api/executions", body: `{}`, want: 400},
+		"a directory of nobody":   {method: "POST", path: "/api/executions", body: `{"cwd":"/none","cells":[{"code":"1"}]}`, want: 400},
+		"a notebook of passwords": {method: "POST", path: "/api/notebooks/show", body: `{"path":"/etc/passwd"}`, want: 400},
+		"a cursor in words":       {path: "/api/changes?after=now", want: 400},
+	} {
+		if tc.method == "" {
+			tc.method = "GET"
+		}
+		before := strings.Count(s.log.String(), "refused a request")
+		status, answer := s.ask(tc.method, tc.path, tc.body, tc.headers...)
+		require.Equal(t, tc.want, status, "%s: %s", name, answer)
+		require.NotContains(t, answer, "root:", name)
+		require.NotContains(t, answer, token, name)
+		require.Contains(t, answer, `"error":{"code":`, name)
+		after := strings.Count(s.log.String(), "refused a request")
+		if tc.logged {
+			before++
+		}
+		require.Equal(t, before, after, name)
+	}
+	list, err := s.Sessions(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list) // nothing was run
+}
+
+// FuzzRoutes asks for anything with any body: the answer is one of those that the
+// server has, and its errors have their form.
+func FuzzRoutes(f *testing.F) {
+	f.Add("GET", "/api/artifacts/..%2f0", "", "")
+	f.Add("GET", "/api/artifacts/0", "bytes=0-,1-", "")
+	f.Add("POST", "/api/notebooks/apply", "", `{"path":"a.ipynb","text":"# %% [code]\n1","dry_run":true}`)
+	f.Add("POST", "/api/notebooks/show", "", `{"path":"../a.ipynb","lines":"1-"}`)
+	f.Add("POST", "/api/executions/x/input", "", `{"id":"1","value":"x"}`)
+	f.Add("GET", "/api/executions?session=a&cwd=%00", "", "")
+	f.Add("DELETE", "/api/sessions/a%2fb?cwd=..", "", "")
+	s := &server{cwd: f.TempDir()}
+	s.fuzzed(f)
+	f.Fuzz(func(t *testing.T, method, path, header, body string) {
+		if strings.HasPrefix(path, "/api/changes") || strings.Contains(path, "executions") && method == http.MethodPost && !strings.Contains(path, "input") {
+			return // the one streams, the other runs code
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
+		if err != nil || strings.HasPrefix(r.URL.Path, "/api/sessions") && method == http.MethodPost || strings.HasPrefix(r.URL.Path, "/api/notebooks/run") {
+			return
+		}
+		r.Host = "127.0.0.1"
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Range", header)
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		require.Less(t, w.Code, 500, "%s %s %s: %s", method, path, body, w.Body)
+		if w.Code >= 400 && w.Code != 416 {
+			require.Contains(t, w.Body.String(), `{"error":{"code":"`)
+		}
+		require.NotContains(t, w.Body.String(), "root:")
+	})
+}
+
+// fuzzed gives the server a host and a handler in this process.
+func (s *server) fuzzed(f *testing.F) {
+	f.Helper()
+	host, err := coppice.Start(f.Context(), coppice.Options{Home: f.TempDir(), Backend: coppice.BackendRunner, Python: testpython.Path(f), Env: os.Environ()})
+	require.NoError(f, err)
+	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: s.cwd})
+	require.NoError(f, err)
+	l, err := httpserver.Listen(f.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, api.Mounts()...)
+	require.NoError(f, err)
+	s.handler = l.Handler()
+	f.Cleanup(func() {
+		require.NoError(f, l.Close())
+		require.NoError(f, api.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(f, host.Shutdown(ctx).Clean())
+	})
+}

@@ -1,0 +1,234 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
+)
+
+// spec is the OpenAPI document, and what of it was seen.
+type spec struct {
+	Paths map[string]map[string]struct {
+		RequestBody *struct {
+			Content map[string]media `json:"content"`
+		} `json:"requestBody"`
+		Responses map[string]struct {
+			Content map[string]media `json:"content"`
+		} `json:"responses"`
+	} `json:"paths"`
+	Components struct {
+		Schemas map[string]json.RawMessage `json:"schemas"`
+	} `json:"components"`
+
+	mu      sync.Mutex
+	seen    map[string]bool                 // "METHOD path status"; guarded by mu
+	schemas map[string]*jsonschema.Resolved // guarded by mu
+}
+
+type media struct {
+	Schema *struct {
+		Ref  string `json:"$ref"`
+		Type string `json:"type"`
+	} `json:"schema"`
+}
+
+func load(t *testing.T) *spec {
+	t.Helper()
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	s := &spec{seen: map[string]bool{}, schemas: map[string]*jsonschema.Resolved{}}
+	require.NoError(t, json.Unmarshal(data, s))
+	return s
+}
+
+// schema makes a schema of the document usable on its own.
+func (s *spec) schema(ref string) (*jsonschema.Resolved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.schemas[ref]; r != nil {
+		return r, nil
+	}
+	data, err := json.Marshal(map[string]any{"$defs": s.Components.Schemas, "$ref": ref})
+	if err != nil {
+		return nil, err
+	}
+	data = bytes.ReplaceAll(data, []byte("#/components/schemas/"), []byte("#/$defs/"))
+	var js jsonschema.Schema
+	if err := json.Unmarshal(data, &js); err != nil {
+		return nil, err
+	}
+	r, err := js.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ref, err)
+	}
+	s.schemas[ref] = r
+	return r, nil
+}
+
+// holds reports why data is not what a schema says.
+func (s *spec) holds(m media, data []byte) error {
+	if m.Schema == nil || m.Schema.Ref == "" {
+		return nil
+	}
+	schema, err := s.schema(m.Schema.Ref)
+	if err != nil {
+		return err
+	}
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fmt.Errorf("%s: %w in %.200q", m.Schema.Ref, err, data)
+	}
+	if err := schema.Validate(v); err != nil {
+		return fmt.Errorf("%s: %w in %.2000s", m.Schema.Ref, err, data)
+	}
+	return nil
+}
+
+// find is the path of the document that a path belongs to.
+func (s *spec) find(path string) string {
+	parts := strings.Split(path, "/")
+next:
+	for template := range s.Paths {
+		want := strings.Split(template, "/")
+		if len(want) != len(parts) {
+			continue
+		}
+		for i, w := range want {
+			if w != parts[i] && !strings.HasPrefix(w, "{") {
+				continue next
+			}
+		}
+		return template
+	}
+	return ""
+}
+
+// checked carries requests, and holds them and their answers against the
+// document.
+type checked struct {
+	spec *spec
+	t    *testing.T
+	http.RoundTripper
+}
+
+// RoundTrip makes a request.
+func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	resp, err := c.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if problem := c.check(r, sent, resp); problem != nil {
+		c.t.Errorf("%s %s: %v", r.Method, r.URL, problem)
+	}
+	return resp, nil
+}
+
+func (c *checked) check(r *http.Request, sent []byte, resp *http.Response) error {
+	if resp.StatusCode == http.StatusBadRequest && strings.Contains(r.URL.Path, "..") {
+		return nil // refused before the path is looked at
+	}
+	template := c.spec.find(r.URL.EscapedPath())
+	operation, ok := c.spec.Paths[template][strings.ToLower(r.Method)]
+	if !ok {
+		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnauthorized {
+			return nil
+		}
+		return fmt.Errorf("status %d of what the document does not have", resp.StatusCode)
+	}
+	status := fmt.Sprint(resp.StatusCode)
+	answer, ok := operation.Responses[status]
+	if !ok {
+		return fmt.Errorf("status %s is not in the document", status)
+	}
+	c.spec.mu.Lock()
+	c.spec.seen[r.Method+" "+template+" "+status] = true
+	c.spec.mu.Unlock()
+	if operation.RequestBody != nil && resp.StatusCode < 300 {
+		if err := c.spec.holds(operation.RequestBody.Content["application/json"], sent); err != nil {
+			return fmt.Errorf("the request: %w", err)
+		}
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	m, ok := answer.Content[kind]
+	switch {
+	case len(answer.Content) == 0:
+		return nil
+	case !ok:
+		return fmt.Errorf("the kind %q of status %s is not in the document", kind, status)
+	case kind == "text/event-stream":
+		resp.Body = &checkedStream{ReadCloser: resp.Body, c: c, m: m}
+		return nil
+	case kind != "application/json":
+		return nil
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(data), resp.Body}
+	return c.spec.holds(m, data)
+}
+
+// checkedStream checks each event that is read.
+type checkedStream struct {
+	io.ReadCloser
+	c    *checked
+	m    media
+	rest []byte
+}
+
+// Read reads the stream.
+func (s *checkedStream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.rest = append(s.rest, p[:n]...)
+	for {
+		i := bytes.IndexByte(s.rest, '\n')
+		if i < 0 {
+			return n, err
+		}
+		if data, ok := bytes.CutPrefix(s.rest[:i], []byte("data: ")); ok {
+			if problem := s.c.spec.holds(s.m, data); problem != nil {
+				s.c.t.Errorf("an event: %v", problem)
+			}
+		}
+		s.rest = s.rest[i+1:]
+	}
+}
+
+// missing lists what the document has and no test saw.
+func (s *spec) missing() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for path, methods := range s.Paths {
+		for method, operation := range methods {
+			for status := range operation.Responses {
+				if name := strings.ToUpper(method) + " " + path + " " + status; !s.seen[name] {
+					list = append(list, name)
+				}
+			}
+		}
+	}
+	return list
+}
