@@ -120,6 +120,8 @@ func (s *server) lives() {
 	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err), "%v", err)
 	require.NoError(t, s.Pin(ctx, made[0], false))
 	require.NoError(t, s.CloseSession(ctx, made[0]))
+	_, err = s.Fork(ctx, messages.SessionKey{Session: "none"}, 1, "")
+	require.Equal(t, http.StatusNotFound, statusOf(t, err))
 	_, err = s.Fork(ctx, key, 2, "")
 	require.Equal(t, http.StatusConflict, statusOf(t, err))
 	require.NoError(t, s.Reset(ctx, key))
@@ -189,6 +191,8 @@ func (s *server) executions() {
 	require.Equal(t, http.StatusNoContent, status)
 	status, _ = s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events+1), "")
 	require.Equal(t, http.StatusBadRequest, status)
+	status, _ = s.ask("POST", "/api/executions/mine/input", "{}", "Content-Type", "text/plain")
+	require.Equal(t, http.StatusUnsupportedMediaType, status)
 	status, _ = s.ask("GET", "/api/executions/mine?wait=61", "")
 	require.Equal(t, http.StatusBadRequest, status)
 

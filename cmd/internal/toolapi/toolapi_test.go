@@ -101,7 +101,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/api/tools/bad/run", `{}`, 502, "no good start"},
 		{"POST", "/api/tools/none/run", `{}`, 404, "no such tool"},
 		{"POST", "/api/tools/broken/run", `{}`, 502, "expected a string that is not empty, found a number"},
-		{"POST", "/api/tools/..%2fa/run", `{}`, 404, "no such tool"},
+		{"POST", "/api/tools/..%2fa/run", `{}`, 400, "the path goes up"},
 		{"POST", "/api/tools/a/pin", "", 204, ""},
 		{"POST", "/api/tools/none/pin", "", 404, "no such tool"},
 		{"POST", "/api/tools/a/prewarm", "", 202, `"queued":true`},
