@@ -24,6 +24,8 @@ COPPICE_TEST_ENTERPRISE_PYTHON ?=
 ENTERPRISE_PYTHON = $(or $(COPPICE_TEST_ENTERPRISE_PYTHON),$(CACHE)/enterprise/bin/python)
 ENTERPRISE_BASE ?= $(shell for p in python3.11 python3.10 python3; do "$$p" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))' 2>/dev/null && echo "$$p" && break; done)
 
+# The browser of test-browser.
+CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -88,6 +90,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
 	@$(MAKE) --no-print-directory test-adapters
+	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
+		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
 # They stand on the root as it is here, whose dependencies may be newer than those
 # that their go.mod was written with: a copy of it takes the difference.
@@ -106,6 +110,15 @@ test-adapters: need-go ## Test the adapters for agent frameworks, each a module 
 pictures: test-env ## Draw the pictures of the README anew, from real screens
 	$(say) "pictures of real screens in test/repl/pictures"
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^TestPictures$$' -update
+
+.PHONY: test-browser
+test-browser: test-env ## Drive the live view in a headless Chromium (needs node, npm and Chromium)
+	$(say) "the live view in a browser"
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the browser test needs node and npm; install them" >&2; exit 1; }
+	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-browser CHROMIUM=/path/to/chromium" >&2; exit 1; }
+	@cd test/browser && npm ci --silent --no-audit --no-fund
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/pictures" && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@CHROMIUM="$(CHROMIUM)" node test/browser/live-view.mjs "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/pictures"
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files

@@ -92,7 +92,7 @@ one result that says what happened, to the code and to the variables.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.sessionsCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/prom"
@@ -52,7 +53,8 @@ sessions" use a server that runs, so that variables stay between commands.
 Every request has to carry a token (Authorization: Bearer ...): that of
 COPPICE_TOKEN, or a new one. Address and token are written to
 ~/.coppice/serve.json, which only its user can read and where the other commands
-find them. GET /api/openapi.json describes the API.
+find them. GET /api/openapi.json describes the API. The address itself is a page
+that shows the supervision tree as it lives; coppice top is the same in a terminal.
 
 An interrupt ends the server, and all sessions and tools with it.`,
 		Example: `  coppice serve &
@@ -114,7 +116,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return failure(err)
 	}
-	server, err := a.listen(ctx, f, path, logger, append(api.Mounts(), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	page, err := liveview.Mounts(readVersion().Version)
+	if err != nil {
+		return failure(errors.Join(err, api.Close()))
+	}
+	server, err := a.listen(ctx, f, path, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -164,7 +170,7 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.S
 	if f.json {
 		err = a.writeJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
 	} else {
-		a.out.lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path)
+		a.out.lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path+"; open the address in a browser, or run coppice top, to watch")
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())

@@ -1,0 +1,267 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server is one that does what the test says and notes what it was asked to do.
+type server struct {
+	mu   sync.Mutex
+	did  []string // guarded by mu
+	fail error    // guarded by mu
+	list []client.Session
+}
+
+func (s *server) asked(what string, key messages.SessionKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.did = append(s.did, what+" "+key.Session)
+	return s.fail
+}
+
+func (s *server) calls() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.did, ", ")
+}
+
+func (s *server) Health(context.Context) (client.Health, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return client.Health{Version: "1.0", Backend: "runner", PID: 42, Executions: 1}, s.fail
+}
+func (s *server) Tree(context.Context) (messages.Node, error) { return tree, nil }
+func (s *server) Sessions(context.Context) ([]client.Session, error) {
+	return s.list, nil
+}
+
+func (s *server) Executions(context.Context, messages.SessionKey) ([]client.Execution, error) {
+	return []client.Execution{{ID: "x1", Session: "a", Cwd: "/w", State: client.Running, Title: "work()"}}, nil
+}
+
+func (s *server) Changes(ctx context.Context, _ uint64) iter.Seq2[client.Change, error] {
+	return func(yield func(client.Change, error) bool) {
+		if yield(client.Change{Seq: 1, Type: "execution", Execution: &client.Execution{Session: "a", State: client.Running, Title: "work()\nmore"}}, nil) {
+			<-ctx.Done()
+			yield(client.Change{}, context.Cause(ctx))
+		}
+	}
+}
+
+func (s *server) Events(_ context.Context, id string, _ uint64) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		_ = yield(messages.Stream{Name: messages.StdoutStream, Text: "output of " + id + "\n"}, nil)
+	}
+}
+func (s *server) Interrupt(_ context.Context, k messages.SessionKey) error {
+	return s.asked("interrupt", k)
+}
+func (s *server) Reset(_ context.Context, k messages.SessionKey) error { return s.asked("reset", k) }
+func (s *server) CloseSession(_ context.Context, k messages.SessionKey) error {
+	return s.asked("close", k)
+}
+
+func (s *server) Pin(_ context.Context, k messages.SessionKey, on bool) error {
+	if on {
+		return s.asked("pin", k)
+	}
+	return s.asked("unpin", k)
+}
+
+func (s *server) Fork(_ context.Context, k messages.SessionKey, _ int, _ string) ([]messages.SessionKey, error) {
+	return []messages.SessionKey{{Session: k.Session + "~1", Cwd: k.Cwd}}, s.asked("fork", k)
+}
+
+var tree = messages.Node{Name: "supervisor", Kind: "supervisor", State: messages.ChildIdle, Children: []messages.Node{
+	{Name: "runner", Kind: "gateway", State: messages.ChildIdle, Children: []messages.Node{{Name: "a@/w", Kind: "kernel", State: messages.ChildBusy, PID: 7}}},
+}}
+
+func two() []client.Session {
+	return []client.Session{
+		{Session: "b", Cwd: "/w", State: messages.ChildIdle, Pinned: true, Restarts: 1, LastExit: &messages.Exit{Kind: messages.ExitFailed, Reason: "it was killed"}, PID: 8, RSS: 20 << 20, CPU: 1},
+		{Session: "a", Cwd: "/w", State: messages.ChildBusy, Queue: 2, Done: 5, PID: 7, RSS: 30 << 20, CPU: 4},
+	}
+}
+
+// screen is a model that was told what the server shows, without goroutines of its
+// own.
+func screen(t *testing.T, s *server) *model {
+	t.Helper()
+	m, _ := acting(t, s)
+	return m
+}
+
+// acting is screen, with what becomes of actions.
+func acting(t *testing.T, s *server) (*model, <-chan did) {
+	t.Helper()
+	said := make(chan did, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	m := newModel(ctx, Options{Server: s})
+	m.send = func(msg tea.Msg) {
+		if d, ok := msg.(did); ok {
+			said <- d
+		}
+	}
+	t.Cleanup(func() { cancel(); m.calls.Wait() })
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
+	m.Update(m.see())
+	return m, said
+}
+
+func press(m *model, keys ...string) {
+	for _, k := range keys {
+		m.key(k)
+	}
+}
+
+func text(m *model) string { return ansi.Strip(strings.Join(m.lines(), "\n")) }
+
+func TestTheScreenShowsSessionsOutputAndEvents(t *testing.T) {
+	m := screen(t, &server{list: two()})
+	m.Update(printed{"x1", messages.Stream{Text: "first\n"}})
+	m.Update(printed{"x1", messages.Stream{Text: "10 %\r20 %\x1b[31m red\x1b[0m\n"}})
+	m.Update(printed{"other", messages.Stream{Text: "not mine\n"}})
+	m.Update(happened{client.Change{Execution: &client.Execution{Session: "a", State: client.Running, Title: "work()\nmore"}}})
+	got := text(m)
+	for _, want := range []string{
+		"coppice 1.0, runner backend, pid 42, 2 sessions, 1 call", "▸  a ", "busy", "30.0 MiB", "b (pinned)", "failed: it was killed",
+		"output of a", "first", "20 % red", "a runs: work()", "↑↓ select",
+	} {
+		require.Contains(t, got, want)
+	}
+	require.NotContains(t, got, "10 %")
+	require.NotContains(t, got, "not mine")
+	require.NotContains(t, got, "more")
+	require.Len(t, m.lines(), 24)
+	press(m, "t")
+	require.Contains(t, text(m), "supervisor")
+}
+
+// Whatever the size of the terminal is, no line is wider and there are no more
+// lines than it has.
+func TestTheScreenFits(t *testing.T) {
+	s := &server{list: two()}
+	for range 60 {
+		s.list = append(s.list, client.Session{Session: strings.Repeat("名前", 20), Cwd: strings.Repeat("x", len(s.list)), State: messages.ChildIdle})
+	}
+	m := screen(t, s)
+	m.Update(printed{"x1", messages.Stream{Text: strings.Repeat("wide 木 line ", 50) + "\n\t\x07\x1b]0;title\x07end\n"}})
+	for _, size := range [][2]int{{200, 50}, {100, 24}, {80, 10}, {40, 12}, {20, 5}, {20, 1}} {
+		for _, keys := range [][]string{{}, {"t"}, {"?"}, {"x"}} {
+			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			press(m, keys...)
+			lines := m.lines()
+			require.LessOrEqual(t, len(lines), size[1])
+			for _, l := range lines {
+				require.LessOrEqual(t, ansi.StringWidth(l), size[0], "%q", l)
+				require.NotContains(t, l, "\x07")
+			}
+		}
+	}
+}
+
+func TestKeysActOnTheSelectedSession(t *testing.T) {
+	s := &server{list: two()}
+	m := screen(t, s)
+	for _, k := range []string{"i", "r", "p", "f"} {
+		press(m, k)
+		m.calls.Wait()
+	}
+	press(m, "down", "down", "p")
+	m.calls.Wait()
+	require.Equal(t, "interrupt a, reset a, pin a, fork a, unpin b", s.calls())
+	press(m, "x", "n", "x")
+	require.Contains(t, text(m), "stop b and all that it has in memory? y/n")
+	press(m, "y")
+	m.calls.Wait()
+	require.Equal(t, "interrupt a, reset a, pin a, fork a, unpin b, close b", s.calls())
+	require.NotNil(t, m.key("q"))
+}
+
+func TestWhatFailsIsTold(t *testing.T) {
+	s := &server{list: two()}
+	m, said := acting(t, s)
+	s.fail = errors.New("no place is free")
+	press(m, "f")
+	m.Update(<-said)
+	require.Contains(t, text(m), "fork failed: no place is free")
+	m.Update(m.see())
+	require.Contains(t, text(m), "OLD")
+	require.Contains(t, text(m), "30.0 MiB", "what was there is still shown")
+	s.fail = nil
+	m.Update(m.see())
+	require.NotContains(t, text(m), "OLD")
+}
+
+func TestAPausedScreenWaits(t *testing.T) {
+	s := &server{list: two()}
+	m := screen(t, s)
+	press(m, "space")
+	s.list = nil
+	m.Update(m.see())
+	m.Update(happened{client.Change{Missed: 3}})
+	require.Contains(t, text(m), "paused (1 new)")
+	require.Contains(t, text(m), "30.0 MiB")
+	press(m, "space")
+	m.Update(m.see())
+	require.Contains(t, text(m), "3 events were missed")
+	require.Contains(t, text(m), "no session has a kernel")
+}
+
+func TestProcessorTimeIsAShareOfTheTimeBetweenTwoLooks(t *testing.T) {
+	s := &server{list: two()}
+	m := screen(t, s)
+	later := m.see()
+	later.at = m.seen.at.Add(2 * time.Second)
+	later.sessions[1].CPU += .5
+	m.Update(later)
+	require.Contains(t, text(m), "25 %")
+}
+
+// The screen runs in a terminal, follows the server, and ends with its goroutines.
+func TestRun(t *testing.T) {
+	in, keys := io.Pipe()
+	var out safe
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(t.Context(), Options{Server: &server{list: two()}, In: in, Out: &out, Env: []string{"TERM=xterm-256color", "COLUMNS=100", "LINES=30"}, Every: time.Millisecond})
+	}()
+	_, err := keys.Write([]byte("q"))
+	require.NoError(t, err)
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "it did not end")
+	}
+	require.NoError(t, keys.Close())
+}
+
+type safe struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (s *safe) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}

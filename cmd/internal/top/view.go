@@ -1,0 +1,203 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	if m.width > 0 {
+		v.Content = strings.Join(m.lines(), "\n")
+	}
+	return v
+}
+
+// keys is the last line; help is shown on demand.
+const keys = "↑↓ select  i interrupt  r reset  p pin  f fork  x stop  t tree  space pause  ? help  q leave"
+
+var help = []string{
+	"i  interrupts what runs, as Ctrl-C would; the session is kept",
+	"r  ends the kernel; the next call gets a new one",
+	"p  exempts the session from eviction, or ends the exemption",
+	"f  copies the session with all that it has in memory (runner backend)",
+	"x  ends the session, its kernel and what runs in it; asks first",
+	"t  shows the supervision tree instead of the output",
+}
+
+// lines is the whole screen: head, sessions, tree or output, events, what was
+// done, keys.
+func (m *model) lines() []string {
+	s := render.Style{Colour: m.o.Colour, Width: max(m.width, 20)}
+	lines := append([]string{s.Fit(s.Title(m.head()))}, m.table(s)...)
+	foot := []string{s.Quiet(s.Fit(keys))}
+	switch {
+	case m.asking:
+		foot = append([]string{s.Fit("stop " + m.selected.Session + " and all that it has in memory? y/n")}, foot...)
+	case m.said != "":
+		foot = append([]string{s.Fit(m.said)}, foot...)
+	}
+	if m.help {
+		foot = append(fit(s, help), foot...)
+	}
+	room := max(0, m.height-len(lines)-len(foot))
+	events := min(8, room/3)
+	lines = append(lines, clip(m.middle(s), room-events)...)
+	for len(lines) < m.height-len(foot)-events {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.timeline(s, events)...)
+	lines = append(lines, foot...)
+	return lines[:min(len(lines), max(m.height, 1))]
+}
+
+func (m *model) head() string {
+	h := m.seen.health
+	text := "coppice top"
+	if h.PID != 0 {
+		text = fmt.Sprintf("coppice %s, %s backend, pid %d, %s, %s", h.Version, h.Backend, h.PID, render.Number(len(m.seen.sessions), "session"), render.Number(h.Executions, "call"))
+	}
+	switch {
+	case m.paused:
+		text += fmt.Sprintf(", paused (%d new)", len(m.held))
+	case m.old != nil:
+		text += ", OLD: no answer from the server; trying again"
+	}
+	return text
+}
+
+// table is a row for each session, around the selected one when there are too
+// many.
+func (m *model) table(s render.Style) []string {
+	if len(m.seen.sessions) == 0 {
+		return []string{"", s.Fit("no session has a kernel: coppice run --session NAME -c CODE starts one"), ""}
+	}
+	rows := [][]string{{"", "session", "state", "queue", "done", "memory", "cpu", "restarts", "last exit"}}
+	most := max(3, m.height/2)
+	list := m.seen.sessions
+	first := max(0, min(m.index()-most/2, len(list)-most))
+	for _, one := range list[first:min(len(list), first+most)] {
+		rows = append(rows, m.row(one))
+	}
+	lines := append([]string{""}, render.Table(s, rows, true)...)
+	if hidden := len(list) - (len(rows) - 1); hidden > 0 {
+		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("  and %d more", hidden))))
+	}
+	return append(lines, "")
+}
+
+func (m *model) row(one client.Session) []string {
+	mark, name, exit := "", one.Session, ""
+	if keyOf(one) == m.selected {
+		mark = "▸"
+	}
+	if one.Pinned {
+		name += " (pinned)"
+	}
+	if e := one.LastExit; e != nil {
+		exit = string(e.Kind)
+		if e.Reason != "" {
+			exit += ": " + e.Reason
+		}
+	}
+	memory, cpu := "", ""
+	if one.RSS > 0 {
+		memory = render.Bytes(one.RSS)
+	}
+	if r := m.cpu[keyOf(one)]; one.PID != 0 {
+		cpu = strconv.Itoa(int(r.percent+.5)) + " %"
+	}
+	return []string{mark, name, string(one.State), strconv.Itoa(one.Queue), strconv.FormatUint(one.Done, 10), memory, cpu, strconv.Itoa(one.Restarts), exit}
+}
+
+// middle is the tree, or the end of the selected session's output.
+func (m *model) middle(s render.Style) []string {
+	if m.tree {
+		return render.Tree(m.seen.tree, render.TreeOptions{Style: s, Fold: func(n messages.Node) bool { return n.Kind == "sinks" }})
+	}
+	if m.shown == "" {
+		return nil
+	}
+	lines := []string{s.Fit(s.Quiet("output of " + m.selected.Session))}
+	text := strings.Split(strings.TrimRight(render.Plain(m.output), "\n"), "\n")
+	const most = 200
+	for _, l := range text[max(0, len(text)-most):] {
+		l = l[strings.LastIndexByte(strings.TrimRight(l, "\r"), '\r')+1:]
+		lines = append(lines, s.Fit(strings.Map(printable, l)))
+	}
+	return lines
+}
+
+// printable drops what would move the cursor.
+func printable(r rune) rune {
+	if r == '\t' {
+		return ' '
+	}
+	if r < ' ' || r == 0x7f {
+		return -1
+	}
+	return r
+}
+
+// timeline is the newest events.
+func (m *model) timeline(s render.Style, most int) []string {
+	var lines []string
+	for _, c := range m.events[max(0, len(m.events)-most):] {
+		lines = append(lines, s.Fit(s.Quiet(c.At.Local().Format(time.TimeOnly))+" "+words(s, c)))
+	}
+	for len(lines) < most {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// words tells of a change.
+func words(s render.Style, c client.Change) string {
+	switch {
+	case c.Execution != nil && c.Execution.State == client.Running:
+		return c.Execution.Session + " runs: " + line(c.Execution.Title)
+	case c.Execution != nil:
+		return c.Execution.Session + " ended " + string(c.Execution.Outcome) + ": " + line(c.Execution.Title)
+	case c.Missed > 0:
+		return fmt.Sprintf("%d events were missed", c.Missed)
+	}
+	e, err := messages.ParseLifecycle(c.Tree)
+	if err != nil {
+		return "an event that this version does not know"
+	}
+	return line(render.Lifecycle(s, e))
+}
+
+func line(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}
+
+// clip keeps the first line and the end of what follows.
+func clip(lines []string, most int) []string {
+	if most <= 0 || len(lines) == 0 {
+		return nil
+	}
+	if len(lines) <= most {
+		return lines
+	}
+	return append(lines[:1:1], lines[len(lines)-most+1:]...)
+}
+
+func fit(s render.Style, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = s.Quiet(s.Fit(l))
+	}
+	return out
+}
