@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-
 	"time"
 
 	tea "charm.land/bubbletea/v2"

@@ -71,10 +71,13 @@ func (s *server) Events(_ context.Context, id string, _ uint64) iter.Seq2[messag
 		_ = yield(messages.Stream{Name: messages.StdoutStream, Text: "output of " + id + "\n"}, nil)
 	}
 }
+
 func (s *server) Interrupt(_ context.Context, k messages.SessionKey) error {
 	return s.asked("interrupt", k)
 }
+
 func (s *server) Reset(_ context.Context, k messages.SessionKey) error { return s.asked("reset", k) }
+
 func (s *server) CloseSession(_ context.Context, k messages.SessionKey) error {
 	return s.asked("close", k)
 }
