@@ -116,9 +116,10 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	$(say) "the live view in a browser"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the browser test needs node and npm; install them" >&2; exit 1; }
 	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-browser CHROMIUM=/path/to/chromium" >&2; exit 1; }
-	@cd test/browser && npm ci --silent --no-audit --no-fund
-	@mkdir -p "$(CACHE)/bin" "$(CACHE)/pictures" && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
-	@CHROMIUM="$(CHROMIUM)" node test/browser/live-view.mjs "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/pictures"
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser" "$(CACHE)/pictures" && cp test/browser/* "$(CACHE)/browser/"
+	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@CHROMIUM="$(CHROMIUM)" node "$(CACHE)/browser/live-view.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/pictures"
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files
