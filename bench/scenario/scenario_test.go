@@ -43,7 +43,7 @@ func TestEveryScenarioRuns(t *testing.T) {
 			t.Run(s.Name+"/"+backend, func(t *testing.T) {
 				if backend == coppice.BackendGateway {
 					o := small(t, s.Name, backend)
-					o.Sessions, o.Rate = 2, 10
+					o.Sessions, o.Rate, o.Duration = 2, 30, 500*time.Millisecond
 					check(t, s, o)
 					return
 				}
