@@ -25,7 +25,7 @@ func TestAStallIsSeenByEveryCallThatWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := make(chan struct{}, 1) // serves one call at a time
 		stalled := false
-		s := load.Run(t.Context(), load.Steady(100, 2*time.Second), func(context.Context, int) error {
+		s := load.Virtual(t.Context(), load.Steady(100, 2*time.Second), func(context.Context, int) error {
 			one <- struct{}{}
 			defer func() { <-one }()
 			if !stalled {
@@ -49,7 +49,7 @@ func TestErrorsAndTheEndOfTheContextAreCounted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Millisecond)
 		defer cancel()
 		var ended atomic.Int64
-		s := load.Run(ctx, load.Steady(10, 2*time.Second), func(_ context.Context, i int) error {
+		s := load.Virtual(ctx, load.Steady(10, 2*time.Second), func(_ context.Context, i int) error {
 			if i%2 == 1 {
 				return errors.New("odd")
 			}
@@ -94,4 +94,13 @@ func TestRecorderKeepsThreeDigits(t *testing.T) {
 	require.InEpsilon(t, 990*time.Millisecond, s.P99, 0.005)
 	require.Equal(t, time.Microsecond, s.Min)
 	require.Equal(t, load.Summary{}, load.NewRecorder().Summary())
+}
+
+// On a real clock a call is made within a fraction of a millisecond of its instant,
+// most of the time: what is measured is the call and not the timer.
+func TestCallsAreMadeOnTime(t *testing.T) {
+	s := load.Run(t.Context(), load.Steady(500, 200*time.Millisecond), func(context.Context, int) error { return nil }, nil)
+	require.EqualValues(t, 100, s.Latency.Count)
+	require.GreaterOrEqual(t, s.Late.Min, time.Duration(0))
+	require.GreaterOrEqual(t, s.Elapsed, 198*time.Millisecond)
 }

@@ -43,6 +43,11 @@ func (s Sample) Rate() float64 {
 // When ctx ends no further calls are made; those that run get ctx and are waited
 // for.
 func Run(ctx context.Context, plan Plan, call func(ctx context.Context, i int) error, done func()) Sample {
+	return run(ctx, plan, call, done, nap)
+}
+
+// run is Run with the way to wait for the last millisecond.
+func run(ctx context.Context, plan Plan, call func(ctx context.Context, i int) error, done func(), nap func(time.Duration)) Sample {
 	latency, service, late := NewRecorder(), NewRecorder(), NewRecorder()
 	var failed atomic.Int64
 	var first atomic.Pointer[string]
@@ -52,7 +57,7 @@ func Run(ctx context.Context, plan Plan, call func(ctx context.Context, i int) e
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i, due := range plan {
-		if !wait(ctx, timer, begin.Add(due)) {
+		if !wait(ctx, timer, begin.Add(due), nap) {
 			break
 		}
 		made++
@@ -84,15 +89,25 @@ func Run(ctx context.Context, plan Plan, call func(ctx context.Context, i int) e
 	return s
 }
 
+// coarse is how late a timer of Go may be: its poller counts in milliseconds.
+const coarse = 2 * time.Millisecond
+
 // wait returns at the instant, or false when ctx has ended.
-func wait(ctx context.Context, timer *time.Timer, at time.Time) bool {
-	if d := time.Until(at); d > 0 {
+func wait(ctx context.Context, timer *time.Timer, at time.Time, nap func(time.Duration)) bool {
+	d := time.Until(at)
+	if nap != nil {
+		d -= coarse
+	}
+	if d > 0 {
 		timer.Reset(d)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return false
 		}
+	}
+	for d := time.Until(at); nap != nil && d > 0; d = time.Until(at) {
+		nap(d) // a signal ends it early
 	}
 	return ctx.Err() == nil
 }

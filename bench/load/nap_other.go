@@ -1,0 +1,8 @@
+//go:build !linux
+
+package load
+
+import "time"
+
+// nap waits for a short time.
+func nap(d time.Duration) { time.Sleep(d) }
