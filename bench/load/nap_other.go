@@ -5,4 +5,4 @@ package load
 import "time"
 
 // nap waits for a short time.
-func nap(d time.Duration) { time.Sleep(d) }
+func nap(d time.Duration) { <-time.After(d) }
