@@ -94,6 +94,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	} else if err != nil {
 		return failure(err)
 	}
+	defer server.Close()
 	if f.http != "" {
 		return a.serveMCP(ctx, server, f, o)
 	}

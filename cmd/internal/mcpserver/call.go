@@ -15,27 +15,44 @@ import (
 // handler serves the calls of one tool.
 func (s *server) handler(t coppice.Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if req.Params.RequestState != "" {
+			return s.resume(ctx, req)
+		}
 		call := coppice.ToolCall{
 			Arguments: req.Params.Arguments,
 			Session:   messages.SessionKey{Session: s.sessionName(req.Session), Cwd: s.o.Cwd},
+		}
+		can, rounds := canAsk(req)
+		if can && rounds {
+			return s.begin(ctx, req, t, call)
 		}
 		watch := s.watch(ctx, req)
 		defer watch.end()
 		if watch != nil {
 			call.OnEvent = watch.event
-			if watch.asks {
-				call.Input = watch.ask
-			}
 		}
-		r, err := t.Call(ctx, call)
-		switch bad, wrong := errors.AsType[*coppice.ToolError](err); {
-		case wrong:
-			return refused(bad.Error()), nil
-		case err != nil:
-			return nil, fmt.Errorf("call the tool %s: %w", t.Name, err)
+		users := &user{ask: req.Session.Elicit, log: s.o.Logger}
+		if can {
+			call.Input = users.input
 		}
-		return content(r)
+		return s.made(ctx, t, call, users)
 	}
+}
+
+// made is what a client gets of a call.
+func (s *server) made(ctx context.Context, t coppice.Tool, call coppice.ToolCall, users *user) (*mcp.CallToolResult, error) {
+	r, err := t.Call(ctx, call)
+	switch bad, wrong := errors.AsType[*coppice.ToolError](err); {
+	case wrong:
+		return refused(bad.Error()), nil
+	case err != nil:
+		return nil, fmt.Errorf("call the tool %s: %w", t.Name, err)
+	}
+	out, err := content(r)
+	if err == nil && users.secret.Load() {
+		out.Content = append(out.Content, &mcp.TextContent{Text: secretNote})
+	}
+	return out, err
 }
 
 // sessionName is the session of calls that name none.

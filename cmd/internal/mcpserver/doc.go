@@ -12,12 +12,19 @@
 //     client gives up on it. Output that the client does not take holds Python
 //     back.
 //   - A cancelled request interrupts its cell, and keeps the session.
-//   - input() asks the user through elicitation when the client can, up to
-//     version 2025-11-25 of the protocol; otherwise the code is told that there
-//     is nobody to ask.
+//   - input() asks the user through elicitation when the client can; otherwise
+//     the code is told that there is nobody to ask. A secret (getpass) is never
+//     asked for: a client shows and records what is typed into its form.
+//   - A question waits for as long as the host's InputTimeout says. Until version
+//     2025-11-25 of the protocol the server asks while it serves the call. From
+//     2026-07-28 on a question ends the request, and the client makes it again
+//     with the answer; the call runs on meanwhile, and its result waits for 5
+//     minutes. What brings it back cannot be guessed and counts once.
 //   - Over HTTP nothing is served without the bearer token, to another Host than
 //     the loopback, or across origins; the token is compared in constant time and
 //     appears in no log.
+//     Clients with sessions of the protocol, and those of its stateless version,
+//     are served side by side.
 //   - Sessions outlive connections: the session is an argument of each call. On a
 //     connection that has an id, calls that name no session have one of their
 //     own, so that two clients do not meet by accident.
@@ -27,7 +34,9 @@
 //	tools/call ──▶ arguments wrong ────────────────▶ result, isError
 //	     │
 //	     └▶ running ──output──▶ notifications/progress
-//	          │  │ input() ───▶ elicitation/create ──▶ the answer, or none
+//	          │  │ input() ─┬─▶ elicitation/create ──▶ the answer, or none
+//	          │  │          └─▶ result, with the question; the call is parked
+//	          │  │              until tools/call with the answer (see dialogs)
 //	          │  └ cancelled ─▶ interrupted
 //	          └──▶ result: text, images, structured content
 //

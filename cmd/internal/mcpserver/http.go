@@ -15,11 +15,16 @@ import (
 const maxBody = 16 << 20
 
 // Handler serves m over streamable HTTP to who has the token. It takes requests
-// for loopback hosts only, and from no other origin. The paths are the caller's.
+// for loopback hosts only, and from no other origin. Each request says by its
+// version whether the connection has sessions of the protocol. The paths are the
+// caller's.
 func Handler(m *Server, token string, o Options) http.Handler {
-	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return m }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: time.Hour, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: o.Logger,
-	})
+	of := func(stateless bool) http.Handler {
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return m.Server }, &mcp.StreamableHTTPOptions{
+			Stateless: stateless, SessionTimeout: time.Hour, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: o.Logger,
+		})
+	}
+	stateful, stateless := of(false), of(true)
 	want := sha256.Sum256([]byte("Bearer " + token))
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
@@ -32,7 +37,11 @@ func Handler(m *Server, token string, o Options) http.Handler {
 			refuse(w, o, r, http.StatusUnauthorized, "the bearer token is missing or wrong: send the header Authorization: Bearer TOKEN")
 			return
 		}
-		inner.ServeHTTP(w, r)
+		if r.Header.Get("Mcp-Protocol-Version") >= statelessProtocol && r.Header.Get("Mcp-Session-Id") == "" {
+			stateless.ServeHTTP(w, r)
+			return
+		}
+		stateful.ServeHTTP(w, r)
 	})
 	return http.NewCrossOriginProtection().Handler(guarded)
 }

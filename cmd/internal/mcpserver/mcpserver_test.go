@@ -42,6 +42,15 @@ func optionsOf(t *testing.T, ho coppice.Options) mcpserver.Options {
 	return mcpserver.Options{Host: host, Version: "test", Cwd: t.TempDir(), KeepAlive: 200 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
+// serverOf makes a server that is closed before its host.
+func serverOf(t *testing.T, o mcpserver.Options) *mcpserver.Server {
+	t.Helper()
+	server, err := mcpserver.New(o)
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	return server
+}
+
 // client connects a client to a server in this process.
 func client(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
@@ -52,8 +61,7 @@ func client(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions) *mcp.Clien
 // newest.
 func clientOf(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions, version string) *mcp.ClientSession {
 	t.Helper()
-	server, err := mcpserver.New(o)
-	require.NoError(t, err)
+	server := serverOf(t, o)
 	here, there := mcp.NewInMemoryTransports()
 	ss, err := server.Connect(t.Context(), there, nil)
 	require.NoError(t, err)
@@ -203,34 +211,10 @@ func TestProgressAndCancel(t *testing.T) {
 	require.False(t, p.wrong, "progress only goes up")
 }
 
-func TestInputAsksTheUser(t *testing.T) {
-	t.Parallel()
-	var asked []string
-	answer := mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Ann"}}
-	o := options(t)
-	asks := &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		asked = append(asked, r.Params.Message)
-		a := answer
-		return &a, nil
-	}}
-	cs := clientOf(t, o, asks, "2025-11-25")
-	require.Equal(t, "Who? \n'ANN'", text(call(t, cs, "python", cells("input('Who? ').upper()"))))
-	require.Equal(t, []string{"Who? "}, asked)
-	answer = mcp.ElicitResult{Action: "decline"}
-	r := call(t, cs, "python", cells("input()"))
-	require.True(t, r.IsError)
-	require.Contains(t, text(r), "EOFError")
-	for _, cannot := range []*mcp.ClientSession{client(t, o, nil), clientOf(t, o, nil, "2025-11-25"), client(t, o, asks)} {
-		r = call(t, cannot, "python", cells("input()"))
-		require.True(t, r.IsError, "a client that cannot be asked")
-		require.Contains(t, text(r), "stdin")
-	}
-}
-
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
 	cs := client(t, options(t), nil)
-	r := call(t, cs, "python", cells("for i in range(100_000): print('line', i)"))
+	r := call(t, cs, "python", cells(`print('\n'.join(f'line {i}' for i in range(100_000)))`))
 	b, err := json.Marshal(r.StructuredContent)
 	require.NoError(t, err)
 	var result struct {
@@ -255,9 +239,7 @@ func TestArtifacts(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	server, err := mcpserver.New(o)
-	require.NoError(t, err)
-	h := httptest.NewServer(mcpserver.Handler(server, "sesame", o))
+	h := httptest.NewServer(mcpserver.Handler(serverOf(t, o), "sesame", o))
 	t.Cleanup(h.Close)
 
 	for _, row := range []struct {
@@ -292,11 +274,7 @@ func TestHTTP(t *testing.T) {
 
 	var clients [2]*mcp.ClientSession
 	for i := range clients {
-		cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{
-			Endpoint: h.URL, HTTPClient: &http.Client{Transport: bearer("sesame")},
-		}, nil)
-		require.NoError(t, err)
-		clients[i] = cs
+		clients[i] = httpClient(t, h.URL, nil, "2025-11-25")
 	}
 	for i, cs := range clients {
 		call(t, cs, "python", cells([]string{"x = 'one'", "x = 'two'"}[i]))
@@ -307,17 +285,31 @@ func TestHTTP(t *testing.T) {
 	shared = cells("y")
 	shared["session"] = "shared"
 	require.Equal(t, "1", text(call(t, clients[1], "python", shared)), "a session with a name is everybody's")
-	for _, cs := range clients {
+}
+
+// httpClient connects a client that speaks a version of the protocol.
+func httpClient(t *testing.T, url string, o *mcp.ClientOptions, version string) *mcp.ClientSession {
+	t.Helper()
+	transport := &http.Transport{}
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, o).Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: url, HTTPClient: &http.Client{Transport: bearer{"sesame", transport}},
+	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	require.NoError(t, err)
+	t.Cleanup(func() {
 		require.NoError(t, cs.Close())
-	}
-	http.DefaultClient.CloseIdleConnections()
+		transport.CloseIdleConnections()
+	})
+	return cs
 }
 
 // bearer adds a token to requests.
-type bearer string
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
 }

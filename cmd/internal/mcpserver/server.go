@@ -31,14 +31,23 @@ Use one session for one line of work. Read what the result says about the state:
 
 // server is what the handlers share. Nothing in it changes.
 type server struct {
-	o Options
+	o       Options
+	dialogs *dialogs
 }
 
-// Server is a server of the protocol.
-type Server = mcp.Server
+// Server is a server of the protocol, from New. Any goroutine may use it.
+type Server struct {
+	*mcp.Server
 
-// New makes a server that any number of connections may share. The error matches
-// coppice.ErrOptions.
+	shared *server
+}
+
+// Close ends the calls that wait for a client with the answer to a question, and
+// waits for them. The server takes no such calls afterwards.
+func (s *Server) Close() { s.shared.dialogs.close() }
+
+// New makes a server that any number of connections may share; Close belongs to
+// the caller. The error matches coppice.ErrOptions.
 func New(o Options) (*Server, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 5 * time.Second
@@ -51,7 +60,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{o: o}
+	s := &server{o: o, dialogs: newDialogs()}
 	m := mcp.NewServer(
 		&mcp.Implementation{Name: "coppice", Title: "Coppice", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}},
@@ -62,7 +71,7 @@ func New(o Options) (*Server, error) {
 	s.followTools(m, tools)
 	s.addSessions(m)
 	s.addArtifacts(m)
-	return m, nil
+	return &Server{m, s}, nil
 }
 
 // definition describes a tool to clients.
