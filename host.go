@@ -237,9 +237,13 @@ func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }
 // Launcher returns the launcher of Options.Launcher, nil when there is none.
 func (h *Host) Launcher() *Launcher { return h.launcher }
 
-// Snapshot returns the supervision tree as it is now.
+// Snapshot returns the supervision tree as it is now. The error matches ErrClosed
+// after Shutdown.
 func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 	node, err := h.system.Snapshot(ctx)
+	if errors.Is(err, supervisor.ErrStopped) {
+		return node, fmt.Errorf("take a snapshot of the tree: %w", ErrClosed)
+	}
 	if err != nil {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
 	}

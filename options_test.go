@@ -87,6 +87,8 @@ func TestAfterShutdownEverythingIsClosed(t *testing.T) {
 	r, err := s.Execute(t.Context(), coppice.Request{})
 	require.ErrorIs(t, err, coppice.ErrClosed)
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+	_, err = host.Snapshot(t.Context())
+	require.ErrorIs(t, err, coppice.ErrClosed)
 	require.ErrorIs(t, s.Interrupt(t.Context()), coppice.ErrClosed)
 	require.ErrorIs(t, s.Reset(t.Context()), coppice.ErrClosed)
 	require.ErrorIs(t, s.Pin(t.Context(), true), coppice.ErrClosed)

@@ -40,6 +40,9 @@ type Options struct {
 	// MaxRunning is how many executions may run or wait at once; more are refused.
 	// 0: 1,024.
 	MaxRunning int
+	// LockWait is how long a notebook that another program saves is waited for. 0:
+	// 10 s.
+	LockWait time.Duration
 	// LogMemory and LogMax bound the log of one execution, in bytes: in memory, and
 	// beyond which output is left out. 0: 64 KiB and 256 MiB.
 	LogMemory int
@@ -85,6 +88,9 @@ func New(o Options) (*API, error) {
 	}
 	if o.KeepFor <= 0 {
 		o.KeepFor = time.Hour
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = 10 * time.Second
 	}
 	if o.LogMax <= 0 {
 		o.LogMax = eventlog.DefaultMax

@@ -1,15 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"time"
-	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -18,50 +11,12 @@ import (
 	"github.com/coppice-run/coppice/sinks/artifact"
 )
 
-// maxBody bounds the body of a request, in bytes; bodyTime how long it may take.
-const (
-	maxBody  = 16 << 20
-	bodyTime = time.Minute
-)
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 16 << 20
 
 // body reads the body of a request into to, or answers with what is wrong with it.
 func (a *API) body(w http.ResponseWriter, r *http.Request, to any) bool {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		httpserver.Error(w, http.StatusUnsupportedMediaType, "not_json", "the body is not said to be JSON", "send the header Content-Type: application/json")
-		return false
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a test's recorder has none
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		httpserver.Error(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body is larger than %d bytes", maxBody), "put large data into a file")
-		return false
-	}
-	if err == nil {
-		err = decode(data, to)
-	}
-	if err != nil {
-		httpserver.Error(w, http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "GET /api/openapi.json describes it")
-		return false
-	}
-	return true
-}
-
-// decode reads one JSON value with known members and nothing after it.
-func decode(data []byte, to any) error {
-	if !utf8.Valid(data) {
-		return errors.New("it is not UTF-8")
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows its value")
-	}
-	return nil
+	return httpserver.Body(w, r, maxBody, to)
 }
 
 // badRequest is what a client did wrong.

@@ -1,6 +1,7 @@
 // Package httpapi is the part of coppice serve that is about sessions. openapi.json
-// in this folder describes each route and each answer; the tests hold it true, and
-// GET /api/openapi.json serves it. Package client is its client.
+// in this folder describes each route and each answer of the server, those of the
+// tools and the live view too; the tests hold it true, and GET /api/openapi.json
+// serves it. Package client is its client.
 //
 //	GET    /api/health                          how the server is
 //	GET    /api/tree                            the supervision tree

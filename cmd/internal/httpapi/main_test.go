@@ -21,6 +21,8 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/liveview"
+	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/prom"
@@ -40,6 +42,7 @@ type server struct {
 	cwd     string
 	socket  string
 	api     *httpapi.API
+	mounts  []httpserver.Mount
 	host    *coppice.Host
 	spec    *spec
 	http    *http.Client
@@ -71,7 +74,13 @@ func (s *safeBuffer) String() string {
 // serve starts a server with a host of its own.
 func serve(t *testing.T, ho coppice.Options, o httpapi.Options) *server {
 	t.Helper()
-	s := &server{t: t, cwd: t.TempDir(), spec: load(t), log: &safeBuffer{}}
+	return serveAs(t, load(t), ho, o, toolapi.Options{})
+}
+
+// serveAs starts a server that is held against a document with others.
+func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to toolapi.Options) *server {
+	t.Helper()
+	s := &server{t: t, cwd: t.TempDir(), spec: spec, log: &safeBuffer{}}
 	metrics := prom.New(prom.Options{})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
@@ -86,13 +95,19 @@ func serve(t *testing.T, ho coppice.Options, o httpapi.Options) *server {
 	run, err := os.MkdirTemp("", "coppice-sock-") // the name of a socket has to be short
 	require.NoError(t, err)
 	s.socket = filepath.Join(run, "s")
-	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token, Socket: s.socket, Logger: o.Logger}, s.api.Mounts()...)
+	s.mounts, err = liveview.Mounts("test")
+	require.NoError(t, err)
+	s.mounts = append(s.mounts, s.api.Mounts()...)
+	if to.Tools = host.Launcher(); to.Tools != nil {
+		s.mounts = append(s.mounts, toolapi.Mounts(to)...)
+	}
+	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token, Socket: s.socket, Logger: o.Logger}, s.mounts...)
 	require.NoError(t, err)
 	s.url = l.URL()
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Serve(ctx) }()
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, ExpectContinueTimeout: time.Minute}
 	s.http = &http.Client{Transport: &checked{s.spec, t, transport}}
 	s.Client, err = client.New(client.Options{URL: s.url, Token: token, Transport: s.http.Transport})
 	require.NoError(t, err)

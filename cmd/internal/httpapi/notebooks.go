@@ -59,6 +59,15 @@ func (a *API) shown(in client.Show) (client.Shown, error) {
 	return client.Shown{Path: path, Text: text.String(), Cells: f.Len()}, nil
 }
 
+// save saves a notebook, and does not wait for ever when somebody holds its lock.
+func (a *API) save(f *notebook.File) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, a.o.LockWait)
+		defer cancel()
+		return f.Save(ctx)
+	}
+}
+
 func (a *API) applyNotebook(w http.ResponseWriter, r *http.Request) {
 	var in client.Apply
 	if !a.body(w, r, &in) {
@@ -102,7 +111,7 @@ func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, err
 		}
 	}
 	if !in.DryRun {
-		out.Written, err = f.Save(ctx)
+		out.Written, err = a.save(f)(ctx)
 	}
 	return out, err
 }
@@ -140,7 +149,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 		return nil, false, err
 	}
 	if in.Save {
-		o.Save = f.Save
+		o.Save = a.save(f)
 	}
 	key := a.key(in.Session, filepath.Dir(path))
 	key = key.In(in.Cwd)

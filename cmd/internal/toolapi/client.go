@@ -160,6 +160,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		return nil, fmt.Errorf("ask %s: %w", c.record.URL, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.record.Token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server: %w", err)

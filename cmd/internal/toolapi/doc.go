@@ -22,5 +22,8 @@
 // one event "done" with the result at its end. A client that leaves cancels the
 // run.
 //
+// The OpenAPI document of package httpapi describes these routes too, and its tests
+// hold it true.
+//
 // The package authenticates nobody: mount it behind httpserver.
 package toolapi

@@ -182,12 +182,11 @@ type Request struct {
 	Timeout float64         `json:"timeout_seconds,omitempty"`
 }
 
+// request reads the body of run and stream, or answers with what is wrong with it.
+// A run may do without a body.
 func request(w http.ResponseWriter, r *http.Request) (coppice.ToolRequest, bool) {
 	var body Request
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&body); err != nil && !errors.Is(err, io.EOF) {
-		httpserver.Error(w, http.StatusBadRequest, "bad_request", "the body is not a request: "+err.Error(), `send {"inputs": {...}}`)
+	if !empty(r) && !httpserver.Body(w, r, maxRequest, &body) {
 		return coppice.ToolRequest{}, false
 	}
 	const most = 86400
@@ -198,13 +197,23 @@ func request(w http.ResponseWriter, r *http.Request) (coppice.ToolRequest, bool)
 	return coppice.ToolRequest{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: body.Run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
 }
 
+// empty reports whether a request has no body. A body of no known length that is
+// not said to be JSON loses its first byte; nobody reads it.
+func empty(r *http.Request) bool {
+	if r.ContentLength >= 0 || r.Header.Get("Content-Type") != "" {
+		return r.ContentLength == 0
+	}
+	n, _ := r.Body.Read(make([]byte, 1)) // who has gone cannot be told
+	return n == 0
+}
+
 func (h *handler) run(w http.ResponseWriter, r *http.Request) {
 	req, ok := request(w, r)
 	if !ok {
 		return
 	}
 	result, err := h.o.Tools.Run(r.Context(), req)
-	if err != nil {
+	if err != nil && result.Error == nil {
 		problem(w, err)
 		return
 	}

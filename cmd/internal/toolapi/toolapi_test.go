@@ -68,6 +68,9 @@ func (s *server) ask(method, path, body string) (int, string) {
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.record.URL+path, bytes.NewReader([]byte(body)))
 	require.NoError(s.t, err)
 	req.Header.Set("Authorization", "Bearer "+s.record.Token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := s.http.Do(req)
 	require.NoError(s.t, err)
 	defer func() { _ = resp.Body.Close() }()

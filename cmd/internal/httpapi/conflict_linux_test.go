@@ -1,0 +1,94 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestConflicts meets each state that a request can be in conflict with: the
+// answer is 409, says why, and nothing has changed.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{MaxSessions: 2}, httpapi.Options{})
+	ctx := t.Context()
+
+	// A notebook that changes between the moment it was read and its save, which
+	// waits for the lock.
+	path := filepath.Join(s.cwd, "a.ipynb")
+	_, err := s.ApplyNotebook(ctx, client.Apply{Path: path, Text: "# %% [code]\nx = 1\n"})
+	require.NoError(t, err)
+	hidden := filepath.Join(s.cwd, ".a.ipynb.lock")
+	lock := flock.New(hidden)
+	require.NoError(t, lock.Lock())
+	applied := make(chan error, 1)
+	go func() { // ends when the lock is released; joined by the receive
+		_, err := s.ApplyNotebook(ctx, client.Apply{Path: path, Text: "# %% [code]\nx = 2\n"})
+		applied <- err
+	}()
+	require.Eventually(t, func() bool { return opened(hidden) == 2 }, time.Minute, 5*time.Millisecond)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(data, '\n'), 0o600))
+	require.NoError(t, lock.Unlock())
+	err = <-applied
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	require.ErrorContains(t, err, "changed on disk")
+
+	// An id that has another execution, while that runs.
+	_, err = s.Start(ctx, client.Execute{ID: "mine", Session: "busy", Cells: cells("import time; print('here', flush=True); time.sleep(600)")})
+	require.NoError(t, err)
+	for e, err := range s.Events(ctx, "mine", 0) {
+		require.NoError(t, err)
+		if e.Type() == "stdout" {
+			break
+		}
+	}
+	_, err = s.Start(ctx, client.Execute{ID: "mine", Session: "busy", Cells: cells("1")})
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	_, err = s.RunNotebook(ctx, client.RunNotebook{ID: "mine", Path: path})
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+
+	// A session that is busy, or that has threads, cannot be copied.
+	key := messages.SessionKey{Session: "busy"}
+	_, err = s.Fork(ctx, key, 1, "")
+	require.Equal(t, http.StatusConflict, statusOf(t, err), "%v", err)
+	require.NoError(t, s.Cancel(ctx, "mine"))
+	_, err = s.Wait(ctx, "mine")
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, s.run("busy", "import threading; gate = threading.Event(); threading.Thread(target=gate.wait, daemon=True).start()").Outcome)
+	_, err = s.Fork(ctx, key, 1, "")
+	require.Equal(t, http.StatusConflict, statusOf(t, err), "%v", err)
+	require.Equal(t, messages.OutcomeOK, s.run("busy", "gate.set()").Outcome)
+
+	// What is no conflict: to do again what was done.
+	require.NoError(t, s.Cancel(ctx, "mine"))
+	require.NoError(t, s.Interrupt(ctx, key))
+	require.NoError(t, s.Pin(ctx, key, true))
+	require.NoError(t, s.Pin(ctx, key, true))
+	status, err := s.Answer(ctx, "mine", "1", "nobody asked")
+	require.NoError(t, err)
+	require.NotEqual(t, messages.InputAccepted, status)
+}
+
+// opened counts how often this process has a file open.
+func opened(path string) int {
+	fds, _ := filepath.Glob("/proc/self/fd/*") // the pattern is a good one
+	n := 0
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil && to == path {
+			n++
+		}
+	}
+	return n
+}
