@@ -95,6 +95,7 @@ var layers = []layer{
 // testOnly may be imported by every _test.go file, besides what the package
 // itself may import; test helpers of this module too.
 var testOnly = []string{
+	"github.com/gofrs/flock", // to hold a lock as another program would
 	"github.com/stretchr/testify/require",
 	"github.com/google/go-cmp/cmp/...",
 	"github.com/google/jsonschema-go/jsonschema",
