@@ -90,6 +90,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
 	@$(MAKE) --no-print-directory test-adapters
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
+		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
@@ -120,6 +122,15 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@CHROMIUM="$(CHROMIUM)" node "$(CACHE)/browser/live-view.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/pictures"
+
+.PHONY: test-mcp
+test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript and the inspector (needs node 20 and npm)
+	$(say) "coppice mcp with clients of others"
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/mcp" && cp test/mcp/* "$(CACHE)/mcp/"
+	@cd "$(CACHE)/mcp" && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@node "$(CACHE)/mcp/mcp.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files
