@@ -221,8 +221,10 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 // not wait for them. Calls after the first do nothing.
 func (c *Call) Close() {
 	c.once.Do(func() {
-		for _, l := range c.lanes {
-			l.ask(&barrier{close: true, done: make(chan struct{})})
+		for i, l := range c.lanes {
+			if i > 0 || !c.result.retire() {
+				l.ask(&barrier{close: true, done: make(chan struct{})})
+			}
 		}
 		c.hub.o.Metrics.closed(c.Lanes())
 	})

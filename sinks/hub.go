@@ -207,6 +207,7 @@ func (h *Hub) resultLane(exec messages.Execute) *lane {
 	shard := maphash.Comparable(h.seed, exec.Key) % uint64(len(h.shards))
 	return h.add(h.shards[shard], &lane{
 		name: "result", sink: s, credit: supervisor.NewCredit(h.o.Credit), max: h.o.Credit,
+		lazy:  true,
 		again: func() Sink { return s }, // what it gathered is worth more than a clean start
 	})
 }

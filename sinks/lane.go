@@ -23,6 +23,10 @@ type lane struct {
 	max     int64 // the whole credit: no event counts more
 	again   func() Sink
 	onGone  func(error)
+	// lazy says that nobody sees what the sink does before it is flushed: the actor
+	// is told of a flush, and before that only when much waits. A short call then
+	// wakes it once instead of with its first event, while its code would begin.
+	lazy bool
 
 	// taken says that the emitting goroutine holds credit for the event that it
 	// is about to put in. Only that goroutine uses it.
@@ -32,7 +36,8 @@ type lane struct {
 	queue  []item // waiting, from head on
 	head   int
 	hand   item // what the sink has in hand
-	busy   bool // hand is something
+	bytes  int64 // the credit of what waits
+	busy   bool  // hand is something
 	woken  bool // the actor has been told, and will look
 	inside bool // an incarnation is in the sink
 	dead   error
@@ -84,11 +89,27 @@ func (l *lane) acquire(ctx context.Context, n int64) error {
 		}
 		return nil
 	}
+	if l.credit.TryAcquire(n) {
+		l.taken = true
+		return nil
+	}
+	l.hasten()
 	if err := l.credit.Acquire(ctx, n); err != nil {
 		return err
 	}
 	l.taken = true
 	return nil
+}
+
+// hasten tells the actor of what waits in a lazy lane.
+func (l *lane) hasten() {
+	l.mu.Lock()
+	wake := !l.woken && l.head < len(l.queue)
+	l.woken = l.woken || wake
+	l.mu.Unlock()
+	if wake {
+		l.station.wake(l)
+	}
 }
 
 // attempt is acquire for a lossless lane, without the wait.
@@ -142,12 +163,19 @@ func (l *lane) put(e messages.Event, n int64) {
 	l.push(item{e: e, n: min(n, l.max)})
 }
 
+// What may wait in a lazy lane before its actor is told, in events and in bytes.
+const (
+	lazyEvents = 32
+	lazyBytes  = 16 << 10
+)
+
 // push appends to the queue and wakes the actor. The mutex is held, and
 // released.
 func (l *lane) push(it item) {
 	l.queue = append(l.queue, it)
-	wake := !l.woken
-	l.woken = true
+	l.bytes += it.n
+	wake := !l.woken && (!l.lazy || it.b != nil || len(l.queue)-l.head >= lazyEvents || l.bytes >= lazyBytes)
+	l.woken = l.woken || wake
 	l.mu.Unlock()
 	if wake {
 		l.station.wake(l)
@@ -168,6 +196,24 @@ func (l *lane) ask(b *barrier) {
 	if b.close {
 		l.station.wake(l) // the actor may have to end with the lane
 	}
+}
+
+// retire closes the lane of a result that has handled everything and holds no file,
+// as after nearly every call, without its actor. False: the actor has to.
+func (l *lane) retire() bool {
+	l.mu.Lock()
+	if l.inside || l.woken || l.busy || l.dead != nil || l.head < len(l.queue) {
+		l.mu.Unlock()
+		return false
+	}
+	if s, ok := l.sink.(*resultSink); !ok || s.fold.Held() { // nobody is inside, so nobody else uses it
+		l.mu.Unlock()
+		return false
+	}
+	l.dead, l.ended, l.sink = ErrClosed, true, deadSink{}
+	l.mu.Unlock()
+	l.station.hub.remove(l)
+	return true
 }
 
 // gone returns why the lane is dead, nil while it is not.
@@ -206,7 +252,7 @@ func (l *lane) die(err error) bool {
 	}
 	l.dead = err
 	rest := l.queue[l.head:]
-	l.queue, l.head = nil, 0
+	l.queue, l.head, l.bytes = nil, 0, 0
 	if l.busy && !l.inside { // who is inside finishes what it has in hand
 		rest = append([]item{l.hand}, rest...)
 		l.hand, l.busy = item{}, false
@@ -278,6 +324,7 @@ func (l *lane) pop() (item, bool) {
 	it := l.queue[l.head]
 	l.queue[l.head] = item{}
 	l.head++
+	l.bytes -= it.n
 	l.hand, l.busy = it, true
 	return it, true
 }

@@ -16,3 +16,7 @@ func warm(never bool) {
 
 //go:noinline
 func use([]byte) {}
+
+// Warm does so for a goroutine of an actor that begins to work on something whose
+// frames are deep. It is called first in the goroutine. Any goroutine may call it.
+func Warm() { warm(false) }

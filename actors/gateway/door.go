@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -23,6 +24,7 @@ type door struct {
 	served   map[string]bool // children that were given work, until it is known why their kernel ends
 	past     *past
 	owners   owners
+	due      due
 	drains   []supervisor.Work // who waits for the last call to end
 }
 
@@ -33,16 +35,13 @@ type call struct {
 	child    string
 	arrived  time.Time
 	deadline time.Time // zero: none
-	overdue  bool      // the deadline passed while the kernel was starting
 	again    bool      // its kernel's start was tried a second time
 	// left says that the call is to end early; "" when it is not. It matters
 	// again when a kernel ends without having begun the call.
 	left messages.InterruptCause
-	stop func() // of the deadline's timer
+	// rung says that the deadline has passed and was acted on.
+	rung bool
 }
-
-// deadlinePassed is the gateway's message to itself.
-type deadlinePassed struct{ id string }
 
 // Handle serves what the shell itself does not know.
 func (d *door) Handle(s *supervisor.Shell, msg any) error {
@@ -51,8 +50,8 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 		return d.work(s, m)
 	case messages.Interrupt:
 		d.interrupt(s, m)
-	case deadlinePassed:
-		d.deadline(s, m)
+	case deadlinesDue:
+		d.deadlines(s)
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -112,7 +111,7 @@ func (d *door) drained() {
 
 // execute admits one call.
 func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Execute) {
-	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline, stop: func() {}}
+	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
 		c.child += "#" + exec.ID
 		c.work.Last = true
@@ -123,18 +122,11 @@ func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Exe
 	}
 	d.calls[exec.ID] = c
 	d.byKey[c.child] = append(d.byKey[c.child], c)
-	if !c.deadline.IsZero() {
-		d.arm(s, c)
-	}
+	d.arm(s, c)
 	if child, ok := s.Child(c.child); exec.Reset && ok && child.State == messages.ChildFailed {
 		s.Restart(c.child, supervisor.Exit{Kind: messages.ExitReset}) // a reset forgives
 	}
 	s.Submit(c.child, c.work)
-}
-
-func (d *door) arm(s *supervisor.Shell, c *call) {
-	c.stop()
-	c.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinePassed{c.exec.ID})
 }
 
 // Spec makes the kernel of a key that has none.
@@ -182,20 +174,6 @@ func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
 	return true
 }
 
-// deadline ends an overdue call, unless its kernel is still starting: then the
-// time that the start takes is added when it is up.
-func (d *door) deadline(s *supervisor.Shell, m deadlinePassed) {
-	c, ok := d.calls[m.id]
-	if !ok {
-		return
-	}
-	if _, starting := d.starting[c.child]; starting {
-		c.overdue = true
-		return
-	}
-	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
-}
-
 // Unserved answers work that will not reach a kernel, or whose kernel's actor
 // ended with it in hand.
 func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.ServiceError) {
@@ -237,7 +215,6 @@ func (d *door) answer(c *call, r messages.Result) {
 }
 
 func (d *door) forget(c *call) {
-	c.stop()
 	delete(d.calls, c.exec.ID)
 	defer d.drained()
 	list := d.byKey[c.child]
@@ -294,7 +271,11 @@ func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
 // those that are to end early and wait again, because a kernel that they were
 // given to has ended without having begun them.
 func (d *door) sweep(s *supervisor.Shell, child string) {
-	for _, c := range append([]*call(nil), d.byKey[child]...) {
+	calls := d.byKey[child]
+	if len(calls) > 1 { // both functions take calls out of the list
+		calls = slices.Clone(calls)
+	}
+	for _, c := range calls {
 		if c.work.Settled() {
 			d.forget(c)
 			continue
@@ -315,7 +296,6 @@ func (d *door) extend(s *supervisor.Shell, child string, since time.Time) {
 			from = c.arrived
 		}
 		c.deadline = c.deadline.Add(s.Now().Sub(from))
-		c.overdue = false
 		d.arm(s, c)
 	}
 }

@@ -36,6 +36,13 @@ type Actor struct {
 	run     *run        // the call in hand, nil when idle
 	served  bool        // a cell was begun on this interpreter
 	pinging bool
+	// rss is the interpreter's memory when it was last looked at, weighed when that
+	// was; weighing says that it will be looked at again shortly. facts is what was
+	// noted last.
+	rss      int64
+	weighed  time.Time
+	weighing bool
+	facts    supervisor.Facts
 
 	// pumps counts the goroutines that the actor started; Terminate waits.
 	pumps sync.WaitGroup
@@ -65,8 +72,9 @@ type (
 		run  *run
 		cell int
 	}
-	pingDue struct{}
-	pong    struct {
+	weighDue struct{}
+	pingDue  struct{}
+	pong     struct {
 		err error
 		rss int64
 	}
@@ -124,6 +132,9 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		if a.run == m.run {
 			a.interrupt(m.interrupt)
 		}
+	case weighDue:
+		a.weighing = false
+		a.note()
 	case pingDue:
 		a.ping()
 	case pong:
@@ -190,7 +201,8 @@ func (a *Actor) pong(m pong) {
 		return
 	}
 	a.ctx.Beat()
-	a.ctx.Note(supervisor.Facts{PID: a.interp.Info().PID, RSS: m.rss, Detail: a.detail()})
+	a.rss, a.weighed = m.rss, time.Now()
+	a.note()
 }
 
 // Terminate ends what runs and closes the interpreter. It tries until the
@@ -257,8 +269,27 @@ func (a *Actor) close(interp Interpreter) {
 // pump runs f in a goroutine that Terminate joins.
 func (a *Actor) pump(f func()) { a.pumps.Go(f) }
 
+// weighEvery is how often the memory of an interpreter is looked at, at most, while
+// calls come one after the other: that takes three system calls, and whoever waits
+// for an answer would wait for them.
+const weighEvery = 100 * time.Millisecond
+
+// note tells what snapshots and strategies see. When the memory was looked at a
+// moment ago, it is looked at once more after weighEvery, so that what the last
+// call did is seen too.
 func (a *Actor) note() {
-	a.ctx.Note(supervisor.Facts{PID: a.interp.Info().PID, RSS: a.interp.RSS(), Detail: a.detail()})
+	switch {
+	case time.Since(a.weighed) >= weighEvery:
+		a.rss, a.weighed = a.interp.RSS(), time.Now()
+	case !a.weighing:
+		a.weighing = true
+		a.ctx.After(weighEvery, weighDue{})
+	}
+	f := supervisor.Facts{PID: a.interp.Info().PID, RSS: a.rss, Detail: a.detail()}
+	if f != a.facts {
+		a.facts = f
+		a.ctx.Note(f)
+	}
 }
 
 func (a *Actor) detail() string {

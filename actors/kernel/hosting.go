@@ -59,7 +59,8 @@ type hosting struct {
 	run  *run
 	ctx  *supervisor.Ctx
 	emit func(context.Context, messages.Event) error
-	// life ends with the cell.
+	// life ends with the cell. It is made for the first that asks or calls, in
+	// enter; guarded by mu until then.
 	life context.Context
 	end  context.CancelCauseFunc
 
@@ -71,17 +72,19 @@ type hosting struct {
 }
 
 func (r *run) hosting(ctx *supervisor.Ctx, emit func(context.Context, messages.Event) error) *hosting {
-	h := &hosting{run: r, ctx: ctx, emit: emit}
-	h.life, h.end = context.WithCancelCause(r.life)
-	return h
+	return &hosting{run: r, ctx: ctx, emit: emit}
 }
 
 // close ends everything that the cell still waits for, and joins it.
 func (h *hosting) close() {
 	h.mu.Lock()
 	h.closed = true
+	end := h.end
 	h.mu.Unlock()
-	h.end(errCellEnded)
+	if end == nil {
+		return
+	}
+	end(errCellEnded)
 	h.pending.Wait()
 }
 
@@ -91,6 +94,9 @@ func (h *hosting) enter(count *int) (int, bool) {
 	defer h.mu.Unlock()
 	if h.closed {
 		return 0, false
+	}
+	if h.life == nil {
+		h.life, h.end = context.WithCancelCause(h.run.life)
 	}
 	h.pending.Add(1)
 	*count++

@@ -97,6 +97,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	a.run = r
 	ctx := a.ctx
 	a.pump(func() {
+		supervisor.Warm()
 		r.serve(ctx)
 		close(r.done)
 		ctx.Tell(callEnded{r})
@@ -253,9 +254,14 @@ func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Eve
 	if r.output.Err() != nil && r.life.Err() == nil {
 		return r.drop()
 	}
-	c, cancel := context.WithCancelCause(c)
-	defer cancel(nil)
-	defer context.AfterFunc(r.output, func() { cancel(context.Cause(r.output)) })()
+	if c == r.life { // as it nearly always is: output ends with it, and with discard
+		c = r.output
+	} else {
+		var cancel context.CancelCauseFunc
+		c, cancel = context.WithCancelCause(c)
+		defer cancel(nil)
+		defer context.AfterFunc(r.output, func() { cancel(context.Cause(r.output)) })()
+	}
 	r.waiting.Store(true)
 	ctx.Hold(true)
 	err := r.exec.Out.Emit(c, e.At(messages.Position{Cell: i}))

@@ -286,5 +286,8 @@ func (f *Fold) truncation(uri string) *messages.Truncation {
 	return &t
 }
 
+// Held reports whether there is an artifact to close.
+func (f *Fold) Held() bool { return f.spill.file != nil }
+
 // Close ends the artifact. What [Fold.Output] returned stays good.
 func (f *Fold) Close() error { return f.spill.close() }

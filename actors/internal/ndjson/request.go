@@ -89,15 +89,41 @@ func appendExecute(dst []byte, r Request) ([]byte, error) {
 		dst = append(dst, `,"allow_stdin":true`...)
 	}
 	dst = append(dst, `,"code":`...)
-	code, err := json.Marshal(*r.Code)
+	dst, err := appendString(dst, *r.Code)
 	if err != nil {
 		return dst[:start], fmt.Errorf("write an execute request: %w", err)
 	}
-	dst = append(append(dst, code...), '}')
+	dst = append(dst, '}')
 	if n := len(dst) - start; n > MaxRequest {
 		return dst[:start], tooLong(r, n, MaxRequest)
 	}
 	return append(dst, '\n'), nil
+}
+
+// appendString appends s as JSON. Code is ASCII nearly always, which needs no more
+// than a look at each byte.
+func appendString(dst []byte, s string) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 0x80:
+			data, err := json.Marshal(s)
+			return append(dst[:start], data...), err
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c >= 0x20:
+			dst = append(dst, c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			const hex = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(dst, '"'), nil
 }
 
 func tooLong(r Request, n, limit int) error {

@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// due is the one timer for the deadlines of all calls. Nearly every call ends long
+// before its own, so a timer for each would be made and stopped in vain: this one
+// is set for the earliest, left alone when that call ends, and looks at all calls
+// when it fires.
+type due struct {
+	at   time.Time // when it fires; zero: it is not set
+	stop func()
+}
+
+// deadlinesDue is the gateway's message to itself.
+type deadlinesDue struct{}
+
+// arm sees to it that the timer fires at the call's deadline, or earlier.
+func (d *door) arm(s *supervisor.Shell, c *call) {
+	c.rung = false
+	if c.deadline.IsZero() || (!d.due.at.IsZero() && !c.deadline.Before(d.due.at)) {
+		return
+	}
+	if d.due.stop != nil {
+		d.due.stop()
+	}
+	d.due.at = c.deadline
+	d.due.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinesDue{})
+}
+
+// deadlines ends what is overdue, in the order in which it became so, and sets the
+// timer anew.
+func (d *door) deadlines(s *supervisor.Shell) {
+	if d.due.stop != nil {
+		d.due.stop() // of a timer that was set after this one had fired
+	}
+	d.due = due{}
+	var over []*call
+	var next *call
+	for _, c := range d.calls {
+		switch {
+		case c.deadline.IsZero() || c.rung:
+		case !c.deadline.After(s.Now()):
+			over = append(over, c)
+		case next == nil || c.deadline.Before(next.deadline):
+			next = c
+		}
+	}
+	if next != nil {
+		d.arm(s, next)
+	}
+	slices.SortFunc(over, func(a, b *call) int {
+		return cmp.Or(a.deadline.Compare(b.deadline), a.arrived.Compare(b.arrived), cmp.Compare(a.exec.ID, b.exec.ID))
+	})
+	for _, c := range over {
+		d.deadline(s, c)
+	}
+}
+
+// deadline ends an overdue call, unless its kernel is still starting: then the
+// time that the start takes is added when it is up.
+func (d *door) deadline(s *supervisor.Shell, c *call) {
+	c.rung = true
+	if _, starting := d.starting[c.child]; starting {
+		return // extend arms it again
+	}
+	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
+}
