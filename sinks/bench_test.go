@@ -69,5 +69,5 @@ func TestAllocations(t *testing.T) {
 		_ = c.Emit(t.Context(), line)
 		c.Flush(t.Context())
 		c.Close()
-	}), 30.0, "a call with one event")
+	}), 28.0, "a call with one event")
 }

@@ -19,3 +19,14 @@ func (h *Hub) Singles() int {
 	defer h.mu.Unlock()
 	return len(h.singles)
 }
+
+// Results counts the lanes of results that are open.
+func (h *Hub) Results() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, st := range h.shards {
+		n += len(st.lanes)
+	}
+	return n
+}

@@ -35,11 +35,11 @@ type lane struct {
 	mu     sync.Mutex
 	queue  []item // waiting, from head on
 	head   int
-	hand   item // what the sink has in hand
+	hand   item  // what the sink has in hand
 	bytes  int64 // the credit of what waits
 	busy   bool  // hand is something
-	woken  bool // the actor has been told, and will look
-	inside bool // an incarnation is in the sink
+	woken  bool  // the actor has been told, and will look
+	inside bool  // an incarnation is in the sink
 	dead   error
 	ended  bool // closed in order; the lane can be forgotten
 	report LaneReport

@@ -14,9 +14,17 @@ func warm(never bool) {
 	}
 }
 
+// Warm does so for a goroutine of a behaviour whose frames are deep, such as one
+// that talks to an interpreter: 16 KiB. It is called first in that goroutine.
+func Warm() { warmer(false) }
+
+//go:noinline
+func warmer(never bool) {
+	if never {
+		var room [9216]byte
+		use(room[:])
+	}
+}
+
 //go:noinline
 func use([]byte) {}
-
-// Warm does so for a goroutine of an actor that begins to work on something whose
-// frames are deep. It is called first in the goroutine. Any goroutine may call it.
-func Warm() { warm(false) }

@@ -68,7 +68,9 @@ type fakeInterp struct {
 	done       chan struct{}
 	err        error // set before done is closed
 
-	ended atomic.Bool
+	ended   atomic.Bool
+	weighed atomic.Int64 // how often its memory was asked for
+	grown   atomic.Int64 // what it has grown by
 
 	mu      sync.Mutex
 	counter int
@@ -78,7 +80,7 @@ type fakeInterp struct {
 }
 
 func (i *fakeInterp) Info() kernel.Info     { return kernel.Info{ID: "fake", PID: 1000 + int(i.epoch)} }
-func (i *fakeInterp) RSS() int64            { return 1 << 20 }
+func (i *fakeInterp) RSS() int64            { i.weighed.Add(1); return 1<<20 + i.grown.Load() }
 func (i *fakeInterp) Done() <-chan struct{} { return i.done }
 func (i *fakeInterp) Err() error            { <-i.done; return i.err }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -108,6 +109,14 @@ func TestAppendRequest(t *testing.T) {
 		require.True(t, strings.HasSuffix(line, "}\n"))
 	}
 	require.Nil(t, ndjson.EnvPatch(nil))
+	rapid.Check(t, func(t *rapid.T) { // code is written by hand when it is ASCII
+		code := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom(nil, unicode.ASCII_Hex_Digit, unicode.Cc, unicode.Po), 0, 40, -1)).Draw(t, "code")
+		line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeExecute, ID: 1, Code: &code})
+		require.NoError(t, err)
+		var back ndjson.Request
+		require.NoError(t, json.Unmarshal(line, &back))
+		require.Equal(t, code, *back.Code)
+	})
 
 	long := strings.Repeat("x", ndjson.MaxRequest)
 	for _, r := range []ndjson.Request{{Type: ndjson.TypeExecute, ID: 1, Code: &long}, {Type: ndjson.TypeInit, Prelude: long}, {Type: ndjson.TypeInput, Value: &long}} {

@@ -1,0 +1,57 @@
+package gateway_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/gateway"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// One timer serves all deadlines: each call ends at its own, in whatever order they
+// come, and also when the call that the timer was set for has long ended.
+func TestEachCallEndsAtItsOwnDeadline(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		begin := time.Now()
+		limits := []int{0, 9, 3, 30, 3, 6, 1, 12} // seconds; 0: none, and the call ends by itself
+		replies := make([]supervisor.Reply[messages.Result], len(limits))
+		for i, limit := range limits {
+			code := "sleep 1h"
+			switch limit {
+			case 0:
+				code = "sleep 20s"
+			case 1:
+				code = "x" // the earliest deadline is of a call that keeps it
+			}
+			c := call(fmt.Sprint(i), fmt.Sprint("s", i%3), code)
+			if limit > 0 {
+				c.Timeout = time.Duration(limit) * time.Second
+				c.Deadline = begin.Add(c.Timeout)
+			}
+			if limit == 1 {
+				c.Key = key("free")
+			}
+			replies[i] = tr.begin(c)
+		}
+		for _, end := range []struct {
+			i, at   int
+			outcome messages.Outcome
+		}{
+			{6, 1, messages.OutcomeOK},      // a kernel takes a second to start, which counts for nobody
+			{4, 4, messages.OutcomeTimeout}, // it waited
+			{2, 4, messages.OutcomeTimeout}, // it ran
+			{5, 7, messages.OutcomeTimeout},
+			{1, 10, messages.OutcomeTimeout},
+			{7, 13, messages.OutcomeTimeout},
+			{0, 21, messages.OutcomeOK},
+			{3, 31, messages.OutcomeTimeout},
+		} {
+			require.Equal(t, end.outcome, tr.wait(replies[end.i]).Outcome, end.i)
+			require.InDelta(t, end.at, time.Since(begin).Seconds(), 0.1, end.i)
+		}
+	})
+}
