@@ -3,6 +3,7 @@
 //	go run ./bench/suite -out bench/results/new.json            minutes
 //	go run ./bench/suite -full -out bench/results/new.json      up to an hour
 //	go run ./bench/suite -only exec -rounds 10 -out exec.json   some scenarios
+//	go run ./bench/suite -only exec/runner/1000 -rounds 1 -profile DIR -out x.json   with profiles
 //	go run ./bench/suite -compare old.json new.json             exit code 1: worse
 //	go run ./bench/suite -report bench/report/latest new.json   Markdown and SVG
 package main
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&o.rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
 	flags.Float64Var(&o.plant, "plant", 0, "slow every call down by this share, to see whether a comparison finds it")
 	flags.StringVar(&o.python, "python", os.Getenv("COPPICE_TEST_PYTHON"), "the interpreter, with ipykernel and jupyter_kernel_gateway (default: COPPICE_TEST_PYTHON)")
+	flags.StringVar(&o.profile, "profile", "", "write profiles of each step into this folder: CPU, allocations, blocking, mutexes, and a trace of its last seconds; the figures of such a run are slower")
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "makes arrival times and the order of the rounds")
 	compare := flags.Bool("compare", false, "compare two files of results")
 	into := flags.String("report", "", "write the report of a file of results into this folder")

@@ -17,6 +17,7 @@ import (
 type options struct {
 	full              bool
 	out, only, python string
+	profile           string // the folder for profiles, "" for none
 	rounds            int
 	plant             float64
 	seed              uint64
@@ -59,7 +60,7 @@ func (o options) measure(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("measure the floor: %w", err)
 		}
-		r, err := s.run(ctx)
+		r, err := profiled(ctx, o.profile, s)
 		r.Round, r.Floor = s.round, floor
 		f.Results = append(f.Results, r)
 		if err != nil {

@@ -46,6 +46,18 @@ func TestARunIsComparedAndReported(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestProfilesAreLeftWhereTheyWereAskedFor(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "profiles")
+	code, _, errs := suite(t, "-out", filepath.Join(t.TempDir(), "r.json"), "-python", testpython.Path(t), "-rounds", "1", "-only", "peer/bare-pipe", "-profile", dir)
+	require.Equal(t, exitOK, code, errs)
+	for _, kind := range []string{"cpu", "allocs", "block", "mutex", "trace"} {
+		info, err := os.Stat(filepath.Join(dir, "peer-bare-pipe-1.1."+kind))
+		require.NoError(t, err)
+		require.Positive(t, info.Size(), kind)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm()|0o600)
+	}
+}
+
 func TestWhatCannotBeIsSaidInOneLine(t *testing.T) {
 	t.Setenv("COPPICE_TEST_PYTHON", "")
 	empty := filepath.Join(t.TempDir(), "empty.json")
