@@ -46,12 +46,25 @@ func TestLoss(t *testing.T) {
 		replaced bool
 		reason   string
 		change   func(*jupyter.Options)
+		ended    bool // somebody tells that the server has
 	}{
 		"dead status": {happen: dead("dead"), reason: "died"},
 		"restarting":  {happen: dead("restarting"), replaced: true, reason: "started a new one"},
 		"the server ends": {
 			happen: func(_ *fakegateway.Kernel, s *fakegateway.Server) { s.Close() }, reason: "its server is gone",
 			change: func(o *jupyter.Options) { o.RefusedFor = 50 * time.Millisecond },
+		},
+		"the server is known to have ended": {
+			happen: func(_ *fakegateway.Kernel, s *fakegateway.Server) { s.Close() }, reason: "its server is gone",
+			change: func(o *jupyter.Options) { o.RefusedFor, o.Reconnect = time.Hour, time.Hour }, ended: true,
+		},
+		"the server ended while it is dialled": {
+			happen: func(k *fakegateway.Kernel, s *fakegateway.Server) {
+				s.Set(func(f *fakegateway.Faults) { f.Hang = map[string]bool{"channels": true} })
+				k.Drop()
+			},
+			reason: "its server is gone", ended: true,
+			change: func(o *jupyter.Options) { o.Reconnect = time.Hour },
 		},
 		"half open": {
 			happen: func(k *fakegateway.Kernel, _ *fakegateway.Server) { k.Freeze() }, reason: "silent",
@@ -150,6 +163,10 @@ func TestLoss(t *testing.T) {
 			k := startKernel(t, c)
 			end, out := running(t, k)
 			tc.happen(s.Live()[0], s)
+			if tc.ended {
+				c.ServerEnded()
+				c.ServerEnded()
+			}
 			f := await(t, end)
 			lost := requireLost(t, k, f.err, tc.replaced)
 			require.Contains(t, lost.Reason, tc.reason)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -55,7 +56,8 @@ type Options struct {
 	// kernel counts as lost. 0 means 60 s.
 	Reconnect time.Duration
 	// RefusedFor is how long a server on this machine may refuse connections:
-	// nothing listens there, so its process is gone. 0 means 2 s.
+	// nothing listens there, so its process is gone. 0 means 2 s. Who knows the
+	// process need not wait for that; see [Client.ServerEnded].
 	RefusedFor time.Duration
 	// RestartSettle is how long the deletion of a kernel waits that the server
 	// has just restarted. 0 means 1 s.
@@ -113,6 +115,9 @@ type Client struct {
 	own *http.Transport
 	// starts holds one token for every Start that runs.
 	starts chan struct{}
+	// ended is closed when the server is known to be gone.
+	ended     chan struct{}
+	endedOnce sync.Once
 }
 
 // NewClient returns a client; it connects to nothing yet.
@@ -139,6 +144,7 @@ func NewClient(o Options) (*Client, error) {
 		loopback: isLoopback(u),
 		http:     o.Client,
 		starts:   make(chan struct{}, o.MaxStarts),
+		ended:    make(chan struct{}),
 	}
 	if c.http == nil {
 		c.own = &http.Transport{
@@ -166,6 +172,11 @@ func (c *Client) Close() {
 		c.own.CloseIdleConnections()
 	}
 }
+
+// ServerEnded says that the server's process is gone, and its kernels with it.
+// A kernel whose connection has ended, or ends from now on, is lost at once: what
+// its connection still holds is read before. It may be called again.
+func (c *Client) ServerEnded() { c.endedOnce.Do(func() { close(c.ended) }) }
 
 // URL returns the address of the server, fit for messages to people.
 func (c *Client) URL() string { return c.rest }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -38,9 +39,16 @@ func (k *Kernel) relink(why *LostError) *link {
 			k.lose(why)
 			return nil
 		}
-		ctx, cancel := context.WithTimeoutCause(k.life, left, errRequestTimeout)
-		d := k.client.dialWatched(ctx, k.id, k.session)
-		cancel()
+		d := k.dialAgain(left)
+		select {
+		case <-k.client.ended:
+			if d.err == nil {
+				_ = d.tcp.Close()
+			}
+			k.lose(&LostError{Reason: serverGone, Err: why})
+			return nil
+		default:
+		}
 		if d.err == nil {
 			l := newLink(d.ws, d.tcp)
 			if l.v1() != k.v1 {
@@ -65,17 +73,43 @@ func (k *Kernel) relink(why *LostError) *link {
 		case time.Since(refused) > k.client.opts.RefusedFor:
 			// Nothing listens on this machine: the server's process is gone, and
 			// its kernels end with it.
-			k.lose(&LostError{Reason: "its server is gone", Err: why})
+			k.lose(&LostError{Reason: serverGone, Err: why})
 			return nil
+		default: // the verdict is near
+			pause = min(pause, k.client.opts.RefusedFor/4)
 		}
 		again := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-again.C:
+		case <-k.client.ended:
+			again.Stop()
 		case <-k.Done():
 			again.Stop()
 			return nil
 		}
 	}
+}
+
+// serverGone is why the kernels of a server that ended are lost.
+const serverGone = "its server is gone"
+
+// dialAgain makes one attempt at another connection, for as long as is left. It
+// does not try while the server is known to be gone.
+func (k *Kernel) dialAgain(left time.Duration) dialled {
+	ctx, cancel := context.WithTimeoutCause(k.life, left, errRequestTimeout)
+	defer cancel()
+	attempted := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-k.client.ended:
+			cancel()
+		case <-attempted:
+		}
+	})
+	defer watching.Wait()
+	defer close(attempted)
+	return k.client.dialWatched(ctx, k.id, k.session)
 }
 
 // hopeless returns why a failed handshake proves that another one fails too,

@@ -211,6 +211,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		s.set(errStopped)
 		return nil
 	case <-server.Done():
+		client.ServerEnded()
 		return fmt.Errorf("the gateway ended: %w", server.Err())
 	}
 }

@@ -52,6 +52,9 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 	s.set(nil, end)
 	up(lease.Process.PID)
 	if err := lease.Watch(ctx, nil); err != nil {
+		if !process.Alive(lease.Process) {
+			client.ServerEnded()
+		}
 		return fmt.Errorf("the gateway ended: %w", err)
 	}
 	s.set(errStopped)
