@@ -127,7 +127,7 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript and the inspector (needs node 20 and npm)
 	$(say) "coppice mcp with clients of others"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
-	@mkdir -p "$(CACHE)/bin" "$(CACHE)/mcp" && cp test/mcp/* "$(CACHE)/mcp/"
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/mcp" && cp test/mcp/*.json test/mcp/*.mjs "$(CACHE)/mcp/"
 	@cd "$(CACHE)/mcp" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@node "$(CACHE)/mcp/mcp.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"

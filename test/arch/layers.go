@@ -89,6 +89,7 @@ var layers = []layer{
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/pty", theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "test/terminal", theirs: []string{terminal}},
+	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 
