@@ -105,7 +105,8 @@ test-adapters: need-go ## Test the adapters for agent frameworks, each a module 
 		printf '==> go vet, go test %s\n' "$$module"; \
 		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$(CACHE)/adapters/$$name.sum" && \
 		( cd "$$module" && go vet -mod=mod -modfile="$$file" ./... && \
-			go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... ) || exit 1; \
+			go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
+			{ ! grep -lq '^//go:build !race' *_test.go || go test -mod=mod -modfile="$$file" -timeout 10m $(TESTFLAGS) ./...; } ) || exit 1; \
 	done
 
 .PHONY: pictures

@@ -42,8 +42,8 @@ func (s *Session) Key() messages.SessionKey { return s.key }
 // of ctx; Execute waits for that result, for no longer than the interrupt's
 // grace and the end of the output.
 //
-// The error is a *RequestError, or ErrClosed after Shutdown; the result then
-// says not_started.
+// The error is a *RequestError, ErrClosed after Shutdown, or that of a ctx which
+// had ended before; the result then says not_started.
 func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
 	return s.execute(ctx, r)
 }
