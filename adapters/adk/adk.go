@@ -25,6 +25,10 @@ type Options struct {
 	// Owner is the agent that calls; see coppice.Request.Owner. "": the name of
 	// ADK's agent.
 	Owner string
+	// Artifacts keeps pictures as artifacts of the session. The runner must have an
+	// artifact service: ADK panics when there is none. false: a result says only
+	// that there was a picture.
+	Artifacts bool
 	// Confirm makes ADK ask a person before each call.
 	Confirm bool
 	// OnEvent hears the output of calls as it comes, each from one goroutine. nil:
@@ -80,18 +84,22 @@ func (o Options) call(ctx agent.Context, t coppice.Tool, arguments map[string]an
 	if err != nil {
 		return nil, fmt.Errorf("call the tool %s: %w", t.Name, err)
 	}
-	text := r.Text + save(ctx, r.Images)
+	text := r.Text + o.save(ctx, r.Images)
 	if r.IsError {
 		return map[string]any{"error": text}, nil
 	}
 	return map[string]any{"result": text}, nil
 }
 
-// save keeps pictures as artifacts and says, for the model, how they are named. It
-// fails no call: the code has run.
-func save(ctx agent.Context, images []messages.Image) string {
+// save keeps pictures as artifacts, if it shall, and says of each, for the model,
+// where it is. It fails no call: the code has run.
+func (o Options) save(ctx agent.Context, images []messages.Image) string {
 	var said strings.Builder
 	for i, image := range images {
+		if !o.Artifacts {
+			fmt.Fprintf(&said, "\n[picture %d: %s, %d x %d]", i+1, image.MIME, image.Width, image.Height)
+			continue
+		}
 		name := fmt.Sprintf("%s-%d.%s", ctx.FunctionCallID(), i+1, strings.TrimPrefix(image.MIME, "image/"))
 		if err := keep(ctx, name, image); err != nil {
 			fmt.Fprintf(&said, "\n[picture %d was not kept: %v]", i+1, err)
@@ -102,14 +110,7 @@ func save(ctx agent.Context, images []messages.Image) string {
 	return said.String()
 }
 
-func keep(ctx agent.Context, name string, image messages.Image) (err error) {
-	// Without an artifact service ADK gives a tool something that is not nil and
-	// panics when it is used.
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the runner has no artifact service that could keep it: %v", r)
-		}
-	}()
+func keep(ctx agent.Context, name string, image messages.Image) error {
 	data, err := base64.StdEncoding.DecodeString(image.Data)
 	if err != nil {
 		return fmt.Errorf("decode it: %w", err)

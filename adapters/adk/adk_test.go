@@ -124,7 +124,7 @@ func call(id, name string, arguments map[string]any) *genai.FunctionCall {
 func TestAnAgentRunsCells(t *testing.T) {
 	var mu sync.Mutex
 	heard := ""
-	a := newAnalyst(t, start(t), adk.Options{OnEvent: func(_ agent.Context, e messages.Event) {
+	a := newAnalyst(t, start(t), adk.Options{Artifacts: true, OnEvent: func(_ agent.Context, e messages.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if s, ok := e.(messages.Stream); ok {
@@ -163,13 +163,13 @@ func TestAnAgentRunsCells(t *testing.T) {
 	require.Equal(t, "40", said[0]["result"])
 }
 
-// A picture that cannot be kept fails no call.
-func TestWithoutAnArtifactService(t *testing.T) {
+// A picture that is not kept is told of.
+func TestPicturesWithoutArtifacts(t *testing.T) {
 	a := newAnalyst(t, start(t), adk.Options{}, nil)
 	said, err := a.run(t.Context(), "one", call("1", "python", cells(`print("drawn")`, `display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
 	require.NoError(t, err)
 	require.Contains(t, said[0]["result"], "drawn")
-	require.Contains(t, said[0]["result"], "[picture 1 was not kept: the runner has no artifact service")
+	require.Contains(t, said[0]["result"], "[picture 1: image/png, 0 x 0]")
 }
 
 // A schema that cannot be read is named.

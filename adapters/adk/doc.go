@@ -11,8 +11,8 @@
 // so that it can mend it; an error comes only when the host has ended. The end of
 // an invocation's context interrupts its code and keeps the session.
 //
-// A function response of ADK holds no pictures: they are saved as artifacts of the
-// session where the runner has an artifact service, and named in the result.
+// A function response of ADK holds no pictures: Options.Artifacts saves them as
+// artifacts of the session, and the result names them.
 //
 // The tools may be used from any goroutine. The package is a module of its own,
 // so that ADK is linked only by programs that use it.
