@@ -145,6 +145,9 @@ type ToolOptions struct {
 	Mode ToolMode
 	// Style is the shape of the tool for Python. "": StylePython.
 	Style ToolStyle
+	// Notebooks adds the tools notebook_read, notebook_edit and notebook_run, the
+	// last of them where a model may run Python.
+	Notebooks bool
 	// SessionArgument adds the argument session, for protocols that have no
 	// sessions of their own.
 	SessionArgument bool
@@ -191,6 +194,9 @@ func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
 			bash.Description += "\n- There is no tool for Python in this session: " + why
 		}
 		tools = append(tools, bash)
+	}
+	if o.Notebooks {
+		tools = append(tools, h.notebookTools(o, mode)...)
 	}
 	for i := range tools {
 		tools[i].sessions = o.SessionArgument

@@ -75,7 +75,7 @@ async function drive(name, kind, transport, pid) {
     assert.equal(kind.spoken(client, transport), kind.version);
     const { tools } = await client.listTools();
     const names = tools.map((t) => t.name);
-    for (const want of ["python", "bash", "sessions_list", "artifact_read"]) assert.ok(names.includes(want), want + " in " + names);
+    for (const want of ["python", "bash", "notebook_run", "sessions_list", "artifact_read"]) assert.ok(names.includes(want), want + " in " + names);
     const tool = tools.find((t) => t.name === "python");
     assert.equal(tool.inputSchema.properties.cells.type, "array");
     assert.equal(tool.outputSchema.type, "object"); // the client holds every result against it

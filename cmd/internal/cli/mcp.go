@@ -29,6 +29,7 @@ type mcpFlags struct {
 	cwd       string
 	style     string
 	mode      string
+	notebooks bool
 	tools     toolDir
 	sessions  int
 }
@@ -38,9 +39,9 @@ func (a *app) mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--http 127.0.0.1:PORT]",
 		Short: "Serve Python to an agent over the Model Context Protocol",
-		Long: `Serve the tools python and bash, and tools that look after sessions, over the
-Model Context Protocol: on standard input and output, or with --http over
-streamable HTTP at http://127.0.0.1:PORT/mcp.
+		Long: `Serve the tools python and bash, tools that read, edit and run notebooks, and
+tools that look after sessions, over the Model Context Protocol: on standard input
+and output, or with --http over streamable HTTP at http://127.0.0.1:PORT/mcp.
 
 With --tool-dir the tools of a folder are served as well, as tool_NAME, and code
 in cells calls them as tool.NAME(...).
@@ -62,6 +63,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.StringVar(&f.style, "style", string(coppice.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
+	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	f.add(cmd)
 	f.tools.add(cmd)
@@ -80,7 +82,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 		return err
 	}
 	defer host.end()
-	tools := coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style), Cwd: f.cwd}
+	tools := coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style), Notebooks: f.notebooks, Cwd: f.cwd}
 	if _, why, err := host.ToolMode(ctx, tools); err == nil && why != "" {
 		a.err.lines("coppice mcp: the tool bash alone: " + why)
 	}

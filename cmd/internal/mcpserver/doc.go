@@ -20,6 +20,8 @@
 //     2026-07-28 on a question ends the request, and the client makes it again
 //     with the answer; the call runs on meanwhile, and its result waits for 5
 //     minutes. What brings it back cannot be guessed and counts once.
+//   - Artifacts are resources, and so are the notebooks in the working directory of
+//     the server; no path of a resource leads out of it.
 //   - Over HTTP nothing is served without the bearer token, to another Host than
 //     the loopback, or across origins; the token is compared in constant time and
 //     appears in no log.

@@ -71,6 +71,9 @@ func New(o Options) (*Server, error) {
 	s.followTools(m, tools)
 	s.addSessions(m)
 	s.addArtifacts(m)
+	if o.Tools.Notebooks {
+		s.addNotebooks(m)
+	}
 	return &Server{m, s}, nil
 }
 
@@ -81,7 +84,10 @@ func definition(t coppice.Tool) *mcp.Tool {
 		Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema,
 		Annotations: &mcp.ToolAnnotations{Title: t.Label, ReadOnlyHint: t.ReadOnly, DestructiveHint: &destructive, OpenWorldHint: &open},
 	}
-	if t.Name != "reset_repl" && t.Launched == "" {
+	switch {
+	case t.Launched != "":
+	case t.Name == "reset_repl", t.Name == "notebook_read", t.Name == "notebook_edit": // they run nothing
+	default:
 		d.OutputSchema = resultSchema
 	}
 	return d
