@@ -62,7 +62,7 @@ func (s *server) listNotebooks() []*mcp.Resource {
 		s.o.Logger.Warn("list notebooks", "err", err)
 		return nil
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close()
 	names, err := fs.Glob(root.FS(), "*")
 	if err != nil {
 		s.o.Logger.Warn("list notebooks", "err", err)
@@ -87,14 +87,14 @@ func (s *server) readNotebook(uri string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open the working directory: %w", err)
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close()
 	file, err := root.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", mcp.ResourceNotFoundError(uri)
 	} else if err != nil {
 		return "", fmt.Errorf("read %s: %w", uri, err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, maxNotebook+1))
 	if err == nil && len(b) > maxNotebook {
 		err = errors.New("the file is larger than 256 MiB; the tool notebook_read reads it")
