@@ -163,7 +163,13 @@ func (k *Kernel) Input(ctx context.Context, value string) error {
 // lost when the server says that it is gone; otherwise Ping goes on waiting
 // until ctx ends, at most [Options.RequestTimeout], and then returns a
 // [*SilentError], unless anything else of the kernel has come meanwhile.
-func (k *Kernel) Ping(ctx context.Context) error {
+func (k *Kernel) Ping(ctx context.Context) error { return k.ping(ctx, false) }
+
+// Answers is Ping for a kernel that does nothing else: only an answer counts. Of
+// one that was busy a moment ago, and is frozen since, messages may come late.
+func (k *Kernel) Answers(ctx context.Context) error { return k.ping(ctx, true) }
+
+func (k *Kernel) ping(ctx context.Context, strict bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.RequestTimeout, errRequestTimeout)
 	defer cancel()
 	answers := make(chan answer, 2)
@@ -193,7 +199,7 @@ func (k *Kernel) Ping(ctx context.Context) error {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.heard != heard { // busy with other things, or behind a connection that breaks
+		if k.heard != heard && !strict { // busy with other things, or behind a connection that breaks
 			return nil
 		}
 		return &SilentError{State: model.ExecutionState, Away: k.away, Err: err}

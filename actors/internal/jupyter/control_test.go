@@ -139,6 +139,27 @@ func TestPing(t *testing.T) {
 	_ = requireLost(t, k, await(t, end).err, false)
 }
 
+// Output of a frozen kernel that comes late satisfies Ping, and not Answers.
+func TestAFrozenKernelThatIsHeardOfLate(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{}, func(o *jupyter.Options) { o.RequestTimeout = time.Second })
+	k := startKernel(t, c)
+	require.NoError(t, k.Answers(within(t)))
+	fk := s.Live()[0]
+	fk.Swallow(false, true)
+	late := func(ask func(context.Context) error) error {
+		asked := fk.Swallowed()
+		end := make(chan error, 1)
+		go func() { end <- ask(within(t)) }()
+		require.Eventually(t, func() bool { return fk.Swallowed() > asked }, patience, time.Millisecond)
+		fk.Publish("status", nil, map[string]any{"execution_state": "idle"})
+		return await(t, end)
+	}
+	require.NoError(t, late(k.Ping))
+	var silent *jupyter.SilentError
+	require.ErrorAs(t, late(k.Answers), &silent)
+}
+
 // A kernel that is silent while its server vouches for it is not lost.
 func TestPingOfASilentKernel(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ func answers(ctx context.Context, k *jupyter.Kernel) bool {
 	}
 	c, cancel := context.WithTimeout(ctx, warmPing)
 	defer cancel()
-	return k.Ping(c) == nil
+	return k.Answers(c) == nil
 }
 
 // discard ends a kernel that nobody will use.
