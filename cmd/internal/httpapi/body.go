@@ -47,7 +47,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code = http.StatusBadRequest, "bad_request"
 	case errors.Is(err, errConflict), errors.Is(err, notebook.ErrChanged), errors.Is(err, notebook.ErrLocked):
 		status, code = http.StatusConflict, "conflict"
-	case isNotebook, errors.Is(err, coppice.ErrLanguage):
+	case isNotebook, errors.Is(err, coppice.ErrLanguage), errors.Is(err, errFile):
 		status, code = http.StatusUnprocessableEntity, "notebook"
 	case errors.Is(err, coppice.ErrClosed):
 		status, code = http.StatusServiceUnavailable, "draining"
@@ -62,4 +62,5 @@ var (
 	errNotFound   = errors.New("there is none")
 	errConflict   = errors.New("it exists already")
 	errOverloaded = errors.New("there is no place")
+	errFile       = errors.New("the file cannot be used")
 )

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -50,7 +52,7 @@ func (a *API) shown(in client.Show) (client.Shown, error) {
 	}
 	f, err := notebook.Open(path)
 	if err != nil {
-		return client.Shown{}, err
+		return client.Shown{}, fileProblem(path, err)
 	}
 	var text strings.Builder
 	for line := range f.Select(selected) {
@@ -64,8 +66,21 @@ func (a *API) save(f *notebook.File) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.o.LockWait)
 		defer cancel()
-		return f.Save(ctx)
+		written, err := f.Save(ctx)
+		return written, fileProblem(f.Path, err)
 	}
+}
+
+// fileProblem is what the system says about a file that a client named: that it is
+// a folder, that its name is too long, that nobody may read it.
+func fileProblem(path string, err error) error {
+	if _, told := errors.AsType[*notebook.Error](err); told || err == nil || errors.Is(err, notebook.ErrNotFound) {
+		return err
+	}
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		err = inner.Err
+	}
+	return fmt.Errorf("%w: %s: %w", errFile, path, err)
 }
 
 func (a *API) applyNotebook(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +103,7 @@ func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, err
 	}
 	f, err := notebook.OpenOrNew(path)
 	if err != nil {
-		return client.Applied{}, err
+		return client.Applied{}, fileProblem(path, err)
 	}
 	if strings.TrimSpace(in.Text) == "" && f.Len() > 0 {
 		return client.Applied{}, badRequest{fmt.Sprintf("the text is empty, and would delete all %d cells", f.Len()), "send the whole text"}
@@ -146,7 +161,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	}
 	f, err := notebook.Open(path)
 	if err != nil {
-		return nil, false, err
+		return nil, false, fileProblem(path, err)
 	}
 	if in.Save {
 		o.Save = a.save(f)

@@ -1,20 +1,13 @@
 package httpapi_test
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
-	"github.com/coppice-run/coppice/cmd/internal/httpserver"
-	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // TestRefused asks in all the ways that are refused: each is logged once, and
@@ -83,57 +76,4 @@ func TestRefused(t *testing.T) {
 	list, err := s.Sessions(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list) // nothing was run
-}
-
-// FuzzRoutes asks for anything with any body: the answer is one of those that the
-// server has, and its errors have their form.
-func FuzzRoutes(f *testing.F) {
-	f.Add("GET", "/api/artifacts/..%2f0", "", "")
-	f.Add("GET", "/api/artifacts/0", "bytes=0-,1-", "")
-	f.Add("POST", "/api/notebooks/apply", "", `{"path":"a.ipynb","text":"# %% [code]\n1","dry_run":true}`)
-	f.Add("POST", "/api/notebooks/show", "", `{"path":"../a.ipynb","lines":"1-"}`)
-	f.Add("POST", "/api/executions/x/input", "", `{"id":"1","value":"x"}`)
-	f.Add("GET", "/api/executions?session=a&cwd=%00", "", "")
-	f.Add("DELETE", "/api/sessions/a%2fb?cwd=..", "", "")
-	s := &server{cwd: f.TempDir()}
-	s.fuzzed(f)
-	f.Fuzz(func(t *testing.T, method, path, header, body string) {
-		if strings.HasPrefix(path, "/api/changes") || strings.Contains(path, "executions") && method == http.MethodPost && !strings.Contains(path, "input") {
-			return // the one streams, the other runs code
-		}
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
-		if err != nil || strings.HasPrefix(r.URL.Path, "/api/sessions") && method == http.MethodPost || strings.HasPrefix(r.URL.Path, "/api/notebooks/run") {
-			return
-		}
-		r.Host = "127.0.0.1"
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Range", header)
-		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
-		require.Less(t, w.Code, 500, "%s %s %s: %s", method, path, body, w.Body)
-		if w.Code >= 400 && w.Code != 416 {
-			require.Contains(t, w.Body.String(), `{"error":{"code":"`)
-		}
-		require.NotContains(t, w.Body.String(), "root:")
-	})
-}
-
-// fuzzed gives the server a host and a handler in this process.
-func (s *server) fuzzed(f *testing.F) {
-	f.Helper()
-	host, err := coppice.Start(f.Context(), coppice.Options{Home: f.TempDir(), Backend: coppice.BackendRunner, Python: testpython.Path(f), Env: os.Environ()})
-	require.NoError(f, err)
-	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: s.cwd})
-	require.NoError(f, err)
-	l, err := httpserver.Listen(f.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, api.Mounts()...)
-	require.NoError(f, err)
-	s.handler = l.Handler()
-	f.Cleanup(func() {
-		require.NoError(f, l.Close())
-		require.NoError(f, api.Close())
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.True(f, host.Shutdown(ctx).Clean())
-	})
 }
