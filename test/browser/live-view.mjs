@@ -1,7 +1,8 @@
 // Drives the live view in a headless Chromium: signs in, starts a session, watches
 // its output arrive, kills the kernel and sees the tree grow back, interrupts, pins,
-// forks, answers input, pauses; looks for console errors and for what axe-core
-// finds; and takes the pictures that the README shows.
+// forks, answers input, pauses, finds one of five hundred sessions, works with the
+// keyboard alone, and meets a server that was started anew; looks for console errors
+// and for what axe-core finds; and takes the pictures that the README shows.
 //
 //	node live-view.mjs COPPICE PYTHON PICTURES
 //
@@ -19,14 +20,28 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 const patience = 60_000;
 
 const home = await mkdtemp(join(tmpdir(), "coppice-live-"));
-const server = spawn(coppice, ["serve", "--addr", "127.0.0.1:0", "--backend", "runner", "--python", python, "--cwd", home, "--json"], {
-  env: { ...process.env, COPPICE_HOME: home }, stdio: ["ignore", "pipe", "inherit"],
-});
-const ended = new Promise((resolve) => server.on("exit", resolve));
-let text = "";
-for await (const part of server.stdout) { text += part; if (text.includes("\n}") || text.trim().endsWith("}")) break; }
-const { url, token_file: tokenFile } = JSON.parse(text);
+let server, ended;
+
+// serve starts the server and returns what it says of itself.
+async function serve(addr, token) {
+  const env = { ...process.env, COPPICE_HOME: home, COPPICE_TOKEN: token };
+  server = spawn(coppice, ["serve", "--addr", addr, "--backend", "runner", "--python", python, "--cwd", home, "--max-sessions", "600", "--json"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const mine = server;
+  ended = new Promise((resolve) => mine.on("exit", resolve));
+  let text = "";
+  for await (const part of server.stdout) { text += part; if (text.trim().endsWith("}")) break; }
+  return JSON.parse(text);
+}
+
+async function endServer() {
+  server.kill("SIGINT");
+  const code = await ended;
+  if (code !== 0 && code !== 130) problems.push(`the server ended with ${code}`);
+}
+
+const { url, token_file: tokenFile } = await serve("127.0.0.1:0", "first-token-of-the-browser");
 const { token } = JSON.parse(await readFile(tokenFile, "utf8"));
+const ask = (method, path, body) => fetch(url + path, { method, headers: { Authorization: "Bearer " + token, "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
 
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true,
@@ -34,6 +49,7 @@ const browser = await puppeteer.launch({
 });
 const problems = [];
 let step = "";
+let away = false; // the server is not there on purpose
 let done = 0;
 
 async function check(what, f) {
@@ -45,8 +61,10 @@ async function check(what, f) {
 
 try {
   const page = await browser.newPage();
+  const dialogs = [];
   await page.setViewport({ width: 1280, height: 900 });
-  page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !/401 \(Unauthorized\)/.test(m.text())) problems.push(`${step}: ${m.text()}`); });
+  page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !/401 \(Unauthorized\)/.test(m.text()) && !(away && /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(m.text()))) problems.push(`${step}: ${m.text()}`); });
+  page.on("dialog", (d) => { dialogs.push(d.message()); d.accept(); });
   page.on("pageerror", (e) => problems.push(`${step}: ${e}`));
   page.on("request", (r) => { if (!r.url().startsWith(url) && !r.url().startsWith("data:")) problems.push(`${step}: asked ${r.url()}`); });
   const see = (f, ...args) => page.waitForFunction(f, { timeout: patience, polling: 50 }, ...args);
@@ -186,10 +204,113 @@ P()`);
     }
     await page.setViewport({ width: 1280, height: 900 });
   });
-  await check("a session is stopped", async () => {
+  await check("everything has a name for a screen reader", async () => {
+    const snapshot = await page.accessibility.snapshot({ interestingOnly: true });
+    const bad = [];
+    const visit = (n) => {
+      if (["button", "textbox", "searchbox", "treeitem", "tree", "link", "region", "log"].includes(n.role) && !n.name) bad.push(n.role);
+      (n.children ?? []).forEach(visit);
+    };
+    visit(snapshot);
+    if (bad.length) throw new Error("without a name: " + bad.join(", "));
+    const label = await page.$eval(kernel("analysis"), (e) => e.getAttribute("aria-label"));
+    if (label !== "analysis, idle, 1 restart") throw new Error("the session is called " + label);
+  });
+  await check("the keyboard alone finds a session and runs code in it", async () => {
+    await page.reload({ waitUntil: "load" }); // it is still signed in
+    await seeText("#connection", "live");
+    await page.waitForSelector(kernel("analysis"), { timeout: patience });
+    await page.keyboard.press("/");
+    await page.keyboard.type("anal idle");
+    await seeText("#count", "2 of 2 sessions");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await seeText("#session-title", "Session analysis");
+    for (let i = 0; i < 20 && await page.evaluate(() => document.activeElement.id) !== "code"; i++) await page.keyboard.press("Tab");
+    await page.keyboard.type("print('typed', 6 * 7)");
+    await page.keyboard.down("Control");
+    await page.keyboard.press("Enter");
+    await page.keyboard.up("Control");
+    await seeText("#output", "typed 42");
+    await page.keyboard.press("Tab");
+    await page.$eval("#find", (e) => { e.value = ""; e.dispatchEvent(new Event("input")); });
+  });
+  await check("a session is stopped, after a question", async () => {
     await page.evaluate(() => document.querySelector('#tree [data-session^="analysis@"]').click());
     await page.click("[data-act=stop]");
     await see(() => !document.querySelector('#tree [data-session^="analysis@"]'));
+    if (!dialogs.some((d) => d.includes("Stop the session analysis?"))) throw new Error("it was not asked: " + dialogs);
+    await see(() => document.querySelector("[data-act=interrupt]").disabled);
+  });
+  await check("five hundred sessions stay usable", async () => {
+    const list = Array.from({ length: 500 }, (_, i) => `s-${String(i).padStart(3, "0")}`);
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      for (let name; (name = list.pop());) {
+        const res = await ask("POST", "/api/sessions", { session: name });
+        if (!res.ok) throw new Error(`${name}: ${res.status} ${await res.text()}`);
+      }
+    }));
+    await seeText("#count", "501 sessions");
+    await seeText("#tree", "more");
+    const count = () => page.$$eval("#tree [data-session]", (list) => list.length);
+    if (await count() > 60) throw new Error(`${await count()} are shown at once`);
+    await page.focus("#tree [tabindex='0']");
+    await page.keyboard.press("Home");
+    await page.evaluate(() => document.querySelector("#tree [data-rest]").scrollIntoView());
+    await page.click("#tree [data-rest] .name");
+    await see(() => document.querySelectorAll("#tree [data-session]").length >= 100);
+    const draws = await page.evaluate(async () => { // how long the page is kept from answering
+      const find = document.getElementById("find"), took = [];
+      for (const text of ["s-4", "s-41", "s-417", "", "idle", "nobody", ""]) {
+        const began = performance.now();
+        find.value = text;
+        find.dispatchEvent(new Event("input"));
+        document.body.offsetHeight;
+        took.push(performance.now() - began);
+      }
+      return took.sort((a, b) => a - b).map((n) => Math.round(n * 10) / 10);
+    });
+    console.log(`    501 sessions: a search draws in ${draws[draws.length >> 1]} ms, ${draws.at(-1)} ms at most`);
+    await type("#find", "s-417");
+    await seeText("#count", "1 of 501 sessions");
+    await page.keyboard.press("Enter");
+    await seeText("#session-title", "Session s-417");
+    await runCode("print('found', 417)");
+    await seeText("#output", "found 417");
+    await accessible("five hundred sessions");
+    if (pictures) {
+      await type("#find", "s-41");
+      await page.screenshot({ path: join(pictures, "live-many.png") });
+      await page.setViewport({ width: 390, height: 844 });
+      await page.screenshot({ path: join(pictures, "live-many-phone.png") });
+      await page.setViewport({ width: 1280, height: 900 });
+    }
+    await page.$eval("#find", (e) => { e.value = ""; e.dispatchEvent(new Event("input")); });
+  });
+  await check("a server that was started anew is met again", async () => {
+    away = true;
+    await endServer();
+    await seeText("#connection", "trying again");
+    await serve(new URL(url).host, token);
+    await seeText("#connection", "live");
+    await seeText("#count", "0 sessions");
+    await seeText("#events", "the server was started anew");
+    await type("#new-name", "again");
+    await page.click("#new-session button");
+    await seeText("#session-title", "Session again");
+    await runCode("print('here', 1)");
+    await seeText("#output", "here 1");
+  });
+  await check("one with another token asks to sign in", async () => {
+    await endServer();
+    await serve(new URL(url).host, "another-token-of-the-browser");
+    await page.waitForSelector("#signin", { visible: true, timeout: patience });
+    await seeText("#signin-error", "has another");
+    await accessible("signing in again");
+    await type("#token", "another-token-of-the-browser");
+    await page.keyboard.press("Enter");
+    await seeText("#connection", "live");
+    away = false;
   });
   await check("signing out forgets the token", async () => {
     await page.click("#signout");
@@ -203,9 +324,7 @@ P()`);
   if (pictures) await (await browser.pages()).at(-1)?.screenshot({ path: join(pictures, "failed.png") }).catch(() => {});
 } finally {
   await browser.close();
-  server.kill("SIGINT");
-  const code = await ended;
-  if (code !== 0 && code !== 130) problems.push(`the server ended with ${code}`);
+  await endServer();
   await rm(home, { recursive: true, force: true });
 }
 problems.forEach((p) => console.error("not ok  " + p));

@@ -6,7 +6,8 @@
   const KEY = "coppice-token";
   const MAX_OUTPUT = 400_000; // characters that are shown of one execution
   const MAX_EVENTS = 500;
-  const REDRAW = 150; // ms that changes are collected before the tree is drawn
+  const REDRAW = 150; // ms that changes are collected before the tree is drawn, at least
+  const PAGE = 50; // sessions that are shown at once, and that one step adds
   const LOOK = 2000; // ms between looks at memory and processor
 
   let token = "";
@@ -20,6 +21,14 @@
   let question = null; // the input request that waits
   let drawing = 0;
   let focused = null; // the path of the tree's item that has the focus
+  let began = null; // when the server was started
+  let most = PAGE; // how many sessions are shown
+  let took = 0; // ms that the last look at the server took
+  let notes = []; // changes that are not in the list of events yet
+  let byID = new Map(); // session id -> session
+  const byName = new Intl.Collator(undefined, { numeric: true });
+  const items = new Map(); // path -> the parts of an item of the tree
+  const rows = new Map(); // execution id -> its row
   const closed = new Set(); // paths of the tree that are folded
   const cpu = new Map(); // session id -> {at, seconds, percent}
   const changed = new Map(); // path -> until
@@ -83,12 +92,10 @@
     const { signal } = live;
     say("connecting");
     try {
-      const health = await call("GET", "/api/health", undefined, signal);
+      await hello(signal);
       sessionStorage.setItem(KEY, token);
       $("signin").hidden = true;
       $("live").hidden = $("pause").hidden = $("signout").hidden = false;
-      $("health").textContent = `${health.backend} backend, process ${health.pid}, ${health.cwd}`;
-      $("health").title = health.why;
     } catch (err) {
       signOut(err.status === 401 ? "The server does not know this token." : "The server did not answer: " + err.message);
       $("token").focus();
@@ -99,10 +106,32 @@
     $("tree-section").querySelector("[role=treeitem]")?.focus();
   }
 
+  // hello asks who the server is, and begins anew when it is another than before:
+  // numbers of changes and executions are then those of somebody else.
+  async function hello(signal) {
+    const health = await call("GET", "/api/health", undefined, signal);
+    $("health").textContent = `${health.backend} backend, process ${health.pid}, ${health.cwd}`;
+    $("health").title = health.why ?? "";
+    if (began && began !== health.started) {
+      cursor = null;
+      held = [];
+      cpu.clear();
+      note({ at: health.started, type: "restarted" });
+      if (shown) { hide(); $("output-state").textContent = "the server was started anew; it has forgotten this output"; }
+    }
+    began = health.started;
+  }
+
   function signOut(why) {
     live?.abort();
     watching?.abort();
-    live = watching = question = shown = selected = tree = null;
+    live = watching = question = shown = selected = tree = began = focused = null;
+    ask(null);
+    notes = [];
+    most = PAGE;
+    byID = new Map();
+    for (const map of [items, rows, cpu, changed]) map.clear();
+    $("find").value = $("new-result").textContent = $("action-result").textContent = "";
     token = "";
     cursor = null;
     held = [];
@@ -119,6 +148,7 @@
   }
 
   function say(text) {
+    $("connection").className = text === "live" ? "" : "s-failed";
     if ($("connection").textContent !== text) $("connection").textContent = text;
   }
 
@@ -127,12 +157,13 @@
   async function watch(signal) {
     for (let wait = 500; !signal.aborted; wait = Math.min(5000, wait * 2)) {
       try {
+        await hello(signal);
         await refresh(signal);
         await follow("/api/changes", cursor, signal, (c) => { wait = 250; take(c); }, () => say("live"));
         say("the server closed the connection; trying again");
       } catch (err) {
         if (signal.aborted) return;
-        if (err.status === 401) { signOut("The server does not know this token any more."); return; }
+        if (err.status === 401) { signOut("The server does not know this token any more: one that is started anew has another, in ~/.coppice/serve.json."); return; }
         if (err.status === 400) cursor = null; // it has started anew
         say("no connection; trying again");
       }
@@ -151,6 +182,7 @@
   }
 
   async function refresh(signal) {
+    const asked = performance.now();
     const [t, s, x] = await Promise.all([
       call("GET", "/api/tree", undefined, signal), call("GET", "/api/sessions", undefined, signal), call("GET", "/api/executions", undefined, signal),
     ]);
@@ -159,8 +191,12 @@
     sessions = s.sessions ?? [];
     executions = x.executions ?? [];
     const now = performance.now();
-    for (const one of sessions) {
-      const id = sessionID(one), before = cpu.get(id);
+    took = now - asked;
+    byID = new Map(sessions.map((one) => [sessionID(one), one]));
+    for (const id of cpu.keys()) if (!byID.has(id)) cpu.delete(id);
+    for (const [path, until] of changed) if (until < now) changed.delete(path);
+    for (const [id, one] of byID) {
+      const before = cpu.get(id);
       if (before && now - before.at < 500) continue;
       const percent = before && one.cpu_seconds >= before.seconds ? 100 * (one.cpu_seconds - before.seconds) / ((now - before.at) / 1000) : null;
       cpu.set(id, { at: now, seconds: one.cpu_seconds ?? 0, percent });
@@ -178,7 +214,8 @@
     }
     note(change);
     if (change.tree?.path) changed.set(change.tree.path, performance.now() + 1200);
-    if (!drawing) drawing = setTimeout(() => { drawing = 0; if (live) refresh(live.signal).catch(() => {}); }, REDRAW); // watch tells of it
+    // A server with much to show is asked less often.
+    if (!drawing) drawing = setTimeout(() => { drawing = 0; if (live) refresh(live.signal).catch(() => {}); }, Math.max(REDRAW, 4 * took)); // watch tells of it
   }
 
   function pause(on) {
@@ -217,6 +254,20 @@
     return e;
   }
 
+  function set(e, text) { if (e.textContent !== text) e.textContent = text; }
+
+  function attribute(e, name, value) { if (e.getAttribute(name) !== String(value)) e.setAttribute(name, value); }
+
+  // put makes these the children of an element, and moves no more of them than it
+  // has to: what a person is on stays where it is.
+  function put(list, wanted) {
+    let at = list.firstElementChild;
+    for (const e of wanted) {
+      if (e === at) at = at.nextElementSibling; else list.insertBefore(e, at);
+    }
+    while (at) { const next = at.nextElementSibling; at.remove(); at = next; }
+  }
+
   // ----- drawing
 
   function draw() {
@@ -226,60 +277,145 @@
   }
 
   function drawTree() {
-    const root = $("tree"), had = root.contains(document.activeElement);
-    root.replaceChildren(item(tree, "", 1, 1, 1));
-    const items = visible();
-    const mine = items.find((i) => i.dataset.path === focused) ?? items[0];
+    if (!tree) return;
+    const root = $("tree"), had = root.contains(document.activeElement), drawn = new Set();
+    const found = matching();
+    put(root, [item(tree, "", 1, 1, 1, found, drawn)]);
+    for (const path of items.keys()) if (!drawn.has(path)) items.delete(path);
+    const all = visible(), mine = all.find((i) => i.dataset.path === focused) ?? all[0];
     if (mine) {
+      for (const i of all) if (i.tabIndex !== -1 && i !== mine) i.tabIndex = -1;
       mine.tabIndex = 0;
       focused = mine.dataset.path;
-      if (had) mine.focus({ preventScroll: true });
+      if (had && document.activeElement !== mine) mine.focus({ preventScroll: true });
     }
+    count(found);
   }
 
-  function item(node, parent, level, size, place) {
+  // matching are the ids of the sessions that are looked for: all of the words have
+  // to be in the name, the directory, the state, the owner or the marks. null: all.
+  function matching() {
+    const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.length) return null;
+    const found = new Set();
+    for (const [id, s] of byID) {
+      const text = [s.session, s.cwd, s.state, s.owner, s.pinned ? "pinned" : "", s.queue ? "waiting" : "", s.restarts ? "restarted" : "", s.last_exit?.kind].join(" ").toLowerCase();
+      if (words.every((w) => text.includes(w))) found.add(id);
+    }
+    return found;
+  }
+
+  // count says how many sessions there are, in which states.
+  function count(found) {
+    const states = new Map();
+    for (const s of sessions) states.set(s.state, (states.get(s.state) ?? 0) + 1);
+    let text = sessions.length === 1 ? "1 session" : `${sessions.length} sessions`;
+    if (found) text = `${found.size} of ${text}`;
+    else if (states.size) text += ": " + [...states].sort().map(([state, n]) => `${n} ${state}`).join(", ");
+    attribute($("count"), "aria-live", found ? "polite" : "off"); // who looks for one hears how many there are
+    set($("count"), text);
+  }
+
+  // item is a node of the tree and what is below it; its element is made once.
+  function item(node, parent, level, size, place, found, drawn) {
     const path = parent ? parent + "/" + node.name : node.name;
-    const li = element("li");
-    li.setAttribute("role", "treeitem");
-    li.setAttribute("aria-level", level);
-    li.setAttribute("aria-setsize", size);
-    li.setAttribute("aria-posinset", place);
-    li.tabIndex = -1;
-    li.dataset.path = path;
-    if ((changed.get(path) ?? 0) > performance.now()) li.classList.add("changed");
-    const row = element("div", "node");
-    const session = node.kind === "kernel" ? sessions.find((s) => sessionID(s) === node.name) : null;
-    row.append(element("span", "name", session ? session.session : node.name));
-    row.append(element("span", "state s-" + node.state, node.state));
-    const more = [];
-    if (node.queue) more.push(node.queue + " waiting");
+    drawn.add(path);
+    let made = items.get(path);
+    if (!made) {
+      const li = element("li"), row = element("div", "node");
+      made = { li, name: element("span", "name"), state: element("span", "state"), more: element("span", "more"), ul: null };
+      li.setAttribute("role", "treeitem");
+      li.tabIndex = -1;
+      li.dataset.path = path;
+      row.append(made.name, made.state, made.more);
+      li.append(row);
+      items.set(path, made);
+    }
+    const { li } = made, session = node.kind === "kernel" ? byID.get(node.name) : null;
+    attribute(li, "aria-level", level);
+    attribute(li, "aria-setsize", size);
+    attribute(li, "aria-posinset", place);
+    li.classList.toggle("changed", (changed.get(path) ?? 0) > performance.now());
+    const title = session ? session.session : node.name, steady = [title, node.state], more = [];
+    if (node.queue) { more.push(node.queue + " waiting"); steady.push(node.queue + " waiting"); }
     if (node.rss) more.push(mib(node.rss));
     if (session) {
       const p = cpu.get(node.name)?.percent;
       if (p !== null && p !== undefined) more.push(p.toFixed(0) + " % cpu");
     }
-    if (node.restarts) more.push(node.restarts === 1 ? "1 restart" : node.restarts + " restarts");
-    if (node.pinned) more.push("pinned");
+    if (node.restarts) { const n = node.restarts === 1 ? "1 restart" : node.restarts + " restarts"; more.push(n); steady.push(n); }
+    if (node.pinned) { more.push("pinned"); steady.push("pinned"); }
     if (node.last_exit && node.last_exit.kind !== "normal") more.push("last exit: " + node.last_exit.kind + (node.last_exit.reason ? ", " + node.last_exit.reason : ""));
     if (node.detail) more.push(node.detail);
-    if (more.length) row.append(element("span", "more", more.join(" · ")));
-    li.append(row);
+    set(made.name, title);
+    set(made.state, node.state);
+    made.state.className = "state s-" + node.state;
+    set(made.more, more.join(" · "));
+    attribute(li, "aria-label", steady.join(", ")); // without what changes all the time, and without what is below
     if (session) {
       li.dataset.session = node.name;
-      li.setAttribute("aria-selected", String(same(session, selected)));
+      attribute(li, "aria-selected", same(session, selected));
     }
-    // Eight sinks that only make results say nothing to a person.
-    const children = (node.children ?? []).filter((c) => c.kind !== "result");
-    if (children.length) {
-      li.setAttribute("aria-expanded", String(!closed.has(path)));
-      if (!closed.has(path)) {
-        const ul = element("ul");
-        ul.setAttribute("role", "group");
-        children.forEach((c, i) => ul.append(item(c, path, level + 1, children.length, i + 1)));
-        li.append(ul);
-      }
+    const children = below(node, found);
+    if (children.list.length || children.hidden) {
+      const open = !closed.has(path);
+      attribute(li, "aria-expanded", open);
+      if (open) {
+        if (!made.ul) {
+          made.ul = element("ul");
+          made.ul.setAttribute("role", "group");
+        }
+        const all = children.list.length + (children.hidden ? 1 : 0);
+        const list = children.list.map((c, i) => item(c, path, level + 1, all, i + 1, found, drawn));
+        if (children.hidden) list.push(rest(path, level + 1, all, children.hidden, drawn));
+        put(made.ul, list);
+        if (!made.ul.isConnected || made.ul.parentElement !== li) li.append(made.ul);
+      } else made.ul?.remove();
+    } else {
+      li.removeAttribute("aria-expanded");
+      made.ul?.remove();
     }
     return li;
+  }
+
+  // below are the children of a node that are shown, and how many are not. Eight
+  // sinks that only make results say nothing to a person.
+  function below(node, found) {
+    let list = (node.children ?? []).filter((c) => c.kind !== "result"), kernels = 0, hidden = 0;
+    if (list.some((c) => c.kind === "kernel")) list.sort((a, b) => (a.kind === "kernel") - (b.kind === "kernel") || byName.compare(name(a.name), name(b.name)));
+    list = list.filter((c) => {
+      if (c.kind !== "kernel") return true;
+      if (selected && byID.has(c.name) && same(byID.get(c.name), selected)) return true;
+      if (found && !found.has(c.name)) return false;
+      if (++kernels <= most) return true;
+      hidden++;
+      return false;
+    });
+    return { list, hidden };
+  }
+
+  // rest is the item that shows more sessions.
+  function rest(parent, level, place, hidden, drawn) {
+    const path = parent + "/ more";
+    drawn.add(path);
+    let made = items.get(path);
+    if (!made) {
+      const li = element("li"), row = element("div", "node");
+      made = { li, name: element("span", "name") };
+      li.setAttribute("role", "treeitem");
+      li.tabIndex = -1;
+      li.dataset.path = path;
+      li.dataset.rest = "";
+      row.append(made.name);
+      li.append(row);
+      items.set(path, made);
+    }
+    attribute(made.li, "aria-level", level);
+    attribute(made.li, "aria-setsize", place);
+    attribute(made.li, "aria-posinset", place);
+    set(made.name, `Show ${Math.min(PAGE, hidden)} of ${hidden} more`);
+    attribute(made.li, "aria-label", made.name.textContent);
+    return made.li;
   }
 
   const visible = () => [...$("tree").querySelectorAll("[role=treeitem]")];
@@ -311,7 +447,15 @@
   }
 
   function choose(at) {
-    const one = sessions.find((s) => sessionID(s) === at?.dataset.session);
+    if (at?.dataset.rest !== undefined) {
+      // The first that this brings into view takes the place of what was chosen.
+      const before = at.previousElementSibling?.dataset.path;
+      most += PAGE;
+      drawTree();
+      move(visible().find((i) => i.dataset.path === before)?.nextElementSibling);
+      return;
+    }
+    const one = byID.get(at?.dataset.session);
     if (one) select(one);
   }
 
@@ -329,7 +473,7 @@
   function drawSession() {
     $("session").hidden = !selected;
     if (!selected) { $("session-title").textContent = "No session selected"; return; }
-    const s = sessions.find((one) => same(one, selected));
+    const s = byID.get(sessionID(selected));
     $("session-title").textContent = `Session ${selected.session}`;
     const facts = [["state", s ? s.state : "no kernel"], ["directory", selected.cwd]];
     if (s) {
@@ -337,47 +481,71 @@
       facts.push(["waiting calls", s.queue], ["answered calls", s.done], ["memory", mib(s.rss) || "unknown"], ["processor", p === null || p === undefined ? "unknown" : p.toFixed(0) + " %"],
         ["restarts", s.restarts], ["last exit", s.last_exit ? s.last_exit.kind + (s.last_exit.reason ? ": " + s.last_exit.reason : "") : "none"], ["process", s.pid ?? "unknown"], ["pinned", s.pinned ? "yes" : "no"]);
     }
-    $("facts").replaceChildren(...facts.map(([name, value]) => {
-      const div = element("div");
-      div.append(element("dt", "", name), element("dd", "", String(value)));
+    put($("facts"), facts.map(([name, value], i) => {
+      let div = $("facts").children[i];
+      if (!div) {
+        div = element("div");
+        div.append(element("dt"), element("dd"));
+        $("facts").append(div);
+      }
+      set(div.firstElementChild, name);
+      set(div.lastElementChild, String(value));
       return div;
     }));
     const pin = $("actions").querySelector("[data-act=pin],[data-act=unpin]");
     pin.dataset.act = s?.pinned ? "unpin" : "pin";
-    pin.textContent = s?.pinned ? "Unpin" : "Pin";
+    set(pin, s?.pinned ? "Unpin" : "Pin");
+    for (const b of $("actions").querySelectorAll("button")) b.disabled = !s;
   }
 
   function drawHistory() {
-    const had = document.activeElement?.dataset.execution;
-    $("history").replaceChildren(...executions.slice(0, 200).map((x) => {
-      const tr = element("tr");
+    const list = executions.slice(0, 200);
+    put($("history"), list.map((x) => {
+      let tr = rows.get(x.id);
+      if (!tr) {
+        tr = element("tr");
+        const code = element("td", "code"), open = element("button", "", x.title || "(empty)");
+        open.type = "button";
+        open.dataset.execution = x.id;
+        open.title = x.title;
+        code.append(open);
+        const whose = element("td", "", x.session);
+        whose.title = x.session;
+        tr.append(element("td", "", clock(x.started)), whose, code, element("td"), element("td"));
+        rows.set(x.id, tr);
+      }
       const outcome = x.state === "running" ? "running" : x.outcome ?? "ended";
       const took = (x.ended ? new Date(x.ended) : new Date()) - new Date(x.started);
-      const code = element("td", "code"), open = element("button", "", x.title || "(empty)");
-      open.type = "button";
-      open.dataset.execution = x.id;
-      open.title = x.title;
-      code.append(open);
-      const whose = element("td", "", x.session);
-      whose.title = x.session;
-      tr.append(element("td", "", clock(x.started)), whose, code, element("td", "o-" + outcome, outcome), element("td", "", span(took)));
+      tr.children[3].className = "o-" + outcome;
+      set(tr.children[3], outcome);
+      set(tr.children[4], span(Math.max(0, took)));
       return tr;
     }));
-    if (had) $("history").querySelector(`[data-execution="${CSS.escape(had)}"]`)?.focus({ preventScroll: true });
+    const known = new Set(list.map((x) => x.id));
+    for (const id of rows.keys()) if (!known.has(id)) rows.delete(id);
   }
 
+  // note puts a change into the list of events, with others that come at once.
   function note(change) {
-    const li = element("li");
-    const time = element("time", "", clock(change.at));
-    time.dateTime = change.at;
-    li.append(time, document.createTextNode(words(change)));
-    const list = $("events"), end = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
-    list.append(li);
-    while (list.childElementCount > MAX_EVENTS) list.firstElementChild.remove();
-    if (end) list.scrollTop = list.scrollHeight;
+    if (notes.push(change) > 1) return;
+    setTimeout(() => {
+      const list = $("events"), end = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+      const made = document.createDocumentFragment();
+      for (const c of notes.slice(-MAX_EVENTS)) {
+        const li = element("li"), time = element("time", "", clock(c.at));
+        time.dateTime = c.at;
+        li.append(time, document.createTextNode(words(c)));
+        made.append(li);
+      }
+      notes = [];
+      list.append(made);
+      while (list.childElementCount > MAX_EVENTS) list.firstElementChild.remove();
+      if (end) list.scrollTop = list.scrollHeight;
+    }, 50);
   }
 
   function words(c) {
+    if (c.type === "restarted") return "the server was started anew";
     if (c.type === "missed") return `${c.missed} events were missed`;
     if (c.type === "execution") {
       const x = c.execution;
@@ -526,7 +694,7 @@
 
   async function act(name) {
     const s = selected, result = $("action-result");
-    if (!s) return;
+    if (!s || name === "stop" && !confirm(`Stop the session ${s.session}? What it has in memory is lost.`)) return;
     result.className = "";
     result.textContent = name + " ...";
     try {
@@ -594,14 +762,29 @@
     const name = $("new-name").value.trim();
     if (!name) return;
     try {
+      $("new-result").textContent = "starting " + name;
       const s = await call("POST", "/api/sessions", { session: name });
       $("new-name").value = "";
+      $("new-result").textContent = "started " + name;
       await refresh(live.signal);
       select(s);
       $("code").focus();
     } catch (err) {
-      $("connection").textContent = err.message;
+      $("new-result").textContent = "not started: " + err.message;
     }
+  });
+
+  on("find", "input", () => { most = PAGE; drawTree(); });
+  on("find", "keydown", (e) => {
+    if (e.key === "Escape") { $("find").value = ""; drawTree(); }
+    else if (e.key === "ArrowDown") { e.preventDefault(); move(visible().find((i) => i.dataset.session) ?? visible()[0]); }
+    else if (e.key === "Enter") { e.preventDefault(); choose(visible().find((i) => i.dataset.session)); }
+  });
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA)$/.test(e.target.tagName) || $("live").hidden) return;
+    e.preventDefault();
+    $("find").focus();
+    $("find").select();
   });
 
   // An address may bring the token behind its #, which no server and no log sees;
