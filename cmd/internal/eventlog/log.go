@@ -139,8 +139,7 @@ func (l *Log) spill() error {
 	if _, err := l.file.WriteAt(out, l.size); err != nil {
 		return fmt.Errorf("write events to %s: %w", l.file.Name(), err)
 	}
-	clear(l.recent[:n])
-	l.recent = append([][]byte(nil), l.recent[n:]...)
+	l.recent = slices.Clone(l.recent[n:]) // readers may still be at the old ones, which stay as they are
 	l.held, l.size, l.index = held, at, index
 	return nil
 }

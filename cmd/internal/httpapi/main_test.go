@@ -37,17 +37,16 @@ const token = "sesame-open-0123456789"
 // server is one that serves real sessions. Its client's requests and answers are
 // held against the OpenAPI document.
 type server struct {
-	t       *testing.T
-	url     string
-	cwd     string
-	socket  string
-	api     *httpapi.API
-	mounts  []httpserver.Mount
-	host    *coppice.Host
-	spec    *spec
-	http    *http.Client
-	handler http.Handler
-	log     *safeBuffer
+	t      *testing.T
+	url    string
+	cwd    string
+	socket string
+	api    *httpapi.API
+	mounts []httpserver.Mount
+	host   *coppice.Host
+	spec   *spec
+	http   *http.Client
+	log    *safeBuffer
 	*client.Client
 }
 
