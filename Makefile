@@ -168,14 +168,32 @@ BENCH_OUT ?= .cache/bench/$(shell date +%Y%m%d-%H%M%S).json
 .PHONY: bench
 bench: test-env ## Measure with many sessions, beside floors and peers (minutes)
 	$(say) "benchmarks, into $(BENCH_OUT); compare two: go run ./bench/suite -compare A B"
-	@go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
+	@COPPICE_BENCH_PEERS="$(CACHE)/bench-peers" go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
+
+# What goes on with a run that was interrupted: make bench-full BENCH_OUT=FILE BENCH_FLAGS=-resume
+BENCH_FLAGS ?=
 
 .PHONY: bench-full
-bench-full: test-env ## The same with everything, and the report in bench/results (up to an hour)
+bench-full: test-env bench-env ## The same with everything, and the report in bench/results (up to an hour)
 	$(say) "benchmarks, all of them, into $(BENCH_OUT)"
-	@go run ./bench/suite -full -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
+	@go build -o "$(CACHE)/bin/suite" ./bench/suite
+	@COPPICE_BENCH_PEERS="$(CACHE)/bench-peers" "$(CACHE)/bin/suite" -full -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)" -into bench/results $(BENCH_FLAGS)
 	@cp "$(BENCH_OUT)" bench/results/latest.json
-	@go run ./bench/suite -report bench/results bench/results/latest.json
+
+# A peer that cannot be installed is left out of the run, with a line that says so.
+.PHONY: bench-env
+bench-env: test-env ## Install other ways to run Python, to compare with, in .cache/bench-peers (once, minutes)
+	@cmp -s bench/peers/requirements.txt "$(CACHE)/bench-peers/python/requirements.txt" || { \
+		printf '==> peers of the benchmarks, by pip, in .cache/bench-peers\n'; \
+		"$(TEST_PYTHON)" -m venv --clear "$(CACHE)/bench-peers/python" && \
+		"$(CACHE)/bench-peers/python/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r bench/peers/requirements.txt && \
+		cp bench/peers/requirements.txt "$(CACHE)/bench-peers/python/requirements.txt" || { \
+			echo "make: peers of PyPI could not be installed: they are left out" >&2; rm -rf "$(CACHE)/bench-peers/python"; }; }
+	@cmp -s bench/peers/package-lock.json "$(CACHE)/bench-peers/node/package-lock.json" && [ -d "$(CACHE)/bench-peers/node/node_modules" ] || { \
+		printf '==> peers of the benchmarks, by npm, in .cache/bench-peers\n'; \
+		mkdir -p "$(CACHE)/bench-peers/node" && cp bench/peers/package.json bench/peers/package-lock.json "$(CACHE)/bench-peers/node/" && \
+		cd "$(CACHE)/bench-peers/node" && npm ci --silent --no-audit --no-fund || { \
+			echo "make: peers of npm could not be installed: they are left out" >&2; rm -rf "$(CACHE)/bench-peers/node"; }; }
 
 .PHONY: bench-go
 bench-go: test-env ## Run each Go benchmark once, briefly (PKG, TESTFLAGS)

@@ -2,8 +2,6 @@ package peers
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +22,9 @@ type Options struct {
 	// Root is the folder of this module, whose Python sources the bare pipe runs.
 	// Required for that one.
 	Root string
+	// Extras is the folder of the peers that `make bench-env` installs: python, a
+	// virtual environment, and node. "": they are left out.
+	Extras string
 	// Calls is how many round trips are measured. 0: 200.
 	Calls int
 	// Creates is how many new sessions are measured. 0: 3.
@@ -46,8 +47,10 @@ type Peer struct {
 	// About says what it is, and what it is not.
 	About string
 	// Floor says that no runtime could be faster, since it does less.
-	Floor bool
-	run   func(context.Context, Options) (times, error)
+	Floor  bool
+	needs  needs
+	expect time.Duration
+	run    func(context.Context, Options) (times, error)
 }
 
 // times is what a peer took.
@@ -55,24 +58,52 @@ type times struct{ create, execute *load.Recorder }
 
 func newTimes() times { return times{load.NewRecorder(), load.NewRecorder()} }
 
-// All lists the peers.
+// All lists the peers: floors first, then those of the tests' environment, then
+// those that `make bench-env` installs.
 func All() []Peer {
 	return []Peer{
-		{"bare-pipe", "the runner's own Python process, started plainly, and a client of thirty lines: no supervision, no sinks, no result text, no second caller", true, barePipe},
-		{"bare-websocket", "a kernel behind the same Kernel Gateway and a client that waits for reply and idle; the socket as it comes", true, bareWebSocket(false)},
-		{"bare-websocket-tuned", "the same, and each read is acknowledged at once, as Coppice does (Linux)", true, bareWebSocket(true)},
-		{"jupyter_client", "jupyter_client's blocking client on an ipykernel of its own, over ZeroMQ, without a gateway", false, script("blocking")},
-		{"jupyter_client-async", "the same with its asyncio client", false, script("async")},
-		{"nbclient", "nbclient runs the cells of a notebook in memory, on an ipykernel of its own", false, script("nbclient")},
-		{"python-c", "a new interpreter for each call: nothing stays alive", false, pythonC},
+		{"bare-pipe", "the runner's own Python process, started plainly, and a client of thirty lines: no supervision, no sinks, no result text, no second caller", true, inTests, time.Second, barePipe},
+		{"bare-websocket", "a kernel behind the same Kernel Gateway and a client that waits for reply and idle; the socket as it comes", true, inTests, 13 * time.Second, bareWebSocket(false)},
+		{"bare-websocket-tuned", "the same, and each read is acknowledged at once, as Coppice does (Linux)", true, inTests, 5 * time.Second, bareWebSocket(true)},
+		{"jupyter_client", "jupyter_client's blocking client on an ipykernel of its own, over ZeroMQ, without a gateway", false, inTests, 4 * time.Second, script(clientOf("blocking"), 0)},
+		{"jupyter_client-async", "the same with its asyncio client", false, inTests, 4 * time.Second, script(clientOf("async"), 0)},
+		{"nbclient", "nbclient runs the cells of a notebook in memory, on an ipykernel of its own", false, inTests, 4 * time.Second, script(clientOf("nbclient"), 0)},
+		{"python-c", "a new interpreter for each call: nothing stays alive", false, inTests, time.Second, pythonC},
+		{"jupyter-kernel-client", "the client under jupyter-mcp-server, on a kernel behind the same Kernel Gateway; one caller, no supervision", false, inPython, 15 * time.Second, behindGateway(pythonOf("jupyter-kernel-client"))},
+		{"jupyterlab-services", "JupyterLab's client, in node, on a kernel behind the same Kernel Gateway; reconnects, and supervises nothing", false, inNode, 15 * time.Second, behindGateway(nodeOf("jupyterlab-services"))},
+		{"xeus-python", "jupyter_client on a kernel in C++ instead of ipykernel; no gateway", false, inPython, 6 * time.Second, script(pythonOf("xeus-python"), 0)},
+		{"ipyparallel", "a controller and one engine, which is an ipykernel without rich displays as they come; made for clusters, a session is an engine", false, inPython, 20 * time.Second, script(pythonOf("ipyparallel"), 0)},
+		{"execnet", "a Python process and a channel over its pipes; evaluates what it is sent: no output capture, no interrupt, no result text", false, inPython, 2 * time.Second, script(pythonOf("execnet"), 0)},
+		{"rpyc", "a Python process whose objects are called over its pipes; no output capture, no interrupt, no result text", false, inPython, 2 * time.Second, script(pythonOf("rpyc"), 0)},
+		{"pexpect", "`python` in a pseudo-terminal, its prompt awaited; text alone, and 50 ms of waiting before each line as it comes", false, inPython, 13 * time.Second, script(pythonOf("pexpect"), 0)},
+		{"smolagents", "smolagents' LocalPythonExecutor: walks the syntax tree inside the agent's own process, a part of the language, no kill", false, inPython, 5 * time.Second, script(pythonOf("smolagents"), 0)},
+		{"agentnb", "a persistent Python session for agents by command line: each call is a process of the client", false, inPython, 20 * time.Second, script(pythonOf("agentnb"), 20)},
+		{"pyodide", "CPython as WebAssembly inside node: isolated from the system, no threads, no processes, no packages with other machine code", false, inNode, 10 * time.Second, script(nodeOf("pyodide"), 0)},
 	}
 }
 
-// Run measures one peer as the scenario peers.
+// needs says where a peer is installed.
+type needs int
+
+const (
+	inTests  needs = iota // with the interpreter of the tests
+	inPython              // in Options.Extras, by pip
+	inNode                // there, by npm
+)
+
+// Expect is how long Run takes on an idle machine with two processors, about.
+func (p Peer) Expect() time.Duration { return p.expect }
+
+// Run measures one peer, as a result of the scenario "peer". The error matches
+// ErrLeftOut when the peer is not installed.
 func (p Peer) Run(ctx context.Context, o Options) (record.Result, error) {
 	o = o.withDefaults()
 	r := record.Result{Scenario: "peer", Backend: p.Name, Sessions: 1, Round: 1, At: time.Now(), LoadBefore: record.Load(), Curves: map[string]load.Summary{}, Notes: []string{p.About}}
-	t, err := p.run(ctx, o)
+	err := p.Available(o)
+	var t times
+	if err == nil {
+		t, err = p.run(ctx, o)
+	}
 	r.Took, r.LoadAfter = time.Since(r.At), record.Load()
 	if err != nil {
 		err = fmt.Errorf("peer %s: %w", p.Name, err)
@@ -93,39 +124,6 @@ func (p Peer) Run(ctx context.Context, o Options) (record.Result, error) {
 			record.Metric{Name: m.name + "-p99", Unit: "us", Value: float64(s.P99) / 1e3, Better: record.None})
 	}
 	return r, nil
-}
-
-//go:embed jupyter_peer.py
-var jupyterPeer string
-
-// script measures one mode of jupyter_peer.py.
-func script(mode string) func(context.Context, Options) (times, error) {
-	return func(ctx context.Context, o Options) (times, error) {
-		t := newTimes()
-		cmd := exec.CommandContext(ctx, o.Python, "-c", jupyterPeer, mode, fmt.Sprint(o.Creates), fmt.Sprint(o.Calls))
-		cmd.Env = append(os.Environ(), "PYDEVD_DISABLE_FILE_VALIDATION=1")
-		cmd.WaitDelay = 5 * time.Second
-		var errs strings.Builder
-		cmd.Stderr = &errs
-		out, err := cmd.Output()
-		if err != nil {
-			return t, fmt.Errorf("%w: %s", err, tail(errs.String()))
-		}
-		var told struct {
-			Create []float64 `json:"create"`
-			Exec   []float64 `json:"exec"`
-		}
-		if err := json.Unmarshal(out, &told); err != nil {
-			return t, fmt.Errorf("read its times: %w", err)
-		}
-		for _, s := range told.Create {
-			t.create.Record(time.Duration(s * float64(time.Second)))
-		}
-		for _, s := range told.Exec {
-			t.execute.Record(time.Duration(s * float64(time.Second)))
-		}
-		return t, nil
-	}
 }
 
 // pythonC starts an interpreter for each call.

@@ -24,8 +24,25 @@ type File struct {
 	Commit  string    `json:"commit,omitempty"`
 	Machine Machine   `json:"machine"`
 	// Command says how it was made.
-	Command string   `json:"command,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Plan is what the suite was asked for, by which a run is resumed.
+	Plan    Plan     `json:"plan"`
 	Results []Result `json:"results"`
+	// Missing names the steps that were planned and have no result here, each
+	// "name, round n": the run was interrupted, or is not at its end yet.
+	Missing []string `json:"missing,omitempty"`
+	// LeftOut says which peers are not installed on this machine.
+	LeftOut []string `json:"left_out,omitempty"`
+}
+
+// Plan is what decides the steps of a run and their order.
+type Plan struct {
+	Full bool   `json:"full,omitempty"`
+	Only string `json:"only,omitempty"`
+	// Rounds is how often what is compared is repeated, 0 when the suite's default.
+	Rounds int     `json:"rounds,omitempty"`
+	Plant  float64 `json:"plant,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
 }
 
 // Result is one round of one scenario.
@@ -47,10 +64,21 @@ type Result struct {
 	Floor   float64                 `json:"floor_us,omitempty"`
 	Metrics []Metric                `json:"metrics"`
 	Curves  map[string]load.Summary `json:"curves,omitempty"`
+	// Series are values over the time of the round.
+	Series []Series `json:"series,omitempty"`
 	// Notes say what a reader of the figures has to know.
 	Notes []string `json:"notes,omitempty"`
 	// Error says why the round failed; its metrics do not count then.
 	Error string `json:"error,omitempty"`
+}
+
+// Series is one value over time.
+type Series struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// At is in seconds from the start of the load; Value has as many members.
+	At    []float64 `json:"at_s"`
+	Value []float64 `json:"value"`
 }
 
 // Better says which way a metric improves.

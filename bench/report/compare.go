@@ -212,6 +212,27 @@ func change(before, after float64) float64 {
 	return after/before - 1
 }
 
+// Quantity writes a value with its unit for people: microseconds become ms or s
+// where they are many.
+func Quantity(v float64, unit string) string {
+	switch {
+	case unit == "us" && math.Abs(v) >= 1e6, unit == "ms" && math.Abs(v) >= 1e4:
+		if unit == "us" {
+			v /= 1000
+		}
+		return number(v/1000) + " s"
+	case unit == "us" && math.Abs(v) >= 1000:
+		return number(v/1000) + " ms"
+	case strings.HasPrefix(unit, "KiB") && math.Abs(v) >= 10*1024:
+		return grouped(v/1024) + " MiB" + strings.TrimPrefix(unit, "KiB")
+	case strings.HasPrefix(unit, "1/"):
+		return grouped(v) + strings.TrimPrefix(unit, "1")
+	case strings.HasPrefix(unit, "/"):
+		return grouped(v)
+	}
+	return strings.TrimSpace(grouped(v) + " " + unit)
+}
+
 // number writes three significant digits, without an exponent.
 func number(v float64) string {
 	switch a := math.Abs(v); {

@@ -37,6 +37,8 @@ func Markdown(f record.File) string {
 	t := &text{}
 	t.add("# Benchmarks\n")
 	t.add("Made %s by `%s`%s. Figures of such machines are noisy: compare within one table, not with figures from elsewhere.\n", f.Made.UTC().Format("2 January 2006"), cmp.Or(f.Command, "go run ./bench/suite"), commit(f))
+	t.missing(f)
+	t.says(f)
 	t.machine(f)
 	t.targets(f)
 	t.pictures(f)
@@ -102,46 +104,11 @@ func (t *text) pictures(f record.File) {
 	}
 }
 
-func (t *text) peers(f record.File) {
-	peers := pick(f, func(r record.Result) bool { return r.Scenario == "peer" })
-	if len(peers) == 0 {
-		return
-	}
-	t.add("## Floors and peers\n")
-	t.add("The same cell, `1+1`, one caller, back to back; from nothing to the first result, and a round trip. In microseconds.\n")
-	t.add("| | new session p50 | round trip p50 | round trip p99 | what it is |\n| --- | ---: | ---: | ---: | --- |")
-	for _, g := range group(peers) {
-		t.add("| %s | %s | %s | %s | %s |", g.backend, g.cell("create-p50"), g.cell("exec-p50"), g.cell("exec-p99"), strings.Join(g.notes, "; "))
-	}
-	for _, o := range []struct{ name, backend string }{{"Coppice, runner", "runner"}, {"Coppice, gateway", "gateway"}} {
-		create := summary(f, "create", o.backend, "p50")
-		p50, p99 := summary(f, "exec", o.backend, "back-to-back-p50"), summary(f, "exec", o.backend, "back-to-back-p99")
-		t.add("| **%s** | %s | %s | %s | the whole runtime: supervision, sinks, result text, every answer accounted for |", o.name, create, p50, p99)
-	}
-	t.add("")
-}
-
-func (t *text) scenarios(f record.File) {
-	t.add("## Scenarios\n")
-	t.add("The median of the rounds, and their range. p50 and p99 are in microseconds, from the instant at which a call was due (open loop).\n")
-	last := ""
-	for _, g := range group(pick(f, func(r record.Result) bool { return r.Scenario != "peer" })) {
-		if g.scenario != last {
-			last = g.scenario
-			t.add("### %s\n", last)
-		}
-		t.add("%s, %s sessions, %d rounds, %s each:\n", g.backend, grouped(float64(g.sessions)), g.rounds, g.took.Round(100*time.Millisecond))
-		t.add("| metric | median | range | |\n| --- | ---: | ---: | --- |")
-		for _, m := range g.metrics {
-			v := g.values[m.Name]
-			t.add("| %s | %s | %s – %s | %s |", m.Name, grouped(median(v)), grouped(slices.Min(v)), grouped(slices.Max(v)), m.Unit)
-		}
-		t.add("")
-	}
-}
-
 func (t *text) notes(f record.File) {
 	var lines []string
+	for _, l := range f.LeftOut {
+		lines = append(lines, "* "+l)
+	}
 	for _, r := range f.Results {
 		if r.Error != "" {
 			lines = append(lines, "* **"+r.Name()+" failed**: "+r.Error)
@@ -170,12 +137,24 @@ type rounds struct {
 	notes             []string
 }
 
+// cell is a metric's median, with its range when it was measured more than once.
 func (g rounds) cell(metric string) string {
 	v := g.values[metric]
 	if len(v) == 0 {
 		return ""
 	}
-	return grouped(median(v))
+	unit := ""
+	for _, m := range g.metrics {
+		if m.Name == metric {
+			unit = m.Unit
+		}
+	}
+	text := Quantity(median(v), unit)
+	low, high := Quantity(slices.Min(v), unit), Quantity(slices.Max(v), unit)
+	if len(v) > 1 && low != high {
+		text += " <sub>" + low + " – " + high + "</sub>"
+	}
+	return text
 }
 
 func pick(f record.File, which func(record.Result) bool) []record.Result {
@@ -232,13 +211,13 @@ func place(scenario string) int {
 	return len(order)
 }
 
-// summary is the median of a metric with the fewest sessions, as text.
+// summary is the median of a time with the fewest sessions, as text.
 func summary(f record.File, scenario, backend, metric string) string {
 	v, ok := value(f, scenario, backend, 0, metric)
 	if !ok {
 		return ""
 	}
-	return grouped(v)
+	return Quantity(v, "us")
 }
 
 // value is the median of a metric. sessions 0: of the fewest that were measured.

@@ -6,112 +6,179 @@ import (
 	"github.com/coppice-run/coppice/bench/record"
 )
 
-// demand is what one idle session costs, and what one call does.
-type demand struct {
+// A model of what n idle sessions and their calls take of a host. Each figure is a
+// line through measured points, base + each*n; the largest point of each is kept
+// out of it, where there are three, to see how well the line predicts.
+type model struct {
 	backend string
-	memory  float64 // bytes
-	files   float64 // descriptors of the host process
-	pids    float64 // processes and threads
-	cpu     float64 // seconds of processor time for a call of 1+1, host and Python
+	// memory is in bytes, hostFiles and serverFiles are descriptors of two
+	// processes, threads those of all sessions' processes, idle seconds of
+	// processor time in a second.
+	memory, hostFiles, serverFiles, threads, idle *fitted
+	// call is seconds of processor time for one 1+1, at full speed with few
+	// sessions; 0: not measured.
+	call float64
 }
 
-// Hosts that the model is asked about.
-var hosts = []struct {
+// fitted is a line through measured points and what it says of the point that was
+// kept out of it.
+type fitted struct {
+	base, each float64
+	from       []point
+	// kept is the point kept out; x is 0 when there is none.
+	kept point
+}
+
+// at is the figure of n sessions.
+func (f *fitted) at(n float64) float64 { return f.base + f.each*n }
+
+// most is how many sessions a limit allows, infinitely many when they take none.
+func (f *fitted) most(limit float64) float64 {
+	if f == nil || f.each <= 0 {
+		return math.Inf(1)
+	}
+	return math.Max(0, math.Floor((limit-f.base)/f.each))
+}
+
+// fit returns the line through points, nil without points. A figure is for one
+// session; points are of all of them.
+func fit(points []point) *fitted {
+	f := &fitted{from: points}
+	switch {
+	case len(points) == 0:
+		return nil
+	case len(points) > 2:
+		f.from, f.kept = points[:len(points)-1], points[len(points)-1]
+	}
+	f.base, f.each = leastSquares(f.from)
+	return f
+}
+
+// leastSquares weighs each point with 1/x²: each session counts the same, in a
+// measurement of ten as in one of thousands. One point makes a line through zero.
+func leastSquares(points []point) (base, each float64) {
+	var w, sx, sy, sxx, sxy float64
+	for _, p := range points {
+		if p.x <= 0 {
+			continue
+		}
+		k := 1 / (p.x * p.x)
+		w, sx, sy, sxx, sxy = w+k, sx+k*p.x, sy+k*p.y, sxx+k*p.x*p.x, sxy+k*p.x*p.y
+	}
+	d := w*sxx - sx*sx
+	if len(points) < 2 || d <= 1e-12*w*sxx {
+		if sxx == 0 {
+			return 0, 0
+		}
+		return 0, sxy / sxx
+	}
+	each = (w*sxy - sx*sy) / d
+	return (sy - each*sx) / w, each
+}
+
+// modelOf makes the model of a backend, nil when its memory was not measured.
+func modelOf(f record.File, backend string) *model {
+	m := &model{backend: backend}
+	points := func(unit float64, metrics ...string) []point {
+		var out []point
+		for _, g := range group(pick(f, func(r record.Result) bool { return r.Scenario == "idle" && r.Backend == backend })) {
+			sum, n := 0.0, float64(g.sessions)
+			for _, name := range metrics {
+				if len(g.values[name]) == 0 {
+					sum = math.NaN()
+					break
+				}
+				sum += median(g.values[name])
+			}
+			if !math.IsNaN(sum) && n > 0 {
+				out = append(out, point{n, sum * unit * n})
+			}
+		}
+		return out
+	}
+	m.memory = fit(points(1024, "process-memory", "host-memory"))
+	if m.memory == nil || m.memory.each <= 0 {
+		return nil
+	}
+	m.hostFiles, m.serverFiles = fit(points(1, "host-files")), fit(points(1, "server-files"))
+	m.threads, m.idle = fit(points(1, "session-threads")), fit(points(1e-6, "idle-cpu"))
+	for _, g := range group(pick(f, func(r record.Result) bool { return r.Scenario == "exec" && r.Backend == backend })) {
+		// One session keeps one processor busy: enough callers need some sessions.
+		if v := g.values["cpu-per-call"]; len(v) > 0 && g.sessions >= 4*max(1, f.Machine.CPUs) {
+			m.call = median(v) / 1e6
+			break
+		}
+	}
+	return m
+}
+
+// machine is what a host has.
+type machine struct {
 	name   string
 	cpus   float64
 	memory float64 // bytes
-}{
-	{"2 processors, 24 GiB", 2, 24 << 30},
-	{"16 processors, 128 GiB", 16, 128 << 30},
-	{"64 processors, 512 GiB", 64, 512 << 30},
+	// pids and files are limits of the system as it comes: what systemd sets
+	// kernel.pid_max to, or the kernel without it, and fs.nr_open.
+	pids, files float64
 }
 
-// The limits of a Linux system as it comes, and how much of the memory sessions may
-// take.
+// machines that the model is asked about.
+var machines = []machine{
+	{"2 processors, 24 GiB, pid_max as the kernel sets it", 2, 24 << 30, 32_768, 1 << 20},
+	{"16 processors, 128 GiB", 16, 128 << 30, 4 << 20, 1 << 20},
+	{"64 processors, 512 GiB", 64, 512 << 30, 4 << 20, 1 << 20},
+}
+
 const (
-	usable   = .85
-	noFile   = 1 << 20 // fs.nr_open, which the host raises its own limit to
-	pidMax   = 4 << 20 // kernel.pid_max of a large machine; 32,768 on a small one
-	smallPID = 32_768
+	// usable is the part of the memory that sessions may take.
+	usable = .85
+	// idleShare is the part of the processors that sessions which wait may take.
+	idleShare = .5
+	// threadMemory is the memory for each thread that the kernel allows:
+	// kernel.threads-max is a 131,072nd of the bytes.
+	threadMemory = 128 << 10
+	// perGateway is how many kernels one Kernel Gateway holds, and so one Host with
+	// the gateway backend: each takes 6 of the 1,023 sockets of its ZeroMQ context.
+	perGateway = 150
 )
 
-// fit returns intercept and slope of a line through points, by least squares.
-func fit(points []point) (base, each float64) {
-	var sx, sy, sxx, sxy float64
-	n := float64(len(points))
-	for _, p := range points {
-		sx, sy, sxx, sxy = sx+p.x, sy+p.y, sxx+p.x*p.x, sxy+p.x*p.y
-	}
-	d := n*sxx - sx*sx
-	if len(points) < 2 || d == 0 {
-		if n == 0 || sx == 0 {
-			return 0, 0
-		}
-		return 0, sy / sx
-	}
-	each = (n*sxy - sx*sy) / d
-	return (sy - each*sx) / n, each
+// bound is one limit of a host and how many sessions it allows.
+type bound struct {
+	name string
+	most float64
+	move string // what moves it
 }
 
-// model writes what the figures say of larger machines, and how well the model
-// predicts the points that it was not made from.
-func (t *text) model(f record.File) {
-	var all []point // sessions, bytes of all of them
-	for _, g := range group(pick(f, func(r record.Result) bool { return r.Scenario == "idle" && r.Backend == "runner" })) {
-		process, host := g.values["process-memory"], g.values["host-memory"]
-		if len(process) > 0 && len(host) > 0 {
-			all = append(all, point{float64(g.sessions), (median(process) + median(host)) * 1024 * float64(g.sessions)})
+// bounds lists the limits, each alone.
+func (m *model) bounds(h machine) []bound {
+	return []bound{
+		{"memory", m.memory.most(h.memory * usable), "a shorter `IdleTTL` ends sessions that wait, `MaxRSS` those that are large"},
+		{"processor time of sessions that wait", m.idle.most(h.cpus * idleShare), "a longer `Heartbeat`"},
+		{"descriptors of a process", math.Min(m.hostFiles.most(h.files), m.serverFiles.most(h.files)), "`ulimit -n`, up to fs.nr_open"},
+		{"processes and threads", m.threads.most(math.Min(h.pids, h.memory/threadMemory)), "`kernel.pid_max`, `kernel.threads-max`, `ulimit -u`, pids.max of the cgroup"},
+	}
+}
+
+// first is the limit that binds first.
+func first(all []bound) bound {
+	out := all[0]
+	for _, b := range all[1:] {
+		if b.most < out.most {
+			out = b
 		}
 	}
-	if len(all) < 2 {
-		return
+	return out
+}
+
+// calls is how many 1+1 a host with n live sessions answers in a second, when
+// the processors are all that is short; negative when it is not known.
+func (m *model) calls(h machine, n float64) float64 {
+	if m.call <= 0 {
+		return -1
 	}
-	last := all[len(all)-1]
-	base, each := fit(all[:len(all)-1])
-	if len(all) == 2 {
-		base, each = fit(all)
+	idle := 0.0
+	if m.idle != nil {
+		idle = math.Max(0, m.idle.at(n))
 	}
-	predicted := base + each*last.x
-	t.add("## On larger machines\n")
-	t.add("A model, not a measurement: memory grows by a fixed part and %s KiB for each session, a line through the points below %s sessions. It predicts %s MiB for %s; %s MiB were measured (%+.0f %%).\n",
-		grouped(math.Round(each/1024)), grouped(last.x), grouped(math.Round(predicted/(1<<20))), grouped(last.x), grouped(math.Round(last.y/(1<<20))), 100*(predicted/last.y-1))
-	runner := demand{"runner", each, 6, 3, 0}
-	if v, ok := value(f, "exec", "runner", 1, "back-to-back-p50"); ok {
-		runner.cpu = v / 1e6 // a caller that does nothing else keeps one processor busy for that time
-	}
-	rows := []demand{runner}
-	if v, ok := value(f, "idle", "gateway", 0, "process-memory"); ok {
-		g := demand{"gateway", v * 1024, 2, 14, 0}
-		if v, ok := value(f, "exec", "gateway", 0, "back-to-back-p50"); ok {
-			g.cpu = v / 1e6
-		}
-		rows = append(rows, g)
-	}
-	t.add("| host | backend | live sessions, by memory | by descriptors | by processes and threads | what binds first | calls of 1+1 in a second |\n| --- | --- | ---: | ---: | ---: | --- | ---: |")
-	for _, h := range hosts {
-		for _, d := range rows {
-			memory, files, pids := h.memory*usable/d.memory, noFile/d.files, pidMax/d.pids
-			if h.cpus <= 2 {
-				pids = smallPID / d.pids
-			}
-			first, most := "memory", memory
-			if files < most {
-				first, most = "descriptors", files
-			}
-			if pids < most {
-				first = "processes and threads (kernel.pid_max)"
-			}
-			calls := ""
-			if d.cpu > 0 {
-				calls = grouped(math.Round(h.cpus / d.cpu))
-			}
-			t.add("| %s | %s | %s | %s | %s | %s | %s |", h.name, d.backend, grouped(math.Floor(memory)), grouped(math.Floor(files)), grouped(math.Floor(pids)), first, calls)
-		}
-	}
-	t.add(`
-One Kernel Gateway holds at most 150 kernels: 6 of the 1,023 sockets of its ZeroMQ context are taken by each. More
-hosts, each with a gateway of its own, or the runner backend, go beyond that. What moves the other limits: memory by
-` + "`Options.MaxSessions`, `IdleTTL` and `MaxRSS`" + `; descriptors by ` + "`ulimit -n`" + `; processes and threads by ` + "`kernel.pid_max` and `ulimit -u`" + `. A
-fleet multiplies hosts: sessions share nothing between them, and a host is chosen once, by the session's key.
-`)
+	return math.Max(0, h.cpus-idle) / m.call
 }

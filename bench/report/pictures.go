@@ -19,6 +19,33 @@ func pictures(f record.File) map[string]string {
 	if rows := firstResults(f, "exec-p50", "exec", "back-to-back-p50"); len(rows) > 1 {
 		out["round-trip.svg"] = bars("Round trip of 1+1, one caller, p50", "milliseconds", rows)
 	}
+	if rows := soakRows(f); len(rows) > 0 {
+		out["soak.svg"] = linesOver("Memory during the soak", "minutes", "MiB", rows)
+	}
+	return out
+}
+
+// soakRows are the memory series of the longest soak.
+func soakRows(f record.File) []line {
+	var out []line
+	var longest record.Result
+	for _, r := range pick(f, func(r record.Result) bool { return r.Scenario == "soak" }) {
+		if r.Took > longest.Took {
+			longest = r
+		}
+	}
+	for _, s := range longest.Series {
+		if s.Unit != "MiB" || len(s.At) != len(s.Value) {
+			continue
+		}
+		l := line{name: s.Name}
+		for i := range s.At {
+			l.points = append(l.points, point{s.At[i] / 60, s.Value[i]})
+		}
+		if len(l.points) > 0 {
+			out = append(out, l)
+		}
+	}
 	return out
 }
 

@@ -111,7 +111,13 @@ func whole() record.File {
 		record.Result{Scenario: "crashy", Backend: "fake", Sessions: 10_000},
 		record.Result{Scenario: "evict", Backend: "fake", Sessions: 10_000, Error: "2 calls went wrong <here>"},
 		record.Result{Scenario: "flood", Backend: "runner", Sessions: 1, Error: "it broke"},
+		record.Result{Scenario: "exec", Backend: "runner", Sessions: 100, Metrics: []record.Metric{us("cpu-per-call", 200), {Name: "full-speed", Unit: "1/s", Value: 9900}}},
+		record.Result{Scenario: "exec", Backend: "runner", Sessions: 1000, Metrics: []record.Metric{{Name: "full-speed", Unit: "1/s", Value: 9000}}},
+		record.Result{Scenario: "soak", Backend: "runner", Sessions: 100, Took: 10 * time.Minute, Metrics: []record.Metric{
+			{Name: "host-heap-growth", Unit: "MiB/h", Value: 12}, {Name: "host-heap-growth-within", Unit: "MiB/h", Value: 3},
+		}, Series: []record.Series{{Name: "host, in memory", Unit: "MiB", At: []float64{1, 2, 3}, Value: []float64{40, 41, 42}}}},
 	)
+	f.LeftOut = []string{"execnet is left out: not installed"}
 	return f
 }
 
@@ -127,9 +133,16 @@ func TestTheReportNamesWhatWasReachedMissedAndNotMeasured(t *testing.T) {
 		`| gateway: 30 kernels paced, p99 | 20 ms | not measured in this run | |`,
 		`crashes: calls lost, repeated or out of order | 0 | 0 | reached |`,
 		`evictions: calls lost, repeated or out of order | 0 | 1 | **missed** `,
-		`| bare-pipe | 30,000 | 31 | 90 | does the least |`,
+		`| bare-pipe | 30 ms | 31 us | 90 us | does the least |`,
 		`* **flood/runner/1 failed**: it broke`,
+		"**2,000 sessions live at once**",
+		"3 are reached and 3 missed; ",
+		"After 10m0s of a compressed day of agents the host's heap changes by 12 ± 3 MiB an hour (95 %): **it grows**.",
+		`| runner, 1 live (7 rounds) |`,
 		`## On larger machines`,
+		`| runner: memory | 1,921 KiB | 8,788 KiB | 10, 1,000 | 2,000 | 3,761 MiB | 3,770 MiB | -0 % |`,
+		`| runner: calls in a second | 200 us of a processor for a call | | few sessions | 1,000 | 10,000 | 9,000 | +11 % |`,
+		"* execnet is left out: not installed",
 		`| 64 processors, 512 GiB | runner | `,
 	} {
 		require.Contains(t, text, want)

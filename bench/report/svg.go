@@ -22,8 +22,9 @@ const (
 	left, right, top, bottom = 80, 190, 46, 56
 )
 
-// colours are told apart also by those who see no red or no green.
-var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555"}
+// colours are told apart also by those who see no red or no green, on light and on
+// dark.
+var colours = []string{"#2b8cd6", "#e0661b", "#12a67c", "#cc79a7", "#c98a00", "#56b4e9", "#8b949e"}
 
 // axis maps values to pixels on a logarithmic scale of whole decades, or a linear
 // one from zero.
@@ -94,7 +95,10 @@ func newPicture(title string) *picture {
 	p := &picture{}
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="system-ui, sans-serif" font-size="12">`, width, height, width, height)
 	p.add(`<title>%s</title>`, html.EscapeString(title))
-	p.add(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
+	// Readers have light and dark pages: the picture follows theirs, also inside an
+	// img element.
+	p.add(`<style>.paper{fill:#ffffff}.ink{fill:#222222}.grid{stroke:#dddddd}@media (prefers-color-scheme:dark){.paper{fill:#0d1117}.ink{fill:#e6edf3}.grid{stroke:#30363d}}</style>`)
+	p.add(`<rect class="paper" width="%d" height="%d"/>`, width, height)
 	p.text(left, 24, "start", title, `font-size="15" font-weight="600"`)
 	return p
 }
@@ -102,7 +106,7 @@ func newPicture(title string) *picture {
 func (p *picture) add(format string, args ...any) { _, _ = fmt.Fprintf(p, format+"\n", args...) } // a Builder does not fail
 
 func (p *picture) text(x, y float64, anchor, text, more string) {
-	p.add(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="#222222" %s>%s</text>`, x, y, anchor, more, html.EscapeString(text))
+	p.add(`<text x="%.1f" y="%.1f" text-anchor="%s" class="ink" %s>%s</text>`, x, y, anchor, more, html.EscapeString(text))
 }
 
 func (p *picture) end() string {
@@ -112,6 +116,15 @@ func (p *picture) end() string {
 
 // lines draws rows of points over a logarithmic x.
 func lines(title, xName, yName string, logY bool, rows []line) string {
+	return draw(title, xName, yName, true, logY, rows)
+}
+
+// linesOver draws them over a linear x from zero, as over time.
+func linesOver(title, xName, yName string, rows []line) string {
+	return draw(title, xName, yName, false, false, rows)
+}
+
+func draw(title, xName, yName string, logX, logY bool, rows []line) string {
 	p := newPicture(title)
 	var xs, ys []float64
 	for _, r := range rows {
@@ -119,13 +132,13 @@ func lines(title, xName, yName string, logY bool, rows []line) string {
 			xs, ys = append(xs, q.x), append(ys, q.y)
 		}
 	}
-	x, y := newAxis(xs, true, left, width-right), newAxis(ys, logY, height-bottom, top)
+	x, y := newAxis(xs, logX, left, width-right), newAxis(ys, logY, height-bottom, top)
 	for _, v := range y.ticks() {
-		p.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#dddddd"/>`, left, width-right, y.at(v), y.at(v))
+		p.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" class="grid"/>`, left, width-right, y.at(v), y.at(v))
 		p.text(left-8, y.at(v)+4, "end", grouped(v), "")
 	}
 	for _, v := range x.ticks() {
-		p.add(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#eeeeee"/>`, x.at(v), x.at(v), top, height-bottom)
+		p.add(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" class="grid"/>`, x.at(v), x.at(v), top, height-bottom)
 		p.text(x.at(v), height-bottom+18, "middle", grouped(v), "")
 	}
 	p.text((left+width-right)/2, height-14, "middle", xName, "")
@@ -161,7 +174,7 @@ func bars(title, unit string, rows []bar) string {
 	const names = 210
 	x := newAxis(values, true, names, width-90)
 	for _, v := range x.ticks() {
-		p.add(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#dddddd"/>`, x.at(v), x.at(v), top, height-bottom)
+		p.add(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" class="grid"/>`, x.at(v), x.at(v), top, height-bottom)
 		p.text(x.at(v), height-bottom+18, "middle", grouped(v), "")
 	}
 	p.text((names+width-90)/2, height-14, "middle", unit+", logarithmic", "")

@@ -52,62 +52,24 @@ var mixed = Scenario{
 }
 
 var soak = Scenario{
-	Name: "soak", About: "mixed, for long: what grows in the host while nothing should",
+	Name: "soak", About: "mixed, for long: the host's memory, descriptors and goroutines over time, none of which should grow",
 	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
 	Defaults: map[string]Defaults{
 		coppice.BackendRunner:  {Sessions: 100, Rate: 8, Duration: 5 * time.Minute},
 		coppice.BackendGateway: {Sessions: 6, Rate: .3, Duration: 5 * time.Minute},
 	},
 	run: func(ctx context.Context, r *round) error {
-		var at []float64 // seconds
-		var size []float64
-		begin := time.Now()
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		watch := func() {
-			defer close(stopped)
-			tick := time.NewTicker(max(time.Second, r.Duration/60))
-			defer tick.Stop()
-			for {
-				select {
-				case <-stop:
-					return
-				case <-tick.C:
-					at, size = append(at, time.Since(begin).Seconds()), append(size, float64(residentNow())/(1<<20))
-				}
-			}
-		}
-		err := r.day(ctx, func() { go watch() })
-		if err != nil && len(r.hosts) == 0 {
-			return err // the watch was not begun
-		}
-		close(stop)
-		<-stopped
-		if half := len(at) / 2; half >= 3 {
-			// The first half is warm-up: pools and caches fill.
-			r.metric("host-growth", "MiB/h", slope(at[half:], size[half:])*3600, record.None)
-			r.metric("host-memory", "MiB", size[len(size)-1], record.Less)
-		}
+		w := &watch{every: max(250*time.Millisecond, r.Duration/120), stop: make(chan struct{})}
+		err := r.day(ctx, func(h host) { w.begin(ctx, h) })
+		w.end()
+		w.tell(r)
 		return err
 	},
 }
 
-// slope is the least-squares slope of y over x.
-func slope(x, y []float64) float64 {
-	var sx, sy, sxx, sxy float64
-	n := float64(len(x))
-	for i := range x {
-		sx, sy, sxx, sxy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i]
-	}
-	d := n*sxx - sx*sx
-	if d == 0 {
-		return 0
-	}
-	return (n*sxy - sx*sy) / d
-}
-
 // day has agents arrive at the rate, each with a session and 2 to 12 calls; begun,
 // if not nil, is called when the host stands.
-func (r *round) day(ctx context.Context, begun func()) error {
+func (r *round) day(ctx context.Context, begun func(host)) error {
 	// A third of the agents leave their session behind: idle and LRU eviction are
 	// what ends those.
 	h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, MaxWaiting: 10_000, IdleTTL: 5 * time.Second})
@@ -115,7 +77,7 @@ func (r *round) day(ctx context.Context, begun func()) error {
 		return err
 	}
 	if begun != nil {
-		begun()
+		begun(h)
 	}
 	if err := one(ctx, h.session("warm"), sum, "2"); err != nil {
 		return fmt.Errorf("warm up: %w", err)

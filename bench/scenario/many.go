@@ -47,7 +47,7 @@ var create = Scenario{
 }
 
 var execute = Scenario{
-	Name: "exec", About: "round trips of 1+1 while so many sessions live: back to back in one, then of all, from independent callers",
+	Name: "exec", About: "round trips of 1+1 while so many sessions live: back to back in one, of all from independent callers, and as fast as it goes",
 	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
 	Defaults: map[string]Defaults{
 		coppice.BackendRunner:  {Sessions: 100, Rate: 300, Duration: 5 * time.Second},
@@ -75,7 +75,7 @@ var execute = Scenario{
 		r.sample(load.Run(ctx, plan, func(ctx context.Context, i int) error {
 			return one(ctx, sessions[which[i]], sum, "2")
 		}, r.counter("calls", len(plan))))
-		return nil
+		return r.capacity(ctx, h, sessions)
 	},
 }
 
@@ -101,13 +101,17 @@ func (r *round) backToBack(ctx context.Context, s session, d time.Duration) erro
 }
 
 var idle = Scenario{
-	Name: "idle", About: "the memory of sessions that wait, of their processes and of the host; then all of them answer again",
+	Name: "idle", About: "what sessions take that wait: memory, processor time, descriptors, threads; then all of them answer again",
 	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner: {Sessions: 500}, coppice.BackendGateway: {Sessions: 5}, Fake: {Sessions: 10_000},
+		// As long as the time between two heartbeats: each session is asked once.
+		coppice.BackendRunner:  {Sessions: 500, Duration: 5 * time.Second},
+		coppice.BackendGateway: {Sessions: 5, Duration: 5 * time.Second},
+		Fake:                   {Sessions: 10_000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		before := ownMemory()
+		without, _ := useOf(0)
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
 		if err != nil {
 			return err
@@ -122,7 +126,15 @@ var idle = Scenario{
 		if own := ownMemory(); own > 0 {
 			r.metric("host-memory", "KiB/session", float64(own-before)/1024/n, record.Less)
 		}
-		if err := r.processMemory(ctx, h); err != nil {
+		p, err := processes(ctx, h)
+		if err != nil {
+			return err
+		}
+		if err := r.processMemory(p); err != nil {
+			return err
+		}
+		r.limits(p, without)
+		if err := r.idleTime(ctx, p); err != nil {
 			return err
 		}
 		begin = time.Now()

@@ -1,41 +1,24 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/coppice-run/coppice/bench/record"
-	"github.com/coppice-run/coppice/messages"
 )
 
 // processMemory adds the memory of the sessions' processes, each with its part of
 // what they share.
-func (r *round) processMemory(ctx context.Context, h host) error {
-	node, err := h.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	var pids []int
-	var walk func(messages.Node)
-	walk = func(n messages.Node) {
-		if n.Kind == "kernel" && n.PID != 0 {
-			pids = append(pids, n.PID)
-		}
-		for _, c := range n.Children {
-			walk(c)
-		}
-	}
-	walk(node)
+func (r *round) processMemory(p pids) error {
 	var all int64
-	for _, pid := range pids {
+	for _, pid := range p.kernels {
 		all += proportional(pid)
 	}
-	if all == 0 || len(pids) == 0 {
+	if all == 0 || len(p.kernels) == 0 {
 		return nil // pretended, or on a system that does not tell
 	}
-	if len(pids) != r.Sessions {
-		return fmt.Errorf("%d of %d sessions have a process", len(pids), r.Sessions)
+	if len(p.kernels) != r.Sessions {
+		return fmt.Errorf("%d of %d sessions have a process", len(p.kernels), r.Sessions)
 	}
-	r.metric("process-memory", "KiB/session", float64(all)/1024/float64(len(pids)), record.Less)
+	r.metric("process-memory", "KiB/session", float64(all)/1024/float64(len(p.kernels)), record.Less)
 	return nil
 }

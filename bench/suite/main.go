@@ -4,8 +4,12 @@
 //	go run ./bench/suite -full -out bench/results/new.json      up to an hour
 //	go run ./bench/suite -only exec -rounds 10 -out exec.json   some scenarios
 //	go run ./bench/suite -only exec/runner/1000 -rounds 1 -profile DIR -out x.json   with profiles
+//	go run ./bench/suite -full -dry                             what it would run
 //	go run ./bench/suite -compare old.json new.json             exit code 1: worse
-//	go run ./bench/suite -report bench/report/latest new.json   Markdown and SVG
+//	go run ./bench/suite -report bench/results new.json         Markdown and SVG
+//
+// A run that is interrupted writes what was measured and says what is missing; the
+// same command with -resume measures the rest.
 package main
 
 import (
@@ -16,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +39,11 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	debug.SetTraceback("all") // a step that hangs is told of by a panic
+	// The second Ctrl-C ends it at once; the sessions end by themselves then.
+	unhook := context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	unhook()
 	stop()
 	os.Exit(code)
 }
@@ -44,14 +53,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	flags := flag.NewFlagSet("suite", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&o.full, "full", false, "run everything, for up to an hour")
+	flags.BoolVar(&o.Full, "full", false, "run everything, for up to an hour")
+	flags.BoolVar(&o.dry, "dry", false, "list the steps and how long they take, and run none")
+	flags.BoolVar(&o.resume, "resume", false, "go on with the run that -out has some of, with the flags it was begun with")
 	flags.StringVar(&o.out, "out", "", "the file for the results")
-	flags.StringVar(&o.only, "only", "", "run the scenarios whose name (scenario/backend/sessions) contains one of these words, separated by commas")
-	flags.IntVar(&o.rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
-	flags.Float64Var(&o.plant, "plant", 0, "slow every call down by this share, to see whether a comparison finds it")
+	flags.StringVar(&o.into, "into", "", "write the report into this folder; the report of a run that was interrupted goes beside -out")
+	flags.StringVar(&o.Only, "only", "", "run the scenarios whose name (scenario/backend/sessions) contains one of these words, separated by commas")
+	flags.IntVar(&o.Rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
+	flags.Float64Var(&o.Plant, "plant", 0, "slow every call down by this share, like .2, to see whether a comparison finds it")
 	flags.StringVar(&o.python, "python", os.Getenv("COPPICE_TEST_PYTHON"), "the interpreter, with ipykernel and jupyter_kernel_gateway (default: COPPICE_TEST_PYTHON)")
 	flags.StringVar(&o.profile, "profile", "", "write profiles of each step into this folder: CPU, allocations, blocking, mutexes, and a trace of its last seconds; the figures of such a run are slower")
-	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "makes arrival times and the order of the rounds")
+	flags.StringVar(&o.extras, "extras", os.Getenv("COPPICE_BENCH_PEERS"), "the folder that `make bench-env` makes: peers from package registries (default: COPPICE_BENCH_PEERS; without it they are left out)")
+	flags.Uint64Var(&o.Seed, "seed", uint64(time.Now().Unix()), "makes arrival times and the order of the rounds")
 	compare := flags.Bool("compare", false, "compare two files of results")
 	into := flags.String("report", "", "write the report of a file of results into this folder")
 	if err := flags.Parse(args); err != nil {
@@ -73,12 +86,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case *compare || *into != "" || flags.NArg() > 0:
 		_, _ = fmt.Fprintln(stderr, "suite: -compare takes two files, -report a folder and one file, and a run takes none; see -help")
 		return exitUsage
-	case o.out == "":
+	case o.out == "" && !o.dry:
 		_, _ = fmt.Fprintln(stderr, "suite: say where the results go: -out bench/results/NAME.json")
 		return exitUsage
 	default:
 		o.command = "go run ./bench/suite " + strings.Join(args, " ")
-		err = o.measure(ctx, stderr)
+		err = o.measure(ctx, stdout, stderr)
 	}
 	switch {
 	case err != nil:

@@ -5,38 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/bench/peers"
 	"github.com/coppice-run/coppice/bench/record"
-	"github.com/coppice-run/coppice/bench/scenario"
+	"github.com/coppice-run/coppice/bench/report"
 )
 
+// options are those of a run. The embedded Plan decides its steps.
 type options struct {
-	full              bool
-	out, only, python string
-	profile           string // the folder for profiles, "" for none
-	rounds            int
-	plant             float64
-	seed              uint64
-	command           string
-}
-
-// step is one round of one scenario, or of a peer.
-type step struct {
-	name  string
-	round int
-	run   func(ctx context.Context) (record.Result, error)
+	record.Plan
+	out, into, python, extras string
+	profile                   string // the folder for profiles, "" for none
+	resume                    bool
+	command                   string
+	// dry lists the steps and how long they take, and runs none.
+	dry bool
 }
 
 // errSome is returned when something failed and the rest was measured.
 var errSome = errors.New("not everything could be measured; the file says what")
 
+// How long a step may take: several times what is expected, since machines differ,
+// and then some for what starts and ends it. Past that its context ends, and past
+// the grace after it the program does: what ignores its context would hang forever.
+const (
+	patience = 5
+	spare    = 3 * time.Minute
+	grace    = 4 * time.Minute
+)
+
 // measure runs the plan and writes the file after each step, so that a run that is
-// interrupted has what it had.
-func (o options) measure(ctx context.Context, w io.Writer) error {
+// interrupted has what it had and can be resumed.
+func (o options) measure(ctx context.Context, stdout, w io.Writer) error {
 	if o.python == "" {
 		return errors.New("no interpreter: set COPPICE_TEST_PYTHON or -python; `make test-env` makes one")
 	}
@@ -44,208 +49,179 @@ func (o options) measure(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	f, err := o.begin(ctx)
+	if err != nil {
+		return err
+	}
+	o.Plan = f.Plan
 	steps, err := o.plan(root)
 	if err != nil {
 		return err
 	}
-	f := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, o.python), Command: o.command}
+	if o.dry {
+		return list(stdout, steps)
+	}
+	f.LeftOut = o.leftOut()
+	for _, line := range f.LeftOut {
+		say(w, "%s\n", line)
+	}
+	steps, before := todo(steps, f.Results), len(steps)
+	if skipped := before - len(steps); skipped > 0 {
+		say(w, "%d of %d steps were measured before\n", skipped, before)
+	}
 	failed := 0
-	begin := time.Now()
+	left := newClock(steps)
 	for i, s := range steps {
 		if ctx.Err() != nil {
 			break
 		}
-		_, _ = fmt.Fprintf(w, "[%d/%d %s] %s, round %d ... ", i+1, len(steps), time.Since(begin).Round(time.Second), s.name, s.round)
-		floor, err := peers.Floor(ctx, peers.Options{Python: o.python, Root: root})
-		if err != nil {
-			return fmt.Errorf("measure the floor: %w", err)
+		say(w, "[%d/%d %s] %s ... ", i+1, len(steps), left, s)
+		r, err := o.one(ctx, s, peers.Options{Python: o.python, Root: root}, w)
+		left.done(s)
+		if ctx.Err() != nil {
+			say(w, "interrupted\n")
+			break // what was cut off is missing, and did not fail
 		}
-		r, err := profiled(ctx, o.profile, s)
-		r.Round, r.Floor = s.round, floor
 		f.Results = append(f.Results, r)
 		if err != nil {
 			failed++
-			_, _ = fmt.Fprintf(w, "failed: %v\n", err)
+			say(w, "failed: %v\n", err)
 		} else {
-			_, _ = fmt.Fprintf(w, "%s %s\n", r.Took.Round(100*time.Millisecond), short(r))
+			say(w, "%s %s\n", r.Took.Round(100*time.Millisecond), short(r))
 		}
+		f.Missing = names(steps[i+1:])
 		if err := f.Write(o.out); err != nil {
 			return err
 		}
 	}
+	f.Missing = names(todo(steps, f.Results))
+	return o.finish(ctx, w, f, failed, len(steps))
+}
+
+// begin is the file of a new run, or that of the run to resume.
+func (o options) begin(ctx context.Context) (record.File, error) {
+	f := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, o.python), Command: o.command, Plan: o.Plan}
+	if !o.resume {
+		return f, nil
+	}
+	old, err := record.Read(o.out)
+	if err != nil {
+		return f, fmt.Errorf("resume: %w", err)
+	}
+	mine := o.Plan
+	mine.Seed = old.Plan.Seed // a seed that is not said is drawn
+	if old.Plan != mine {
+		return f, fmt.Errorf("resume: %s was made with other flags: %s", o.out, old.Command)
+	}
+	old.Results = slices.DeleteFunc(old.Results, func(r record.Result) bool { return r.Error != "" })
+	if old.Commit != f.Commit {
+		old.Commit += " and " + f.Commit
+	}
+	return old, nil
+}
+
+// todo are the steps that have no result.
+func todo(steps []step, have []record.Result) []step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool {
+		return slices.ContainsFunc(have, func(r record.Result) bool { return r.Name() == s.name && r.Round == s.round })
+	})
+}
+
+// one runs a step, within its time.
+func (o options) one(ctx context.Context, s step, p peers.Options, w io.Writer) (record.Result, error) {
+	limit := patience*s.expect + spare
+	hung := time.AfterFunc(limit+grace, func() {
+		panic(fmt.Sprintf("%s does not end, %v after it was told to; resume with -resume", s, grace))
+	})
+	defer hung.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	defer cancel()
+	floor, err := peers.Floor(ctx, p)
+	if err != nil {
+		err = fmt.Errorf("measure the floor: %w", err)
+		part := strings.SplitN(s.name, "/", 3)
+		n := 0
+		_, _ = fmt.Sscan(part[2], &n) // the plan made the name
+		return record.Result{Scenario: part[0], Backend: part[1], Sessions: n, Round: s.round, At: time.Now(), Error: err.Error()}, err
+	}
+	r, err := profiled(ctx, o.profile, s, teller(w))
+	r.Round, r.Floor = s.round, floor
+	return r, err
+}
+
+// tellEvery is how often a long step says how far it is.
+const tellEvery = 30 * time.Second
+
+// teller returns a Progress that writes now and then. It may be called from any
+// goroutine.
+func teller(w io.Writer) func(string) {
+	var mu sync.Mutex
+	last := time.Now()
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) > tellEvery {
+			last = time.Now()
+			say(w, "%s ... ", text)
+		}
+	}
+}
+
+// finish writes the file and the report, and says what is missing and what to do.
+func (o options) finish(ctx context.Context, w io.Writer, f record.File, failed, all int) error {
+	if err := f.Write(o.out); err != nil {
+		return err
+	}
+	cut := len(f.Missing) > 0
+	if into := o.into; into != "" {
+		if cut { // the report in the tree is of whole runs
+			into = strings.TrimSuffix(o.out, filepath.Ext(o.out)) + "-report"
+		}
+		if err := report.Write(into, f); err != nil {
+			return err
+		}
+		say(w, "the report is %s\n", filepath.Join(into, "README.md"))
+	}
 	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted; %s has what was measured: %w", o.out, context.Cause(ctx))
+	case cut:
+		say(w, "missing: %s\n", strings.Join(f.Missing, "; "))
+		return fmt.Errorf("interrupted, %d of %d steps are missing; %s has what was measured, and the same command with -resume measures the rest: %w", len(f.Missing), all, o.out, context.Cause(ctx))
 	case failed > 0:
-		return fmt.Errorf("%d of %d steps failed: %w", failed, len(steps), errSome)
+		return fmt.Errorf("%d of %d steps failed: %w", failed, all, errSome)
 	}
 	return nil
+}
+
+func names(steps []step) []string {
+	out := make([]string, len(steps))
+	for i, s := range steps {
+		out[i] = s.String()
+	}
+	return out
+}
+
+// list writes the steps of a plan and how long they take.
+func list(w io.Writer, steps []step) error {
+	var all time.Duration
+	for _, s := range steps {
+		all += s.expect
+		if _, err := fmt.Fprintf(w, "%8s  %s\n", s.expect.Round(100*time.Millisecond), s); err != nil {
+			return fmt.Errorf("list the steps: %w", err)
+		}
+	}
+	_, err := fmt.Fprintf(w, "%8s  all %d steps\n", all.Round(time.Second), len(steps))
+	return err
 }
 
 // short tells the first metrics of a result.
 func short(r record.Result) string {
 	var parts []string
 	for _, m := range r.Metrics[:min(4, len(r.Metrics))] {
-		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %.0f %s", m.Name, m.Value, m.Unit)))
+		parts = append(parts, m.Name+" "+report.Quantity(m.Value, m.Unit))
 	}
 	return strings.Join(parts, "  ")
 }
 
-// row is a line of the plan.
-type row struct {
-	scenario string
-	o        scenario.Setup
-	// rounds 0: as often as options.rounds says.
-	rounds int
-}
-
-// brief takes minutes. What is compared between runs comes first.
-var brief = []row{
-	{"create", scenario.Setup{Backend: "runner", Duration: time.Second}, 0},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 1, Rate: 100, Duration: time.Second}, 0},
-	{"churn", scenario.Setup{Backend: "runner", Sessions: 150}, 0},
-	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 1000, Rate: 1000, Duration: time.Second}, 0},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 1000}, 1},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 1, Duration: 5 * time.Second}, 1},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 10, Duration: 5 * time.Second}, 1},
-	{"create", scenario.Setup{Backend: "gateway", Rate: .5, Duration: 12 * time.Second}, 1},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 100}, 1},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 2000}, 1},
-	{"idle", scenario.Setup{Backend: "gateway", Sessions: 5}, 1},
-	{"burst", scenario.Setup{Backend: "runner", Sessions: 100}, 1},
-	{"chatty", scenario.Setup{Backend: "runner"}, 1},
-	{"flood", scenario.Setup{Backend: "runner"}, 1},
-	{"flood", scenario.Setup{Backend: "gateway"}, 1},
-	{"crashy", scenario.Setup{Backend: "runner"}, 1},
-	{"crashy", scenario.Setup{Backend: "gateway"}, 1},
-	{"crashy", scenario.Setup{Backend: scenario.Fake}, 1},
-	{"evict", scenario.Setup{Backend: "runner"}, 1},
-	{"evict", scenario.Setup{Backend: scenario.Fake}, 1},
-	{"fork", scenario.Setup{Backend: "runner"}, 1},
-	{"hostcalls", scenario.Setup{Backend: "runner"}, 1},
-	{"mixed", scenario.Setup{Backend: "runner"}, 1},
-}
-
-// full takes up to an hour.
-var full = []row{
-	{"create", scenario.Setup{Backend: "runner"}, 0},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 1, Rate: 100}, 0},
-	{"churn", scenario.Setup{Backend: "runner", Sessions: 1000}, 0},
-	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 1000, Rate: 1000}, 0},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 10}, 3},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 100}, 3},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 1000}, 3},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 2000}, 2},
-	{"exec", scenario.Setup{Backend: "runner", Sessions: 5000}, 1},
-	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 10_000}, 3},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 1}, 3},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 10}, 3},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 30, Rate: 15, Duration: 20 * time.Second}, 2},
-	{"exec", scenario.Setup{Backend: "gateway", Sessions: 100, Rate: 15, Duration: 20 * time.Second}, 1},
-	{"create", scenario.Setup{Backend: "gateway", Duration: 30 * time.Second}, 3},
-	{"create", scenario.Setup{Backend: scenario.Fake}, 3},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 10}, 2},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 100}, 2},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 1000}, 2},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 2000}, 2},
-	{"idle", scenario.Setup{Backend: "runner", Sessions: 5000}, 1},
-	{"idle", scenario.Setup{Backend: "gateway", Sessions: 10}, 1},
-	{"idle", scenario.Setup{Backend: "gateway", Sessions: 100}, 1},
-	{"idle", scenario.Setup{Backend: scenario.Fake, Sessions: 10_000}, 2},
-	{"churn", scenario.Setup{Backend: "runner", Sessions: 10_000}, 1},
-	{"churn", scenario.Setup{Backend: scenario.Fake}, 3},
-	{"burst", scenario.Setup{Backend: "runner", Sessions: 100}, 3},
-	{"burst", scenario.Setup{Backend: "runner", Sessions: 1000}, 3},
-	{"burst", scenario.Setup{Backend: "gateway", Sessions: 10}, 2},
-	{"burst", scenario.Setup{Backend: scenario.Fake, Sessions: 10_000}, 3},
-	{"chatty", scenario.Setup{Backend: "runner", Sessions: 100}, 3},
-	{"chatty", scenario.Setup{Backend: "gateway"}, 3},
-	{"flood", scenario.Setup{Backend: "runner", Duration: 16 * time.Second}, 1},
-	{"flood", scenario.Setup{Backend: "gateway", Duration: 16 * time.Second}, 1},
-	{"crashy", scenario.Setup{Backend: "runner"}, 3},
-	{"crashy", scenario.Setup{Backend: "gateway"}, 2},
-	{"crashy", scenario.Setup{Backend: scenario.Fake, Duration: 30 * time.Second}, 2},
-	{"evict", scenario.Setup{Backend: "runner"}, 3},
-	{"evict", scenario.Setup{Backend: "gateway"}, 1},
-	{"evict", scenario.Setup{Backend: scenario.Fake, Duration: 30 * time.Second}, 2},
-	{"fork", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
-	{"hostcalls", scenario.Setup{Backend: "runner", Sessions: 100}, 2},
-	{"hostcalls", scenario.Setup{Backend: "gateway", Sessions: 5}, 2},
-	{"mixed", scenario.Setup{Backend: "runner", Duration: 30 * time.Second}, 2},
-	{"mixed", scenario.Setup{Backend: "gateway", Duration: 30 * time.Second}, 1},
-	{"soak", scenario.Setup{Backend: "runner", Duration: 10 * time.Minute}, 1},
-}
-
-// plan lists the steps: the rounds of what is compared mixed with each other, the
-// order of each round drawn anew, then the rest.
-func (o options) plan(root string) ([]step, error) {
-	rows, rounds := brief, 12
-	if o.full {
-		rows, rounds = full, 12
-	}
-	if o.rounds > 0 {
-		rounds = o.rounds
-	}
-	var mixed, rest []step
-	r := rand.New(rand.NewPCG(o.seed, 17))
-	for round := range rounds {
-		var these []step
-		for _, w := range rows {
-			if w.rounds != 0 && round >= w.rounds {
-				continue
-			}
-			s, err := o.step(w, round)
-			if err != nil {
-				return nil, err
-			}
-			switch {
-			case !o.wants(s.name):
-			case w.rounds == 0:
-				these = append(these, s)
-			default:
-				rest = append(rest, s)
-			}
-		}
-		r.Shuffle(len(these), func(i, j int) { these[i], these[j] = these[j], these[i] })
-		mixed = append(mixed, these...)
-	}
-	for _, p := range peers.All() {
-		name := "peer/" + p.Name + "/1"
-		if o.wants(name) {
-			rest = append(rest, step{name, 1, func(ctx context.Context) (record.Result, error) {
-				return p.Run(ctx, peers.Options{Python: o.python, Root: root})
-			}})
-		}
-	}
-	if len(mixed)+len(rest) == 0 {
-		return nil, fmt.Errorf("nothing is called %q; names are scenario/backend/sessions, as exec/runner/100", o.only)
-	}
-	return append(mixed, rest...), nil
-}
-
-func (o options) step(w row, round int) (step, error) {
-	s, err := scenario.Find(w.scenario)
-	if err != nil {
-		return step{}, err
-	}
-	setup := w.o
-	setup.Python, setup.Plant, setup.Seed = o.python, o.plant, o.seed+uint64(round)
-	resolved, err := s.Check(setup)
-	if err != nil {
-		return step{}, err
-	}
-	name := fmt.Sprintf("%s/%s/%d", s.Name, resolved.Backend, resolved.Sessions)
-	return step{name, round + 1, func(ctx context.Context) (record.Result, error) { return s.Run(ctx, setup) }}, nil
-}
-
-func (o options) wants(name string) bool {
-	if o.only == "" {
-		return true
-	}
-	for word := range strings.SplitSeq(o.only, ",") {
-		if word != "" && strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...) // a terminal that went away changes nothing
 }

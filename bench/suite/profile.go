@@ -26,9 +26,9 @@ const (
 // .allocs, .block and .mutex for `go tool pprof`, and .trace, its last seconds, for
 // `go tool trace`. Those of allocations, blocking and mutexes are counted from the
 // start of this process, so one step in a run is best. No dir: it only runs it.
-func profiled(ctx context.Context, dir string, s step) (_ record.Result, err error) {
+func profiled(ctx context.Context, dir string, s step, tell func(string)) (_ record.Result, err error) {
 	if dir == "" {
-		return s.run(ctx)
+		return s.run(ctx, tell)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return record.Result{}, fmt.Errorf("make a folder for profiles: %w", err)
@@ -64,7 +64,7 @@ func profiled(ctx context.Context, dir string, s step) (_ record.Result, err err
 		}
 		defer pprof.StopCPUProfile()
 		var err error
-		r, err = s.run(ctx)
+		r, err = s.run(ctx, tell)
 		return err
 	})
 	file("trace", func(f *os.File) error { _, err := recorder.WriteTo(f); return err })

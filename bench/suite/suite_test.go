@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -83,17 +86,94 @@ func TestWhatCannotBeIsSaidInOneLine(t *testing.T) {
 	}
 }
 
-// The plans hold only what can be run, and each scenario has its place in them.
+// The plans hold only what can be run, once for each round, and each scenario has
+// its place in them. The full one ends in an hour.
 func TestThePlansAreWhole(t *testing.T) {
-	for _, full := range []bool{false, true} {
-		o := options{full: full, rounds: 1, python: "python3"}
-		steps, err := o.plan(".")
-		require.NoError(t, err)
-		seen := map[string]bool{}
-		for _, s := range steps {
-			require.False(t, seen[s.name], "%s is in the plan twice", s.name)
-			seen[s.name] = true
-		}
-		require.Greater(t, len(seen), 25)
+	for name, full := range map[string]bool{"brief": false, "full": true} {
+		t.Run(name, func(t *testing.T) {
+			o := options{Plan: record.Plan{Full: full, Seed: 7}, python: "python3"}
+			steps, err := o.plan(".")
+			require.NoError(t, err)
+			seen, scenarios := map[string]bool{}, map[string]bool{}
+			var all time.Duration
+			for _, s := range steps {
+				require.False(t, seen[s.String()], "%s is in the plan twice", s)
+				seen[s.String()] = true
+				scenario, _, _ := strings.Cut(s.name, "/")
+				scenarios[scenario] = true
+				require.Positive(t, s.expect, s)
+				all += s.expect
+			}
+			require.Contains(t, seen, "create/runner/200, round 12")
+			require.Greater(t, len(scenarios), 12)
+			require.Less(t, all, 55*time.Minute)
+			again, err := o.plan(".")
+			require.NoError(t, err)
+			require.Equal(t, names(steps), names(again), "a seed makes one order")
+			o.Seed++
+			other, err := o.plan(".")
+			require.NoError(t, err)
+			require.NotEqual(t, names(steps), names(other))
+		})
 	}
+}
+
+func TestADryRunListsTheSteps(t *testing.T) {
+	code, text, errs := suite(t, "-full", "-dry", "-python", "python3", "-only", "mixed")
+	require.Equal(t, exitOK, code, errs)
+	require.Regexp(t, `(?m)^ +36s  mixed/runner/100, round 2$`, text)
+	require.Regexp(t, `all 3 steps\n$`, text)
+}
+
+// What was measured before an interruption is in the file and in a report, what was
+// not is named, and -resume measures just that.
+func TestARunThatIsInterruptedIsResumed(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "r.json")
+	args := []string{"-out", out, "-python", testpython.Path(t), "-rounds", "3", "-only", "churn/runner", "-into", filepath.Join(t.TempDir(), "never")}
+	ctx, cancel := context.WithCancel(t.Context())
+	var errs strings.Builder
+	code := run(ctx, args, io.Discard, writer(func(p []byte) {
+		errs.Write(p)
+		if strings.Contains(errs.String(), "[2/3 ") {
+			cancel()
+		}
+	}))
+	require.Equal(t, exitFailed, code, errs.String())
+	require.Contains(t, errs.String(), "interrupted, 2 of 3 steps are missing; "+out)
+	f, err := record.Read(out)
+	require.NoError(t, err)
+	require.Len(t, f.Results, 1)
+	require.Len(t, f.Missing, 2)
+	text, err := os.ReadFile(strings.TrimSuffix(out, ".json") + "-report/README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "interrupted")
+	require.Contains(t, string(text), f.Missing[1])
+
+	code, _, more := suite(t, append(args, "-resume", "-plant", ".2")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, more, "was made with other flags")
+	code, _, more = suite(t, append(args, "-resume")...)
+	require.Equal(t, exitOK, code, more)
+	require.Contains(t, more, "1 of 3 steps were measured before")
+	f, err = record.Read(out)
+	require.NoError(t, err)
+	require.Len(t, f.Results, 3)
+	require.Empty(t, f.Missing)
+}
+
+type writer func(p []byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+func TestTheTimeThatIsLeft(t *testing.T) {
+	steps := []step{{name: "a", expect: 10 * time.Minute}, {name: "b", expect: 20 * time.Minute}}
+	c := newClock(steps)
+	now := c.begin
+	c.now = func() time.Time { return now }
+	require.Equal(t, "0s, 30 min left", c.String())
+	now = now.Add(21 * time.Minute) // twice as long as expected
+	c.done(steps[0])
+	require.Equal(t, "21m0s, 40 min left", c.String())
+	c.done(steps[1])
+	require.Equal(t, "21m0s, 0 s left", c.String())
 }

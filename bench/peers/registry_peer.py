@@ -1,0 +1,162 @@
+"""Measures other ways to have Python run code, from the package registries.
+
+python registry_peer.py MODE CREATES CALLS prints the seconds that each new session
+took to its first result, and each 1+1, as one JSON object. A mode that needs a
+Kernel Gateway finds it in PEER_URL and PEER_TOKEN.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, List
+
+CODE = "1+1"
+
+# A session is what opens it, by which it is closed, and returns its call.
+Open = Callable[[ExitStack], Callable[[], Any]]
+
+
+def measure(creates: int, calls: int, opened: Open, want: Any) -> "tuple[List[float], List[float]]":
+    made, took = [], []
+    for n in range(creates):
+        with ExitStack() as stack:
+            begin = time.perf_counter()
+            call = opened(stack)
+            got = call()
+            made.append(time.perf_counter() - begin)
+            assert got == want, got
+            for _ in range(calls if n == 0 else 0):
+                begin = time.perf_counter()
+                got = call()
+                took.append(time.perf_counter() - begin)
+                assert got == want, got
+    return made, took
+
+
+EXECNET = """
+names = {}
+for code in channel:
+    channel.send(repr(eval(code, names)))
+"""
+
+
+def execnet(stack: ExitStack) -> Callable[[], Any]:
+    import execnet
+
+    group = execnet.Group()
+    stack.callback(group.terminate, timeout=5)
+    channel = group.makegateway("popen//python=" + sys.executable).remote_exec(EXECNET)
+
+    def call() -> str:
+        channel.send(CODE)
+        return channel.receive(timeout=60)
+
+    return call
+
+
+def rpyc(stack: ExitStack) -> Callable[[], Any]:
+    import rpyc.utils.factory
+    from rpyc.core.service import ClassicService
+
+    serve = "import rpyc.core.service as s, rpyc.utils.factory as f; f.connect_stdpipes(s.SlaveService).serve_all()"
+    connection = rpyc.utils.factory.connect_subproc([sys.executable, "-u", "-c", serve], ClassicService)
+    stack.callback(connection.proc.wait)
+    stack.callback(connection.close)
+    return lambda: repr(connection.eval(CODE))
+
+
+def ipyparallel(stack: ExitStack) -> Callable[[], Any]:
+    import ipyparallel
+
+    cluster = ipyparallel.Cluster(n=1, log_level=40)
+    client = cluster.start_and_connect_sync(activate=False)
+    stack.callback(cluster.stop_cluster_sync)
+    stack.callback(client.close)
+    view = client[0]
+
+    def call() -> str:
+        return view.execute(CODE, silent=False, block=True).execute_result["data"]["text/plain"]
+
+    return call
+
+
+def pexpect(stack: ExitStack) -> Callable[[], Any]:
+    from pexpect import replwrap
+
+    repl = replwrap.python(sys.executable)
+    stack.callback(repl.child.close, force=True)
+    return lambda: repl.run_command(CODE, timeout=60).strip()
+
+
+def smolagents(stack: ExitStack) -> Callable[[], Any]:
+    from smolagents import LocalPythonExecutor
+
+    executor = LocalPythonExecutor(additional_authorized_imports=[])
+    executor.send_tools({})
+    return lambda: repr(executor(CODE).output)
+
+
+def xeus(stack: ExitStack) -> Callable[[], Any]:
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager(kernel_name="xpython")
+    manager.start_kernel()
+    stack.callback(manager.shutdown_kernel, now=True)
+    client = manager.client()
+    client.start_channels()
+    stack.callback(client.stop_channels)
+    client.wait_for_ready(timeout=60)
+
+    def call() -> str:
+        seen: List[str] = []
+
+        def output(msg: Any) -> None:
+            if msg["msg_type"] == "execute_result":
+                seen.append(msg["content"]["data"]["text/plain"])
+
+        client.execute_interactive(CODE, output_hook=output, timeout=60)
+        return "".join(seen)
+
+    return call
+
+
+def kernel_client(stack: ExitStack) -> Callable[[], Any]:
+    from jupyter_kernel_client import JupyterKernelClient
+
+    client = JupyterKernelClient(server_url=os.environ["PEER_URL"], token=os.environ["PEER_TOKEN"])
+    client.start(name="python3")
+    stack.callback(client.stop)
+    return lambda: client.execute(CODE)["outputs"][0]["data"]["text/plain"]
+
+
+def agentnb(stack: ExitStack) -> Callable[[], Any]:
+    project = stack.enter_context(tempfile.TemporaryDirectory())
+    command = [os.path.join(os.path.dirname(sys.executable), "agentnb")]
+
+    def run(*args: str) -> str:
+        return subprocess.run([*command, *args], cwd=project, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout.strip()
+
+    stack.callback(run, "stop")
+    return lambda: run("--result-only", CODE)
+
+
+MODES = {
+    "execnet": execnet,
+    "rpyc": rpyc,
+    "ipyparallel": ipyparallel,
+    "pexpect": pexpect,
+    "smolagents": smolagents,
+    "xeus-python": xeus,
+    "jupyter-kernel-client": kernel_client,
+    "agentnb": agentnb,
+}
+
+if __name__ == "__main__":
+    created, executed = measure(int(sys.argv[2]), int(sys.argv[3]), MODES[sys.argv[1]], "2")
+    print("\n" + json.dumps({"create": created, "exec": executed}))
