@@ -163,16 +163,35 @@ $(LINT): tools/go.mod tools/go.sum
 	@cd tools && go build -o "$(LINT)" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # The file for the results of bench and bench-full.
-BENCH_OUT ?= .cache/bench/$(shell date +%Y%m%d-%H%M%S).json
+ifndef BENCH_OUT
+BENCH_OUT := .cache/bench/$(shell date +%Y%m%d-%H%M%S).json
+endif
+
+# More flags for the suite, see go run ./bench/suite -help.
+BENCH_FLAGS ?=
 
 .PHONY: bench
 bench: test-env ## Measure with many sessions, beside floors and peers (minutes)
 	$(say) "benchmarks, into $(BENCH_OUT); compare two: go run ./bench/suite -compare A B"
-	@COPPICE_BENCH_PEERS="$(CACHE)/bench-peers" go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)"
+	@COPPICE_BENCH_PEERS="$(CACHE)/bench-peers" go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)" $(BENCH_FLAGS)
+
+# The same program twice: a comparison must end with "no significant change".
+.PHONY: bench-noise
+bench-noise: test-env ## Measure the same program twice and compare: no significant change (minutes)
+	@go build -o "$(CACHE)/bin/suite" ./bench/suite
+	@for n in 1 2; do "$(CACHE)/bin/suite" -compared -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/noise-$$n.json" $(BENCH_FLAGS) || exit 1; done
+	@"$(CACHE)/bin/suite" -compare "$(CACHE)/bench/noise-1.json" "$(CACHE)/bench/noise-2.json"
+
+# Every call takes a fifth longer the second time: a comparison must find that.
+.PHONY: bench-plant
+bench-plant: test-env ## Measure with a planted slowdown of a fifth and compare: worse (minutes)
+	@go build -o "$(CACHE)/bin/suite" ./bench/suite
+	@"$(CACHE)/bin/suite" -compared -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/plain.json" $(BENCH_FLAGS)
+	@"$(CACHE)/bin/suite" -compared -plant .2 -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/planted.json" $(BENCH_FLAGS)
+	@"$(CACHE)/bin/suite" -compare "$(CACHE)/bench/plain.json" "$(CACHE)/bench/planted.json"; \
+		[ $$? = 1 ] || { echo "make: the planted slowdown was not found" >&2; exit 1; }
 
 # What goes on with a run that was interrupted: make bench-full BENCH_OUT=FILE BENCH_FLAGS=-resume
-BENCH_FLAGS ?=
-
 .PHONY: bench-full
 bench-full: test-env bench-env ## The same with everything, and the report in bench/results (up to an hour)
 	$(say) "benchmarks, all of them, into $(BENCH_OUT)"

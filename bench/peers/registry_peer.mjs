@@ -48,7 +48,9 @@ async function jupyterlab() {
 }
 
 const modes = { pyodide, "jupyterlab-services": jupyterlab };
-const [mode, creates, calls] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+// Behind -e the arguments begin elsewhere than behind a file.
+const [mode, ...counts] = process.argv.slice(-3);
+const [creates, calls] = counts.map(Number);
 const created = [];
 const executed = [];
 const check = (value) => {

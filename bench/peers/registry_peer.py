@@ -129,7 +129,9 @@ def xeus(stack: ExitStack) -> Callable[[], Any]:
 def kernel_client(stack: ExitStack) -> Callable[[], Any]:
     from jupyter_kernel_client import JupyterKernelClient
 
-    client = JupyterKernelClient(server_url=os.environ["PEER_URL"], token=os.environ["PEER_TOKEN"])
+    # A Kernel Gateway knows the scheme "token", and not "Bearer".
+    token = os.environ["PEER_TOKEN"]
+    client = JupyterKernelClient(server_url=os.environ["PEER_URL"], token=token, headers={"Authorization": "token " + token})
     client.start(name="python3")
     stack.callback(client.stop)
     return lambda: client.execute(CODE)["outputs"][0]["data"]["text/plain"]

@@ -39,6 +39,8 @@ type File struct {
 type Plan struct {
 	Full bool   `json:"full,omitempty"`
 	Only string `json:"only,omitempty"`
+	// Compared leaves out what is measured too seldom to be compared.
+	Compared bool `json:"compared,omitempty"`
 	// Rounds is how often what is compared is repeated, 0 when the suite's default.
 	Rounds int     `json:"rounds,omitempty"`
 	Plant  float64 `json:"plant,omitempty"`

@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.out, "out", "", "the file for the results")
 	flags.StringVar(&o.into, "into", "", "write the report into this folder; the report of a run that was interrupted goes beside -out")
 	flags.StringVar(&o.Only, "only", "", "run the scenarios whose name (scenario/backend/sessions) contains one of these words, separated by commas")
+	flags.BoolVar(&o.Compared, "compared", false, "run just what a comparison judges: what is repeated")
 	flags.IntVar(&o.Rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
 	flags.Float64Var(&o.Plant, "plant", 0, "slow every call down by this share, like .2, to see whether a comparison finds it")
 	flags.StringVar(&o.python, "python", os.Getenv("COPPICE_TEST_PYTHON"), "the interpreter, with ipykernel and jupyter_kernel_gateway (default: COPPICE_TEST_PYTHON)")

@@ -142,7 +142,7 @@ func (o options) plan(root string) ([]step, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case !o.wants(s.name):
+			case !o.wants(s.name) || o.Compared && w.rounds != 0:
 			case w.scenario == "soak":
 				last = append(last, s)
 			default:
@@ -156,7 +156,7 @@ func (o options) plan(root string) ([]step, error) {
 			continue // leftOut says so
 		}
 		for round := range min(each, rounds) {
-			if s := o.peer(p, root, round); o.wants(s.name) {
+			if s := o.peer(p, root, round); o.wants(s.name) && !o.Compared {
 				place(s, round, min(each, rounds), offset)
 			}
 		}
@@ -202,7 +202,7 @@ func (o options) peer(p peers.Peer, root string, round int) step {
 func (o options) leftOut() []string {
 	var out []string
 	for _, p := range peers.All() {
-		if err := p.Available(peers.Options{Extras: o.extras}); err != nil && o.wants("peer/"+p.Name+"/1") {
+		if err := p.Available(peers.Options{Extras: o.extras}); err != nil && o.wants("peer/"+p.Name+"/1") && !o.Compared {
 			out = append(out, err.Error())
 		}
 	}
