@@ -7,7 +7,10 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-CACHE := $(CURDIR)/.cache
+# Relative, since a target of make cannot have a blank in its name; HERE is for what
+# needs the whole path.
+CACHE := .cache
+HERE := $(CURDIR)/$(CACHE)
 LINT := $(CACHE)/bin/golangci-lint
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -X github.com/coppice-run/coppice/cmd/internal/cli.version=$(VERSION)
@@ -16,12 +19,12 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 # The Python that tests use. Name one that has jupyter_kernel_gateway and
 # ipykernel to leave out the set-up.
 COPPICE_TEST_PYTHON ?=
-TEST_PYTHON = $(or $(COPPICE_TEST_PYTHON),$(CACHE)/python/bin/python)
+TEST_PYTHON = $(or $(COPPICE_TEST_PYTHON),$(HERE)/python/bin/python)
 
 # The Python of the tests against a Jupyter Enterprise Gateway, and the one that
 # makes its environment: 3.10 or 3.11, for which its pinned packages are built.
 COPPICE_TEST_ENTERPRISE_PYTHON ?=
-ENTERPRISE_PYTHON = $(or $(COPPICE_TEST_ENTERPRISE_PYTHON),$(CACHE)/enterprise/bin/python)
+ENTERPRISE_PYTHON = $(or $(COPPICE_TEST_ENTERPRISE_PYTHON),$(HERE)/enterprise/bin/python)
 ENTERPRISE_BASE ?= $(shell for p in python3.11 python3.10 python3; do "$$p" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))' 2>/dev/null && echo "$$p" && break; done)
 
 # The browser of test-browser.
@@ -37,7 +40,7 @@ say = @printf '==> %s\n'
 
 .PHONY: help
 help: ## List what can be made (this)
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: need-go
 need-go:
@@ -50,8 +53,9 @@ build: need-go ## Build bin/coppice
 
 .PHONY: demo
 demo: build ## Show it: sets up Python once, then runs the demo
-	$(say) "set up the Python environment (once, about a minute)"
-	@bin/coppice setup --quiet-if-ready || echo "==> without Jupyter's packages: the demo runs on the runner backend, which needs only Python"
+	@bin/coppice setup --check >/dev/null 2>&1 || { \
+		echo "==> set up the Python environment (once, about a minute)"; \
+		bin/coppice setup || echo "==> without Jupyter's packages: the demo runs on the runner backend, which needs only Python"; }
 	$(say) "run the demo"
 	@bin/coppice demo
 
@@ -101,9 +105,9 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 test-adapters: need-go ## Test the adapters for agent frameworks, each a module of its own
 	@mkdir -p "$(CACHE)/adapters"
 	@for module in adapters/*/; do \
-		name=$$(basename "$$module"); file="$(CACHE)/adapters/$$name.mod"; \
+		name=$$(basename "$$module"); file="$(HERE)/adapters/$$name.mod"; \
 		printf '==> go vet, go test %s\n' "$$module"; \
-		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$(CACHE)/adapters/$$name.sum" && \
+		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$(HERE)/adapters/$$name.sum" && \
 		( cd "$$module" && go vet -mod=mod -modfile="$$file" ./... && \
 			go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
 			{ ! grep -lq '^//go:build !race' *_test.go || go test -mod=mod -modfile="$$file" -timeout 10m $(TESTFLAGS) ./...; } ) || exit 1; \
@@ -122,7 +126,7 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser" "$(CACHE)/pictures" && cp test/browser/* "$(CACHE)/browser/"
 	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
-	@CHROMIUM="$(CHROMIUM)" node "$(CACHE)/browser/live-view.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/pictures"
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/live-view.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
 
 .PHONY: test-mcp
 test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript and the inspector (needs node 20 and npm)
@@ -160,7 +164,7 @@ check: vet lint ## Format, vet for three systems, lint
 
 $(LINT): tools/go.mod tools/go.sum
 	$(say) "build the pinned golangci-lint (once, takes minutes)"
-	@cd tools && go build -o "$(LINT)" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd tools && go build -o "$(HERE)/bin/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # The file for the results of bench and bench-full.
 ifndef BENCH_OUT

@@ -100,10 +100,14 @@ func (r *notebookRun) cell(ctx context.Context, place int) (goOn bool, err error
 	c, report := r.plan[place], &r.report.Cells[place]
 	r.o.Progress(NotebookStep{Kind: NotebookCellBegins, Place: place, Cell: report.Index})
 	call := &notebookCall{run: r, place: place, cell: report.Index}
+	timeout := r.o.Timeout
+	if timeout == 0 {
+		timeout = NoTimeout // for a Request 0 is the host's
+	}
 	began := time.Now()
 	err = call.make(ctx, Request{
 		Cells:   []messages.Cell{{Title: fmt.Sprintf("cell %d", report.Index), Code: c.Source()}},
-		Timeout: r.o.Timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true, Input: r.o.Input,
+		Timeout: timeout, Owner: r.o.Owner, Env: r.o.Env, Count: true, Input: r.o.Input,
 	})
 	report.Duration, report.Omitted = time.Since(began), call.omitted
 	if t := call.timing; !t.Busy.IsZero() && t.Idle.After(t.Busy) { // else it did not run to its end

@@ -24,6 +24,7 @@ import (
 type script struct {
 	count int
 	calls []string
+	limit time.Duration // of the last call
 	// hangs is closed when a cell hangs.
 	hangs chan struct{}
 }
@@ -31,6 +32,7 @@ type script struct {
 func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		s.calls = append(s.calls, r.Cells[0].Title)
+		s.limit = r.Timeout
 		s.count++
 		cell := messages.CellResult{Outcome: messages.OutcomeOK, ExecutionCount: s.count}
 		result := messages.Result{Outcome: messages.OutcomeOK, Backend: "runner"}
@@ -148,6 +150,9 @@ func TestRunNotebook(t *testing.T) {
 			require.Equal(t, tt.outcome, report.Outcome)
 			require.Equal(t, tt.next, report.Next)
 			require.Equal(t, tt.calls, strings.Join(s.calls, ","))
+			if len(s.calls) > 0 {
+				require.Equal(t, coppice.NoTimeout, s.limit, "no timeout is none, and not that of the host")
+			}
 			require.Equal(t, tt.outputs, strings.Join(outputs(d), "|"))
 			require.Empty(t, d.Validate())
 			ran := len(report.Cells) - report.Count(messages.OutcomeNotStarted)

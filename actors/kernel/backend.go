@@ -174,3 +174,11 @@ func (e *LostError) Error() string { return e.Reason }
 
 // Unwrap returns what was observed.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// TooLong is the reply to a cell that did not run because no request holds it; why
+// says how long it may be. The error goes to emit too, for those who read events.
+func TooLong(ctx context.Context, why error, emit func(context.Context, messages.Event) error) (CellReply, error) {
+	text := "the cell was not run: " + why.Error() + "; write the data to a file and read it from there"
+	e := messages.ErrorDetails{Name: "ValueError", Message: text, Traceback: []string{"ValueError: " + text}}
+	return CellReply{Error: &e}, emit(ctx, messages.Error{ErrorDetails: e})
+}

@@ -108,6 +108,14 @@ var behaviours = map[string][]step{
 		{cells: []string{"len([d for d in __prelude_docs__() if d['category'] == 'Search'])"}, output: "4"},
 		{cells: []string{"read('x')"}, reset: true, outcome: raised, contains: []string{"FileNotFoundError"}},
 	},
+	"a cell that no request holds is refused, and costs nothing": {
+		{cells: []string{"kept = 1"}},
+		{
+			cells: []string{"x = '" + strings.Repeat("x", 17<<20) + "'"}, outcome: raised, contains: []string{"ValueError: the cell was not run: the request is too long", "write the data to a file"},
+			check: func(t *testing.T, r messages.Result) { require.Equal(t, "ValueError", r.Cells[0].Error.Name) },
+		},
+		{cells: []string{"kept"}, state: kept, output: "1"},
+	},
 	"text beyond ASCII": {
 		{cells: []string{"print('naïve ☃ 🌲')"}, output: "naïve ☃ 🌲"},
 	},

@@ -26,6 +26,8 @@ var (
 	// ErrNoReply: an execution has ended, and its reply will never come. How it
 	// ended is not known, except by the outputs.
 	ErrNoReply = errors.New("the kernel never sent its reply")
+	// ErrTooLong: a request is longer than servers take. Nothing was sent.
+	ErrTooLong = errors.New("the request is too long")
 	// ErrNoInput: no code waits for input.
 	ErrNoInput = errors.New("no input was asked for")
 )

@@ -43,7 +43,8 @@ type ExecuteRequest struct {
 // The error is a [*LostError] when the kernel was lost; outputs that came
 // before were emitted. It is [ErrNoReply] when the code has ended and nothing
 // can say how: an interrupt in the instant in which the code begins does that.
-// With either, the reply holds what is known.
+// With either, the reply holds what is known. It matches [ErrTooLong] when the code
+// is longer than a server takes; nothing was run then.
 func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
 	if emit == nil {
 		emit = func(context.Context, Output) error { return nil }
@@ -55,6 +56,10 @@ func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(contex
 		}
 	}
 }
+
+// maxRequest is the longest message that Tornado takes, the server below each of
+// the Jupyter servers, in bytes; none of them sets another length.
+const maxRequest = 10 << 20
 
 // errUnheard says that a connection swallowed a request: the kernel has never
 // seen it, so it may be sent again.
@@ -102,6 +107,10 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 	f, err := k.message(chanShell, typ, id, nil, content)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
+	}
+	if len(f.data) > maxRequest {
+		// The server would break the connection, for as often as the request comes.
+		return nil, fmt.Errorf("%w: it has %d bytes, and %d is the most", ErrTooLong, len(f.data), maxRequest)
 	}
 	x := newExecution(id, replyType(typ), silent, spool.New(spool.Options{
 		Memory: k.client.opts.SpoolMemory,

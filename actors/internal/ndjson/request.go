@@ -75,7 +75,7 @@ func AppendRequest(dst []byte, r Request) ([]byte, error) {
 		limit = MaxControl
 	}
 	if len(data) > limit {
-		return dst, tooLong(r, len(data), limit)
+		return dst, tooLong(len(data), limit)
 	}
 	return append(append(dst, data...), '\n'), nil
 }
@@ -95,7 +95,7 @@ func appendExecute(dst []byte, r Request) ([]byte, error) {
 	}
 	dst = append(dst, '}')
 	if n := len(dst) - start; n > MaxRequest {
-		return dst[:start], tooLong(r, n, MaxRequest)
+		return dst[:start], tooLong(n, MaxRequest)
 	}
 	return append(dst, '\n'), nil
 }
@@ -126,8 +126,8 @@ func appendString(dst []byte, s string) ([]byte, error) {
 	return append(dst, '"'), nil
 }
 
-func tooLong(r Request, n, limit int) error {
-	return fmt.Errorf("%w: a %s request has %d bytes, and %d is the most", ErrRequestTooLong, r.Type, n, limit)
+func tooLong(n, limit int) error {
+	return fmt.Errorf("%w: it has %d bytes, and %d is the most", ErrRequestTooLong, n, limit)
 }
 
 // EnvPatch returns the env of a request that sets every name of env.

@@ -94,6 +94,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			}
 			return err
 		})
+	if errors.Is(err, jupyter.ErrTooLong) {
+		return kernel.TooLong(ctx, err, emit)
+	}
 	reply := kernel.CellReply{
 		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
 		Incomplete: out.Incomplete, Duration: out.Duration,

@@ -38,7 +38,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	var err error
 	i.request, err = ndjson.AppendRequest(i.request[:0], request)
 	if err != nil {
-		return refused("ValueError", err.Error()), nil
+		return kernel.TooLong(ctx, err, emit)
 	}
 	c.begin = time.Now()
 	if i.limits.CPU > 0 {

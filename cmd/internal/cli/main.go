@@ -89,15 +89,27 @@ one result that says what happened, to the code and to the variables.
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = readVersion().String()
+	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
 	root.AddCommand(a.runCommand(), a.notebookCommand(), a.exportCommand(), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), a.toolCommand(), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand())
+	complete(root)
 	return root
 }
 
 // report writes what went wrong, if anything did, and returns the exit code.
 func (a *app) report(cmd *cobra.Command, err error) int {
+	code := a.reportError(cmd, err)
+	// Who reads the output later would take what is there for the whole.
+	if lost := a.out.failure(); lost != nil {
+		_, _ = fmt.Fprintf(a.err, "coppice: the output is not complete: %v\n", lost)
+		code = max(code, codeRaised)
+	}
+	return code
+}
+
+func (a *app) reportError(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return codeOK
 	}

@@ -17,7 +17,11 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {
-				return usagef("there is no help about %q", strings.Join(args, " "))
+				near := ""
+				if found != nil && len(rest) > 0 {
+					near = meant(nearest(rest[0], names(found, true)))
+				}
+				return usagef("there is no help about %q%s", strings.Join(args, " "), near)
 			}
 			return failure(found.Help())
 		},
@@ -37,24 +41,34 @@ func mistake(cmd *cobra.Command, text string) string {
 	}
 	near := ""
 	if m := unknownCommand.FindStringSubmatch(text); m != nil {
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		near = nearest(m[1], names)
+		near = nearest(m[1], names(cmd, false))
 	} else if m := unknownFlag.FindStringSubmatch(text); m != nil {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near = nearest(m[1], names); near != "" {
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		if near = nearest(m[1], flags); near != "" {
 			near = "--" + near
 		}
 	}
-	if near == "" {
-		return text
+	return text + meant(near)
+}
+
+// names are those of the commands below cmd, and of topics.
+func names(cmd *cobra.Command, withTopics bool) []string {
+	var all []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || withTopics && c.IsAdditionalHelpTopicCommand() {
+			all = append(all, c.Name())
+		}
 	}
-	return text + "; did you mean " + near + "?"
+	return all
+}
+
+// meant asks whether near was meant; "" is nothing to ask about.
+func meant(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "; did you mean " + near + "?"
 }
 
 // nearest is the name that is at most two letters away, or that begins with text.
@@ -72,23 +86,28 @@ func nearest(text string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete or replace (Levenshtein).
+// distance counts the letters to insert, delete or replace; two neighbours that
+// changed places count as one.
 func distance(a, b string) int {
+	var before []int
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := before
+			cost := row[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			next[j+1] = min(cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

@@ -19,11 +19,14 @@ type output struct {
 	onBroken func()
 
 	mu     sync.Mutex
-	broken bool // guarded by mu
-	asking int  // questions that wait for a person here; guarded by mu
+	broken bool  // guarded by mu
+	failed error // the first failure besides a reader that left; guarded by mu
+	asking int   // questions that wait for a person here; guarded by mu
 }
 
-// Write writes p. That the reader has gone away is no error.
+// Write writes p and never fails. When the reader has gone away the command is
+// stopped; another failure, such as a full disk, is told at its end: the code of
+// a cell may have more to do than to print.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	if o.broken {
@@ -31,9 +34,16 @@ func (o *output) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	n, err := o.w.Write(p)
-	if err == nil || !readerGone(err) {
+	if err == nil {
 		o.mu.Unlock()
-		return n, err
+		return n, nil
+	}
+	if !readerGone(err) {
+		if o.failed == nil {
+			o.failed = err
+		}
+		o.mu.Unlock()
+		return len(p), nil
 	}
 	o.broken = true
 	o.mu.Unlock()
@@ -43,7 +53,14 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// print writes text; what cannot be written cannot be told either.
+// failure returns why something could not be written, nil when all was.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+// print writes text; that it could not is told at the end, see failure.
 func (o *output) print(text string) {
 	if text != "" {
 		_, _ = io.WriteString(o, text)

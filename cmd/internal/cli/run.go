@@ -153,6 +153,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
+	if timeout == 0 {
+		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
+	}
 	if f.keep && mode == messages.ModeSession {
 		shared := true
 		o.SharedGateway, o.KeepSessions = &shared, true
@@ -160,6 +163,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	host, err := a.startHost(ctx, o)
 	if err != nil {
 		return err
+	}
+	if backend, _ := host.Backend(); f.keep && backend == coppice.BackendRunner {
+		a.err.lines(fmt.Sprintf("coppice: the session %q ends with this command, since the runner backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session))
 	}
 	session := host.Session(messages.SessionKey{Session: f.session, Cwd: f.cwd})
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.answers(f.stdin, file)}, f, starting)
@@ -297,6 +303,9 @@ func stageOf(e messages.Lifecycle) string {
 	}
 	switch c.Kind {
 	case "server":
+		if c.Key != "kernel-gateway" {
+			return "starting Python"
+		}
 		return "starting the Kernel Gateway"
 	case "kernel":
 		return "starting a kernel"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
@@ -47,6 +48,8 @@ func (a *app) readFile(file string) ([]messages.Cell, error) {
 		return scriptCells("standard input", text)
 	case notebook.IsPath(file):
 		return notebookCells(file)
+	case isDir(file):
+		return nil, usagef("%s is a folder; name a .py or .ipynb file in it", file)
 	case !strings.EqualFold(filepath.Ext(file), ".py"):
 		return nil, usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", file)
 	}
@@ -62,6 +65,11 @@ func (a *app) readFile(file string) ([]messages.Cell, error) {
 	return scriptCells(file, text)
 }
 
+func isDir(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.IsDir()
+}
+
 func readAll(r io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSource+1))
 	if err == nil && len(data) > maxSource {
@@ -70,9 +78,24 @@ func readAll(r io.Reader) (string, error) {
 	return string(data), err
 }
 
+// firstInvalid is where the first byte is that is no UTF-8.
+func firstInvalid(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
 // scriptCells splits a script at its "# %%" lines. Markdown cells are left out:
 // there is nothing in them to run.
 func scriptCells(name, source string) ([]messages.Cell, error) {
+	if !utf8.ValidString(source) {
+		return nil, usagef("%s is not UTF-8 text, at byte %d; save it as UTF-8 (iconv -f latin1 -t utf-8), or name a Python file", name, firstInvalid(source))
+	}
 	text, err := notebook.ParseText(source, notebook.FormatPercent)
 	if err != nil {
 		return nil, usagef("%s: %w", name, err)

@@ -20,6 +20,11 @@ type versionInfo struct {
 	Arch    string `json:"arch"`
 }
 
+// String is what version prints behind the name.
+func (v versionInfo) String() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", v.Version, v.Go, v.OS, v.Arch)
+}
+
 func readVersion() versionInfo {
 	v := versionInfo{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -48,7 +53,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if asJSON {
 				return failure(a.writeJSON(v))
 			}
-			a.out.print(fmt.Sprintf("coppice %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch))
+			a.out.print("coppice " + v.String() + "\n")
 			return nil
 		},
 	}
