@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
 )
 
 // options are those of the examples: the interpreter that the tests use, in a
@@ -70,6 +71,104 @@ func ExampleSession_Stream() {
 	// Output:
 	// stdout: hello
 	// final: ok
+}
+
+// Code in cells calls functions of the host, and gets their errors as exceptions.
+func ExampleFunction() {
+	type query struct {
+		Word  string `json:"word"`
+		Limit int    `json:"limit"`
+	}
+	search := coppice.Function("search", "Searches the manual.", func(_ context.Context, q query) ([]string, error) {
+		if q.Word == "" {
+			return nil, &messages.HostError{Type: "ValueError", Message: "there is no word"}
+		}
+		return []string{q.Word + " 1", q.Word + " 2", q.Word + " 3"}[:q.Limit], nil
+	})
+	ctx := context.Background()
+	o := options()
+	o.Backend, o.HostFunctions = coppice.BackendRunner, []coppice.HostFunction{search}
+	host, err := coppice.Start(ctx, o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Shutdown(ctx)
+
+	result, err := host.Session(messages.SessionKey{Session: "example"}).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: `
+print(tool.search(word="tree", limit=2))
+try:
+    tool.search(word="")
+except ValueError as e:
+    print("refused:", e)
+try:
+    tool.search(word=5)
+except TypeError as e:
+    print(e)`}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Text)
+	// Output:
+	// ['tree 1', 'tree 2']
+	// refused: there is no word
+	// search(): word must be a JSON string, not a number
+}
+
+// A notebook is run in a session, and keeps what its cells show.
+func ExampleSession_RunNotebook() {
+	ctx := context.Background()
+	o := options()
+	o.Backend = coppice.BackendRunner
+	host, err := coppice.Start(ctx, o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Shutdown(ctx)
+
+	doc := notebook.New() // notebook.Open reads a file, whose Save goes into the options
+	for _, code := range []string{"x = 40", "print(x + 2)", "1 / 0", "print('not run')"} {
+		if _, err := doc.Append(notebook.NewCell{Source: code}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	report, err := host.Session(messages.SessionKey{Session: "example"}).RunNotebook(ctx, doc, coppice.NotebookOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(report.Outcome, " in cell ", report.Next, "; cell 1 shows ", doc.Cell(1).Outputs()[0].Text)
+	// Output: error in cell 2; cell 1 shows 42
+}
+
+// A session is copied with all that it has in memory, in milliseconds.
+func ExampleSession_Fork() {
+	ctx := context.Background()
+	o := options()
+	o.Backend = coppice.BackendRunner
+	host, err := coppice.Start(ctx, o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer host.Shutdown(ctx)
+
+	run := func(s *coppice.Session, code string) {
+		result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Text)
+	}
+	session := host.Session(messages.SessionKey{Session: "example"})
+	run(session, "words = ['tree']; words")
+	copies, err := session.Fork(ctx, 2, "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	run(copies[0], "words += ['stool']; words")
+	run(copies[1], "words")
+	// Output:
+	// ['tree']
+	// ['tree', 'stool']
+	// ['tree']
 }
 
 // A call that takes too long is interrupted, and its session goes on.

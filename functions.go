@@ -50,7 +50,11 @@ func Function[In, Out any](name, description string, f func(context.Context, In)
 		dec := json.NewDecoder(bytes.NewReader(args))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
-			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + strings.TrimPrefix(err.Error(), "json: ")}
+			problem := strings.TrimPrefix(err.Error(), "json: ")
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+				problem = fmt.Sprintf("%s must be %s, not %s", wrong.Field, "a JSON "+jsonName(wrong.Type.Kind().String()), "a "+wrong.Value)
+			}
+			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
 		}
 		return f(ctx, in)
 	}}

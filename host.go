@@ -76,6 +76,9 @@ type Host struct {
 // The error matches ErrOptions when an option is wrong. What is wrong with the
 // Python environment is told by the first call, and by [Environment].
 func Start(ctx context.Context, o Options) (*Host, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	r, err := o.resolve()
 	if err != nil {
 		return nil, err
@@ -240,6 +243,9 @@ func (h *Host) Launcher() *Launcher { return h.launcher }
 // Snapshot returns the supervision tree as it is now. The error matches ErrClosed
 // after Shutdown.
 func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
+	if ctx == nil {
+		return messages.Node{}, fmt.Errorf("take a snapshot of the tree: %w", errNoContext)
+	}
 	node, err := h.system.Snapshot(ctx)
 	if errors.Is(err, supervisor.ErrStopped) {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", ErrClosed)
@@ -280,6 +286,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 // kernels and processes, flushes the sinks, and says what did not end before
 // ctx did. It may be called more than once; every call returns the same report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
+	if ctx == nil {
+		ctx = context.Background() // no mistake is worth a kernel that stays
+	}
 	h.shutdown.Do(func() {
 		if h.jupyter != nil {
 			h.jupyter.Leave()

@@ -66,6 +66,9 @@ func (r *notebookRun) cells(ctx context.Context) error {
 
 // choose puts the parameters into the document and makes the plan.
 func (r *notebookRun) choose(ctx context.Context) error {
+	if r.doc == nil {
+		return &RequestError{"notebook", "there is no notebook; open one with notebook.Open, or make it with notebook.New"}
+	}
 	if err := CheckNotebook(r.doc); err != nil {
 		return err
 	}

@@ -267,8 +267,13 @@ func (o Options) resolve() (resolved, error) {
 	default:
 		return r, fmt.Errorf("%w: the replay policy %q is not one of never, once", ErrOptions, r.Replay)
 	}
-	if r.MaxSessions < 0 || r.MaxWaiting < 0 || r.MaxPerOwner < 0 || r.MaxRSS < 0 {
-		return r, fmt.Errorf("%w: a limit is negative", ErrOptions)
+	for name, n := range map[string]int64{
+		"MaxSessions": int64(r.MaxSessions), "MaxWaiting": int64(r.MaxWaiting), "MaxPerOwner": int64(r.MaxPerOwner), "MaxRSS": r.MaxRSS,
+		"StartTimeout": int64(r.StartTimeout), "InterruptGrace": int64(r.InterruptGrace), "GatewayIdle": int64(r.GatewayIdle),
+	} {
+		if n < 0 {
+			return r, fmt.Errorf("%w: %s is negative; use 0 for the default", ErrOptions, name)
+		}
 	}
 	if r.MaxSessions == 0 {
 		r.MaxSessions = 4

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -64,7 +65,7 @@ type Request struct {
 
 // RequestError says that a request could not be made. Nothing was run.
 type RequestError struct {
-	// Field is what is wrong: "timeout", "cwd", "cells", "mode".
+	// Field is what is wrong: "timeout", "cwd", "cells", "mode", "env", "ctx", ...
 	Field string
 	// Problem names it and the next step.
 	Problem string
@@ -72,6 +73,9 @@ type RequestError struct {
 
 // Error returns the problem.
 func (e *RequestError) Error() string { return e.Problem }
+
+// errNoContext is what nil in the place of a context gets.
+var errNoContext error = &RequestError{"ctx", "the context is nil; pass context.Background() for a call that nothing ends"}
 
 // check refuses what no kernel should see.
 func (r Request) check() error {
@@ -95,8 +99,11 @@ func (r Request) check() error {
 		}
 	}
 	for k := range r.Env {
-		if k == "" || !utf8.ValidString(k) || !utf8.ValidString(r.Env[k]) {
+		if !utf8.ValidString(k) || !utf8.ValidString(r.Env[k]) {
 			return &RequestError{"env", fmt.Sprintf("the environment variable %q is not text", k)}
+		}
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(r.Env[k], "\x00") {
+			return &RequestError{"env", fmt.Sprintf("the environment variable %q cannot be set: a name is not empty and has no equals sign, and neither it nor the value has a zero byte", k)}
 		}
 	}
 	return nil

@@ -54,6 +54,10 @@ func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, erro
 // request could not be made the only element is the error.
 func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
+		if ctx == nil {
+			yield(nil, errNoContext)
+			return
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		stream := sinks.NewChannel(0)
@@ -131,6 +135,9 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		exec.Deadline = begin.Add(exec.Timeout)
 	}
 	err := s.err
+	if err == nil && ctx == nil {
+		err = errNoContext
+	}
 	if err == nil {
 		err = r.check()
 	}
@@ -143,7 +150,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	out, err := s.host.hub.Open(ctx, exec, extra...)
 	if err != nil {
 		if ctx.Err() == nil {
-			err = errors.Join(ErrClosed, err)
+			err = ErrClosed // the sinks end with the host
 		}
 		return s.refused(exec, err), err
 	}
@@ -168,7 +175,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return s.refused(exec, errors.Join(ErrClosed, err)), ErrClosed
+		return s.refused(exec, ErrClosed), ErrClosed
 	}
 	desk.registry.CallEnded(primitive.CallEnd{Session: exec.Key, Exec: exec.ID, Outcome: result.Outcome})
 	result.Duration = time.Since(begin)

@@ -113,6 +113,9 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	if s.err != nil {
 		return s.err
 	}
+	if c == nil || c.host == nil {
+		return &RequestError{"checkpoint", "there is no checkpoint; take one with Session.Checkpoint"}
+	}
 	if c.Key.Cwd != s.key.Cwd {
 		return &RequestError{"cwd", fmt.Sprintf("the checkpoint belongs to %s, and the session to %s; use a session of the same directory", c.Key.Cwd, s.key.Cwd)}
 	}

@@ -52,6 +52,7 @@ and PI_, but nothing that looks like a secret: coppice env --json lists both.`},
   agent/python-gateway/     the shared gateways, their token, and kept sessions
   agent/trace/              with PI_PYTHON_IPC_TRACE: at most 64 MiB for a program
   artifacts/                long outputs, for 7 days and up to 2 GiB
+  repl_history.jsonl        what was typed into coppice repl
   mcp-token, serve.json     what opens coppice mcp --http and coppice serve
 
 and in a project
