@@ -31,7 +31,8 @@ var (
 
 	ctx           context.Context
 	agent         string
-	args          json.RawMessage
+	args          json.RawMessage // those of a tool, by both names
+	arguments     json.RawMessage
 	search        func(context.Context, struct{ Query string }) (string, error)
 	notes         coppice.Pack
 	conversations coppice.Conversations
