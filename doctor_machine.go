@@ -60,6 +60,7 @@ func (x *examination) permissions() {
 
 // limits looks at what the machine allows.
 func (x *examination) limits() {
+	defer x.groups()
 	l := checkup.Look(tempDir(x.r.Env))
 	found := limitFindings(l)
 	x.found = append(x.found, found...)
@@ -83,6 +84,19 @@ func (x *examination) limits() {
 			return
 		}
 		x.ok(checkLimits, "%s", strings.Join(have, ", "))
+	}
+}
+
+// groups says how sessions are kept to their limits.
+func (x *examination) groups() {
+	base, have, lacking, err := checkup.Groups()
+	switch {
+	case err != nil:
+		x.ok(checkLimits, "limits of sessions hold for each of their processes, not for all together: %v", err)
+	case lacking != "":
+		x.ok(checkLimits, "sessions with limits get control groups in %s (%s); %s", base, strings.Join(have, ", "), lacking)
+	default:
+		x.ok(checkLimits, "sessions with limits get control groups in %s (%s)", base, strings.Join(have, ", "))
 	}
 }
 

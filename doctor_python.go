@@ -208,7 +208,11 @@ func (x *examination) leftovers() {
 			}
 			x.find(checkLeftovers, state, "coppice doctor --fix", "%s", l.What)
 		}
-		if len(found) == 0 && err == nil {
+		groups := checkup.LeftGroups()
+		for _, dir := range groups {
+			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the control group %s of a host that was killed", dir)
+		}
+		if len(found)+len(groups) == 0 && err == nil {
 			x.ok(checkLeftovers, "nothing was left behind")
 		}
 		return
@@ -219,13 +223,20 @@ func (x *examination) leftovers() {
 	for _, l := range gone {
 		x.find(checkLeftovers, FindingFixed, "", "%s: gone", l.What)
 	}
+	groups, failed := checkup.CleanGroups(ctx)
+	for _, dir := range groups {
+		x.find(checkLeftovers, FindingFixed, "", "the control group %s of a host that was killed: gone", dir)
+	}
+	if failed != nil {
+		x.find(checkLeftovers, FindingFailed, "", "%v", failed)
+	}
 	locked, held := errors.AsType[*checkup.LockedError](err)
 	switch {
 	case held && locked.PID != 0:
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)
 	case err != nil:
 		x.find(checkLeftovers, FindingFailed, "", "%v", err)
-	case len(gone) == 0:
+	case len(gone)+len(groups) == 0 && failed == nil:
 		x.ok(checkLeftovers, "nothing was left behind")
 	}
 }

@@ -205,9 +205,9 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	var server *supervisor.Spec
 	if h.door == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, MapsLess: h.o.Limits.Memory > 0, NoFork: h.o.NoFork, Trace: h.trace, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
+		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, Limits: h.o.Limits.runner(), NoFork: h.o.NoFork, Trace: h.trace, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
 		h.runner = s
-		ko.Backend, server = runner.New(runner.Options{Server: s, Limits: h.o.Limits.runner(), Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
+		ko.Backend, server = runner.New(runner.Options{Server: s, Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
 	} else {
 		s := jupyter.NewServer(jupyter.ServerOptions{
 			Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),

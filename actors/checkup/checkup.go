@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
@@ -54,6 +55,22 @@ func Leftovers(dir string) ([]Leftover, error) { return coordinator.Leftovers(di
 
 // Clean ends and removes it, and returns what is gone.
 func Clean(ctx context.Context, dir string) ([]Leftover, error) { return coordinator.Clean(ctx, dir) }
+
+// Groups returns the folder under which sessions with limits would get control
+// groups, their controllers, and why the others are not there. The error says why
+// there are none.
+func Groups() (base string, controllers []string, lacking string, err error) {
+	return cgroup.Check(cgroup.Options{Want: []string{cgroup.Memory, cgroup.PIDs, cgroup.CPU}})
+}
+
+// LeftGroups returns the control groups that hosts which were killed left behind.
+func LeftGroups() []string { return cgroup.Leftovers(cgroup.Options{}) }
+
+// CleanGroups ends what is in them and removes them, and returns those that are
+// gone.
+func CleanGroups(ctx context.Context) ([]string, error) {
+	return cgroup.Clean(ctx, cgroup.Options{})
+}
 
 // Locked looks at the lock of the shared gateways.
 func Locked(dir string) (LockHolder, LockState) { return coordinator.Locked(dir) }

@@ -3,7 +3,7 @@
 // that were killed left behind, whether an external server answers, and the trace of what
 // passes between a host and its kernels. It holds no actor.
 //
-// Everything here looks and changes nothing, except [Clean], which ends and
-// removes what nobody claims and is proved to be ours: see
-// actors/internal/coordinator and kernelserver. Any goroutine may call it.
+// Everything here looks and changes nothing, except [Clean] and
+// [CleanGroups], which end and remove what nobody claims and is proved to be ours: see
+// actors/internal/coordinator, kernelserver and cgroup. Any goroutine may call it.
 package checkup

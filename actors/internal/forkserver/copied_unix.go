@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/process"
 )
 
@@ -28,13 +29,14 @@ type copied struct {
 	id process.Identity // guarded by mu
 }
 
-// Copies hands a session that waits for them the descriptors of n copies of
-// itself, and returns the copies, in the same order. Each is told by [Child.Known]
-// who it is, or by [Child.Never] that there is none: one of them has to be called.
-func (c *Child) Copies(n int) ([]*Child, error) {
-	made := make([]*Child, 0, n)
-	for range n {
-		one, err := c.handOver()
+// Copies hands a session that waits for them the descriptors of copies of itself,
+// one for each control group (nil: that of the session), and returns the copies, in
+// the same order. Each is told by [Child.Known] who it is, or by [Child.Never] that
+// there is none: one of them has to be called.
+func (c *Child) Copies(groups []*cgroup.Group) ([]*Child, error) {
+	made := make([]*Child, 0, len(groups))
+	for _, g := range groups {
+		one, err := c.handOver(g)
 		if err != nil {
 			for _, m := range made {
 				m.Never(err)
@@ -48,8 +50,11 @@ func (c *Child) Copies(n int) ([]*Child, error) {
 }
 
 // handOver makes the descriptors of one copy and gives the session its ends.
-func (c *Child) handOver() (_ *Child, err error) {
+func (c *Child) handOver(g *cgroup.Group) (_ *Child, err error) {
 	seat, err := newSeat()
+	if err == nil {
+		err = seat.in(g)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 )
 
 // lifeline is the pipe that ends sessions when the host dies: its write end is
@@ -71,6 +73,30 @@ func newSeat() (_ *seat, err error) {
 		s.theirs = append(s.theirs, fds[0], fds[1])
 	}
 	return s, nil
+}
+
+// in has the session enter a control group: the descriptor that moves it there
+// comes after the others. An error closes the seat.
+func (s *seat) in(g *cgroup.Group) error {
+	if g == nil {
+		return nil
+	}
+	f, err := g.Join()
+	if err != nil {
+		s.close()
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	syscall.ForkLock.RLock() // nothing may be forked before it closes on exec
+	defer syscall.ForkLock.RUnlock()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		s.close()
+		return fmt.Errorf("open a control group: %w", err)
+	}
+	syscall.CloseOnExec(fd)
+	s.theirs = append(s.theirs, fd)
+	return nil
 }
 
 // handedOver closes the ends that the session has now.

@@ -40,7 +40,7 @@ func TestAServerFromStartToEnd(t *testing.T) {
 	defer cancel()
 	require.NoError(t, s.Close(ctx))
 	<-s.Done()
-	_, err = s.Fork()
+	_, err = s.Fork(nil)
 	require.ErrorIs(t, err, forkserver.ErrServerGone)
 }
 

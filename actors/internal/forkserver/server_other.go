@@ -2,7 +2,11 @@
 
 package forkserver
 
-import "context"
+import (
+	"context"
+
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
+)
 
 // Server is a fork server. There is none on this system.
 type Server struct{}
@@ -29,7 +33,7 @@ func (*Server) Done() <-chan struct{} { return nil }
 func (*Server) Err() error { return ErrUnsupported }
 
 // Fork returns ErrUnsupported.
-func (*Server) Fork() (*Child, error) { return nil, ErrUnsupported }
+func (*Server) Fork(*cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
 
 // Close does nothing.
 func (*Server) Close(context.Context) error { return nil }
@@ -38,7 +42,7 @@ func (*Server) Close(context.Context) error { return nil }
 func (*Server) Empty(context.Context) {}
 
 // Spawn returns ErrUnsupported on this system.
-func Spawn(Options) (*Child, error) { return nil, ErrUnsupported }
+func Spawn(Options, *cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
 
 // Copies returns ErrUnsupported on this system.
-func (*Child) Copies(int) ([]*Child, error) { return nil, ErrUnsupported }
+func (*Child) Copies([]*cgroup.Group) ([]*Child, error) { return nil, ErrUnsupported }

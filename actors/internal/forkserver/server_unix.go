@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pysrc"
@@ -174,9 +175,13 @@ func (s *Server) Err() error {
 
 // Fork makes a session's process. It does not wait for it: a caller writes its
 // first request to Main at once and learns there whether it worked; a fork that
-// failed closes Main, and Child.Err says why.
-func (s *Server) Fork() (*Child, error) {
+// failed closes Main, and Child.Err says why. The process is in the control group
+// g before it reads its first request; nil: in that of its server.
+func (s *Server) Fork(g *cgroup.Group) (*Child, error) {
 	seat, err := newSeat()
+	if err == nil {
+		err = seat.in(g)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pysrc"
 )
@@ -26,8 +27,9 @@ type spawned struct {
 }
 
 // Spawn starts an interpreter for one session. It returns when the interpreter
-// runs; whether it becomes a session shows on Main.
-func Spawn(o Options) (*Child, error) {
+// runs; whether it becomes a session shows on Main. The interpreter begins in the
+// control group g; nil: in that of the host.
+func Spawn(o Options, g *cgroup.Group) (*Child, error) {
 	o = o.withDefaults()
 	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{})
 	if err != nil {
@@ -59,6 +61,11 @@ func Spawn(o Options) (*Child, error) {
 		// process would use ends it alone, and before the lifeline can.
 		OutliveHost: true,
 	})
+	if err == nil && g != nil {
+		if start.Group, err = g.Open(); err == nil {
+			defer func() { _ = start.Group.Close() }()
+		}
+	}
 	if err == nil {
 		s.proc, err = process.Start(start)
 	}

@@ -48,6 +48,10 @@ type Options struct {
 	// from its thread: that thread serves for nothing else and ends with the
 	// child. nil: none. Only on Linux do children inherit so.
 	Confine func() error
+	// Group is the open folder of a control group (version 2) that the child begins
+	// in. nil: the host's. The caller closes it. Start fails where the system cannot
+	// do that; outside Linux it is not heard.
+	Group *os.File
 	// NoFile raises the child's soft limit of open files to this number or to
 	// its hard limit, whichever is lower, and never lowers it. 0 leaves it. It
 	// is an attempt: where the system refuses, and outside Linux, the limit

@@ -24,6 +24,9 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 	if !o.OutliveHost {
 		a.Pdeathsig = syscall.SIGKILL
 	}
+	if o.Group != nil {
+		a.UseCgroupFD, a.CgroupFD = true, int(o.Group.Fd())
+	}
 	return a
 }
 

@@ -24,8 +24,6 @@ type Options struct {
 	// directory; it runs after Prelude, which it needs. "": there are none. It is
 	// called for each session, from any goroutine. nil: nobody has any.
 	Modules func(cwd string) string
-	// Limits bound what each session uses.
-	Limits Limits
 }
 
 // Backend makes sessions. Any goroutine may use it.
@@ -80,7 +78,7 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 		if err != nil {
 			return nil, fmt.Errorf("start a session: %w", err)
 		}
-		i.copies, i.limits = &b.o.Server.copies, b.o.Limits
+		i.copies, i.limits, i.groups = &b.o.Server.copies, b.o.Server.o.Limits, p.groups
 		err = i.prepare(ctx, o, b.o.Prelude+modules)
 		if err == nil {
 			return i, nil

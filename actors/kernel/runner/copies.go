@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
+	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -143,15 +145,27 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 	if f, err := i.answer(ctx); err != nil || f.Type != ndjson.TypeForking {
 		return nil, refusal(f, err)
 	}
-	children, err := i.child.Copies(n)
+	groups := make([]*cgroup.Group, n)
+	for at := range groups {
+		if groups[at], err = i.groups.new(); err != nil {
+			break
+		}
+	}
+	var children []*forkserver.Child
+	if err == nil {
+		children, err = i.child.Copies(groups)
+	}
 	if err != nil {
 		i.cutOff() // it waits for descriptors that will not come
+		for _, g := range groups {
+			err = errors.Join(err, unused(g))
+		}
 		return nil, err
 	}
 	made := make([]*Interpreter, n)
 	for at, c := range children {
-		made[at] = newInterpreter(c, i.tracer)
-		made[at].copies, made[at].limits = i.copies, i.limits
+		made[at] = newInterpreter(c, i.tracer, groups[at])
+		made[at].copies, made[at].limits, made[at].groups = i.copies, i.limits, i.groups
 	}
 	f, err := i.answer(ctx)
 	if err != nil || f.Type != ndjson.TypeDone {
@@ -251,11 +265,11 @@ func (s *Server) Waiting(prefix string) []string {
 
 // Close ends the copies that wait. Run does so when it is asked to stop; a host
 // whose fork server had failed, so that nobody runs it any more, does it here.
-// It removes the temporary files of confined sessions, too: all sessions are to
-// be closed before.
+// It removes the temporary files of confined sessions and the folders of control
+// groups, too: all sessions are to be closed before.
 func (s *Server) Close() error {
 	s.copies.close()
-	return s.clean()
+	return errors.Join(s.closeGroups(), s.clean())
 }
 
 // MemoryOf returns what the copy that waits under a name occupies, in bytes: the

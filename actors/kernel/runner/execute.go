@@ -40,7 +40,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if err != nil {
 		return kernel.TooLong(ctx, err, emit)
 	}
-	c.begin = time.Now()
+	c.begin, c.refused = time.Now(), i.refused()
 	if i.limits.CPU > 0 {
 		c.cpu, _ = process.CPUTime(i.info.PID) // without it, all that the process has used counts
 	}
@@ -77,6 +77,7 @@ type cell struct {
 	serve func(context.Context, messages.HostCall) messages.HostResult // nil: nobody does
 	calls hostCalls
 
+	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
 	seq     uint64 // of the last output frame
@@ -157,7 +158,10 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 	if c.reply.Exceeded == nil {
 		c.exceeded(c.i.limits.exceededBy(c.i.child.Err()))
 	}
-	if x := c.reply.Exceeded; x != nil {
+	if c.i.endedForMemory() {
+		c.exceeded(messages.LimitMemory)
+		err = &kernel.LostError{Reason: c.reply.Exceeded.Error() + ": " + c.i.limits.outOfMemoryText(), Err: err}
+	} else if x := c.reply.Exceeded; x != nil {
 		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told)", Err: err}
 	}
 	return c.finish(), err
@@ -242,6 +246,9 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
 		c.reply.ExecutionCount = f.Count
 		c.exceeded(messages.Limit(f.Limit))
+		if !f.OK && f.Limit == "" && c.i.refused() > c.refused {
+			c.exceeded(messages.LimitProcesses)
+		}
 		c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
 		if f.StdinRequested {
 			c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/ndjson"
@@ -24,6 +25,8 @@ type Interpreter struct {
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
 	limits Limits // of the session; set before it is handed out
+	// groups is where copies of the session get theirs; set before it is handed out.
+	groups *groups
 	// notice is told with the first cell, nil for none or told. It belongs to
 	// Start, and then to Execute.
 	notice *messages.Notice
@@ -48,14 +51,18 @@ type Interpreter struct {
 	cut     bool                     // it let go of its descriptors and lived; guarded by mu
 
 	tracer *ipctrace.File // nil: nobody traces
+	group  *cgroup.Group  // nil: it has none of its own
 
 	done chan struct{} // closed by the control goroutine when the process is gone
-	err  error         // written before done is closed
+	// Written before done is closed: how it ended, and whether that was because its
+	// group used too much memory.
+	err         error
+	outOfMemory bool
 }
 
-func newInterpreter(child *forkserver.Child, tracer *ipctrace.File) *Interpreter {
+func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgroup.Group) *Interpreter {
 	i := &Interpreter{
-		child: child, tracer: tracer, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
+		child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	// Somebody whom the session started may hold its descriptors open for ever:
@@ -122,6 +129,7 @@ func (i *Interpreter) control() {
 			timer.Reset(killWait)
 		}
 	}
+	i.leaveGroup()
 	i.err = i.lost()
 	_ = i.child.Control.Close()
 	_ = i.child.Main.SetReadDeadline(time.Unix(1, 0))
@@ -147,6 +155,8 @@ func (i *Interpreter) lost() *kernel.LostError {
 	i.mu.Unlock()
 	const killed = 9 // SIGKILL, which is what cutOff ends with
 	switch {
+	case i.outOfMemory:
+		return &kernel.LostError{Reason: i.limits.outOfMemoryText(), Err: err}
 	case err == nil:
 		return &kernel.LostError{Reason: "the Python process exited with code 0"}
 	case errors.As(err, &exit) && exit.Signal == killed && cut:
@@ -274,9 +284,15 @@ func (i *Interpreter) ask(ctx context.Context, r ndjson.Request) error {
 	}
 }
 
-// RSS returns the resident memory of the session, what it shares with its fork
-// server included.
+// RSS returns the memory of the session: what its control group uses, with all
+// processes that it has started; without one, what is resident of its process, what
+// it shares with its fork server included.
 func (i *Interpreter) RSS() int64 {
+	if i.group != nil {
+		if used := i.group.Usage().Memory; used >= 0 {
+			return used
+		}
+	}
 	rss, err := process.RSS(i.info.PID)
 	if err != nil {
 		return 0

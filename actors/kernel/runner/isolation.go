@@ -73,7 +73,7 @@ func (i Isolation) rules(python, temp string) (sandbox.Rules, error) {
 // folder that only its sessions use where the system's own is closed to them.
 func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 	env := rt.Env
-	if s.o.MapsLess {
+	if s.o.Limits.Memory > 0 {
 		env = withDefault(env, "MALLOC_ARENA_MAX", "2") // each arena maps 64 MiB
 	}
 	l, err := s.o.Isolation.level()

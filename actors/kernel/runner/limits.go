@@ -13,7 +13,9 @@ import (
 type Limits struct {
 	// Memory is how much more address space the session's process may map than
 	// at its start, in bytes. Each process that it starts may map as much as the
-	// session in all. A thread maps about 72 MiB, most of which it never uses.
+	// session in all. A thread maps about 72 MiB, most of which it never uses. Where
+	// sessions have control groups, all processes of one together may use as much and
+	// groupReserve; the system ends all of them beyond.
 	Memory int64
 	// CPU is the processor time of one cell, rounded up to seconds.
 	CPU time.Duration
@@ -23,6 +25,9 @@ type Limits struct {
 	// long as they stay its descendants. They are counted ten times a second
 	// while a cell runs.
 	Processes int
+	// Processors is how many processors the session and what it has started may
+	// keep busy. It needs a control group, see [Limits.Check].
+	Processors float64
 }
 
 // request returns the limits as the session is told them, nil when there are

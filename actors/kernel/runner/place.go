@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"errors"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/sandbox"
@@ -18,6 +20,9 @@ type place struct {
 
 	tracer *ipctrace.File // nil: nobody traces
 
+	groups   *groups // nil: sessions get no control groups
+	noGroups string  // why they get none, or what those lack
+
 	rules sandbox.Rules       // what the sessions are kept from
 	why   string              // why there is no fork server
 	spawn *forkserver.Options // set where there is no fork server
@@ -26,11 +31,8 @@ type place struct {
 // session makes the process of a session, or takes one that waits, a spare.
 func (p *place) session() (i *Interpreter, spare bool, err error) {
 	if p.spawn != nil {
-		child, err := forkserver.Spawn(*p.spawn)
-		if err != nil {
-			return nil, false, err
-		}
-		return newInterpreter(child, p.tracer), false, nil
+		i, err := p.make(func(g *cgroup.Group) (*forkserver.Child, error) { return forkserver.Spawn(*p.spawn, g) })
+		return i, false, err
 	}
 	for {
 		select {
@@ -46,12 +48,19 @@ func (p *place) session() (i *Interpreter, spare bool, err error) {
 	}
 }
 
-func (p *place) fork() (*Interpreter, error) {
-	child, err := p.server.Fork()
+func (p *place) fork() (*Interpreter, error) { return p.make(p.server.Fork) }
+
+// make makes a process in a control group of its own, where there are groups.
+func (p *place) make(do func(*cgroup.Group) (*forkserver.Child, error)) (*Interpreter, error) {
+	g, err := p.groups.new()
 	if err != nil {
 		return nil, err
 	}
-	return newInterpreter(child, p.tracer), nil
+	child, err := do(g)
+	if err != nil {
+		return nil, errors.Join(err, unused(g))
+	}
+	return newInterpreter(child, p.tracer, g), nil
 }
 
 // keep forks as many spares as are missing, or ends all of them while memory is

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/internal/cgroup"
 	"github.com/coppice-run/coppice/actors/internal/forkserver"
 	"github.com/coppice-run/coppice/actors/internal/ipctrace"
 	"github.com/coppice-run/coppice/actors/internal/machine"
@@ -48,9 +49,11 @@ type ServerOptions struct {
 	NoFork bool
 	// Isolation says what sessions are kept from.
 	Isolation Isolation
-	// MapsLess keeps the address space of sessions small, for a limit of it:
-	// threads share their heaps.
-	MapsLess bool
+	// Limits bound what each session uses.
+	Limits Limits
+	// groupBase is the control group under which those of sessions are made, which
+	// they then get in any case. "": that of this process, for limits.
+	groupBase string
 	// Trace is where the messages of sessions are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// StartTimeout bounds the start of the fork server. 0: 20 s.
@@ -73,10 +76,11 @@ type Server struct {
 	copies copies
 
 	mu      sync.Mutex
-	temp    string        // the temporary files of confined sessions; "" while there are none
-	current *place        // nil while there is none
-	err     error         // why there is none; nil while Run is at it
-	changed chan struct{} // closed and replaced when either changes
+	trees   []*cgroup.Tree // what Close removes
+	temp    string         // the temporary files of confined sessions; "" while there are none
+	current *place         // nil while there is none
+	err     error          // why there is none; nil while Run is at it
+	changed chan struct{}  // closed and replaced when either changes
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
@@ -200,12 +204,14 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, StartTimeout: s.o.StartTimeout}
+	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
+	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups}
 	if s.o.NoFork {
-		return s.withoutFork(ctx, o, "it was asked for", up)
+		return s.withoutFork(ctx, p, o, "it was asked for", up)
 	}
 	server, err := forkserver.Launch(ctx, o)
 	if errors.Is(err, forkserver.ErrNoFork) {
-		return s.withoutFork(ctx, o, err.Error(), up)
+		return s.withoutFork(ctx, p, o, err.Error(), up)
 	}
 	if err != nil {
 		return err
@@ -215,7 +221,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		defer cancel()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()
-	p := &place{tracer: s.o.Trace, server: server, rules: rules, spares: make(chan *Interpreter, s.o.Spares), taken: make(chan struct{}, s.o.Spares)}
+	p.server, p.spares, p.taken = server, make(chan *Interpreter, s.o.Spares), make(chan struct{}, s.o.Spares)
 	defer p.close()
 	s.set(p, nil)
 	up(server.PID())
@@ -263,8 +269,9 @@ func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 }
 
 // withoutFork serves where an interpreter is started for each session.
-func (s *Server) withoutFork(ctx context.Context, o forkserver.Options, why string, up func(pid int)) error {
-	s.set(&place{tracer: s.o.Trace, spawn: &o, why: why, rules: o.Rules}, nil)
+func (s *Server) withoutFork(ctx context.Context, p *place, o forkserver.Options, why string, up func(pid int)) error {
+	p.spawn, p.why = &o, why
+	s.set(p, nil)
 	up(0)
 	<-ctx.Done()
 	return nil

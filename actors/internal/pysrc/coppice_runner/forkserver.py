@@ -31,8 +31,10 @@ from .wire import VERSION, encode
 
 _SIGCHLD = int(signal.SIGCHLD)  # signal's own functions take their time with enums
 
-# The descriptors of a fork request, in order.
+# The descriptors of a fork request, in order. One more moves the process that
+# writes "0" to it into a control group.
 FDS = ("main", "control", "stdout_read", "stdout_write", "stderr_read", "stderr_write")
+MOST_FDS = len(FDS) + 1
 
 _READ = 64 << 10
 _MAX_FDS = 64
@@ -187,7 +189,7 @@ class Server:
 
     def _fork(self, n: int) -> None:
         fds = self._attached.popleft() if self._attached else []
-        if len(fds) != len(FDS):
+        if not len(FDS) <= len(fds) <= MOST_FDS:
             for fd in fds:
                 os.close(fd)
             self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
@@ -298,10 +300,23 @@ def _ended() -> int:
     return 0
 
 
+def _enter(group: int, main: int) -> None:
+    """Moves this process to its control group. Without it, its limits would not
+    hold, and it does not begin."""
+    try:
+        os.write(group, b"0")
+    except OSError as err:
+        os.write(main, encode({"type": "failed", "message": f"enter the control group of the session: {err}"}))
+        os._exit(1)
+    os.close(group)
+
+
 def take_seat(fds: List[int]) -> Tuple[Any, Any, Dict[str, int]]:
     """Makes the calling process a session's: a session and a process group of
     its own, its descriptors, its random numbers."""
-    main, control, stdout_read, stdout_write, stderr_read, stderr_write = fds
+    main, control, stdout_read, stdout_write, stderr_read, stderr_write, *group = fds
+    for fd in group:
+        _enter(fd, main)
     try:
         os.setsid()
     except OSError:

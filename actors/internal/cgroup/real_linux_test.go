@@ -1,0 +1,102 @@
+package cgroup
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// base makes a group for a test under that of this process.
+func base(t *testing.T) string {
+	t.Helper()
+	own, _, _, err := Check(Options{})
+	if err != nil {
+		t.Skipf("this machine has no control groups that may be changed: %v", err)
+	}
+	dir := filepath.Join(own, "test-of-coppice-"+strconv.Itoa(os.Getpid())+"-"+strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skipf("this machine has no control groups that may be changed: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, rmdirAll(dir, Options{}.does())) })
+	return dir
+}
+
+// TestRealGroups has the system keep processes in groups and end them.
+func TestRealGroups(t *testing.T) {
+	t.Parallel()
+	b := base(t)
+	tree, err := Open(t.Context(), Options{Base: b})
+	require.NoError(t, err)
+	born, err := tree.New(Limits{})
+	require.NoError(t, err)
+	dir, err := born.Open()
+	require.NoError(t, err)
+	defer func() { _ = dir.Close() }()
+	start := func(attr *syscall.SysProcAttr, files []*os.File, code string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", code)
+		cmd.SysProcAttr, cmd.ExtraFiles = attr, files
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		line := make([]byte, len("there\n"))
+		_, err = out.Read(line)
+		require.NoError(t, err)
+		return cmd
+	}
+	// A process that begins in a group, and one that leaves its session and group.
+	const detached = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo there; sleep 1000"
+	cmd := start(&syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}, nil, detached)
+	require.Eventually(t, func() bool { pids, err := members(born.Dir()); return err == nil && len(pids) == 3 }, waitFor, tick)
+
+	// A process that enters one by a file that was opened for it.
+	entered, err := tree.New(Limits{})
+	require.NoError(t, err)
+	join, err := entered.Join()
+	require.NoError(t, err)
+	other := start(nil, []*os.File{join}, "echo 0 >&3; exec 3>&-; echo there; sleep 1000")
+	require.NoError(t, join.Close())
+	pids, err := members(entered.Dir())
+	require.NoError(t, err)
+	require.Contains(t, pids, other.Process.Pid)
+
+	require.NoError(t, born.Remove(t.Context()))
+	require.NoDirExists(t, born.Dir())
+	require.Error(t, cmd.Wait(), "it was killed")
+	require.NoError(t, entered.Remove(t.Context()))
+	require.Error(t, other.Wait())
+	require.NoError(t, tree.Close(t.Context()))
+	require.NoDirExists(t, tree.Dir())
+}
+
+// TestRealLeftovers removes what a host left that was killed.
+func TestRealLeftovers(t *testing.T) {
+	t.Parallel()
+	b := base(t)
+	dead := filepath.Join(b, "coppice-"+strconv.Itoa(1<<30)+"-x-"+namespace("/proc"))
+	require.NoError(t, os.MkdirAll(filepath.Join(dead, "1", "deeper"), 0o700))
+	f, err := os.Open(filepath.Join(dead, "1", "deeper"))
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	cmd := exec.CommandContext(t.Context(), "/bin/sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())}
+	require.NoError(t, cmd.Start())
+	require.Equal(t, []string{dead}, Leftovers(Options{Base: b}))
+	tree, err := Open(t.Context(), Options{Base: b})
+	require.NoError(t, err)
+	require.NoDirExists(t, dead)
+	require.Error(t, cmd.Wait())
+	require.NoError(t, tree.Close(t.Context()))
+}
+
+// The bounds of a wait for processes.
+const (
+	waitFor = 20 * time.Second
+	tick    = 2 * time.Millisecond
+)
