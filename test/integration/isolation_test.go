@@ -84,8 +84,20 @@ func TestResourceLimits(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{
 		Backend: coppice.BackendRunner, MaxSessions: 8, InterruptGrace: 5 * time.Second,
-		Limits: coppice.Limits{Memory: 128 << 20, CPU: time.Second, Runtime: 20 * time.Second, Files: 50, Processes: 4},
+		Limits: coppice.Limits{Memory: 128 << 20, CPU: time.Second, Runtime: 2 * time.Minute, Files: 50, Processes: 4},
 	})
+	controllers, why, err := host.ControlGroups(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, len(controllers) < 2, why != "", "%v %s", controllers, why) // memory and pids
+	tight := coppice.Options{Backend: coppice.BackendRunner, Home: t.TempDir(), Limits: coppice.Limits{Processors: -1}}
+	_, err = coppice.Start(t.Context(), tight)
+	require.ErrorIs(t, err, coppice.ErrOptions)
+	if why != "" {
+		tight.Limits.Processors = 0.5
+		_, err = coppice.Start(t.Context(), tight)
+		require.ErrorIs(t, err, coppice.ErrOptions)
+		require.ErrorContains(t, err, "a limit of processors needs a control group: ")
+	}
 	for name, code := range map[messages.Limit]string{
 		messages.LimitMemory:    "import sys\nprint('words', file=sys.stderr)\nx = bytearray(1 << 30)",
 		messages.LimitCPU:       "for _ in iter(int, 1): pass",
