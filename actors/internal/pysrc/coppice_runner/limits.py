@@ -42,6 +42,7 @@ class Limits:
     def __init__(self, interrupts: Any) -> None:
         self._interrupts = interrupts
         self.memory = self.cpu = self.files = self.processes = 0
+        self._told = False  # the host has said what the limits are
         self._address_space = 0  # what the soft limit of memory is
         self._relaxed = False
         self.exceeded: Optional[str] = None  # which limit the running cell has met
@@ -54,6 +55,7 @@ class Limits:
             if name not in NAMES or not isinstance(value, int) or value < 0:
                 raise ValueError(f"the limit {name!r}: {value!r} is not understood")
             setattr(self, name, value)
+        self._told = True
         if resource is None and any(wanted.values()):
             raise ValueError("this system has no resource limits")
         try:
@@ -140,7 +142,10 @@ class Limits:
 
     def patience(self) -> Optional[int]:
         """Returns how long the side thread may wait, in milliseconds, None for
-        ever."""
+        ever. It begins to wait before the session has its limits, and nothing
+        would wake it when it gets some."""
+        if not self._told:
+            return IDLE_MS
         if not self.processes:
             return None
         return LOOK_MS if self._interrupts.current else IDLE_MS

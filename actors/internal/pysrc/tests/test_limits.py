@@ -56,7 +56,13 @@ class LimitsTest(unittest.TestCase):
         self.assertGreaterEqual(int(s.value("len(fs)")), 20)
 
     def test_processes(self):
-        s = self.session(processes=3)
+        for spare in (False, True):
+            with self.subTest(spare=spare):
+                self.processes(spare)
+
+    def processes(self, spare):
+        s = Driver(spare, limits={"processes": 3})
+        self.addCleanup(lambda: s.pid and s.close())
         self.assertEqual("3", s.value("import subprocess\nps = [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nlen(ps)"))
         self.exceeded(s, "ps += [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nimport time\ntime.sleep(100)", "processes")
         self.assertEqual("{-9}", s.value("set(p.wait() for p in ps)"))
