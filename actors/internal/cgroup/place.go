@@ -205,8 +205,7 @@ func put(text, dir, name string) error {
 
 // reason is an error of a file without the words around it.
 func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Sprintf("%s: %v", filepath.Base(at.Path), at.Err)
 	}
 	return err.Error()
