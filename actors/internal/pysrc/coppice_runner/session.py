@@ -152,8 +152,9 @@ class Session:
 
     def _forked(self) -> None:
         """Runs in a process that the user's code forked: it writes to the
-        descriptors 1 and 2 and lets go of the session's own."""
-        if self._copying:
+        descriptors 1 and 2 and lets go of the session's own. A process that this one
+        forks has nothing to let go of: the numbers may be the user's by then."""
+        if self._copying or self.output.forked:
             return
         self.output.forked = True
         self.interrupts.current = 0

@@ -149,7 +149,8 @@ class Output:
         while not channel.acquire():
             pass
         try:
-            self._drain(_MAX_DRAIN, last=True)
+            if self._drain(_MAX_DRAIN, last=True):
+                self._finish_characters()
             self._send_parts(last=True)
             channel.send(b"".join([self._stamp(l) for l in lines]), last=True)
             self._ident = 0
@@ -246,17 +247,25 @@ class Output:
                 self._late_size -= dropped
                 self._late_dropped += dropped
 
-    def _drain(self, limit: int, block: bool = True, last: bool = False) -> None:
-        """Takes what was written to the descriptors, at most limit bytes."""
+    def _finish_characters(self) -> None:
+        """Sends what was written of characters whose rest did not come."""
+        for name, decoder in self._decoders.items():
+            text = decoder.decode(b"", True)
+            if text:
+                self._send_text(name, text, last=True)
+
+    def _drain(self, limit: int, block: bool = True, last: bool = False) -> bool:
+        """Takes what was written to the descriptors, at most limit bytes, and says
+        whether that was all."""
         while limit > 0:
             events = self._readable.poll(0)
             if not events:
-                return
+                return True
             for fd, _ in events:
                 try:
                     data = os.read(fd, _CHUNK)
                 except (BlockingIOError, InterruptedError):
-                    return
+                    return True
                 if not data:
                     self._readable.unregister(fd)
                     continue
@@ -265,6 +274,7 @@ class Output:
                 text = self._decoders[name].decode(data)
                 if text:
                     self._send_text(name, text, block, last)
+        return False
 
 
 def drain_descriptor(fd: int) -> str:
