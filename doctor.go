@@ -72,6 +72,7 @@ const (
 	checkLeftovers   = "leftovers"
 	checkPermissions = "permissions"
 	checkLimits      = "limits"
+	checkWarm        = "warm kernels"
 	checkRunner      = "runner"
 	checkFork        = "fork"
 	checkIsolation   = "isolation"
@@ -109,6 +110,7 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 		{checkLeftovers, x.leftovers},
 		{checkPermissions, x.permissions},
 		{checkLimits, x.limits},
+		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warm().why) }},
 		{checkModules, x.modules},
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},

@@ -209,9 +209,10 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		h.runner = s
 		ko.Backend, server = runner.New(runner.Options{Server: s, Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
 	} else {
+		warm := h.o.warm()
 		s := jupyter.NewServer(jupyter.ServerOptions{
-			Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
-			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, Warm: h.o.WarmKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
+			Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: h.o.IdleTTL, Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
+			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
 		})
 		h.jupyter = s
 		journal := ""

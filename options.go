@@ -114,10 +114,15 @@ type Options struct {
 	// they were. One that nobody uses for an hour is ended. It needs SharedGateway
 	// and has no effect on the runner backend and on an external gateway.
 	KeepSessions bool
-	// WarmKernels is how many started kernels wait for new sessions, so that only
-	// the first waits for a start; they count in MaxSessions, and each costs the
-	// memory of a kernel (50 MiB). 0: none, since the start of one more competes
-	// with the first call of a host that makes few. The runner backend and external gateways have none.
+	// WarmKernels is how many started kernels wait for new sessions of the gateway
+	// backend, so that only the first waits for a start. They count in MaxSessions,
+	// are never started while a new session waits for its first answer, and each
+	// costs the memory of a kernel (50 MiB). 0: one when the machine allows it, that
+	// is with at least 4 processors and 2 GiB of free memory, and with MaxSessions
+	// of at least 2: it is started once the first session has answered, and ended
+	// when no session has begun for IdleTTL ([Doctor] tells). Negative: none. A
+	// positive number is started with the host and stays. The runner backend and
+	// external gateways have none.
 	WarmKernels int
 	// KernelName is the kernelspec to start, of any language; it needs the gateway
 	// backend. What Python has besides (the working directory, Request.Env, the
@@ -324,9 +329,6 @@ func (o Options) resolve() (resolved, error) {
 	}
 	if r.KeepSessions && r.SharedGateway == nil {
 		return r, fmt.Errorf("%w: KeepSessions needs SharedGateway", ErrOptions)
-	}
-	if r.WarmKernels < 0 {
-		return r, fmt.Errorf("%w: %d warm kernels; use 0 for none", ErrOptions, r.WarmKernels)
 	}
 	r.Artifacts = r.artifacts()
 	if r.Logger == nil {

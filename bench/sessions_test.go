@@ -22,7 +22,7 @@ var backends = []string{coppice.BackendRunner, coppice.BackendGateway}
 
 func start(b *testing.B, backend string, sessions int) *coppice.Host {
 	b.Helper()
-	return startWith(b, coppice.Options{Backend: backend, MaxSessions: sessions})
+	return startWith(b, coppice.Options{Backend: backend, MaxSessions: sessions, WarmKernels: -1})
 }
 
 func startWith(b *testing.B, o coppice.Options) *coppice.Host {
@@ -81,8 +81,8 @@ func BenchmarkCreate(b *testing.B) {
 // without and with a kernel that waits for it. "first" is the first session of a
 // host, the start of the gateway included.
 func BenchmarkNewSession(b *testing.B) {
-	for _, warm := range []int{0, 1} {
-		b.Run(fmt.Sprintf("first/warm=%d", warm), func(b *testing.B) {
+	for _, warm := range []int{-1, 1} { // -1: none
+		b.Run(fmt.Sprintf("first/warm=%d", max(warm, 0)), func(b *testing.B) {
 			var times []time.Duration
 			for b.Loop() {
 				begin := time.Now()
@@ -93,7 +93,7 @@ func BenchmarkNewSession(b *testing.B) {
 			}
 			report(b, times)
 		})
-		b.Run(fmt.Sprintf("next/warm=%d", warm), func(b *testing.B) {
+		b.Run(fmt.Sprintf("next/warm=%d", max(warm, 0)), func(b *testing.B) {
 			host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, MaxSessions: 8, WarmKernels: warm})
 			execute(b, host.Session(messages.SessionKey{Session: "first"}))
 			var times []time.Duration

@@ -59,7 +59,7 @@ func shared(t *testing.T) *coppice.Host {
 		}
 		common.host, common.err = coppice.Start(context.Background(), coppice.Options{
 			Python: python, Home: common.home, Env: append(os.Environ(), marker+"="+common.mark),
-			MaxSessions: 32, StartTimeout: 2 * time.Minute,
+			MaxSessions: 32, WarmKernels: -1, StartTimeout: 2 * time.Minute,
 		})
 	})
 	require.NoError(t, common.err)
@@ -94,6 +94,7 @@ const marker = "PI_COPPICE_TEST_MARK"
 func start(t *testing.T, o coppice.Options) *coppice.Host {
 	t.Helper()
 	mark := messages.NewID()
+	o.WarmKernels = -1 // tests count kernels
 	o.Python = testpython.Path(t)
 	o.Home = t.TempDir()
 	o.Env = append(os.Environ(), marker+"="+mark)

@@ -63,7 +63,7 @@ func (s sharing) options(t *testing.T) coppice.Options {
 	}
 	return coppice.Options{
 		Backend: coppice.BackendGateway, Home: s.home, Python: python, Env: append(os.Environ(), marker+"="+s.mark),
-		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, StartTimeout: 2 * time.Minute,
+		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, WarmKernels: -1, StartTimeout: 2 * time.Minute,
 	}
 }
 

@@ -103,7 +103,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			i.claim.Release()
 			return nil, err
 		case adopted:
-			server.warm.adopted()
+			server.warm.begins()
 			return i, nil
 		}
 	}
@@ -118,6 +118,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 		_ = i.kernel.Delete(c) // it is gone; the server's record of it may not be
 		cancel()
 		i.server.warm.gone()
+		i.server.warm.answered(false) // fill begins another
 		if i.server.Bridge != nil {
 			i.server.Bridge.Unregister(i.calls.session)
 		}

@@ -37,6 +37,13 @@ type Interpreter struct {
 	// running is true while a cell runs.
 	running atomic.Bool
 	closed  sync.Once // of what release does
+	first   sync.Once // of hasAnswered
+}
+
+// hasAnswered tells the pool that the session has answered for the first time, or
+// that it never will.
+func (i *Interpreter) hasAnswered(first bool) {
+	i.first.Do(func() { i.server.warm.answered(first) })
 }
 
 // Info returns the kernel's id, process and Python version.
@@ -75,6 +82,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	i.running.Store(true)
 	defer func() {
 		i.running.Store(false)
+		i.hasAnswered(true)
 		if i.claim != nil {
 			i.claim.Touch()
 		}

@@ -52,6 +52,10 @@ type ServerOptions struct {
 	// Warm is how many started kernels wait for new sessions; they count in
 	// MaxKernels, which must then be set. 0: none.
 	Warm, MaxKernels int
+	// WarmLazy starts none of them before a session has answered, and ends them
+	// when no session has begun for WarmIdle. 0: they stay.
+	WarmLazy bool
+	WarmIdle time.Duration
 	// Trace is where requests and messages are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// SkipCheck takes it for granted that the interpreter has the packages.

@@ -153,6 +153,7 @@ func (i *Interpreter) journal() error {
 // forget ends the session's place in the journal: its kernel is gone.
 func (i *Interpreter) forget() {
 	i.closed.Do(func() {
+		i.hasAnswered(false)
 		i.server.warm.gone()
 		if i.claim != nil {
 			_ = i.claim.Forget() // it names a kernel that is gone, which the next host sees
@@ -164,6 +165,7 @@ func (i *Interpreter) forget() {
 // release gives the session to the next host.
 func (i *Interpreter) release() {
 	i.closed.Do(func() {
+		i.hasAnswered(false)
 		i.server.warm.gone()
 		if i.claim != nil {
 			i.claim.Release()

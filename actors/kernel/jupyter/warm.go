@@ -20,10 +20,19 @@ import (
 // session wait longer than it would without one, and never takes a place that a
 // session could have.
 //
+// Nothing is started while a session that has just begun waits for its first
+// answer, for at most warmHold: two starts at a time slow each other. A lazy pool
+// starts nothing before a session has answered at all, and ends what waits when no
+// session has begun for a time. The kernels of a pool have no lower priority of
+// the system than others: without rights that could not be given back to the
+// session that takes one.
+//
 // One goroutine, fill, starts and ends the kernels of the pool; sessions call the
 // other methods from theirs.
 type pool struct {
 	size, max int
+	lazy      bool
+	idle      time.Duration // after which a lazy pool ends what waits; 0: never
 	start     func(context.Context) (*jupyter.Kernel, error)
 
 	mu       sync.Mutex
@@ -32,6 +41,9 @@ type pool struct {
 	starting bool              // guarded by mu
 	waiting  bool              // guarded by mu: a session waits for the one that starts
 	live     int               // guarded by mu: kernels of sessions
+	firsts   int               // guarded by mu: of those, how many have answered nothing yet
+	begun    time.Time         // guarded by mu: when the last of them was taken
+	open     bool              // guarded by mu: the pool is not lazy, or a session has answered
 	changed  chan struct{}     // guarded by mu: closed and replaced with every change
 }
 
@@ -39,7 +51,8 @@ const (
 	warmRetry = 5 * time.Second        // after a start that failed
 	warmEnd   = 3 * time.Second        // for the end of one
 	warmPing  = time.Second            // for an answer of one that is handed out
-	warmCalm  = 200 * time.Millisecond // before one is replaced: the session that took it runs its first cell
+	warmCalm  = 200 * time.Millisecond // before one is replaced: there may be more calls right now
+	warmHold  = 10 * time.Second       // for the first answer of a session that has begun
 )
 
 // warm fills the pool of an endpoint until the function that it returns is
@@ -52,7 +65,7 @@ func (s *Server) warm(ctx context.Context, e *Endpoint) (end func()) {
 	if name == "" {
 		name = defaultKernel
 	}
-	p := newPool(s.o.Warm, s.o.MaxKernels, func(c context.Context) (*jupyter.Kernel, error) {
+	p := newPool(s.o.Warm, s.o.MaxKernels, s.o.WarmIdle, s.o.WarmLazy, func(c context.Context) (*jupyter.Kernel, error) {
 		return e.Client.Start(c, jupyter.StartRequest{Name: name, Env: e.KernelEnv(nil)})
 	})
 	e.warm = p
@@ -69,8 +82,8 @@ func (s *Server) warm(ctx context.Context, e *Endpoint) (end func()) {
 	}
 }
 
-func newPool(size, limit int, start func(context.Context) (*jupyter.Kernel, error)) *pool {
-	return &pool{size: size, max: limit, start: start, changed: make(chan struct{})}
+func newPool(size, limit int, idle time.Duration, lazy bool, start func(context.Context) (*jupyter.Kernel, error)) *pool {
+	return &pool{size: size, max: limit, idle: idle, lazy: lazy, open: !lazy, start: start, changed: make(chan struct{})}
 }
 
 // start returns a kernel that waits, or a new one. Each must be given back with
@@ -89,9 +102,7 @@ func (p *pool) take(ctx context.Context) (*jupyter.Kernel, error) {
 	if p == nil {
 		return nil, nil //nolint:nilnil // no kernel waits
 	}
-	p.mu.Lock()
-	p.live++
-	p.mu.Unlock()
+	p.begins()
 	for {
 		k, changed := p.next()
 		if k == nil && changed == nil {
@@ -157,20 +168,63 @@ func discard(k *jupyter.Kernel) {
 	_ = k.Delete(c) // its gateway ends it else
 }
 
-// adopted counts a session's kernel that was there already.
-func (p *pool) adopted() { p.count(1) }
-
-// gone says that a session's kernel has ended, or was never started.
-func (p *pool) gone() { p.count(-1) }
-
-func (p *pool) count(n int) {
+// begins counts a session's kernel, which was there already or is about to be. Its
+// first answer, and its end, are to be told.
+func (p *pool) begins() {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.live += n
+	p.live++
+	p.firsts++
+	p.begun = time.Now()
 	p.tellLocked()
+}
+
+// answered says that a session has answered for the first time (first), or that it
+// never will.
+func (p *pool) answered(first bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.firsts--
+	p.open = p.open || first
+	p.tellLocked()
+}
+
+// gone says that a session's kernel has ended, or was never started.
+func (p *pool) gone() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live--
+	p.tellLocked()
+}
+
+// wantsLocked says whether one more is to be started now, and when to look again
+// though nothing has changed; 0: never.
+func (p *pool) wantsLocked() (bool, time.Duration) {
+	since := time.Since(p.begun)
+	if p.lazy && p.idle > 0 && p.open && p.firsts == 0 && since >= p.idle {
+		p.open = false
+		return false, time.Millisecond // to end what waits
+	}
+	var again time.Duration
+	if p.lazy && p.idle > 0 && p.open {
+		again = max(p.idle-since, time.Millisecond)
+	}
+	switch {
+	case !p.open || len(p.ready) >= p.size || p.live+len(p.ready) >= p.max:
+		return false, again
+	case p.firsts > 0 && since < warmHold:
+		return false, warmHold - since
+	}
+	return true, 0
 }
 
 func (p *pool) tellLocked() {
@@ -199,20 +253,15 @@ func (p *pool) fill(ctx context.Context) {
 		}
 		p.mu.Lock()
 		changed := p.changed
-		p.starting = len(p.ready) < p.size && p.live+len(p.ready) < p.max
-		wanted := p.starting
+		wanted, again := p.wantsLocked()
+		p.starting = wanted
 		var died <-chan struct{}
 		if len(p.ready) > 0 {
 			died = p.ready[0].Done() // the others are seen to when it is taken
 		}
 		p.mu.Unlock()
 		if !wanted {
-			select {
-			case <-changed:
-				pause = warmCalm
-			case <-died:
-			case <-ctx.Done():
-			}
+			pause = rest(ctx, changed, died, again)
 			continue
 		}
 		k, err := p.start(ctx)
@@ -228,8 +277,27 @@ func (p *pool) fill(ctx context.Context) {
 	}
 }
 
-// unfit takes a kernel out of the pool that has died or did not answer, or whose place a session has
-// by now; nil when there is none.
+// rest waits for a change or, if again is not 0, for that long, and returns for how
+// long to hold back after it.
+func rest(ctx context.Context, changed, died <-chan struct{}, again time.Duration) time.Duration {
+	var due <-chan time.Time
+	if again > 0 {
+		t := time.NewTimer(again)
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-changed:
+		return warmCalm
+	case <-died:
+	case <-due:
+	case <-ctx.Done():
+	}
+	return 0
+}
+
+// unfit takes a kernel out of the pool that has died or did not answer, whose place a session has
+// by now, or that nobody has wanted for long; nil when there is none.
 func (p *pool) unfit() *jupyter.Kernel {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +307,7 @@ func (p *pool) unfit() *jupyter.Kernel {
 		return k
 	}
 	for i, k := range p.ready {
-		if k.Err() != nil || p.live+len(p.ready) > p.max {
+		if k.Err() != nil || p.live+len(p.ready) > p.max || !p.open {
 			p.ready = append(p.ready[:i:i], p.ready[i+1:]...)
 			return k
 		}

@@ -32,8 +32,14 @@ type warmed struct {
 
 func newWarmed(t *testing.T, warm, limit int) warmed {
 	t.Helper()
+	return newWarmedWith(t, ServerOptions{Warm: warm, MaxKernels: limit})
+}
+
+func newWarmedWith(t *testing.T, o ServerOptions) warmed {
+	t.Helper()
 	mark := messages.NewID()
-	s := NewServer(ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: append(os.Environ(), warmMark+"="+mark), Warm: warm, MaxKernels: limit})
+	o.Python, o.Home, o.Env = testpython.Path(t), t.TempDir(), append(os.Environ(), warmMark+"="+mark)
+	s := NewServer(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	up, ended := make(chan int, 1), make(chan error, 1)
 	go func() { ended <- s.Run(ctx, func(pid int) { up <- pid }) }()
@@ -91,6 +97,14 @@ func (w warmed) session(t *testing.T, name string) *Interpreter {
 	return own
 }
 
+// call makes a session run a cell.
+func call(t *testing.T, i *Interpreter) {
+	t.Helper()
+	reply, err := i.Execute(t.Context(), kernel.CellRequest{Code: "1"}, func(context.Context, messages.Event) error { return nil })
+	require.NoError(t, err)
+	require.True(t, reply.OK)
+}
+
 func end(t *testing.T, all ...*Interpreter) {
 	t.Helper()
 	for _, i := range all {
@@ -107,6 +121,8 @@ func TestASessionTakesAKernelThatWaits(t *testing.T) {
 	a := w.session(t, "a")
 	require.Equal(t, first[0], a.info.ID)
 	require.NotZero(t, a.info.PID, "it was prepared like any other")
+	require.Never(t, func() bool { return len(w.kernels(t)) > 1 }, 3*warmCalm, 50*time.Millisecond, "a was not slowed in its first cell")
+	call(t, a)
 	second := w.pool(t, 1)
 	require.NotEqual(t, first, second)
 	b := w.session(t, "b")
@@ -164,4 +180,24 @@ func TestAKernelThatDiedWaiting(t *testing.T) {
 	require.NotEqual(t, second[0], i.info.ID)
 	require.Eventually(t, func() bool { return !slices.ContainsFunc(frozen, process.Alive) }, time.Minute, 20*time.Millisecond, "the frozen one is ended")
 	end(t, i)
+}
+
+// A pool that nobody asked for costs the first session nothing, and nothing when
+// nobody begins sessions.
+func TestALazyPool(t *testing.T) {
+	t.Parallel()
+	w := newWarmedWith(t, ServerOptions{Warm: 1, MaxKernels: 4, WarmLazy: true, WarmIdle: 3 * time.Second})
+	require.Never(t, func() bool { return len(w.kernels(t)) > 0 }, 3*warmCalm, 50*time.Millisecond, "nobody has come")
+	a := w.session(t, "a")
+	require.Never(t, func() bool { return len(w.kernels(t)) > 1 }, 3*warmCalm, 50*time.Millisecond, "a has not answered")
+	call(t, a)
+	first := w.pool(t, 1)
+	require.Empty(t, w.pool(t, 0), "no session began for long")
+	require.Eventually(t, func() bool { return len(w.kernels(t)) == 1 }, time.Minute, 20*time.Millisecond)
+	call(t, a)
+	b := w.session(t, "b")
+	require.NotEqual(t, first[0], b.info.ID)
+	call(t, b)
+	require.Len(t, w.pool(t, 1), 1, "sessions begin again")
+	end(t, a, b)
 }

@@ -73,7 +73,7 @@ func (a *app) demo(ctx context.Context, f hostFlags) error {
 	}
 	d.stage = newStage(a, d.look, d.shorten)
 	defer d.close()
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, MaxSessions: demoCap, OnEvent: d.watch})
+	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, MaxSessions: demoCap, WarmKernels: -1, OnEvent: d.watch})
 	if err != nil {
 		return err
 	}

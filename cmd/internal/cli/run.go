@@ -150,7 +150,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	o := coppice.Options{Backend: f.backend, Python: f.python, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
+	o := coppice.Options{Backend: f.backend, Python: f.python, WarmKernels: -1, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
 	if timeout == 0 {

@@ -1,0 +1,48 @@
+package coppice
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/coppice-run/coppice/actors/checkup"
+)
+
+// What a machine needs so that a kernel waits though nobody asked for one.
+const (
+	warmProcessors = 4
+	warmMemory     = 2 << 30
+)
+
+// warming is what becomes of [Options.WarmKernels].
+type warming struct {
+	kernels int
+	lazy    bool   // not before a session has answered, and not for ever
+	why     string // a sentence for people
+}
+
+// warm decides how many kernels wait for new sessions.
+func (r resolved) warm() warming {
+	switch {
+	case r.GatewayURL != "":
+		return warming{why: "none waits: the gateway is external"}
+	case r.WarmKernels < 0:
+		return warming{why: "none waits, as Options.WarmKernels says"}
+	case r.WarmKernels > 0:
+		return warming{kernels: r.WarmKernels, why: fmt.Sprintf("%d wait, as Options.WarmKernels says", r.WarmKernels)}
+	case r.MaxSessions < 2:
+		return warming{why: "none waits: there is one session at a time"}
+	}
+	return warmOn(runtime.GOMAXPROCS(0), checkup.Look(tempDir(r.Env)).Available)
+}
+
+// warmOn decides it for a machine; a system that does not tell its free memory (0)
+// is taken to have enough.
+func warmOn(processors int, free uint64) warming {
+	switch {
+	case processors < warmProcessors:
+		return warming{why: fmt.Sprintf("none waits for new sessions of the gateway backend: of %d processors %d are there, and its start would slow others", warmProcessors, processors)}
+	case free > 0 && free < warmMemory:
+		return warming{why: fmt.Sprintf("none waits for new sessions of the gateway backend: %s of memory is free, less than %s", size(free), size(warmMemory))}
+	}
+	return warming{kernels: 1, lazy: true, why: fmt.Sprintf("one waits for new sessions of the gateway backend once the first has answered (%d processors)", processors)}
+}
