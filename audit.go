@@ -15,6 +15,9 @@ func (h *Host) openAudit() error {
 	}
 	o := *h.o.Audit
 	o.Secrets = append([]string{h.o.GatewayToken}, o.Secrets...)
+	for _, e := range h.o.externals() {
+		o.Secrets = append(o.Secrets, e.Token)
+	}
 	for _, kv := range h.o.Env {
 		if k, v, ok := strings.Cut(kv, "="); ok && secretName(k) {
 			o.Secrets = append(o.Secrets, v)

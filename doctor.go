@@ -175,8 +175,16 @@ func (x *examination) settings() {
 	if url == "" {
 		url = lookup(env, "PI_PYTHON_GATEWAY_URL")
 	}
-	if _, err := jupyter.ParseURLs(url); err != nil {
-		x.find(checkExternal, FindingFailed, "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888", "%v", err)
+	token := x.o.GatewayToken
+	if token == "" {
+		token = lookup(env, "PI_PYTHON_GATEWAY_TOKEN")
+	}
+	if _, err := jupyter.ParseRemotes(url, token); err != nil {
+		mend := "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
+		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
+			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the first server's token>,<the second's>"
+		}
+		x.find(checkExternal, FindingFailed, mend, "%v", err)
 		// The rest is looked at as if it were not set.
 		x.o.GatewayURL = ""
 		x.o.Env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "PI_PYTHON_GATEWAY_URL=") })

@@ -134,8 +134,8 @@ func (x *examination) external() {
 		}
 		return
 	}
-	for _, url := range x.r.externals() {
-		how, err := checkup.Ask(x.ctx, url, x.r.GatewayToken)
+	for _, e := range x.r.externals() {
+		how, err := checkup.Ask(x.ctx, e.URL, e.Token)
 		mend := ""
 		switch how {
 		case checkup.ExternalOK:

@@ -95,8 +95,9 @@ type Options struct {
 	KernelMode messages.KernelMode
 
 	// GatewayURL is a Jupyter server that somebody else runs; GatewayToken
-	// opens it. Several, which the same token opens, have commas between them:
-	// sessions are spread over them, and a session whose server is gone begins
+	// opens it. Several have commas between them, and so have their tokens, in the
+	// same order, unless one token opens all; no server sees the token of another.
+	// Sessions are spread over them, and a session whose server is gone begins
 	// anew on another. "": PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env,
 	// else a gateway is started.
 	GatewayURL   string
@@ -321,8 +322,12 @@ func (o Options) resolve() (resolved, error) {
 	if r.GatewayToken == "" {
 		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
-	if _, err := jupyter.ParseURLs(r.GatewayURL); err != nil {
-		return r, fmt.Errorf("%w: PI_PYTHON_GATEWAY_URL or Options.GatewayURL: %w", ErrOptions, err)
+	if _, err := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken); err != nil {
+		name := "URL"
+		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
+			name = "TOKEN"
+		}
+		return r, fmt.Errorf("%w: PI_PYTHON_GATEWAY_%s or Options.Gateway%s: %w", ErrOptions, name, map[string]string{"URL": "URL", "TOKEN": "Token"}[name], err)
 	}
 	if r.SharedGateway != nil && !*r.SharedGateway {
 		return r, fmt.Errorf("%w: Shared Python gateway required; local gateways are disabled", ErrOptions)

@@ -73,16 +73,16 @@ func (h *Host) checkPython(ctx context.Context) error {
 }
 
 // externals are the servers that somebody else runs.
-func (r resolved) externals() []string {
-	urls, _ := jupyter.ParseURLs(r.GatewayURL) // resolve has checked them
-	return urls
+func (r resolved) externals() []jupyter.Remote {
+	all, _ := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken) // resolve has checked them
+	return all
 }
 
 // askExternal returns nil when one of the external servers can be used, else why
 // the last cannot.
 func askExternal(ctx context.Context, r resolved) (err error) {
-	for _, url := range r.externals() {
-		if _, err = checkup.Ask(ctx, url, r.GatewayToken); err == nil {
+	for _, e := range r.externals() {
+		if _, err = checkup.Ask(ctx, e.URL, e.Token); err == nil {
 			return nil
 		}
 	}

@@ -321,7 +321,9 @@ func TestWhatIsWrongWithAnExternalServer(t *testing.T) {
 func TestSessionsAreSpreadOverServers(t *testing.T) {
 	t.Parallel()
 	first := external.Start(t, external.KernelGateway, external.Options{})
-	second := external.Start(t, external.JupyterServer, external.Options{Token: first.Token, BasePath: "/base"})
+	second := external.Start(t, external.JupyterServer, external.Options{BasePath: "/base"})
+	require.NotEqual(t, first.Token, second.Token)
+	second.Token = first.Token + ", " + second.Token // each has its own
 	host := startExternal(t, second, first.URL+", "+second.URL+"/", coppice.Options{MaxSessions: 50})
 	place := func(i int) (home, x string) {
 		r := run(t, session(host, i), cells("import os; x = globals().get('x', 0) + 1; print(os.environ['HOME'], x)"))

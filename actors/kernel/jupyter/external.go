@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
@@ -57,22 +56,6 @@ func (e *ExternalError) Error() string {
 // Unwrap returns what was observed.
 func (e *ExternalError) Unwrap() error { return e.Err }
 
-// ParseURLs reads the addresses of external servers: one, or several with commas
-// or white space between them. The error names no credentials.
-func ParseURLs(text string) ([]string, error) {
-	var urls []string
-	for _, one := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
-		client, err := jupyter.NewClient(jupyter.Options{URL: one})
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(urls, client.URL()) {
-			urls = append(urls, client.URL())
-		}
-	}
-	return urls, nil
-}
-
 // usable returns nil when a server answers and accepts the token, else an
 // [*ExternalError].
 func usable(ctx context.Context, client *jupyter.Client) error {
@@ -95,24 +78,24 @@ func usable(ctx context.Context, client *jupyter.Client) error {
 // runExternal uses the servers that somebody else runs. One that does not answer
 // is an error when it is the only one; of several it is left out until it does.
 func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
-	urls, err := ParseURLs(s.o.URL)
+	remotes, err := ParseRemotes(s.o.URL, s.o.Token)
 	if err != nil {
 		return err
 	}
-	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(urls, onThisMachine))
+	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(remotes, func(r Remote) bool { return onThisMachine(r.URL) }))
 	if err != nil {
 		return err
 	}
 	defer closeBridge()
-	ends := make([]*Endpoint, len(urls))
-	for i, u := range urls {
-		client, err := jupyter.NewClient(jupyter.Options{URL: u, Token: s.o.Token, Trace: s.trace()})
+	ends := make([]*Endpoint, len(remotes))
+	for i, r := range remotes {
+		client, err := jupyter.NewClient(jupyter.Options{URL: r.URL, Token: r.Token, Trace: s.trace()})
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		ends[i] = &Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), several: len(urls) > 1}
-		if onThisMachine(u) {
+		ends[i] = &Endpoint{Client: client, KernelEnv: kernelVariables(s.o.Env), several: len(remotes) > 1}
+		if onThisMachine(r.URL) {
 			ends[i].Bridge = calls
 		}
 	}

@@ -64,25 +64,6 @@ func TestPlace(t *testing.T) {
 	require.EqualError(t, err, "External gateways http://a:1, http://b:1, https://c/base are all gone")
 }
 
-func TestParseURLs(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][]string{
-		"":                                nil,
-		"http://a/":                       {"http://a"},
-		"http://a, https://b/c/ http://a": {"http://a", "https://b/c"},
-		"http://a\n,\thttp://b":           {"http://a", "http://b"},
-	} {
-		got, err := ParseURLs(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	for _, text := range []string{"a", "http://a,ftp://b", "http://u:hidden@a", "http://"} {
-		_, err := ParseURLs(text)
-		require.Error(t, err, text)
-		require.NotContains(t, err.Error(), "hidden")
-	}
-}
-
 // Of several servers one that is not there is left out until it is back; one that
 // refuses the token is an error.
 func TestFirstLook(t *testing.T) {

@@ -30,7 +30,8 @@ or "state".`},
 		{Use: "environment", Short: "The environment variables that are heard", Long: `PI_PY                     which tools agents get: 0 or bash, 1 or py, mix or both
 PI_PYTHON_GATEWAY_URL     a Jupyter server that somebody else runs; several,
                           separated by commas, share the sessions
-PI_PYTHON_GATEWAY_TOKEN   what opens it
+PI_PYTHON_GATEWAY_TOKEN   what opens it; several servers have one for all, or one
+                          each in the same order, separated by commas
 PI_PYTHON_SKIP_CHECK=1    takes it for granted that Python and its packages are there
 PI_PYTHON_IPC_TRACE=1     notes what passes between host and kernels, without what
                           it says, in ~/.coppice/agent/trace
