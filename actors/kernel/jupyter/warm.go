@@ -43,6 +43,7 @@ type pool struct {
 	live     int               // guarded by mu: kernels of sessions
 	firsts   int               // guarded by mu: of those, how many have answered nothing yet
 	begun    time.Time         // guarded by mu: when the last of them was taken
+	stocked  time.Time         // guarded by mu: when the last kernel began to wait
 	open     bool              // guarded by mu: the pool is not lazy, or a session has answered
 	changed  chan struct{}     // guarded by mu: closed and replaced with every change
 }
@@ -210,13 +211,15 @@ func (p *pool) gone() {
 // though nothing has changed; 0: never.
 func (p *pool) wantsLocked() (bool, time.Duration) {
 	since := time.Since(p.begun)
-	if p.lazy && p.idle > 0 && p.open && p.firsts == 0 && since >= p.idle {
-		p.open = false
-		return false, time.Millisecond // to end what waits
-	}
 	var again time.Duration
-	if p.lazy && p.idle > 0 && p.open {
-		again = max(p.idle-since, time.Millisecond)
+	if p.lazy && p.idle > 0 && p.open && len(p.ready) > 0 {
+		switch left := p.idle - min(since, time.Since(p.stocked)); {
+		case left > 0:
+			again = left
+		case p.firsts == 0:
+			p.open = false
+			return false, time.Millisecond // to end what waits
+		}
 	}
 	switch {
 	case !p.open || len(p.ready) >= p.size || p.live+len(p.ready) >= p.max:
@@ -269,6 +272,7 @@ func (p *pool) fill(ctx context.Context) {
 		p.starting = false
 		if err == nil {
 			p.ready = append(p.ready, k)
+			p.stocked = time.Now()
 		} else {
 			pause = warmRetry
 		}

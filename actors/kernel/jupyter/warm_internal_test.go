@@ -127,6 +127,7 @@ func TestASessionTakesAKernelThatWaits(t *testing.T) {
 	require.NotEqual(t, first, second)
 	b := w.session(t, "b")
 	require.Equal(t, second[0], b.info.ID)
+	call(t, b)
 	require.Empty(t, w.pool(t, 0))
 	require.Never(t, func() bool { return len(w.kernels(t)) > 2 }, 600*time.Millisecond, 100*time.Millisecond, "the sessions have all places")
 	end(t, a)
