@@ -20,7 +20,16 @@ type tunedConn struct {
 	// silence is how long Read waits for a byte, in nanoseconds; 0 leaves the
 	// deadline to others, as during the handshake.
 	silence atomic.Int64
+	// left is how many bytes may still be read, plus one, while the handshake
+	// lasts; 0: any number. What parses the answer has no bound of its own.
+	left atomic.Int64
 }
+
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 1 << 20
+
+// errHeader says that a server went on with the header of an answer for ever.
+var errHeader = errors.New("the header of the answer has no end")
 
 // Read reads, acknowledges, and moves the deadline: any byte proves that the
 // other side lives, also in the middle of a message that takes minutes.
@@ -32,6 +41,12 @@ func (c *tunedConn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p)
 	c.ack()
+	if left := c.left.Load(); left > 0 {
+		if int64(n) >= left {
+			return 0, errHeader
+		}
+		c.left.Store(left - int64(n))
+	}
 	return n, err
 }
 
@@ -49,6 +64,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, err
 	}
 	t := &tunedConn{Conn: conn, ack: quickACK(conn)}
+	t.left.Store(maxHeader + 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.broken {
@@ -112,6 +128,7 @@ func (c *Client) dial(ctx context.Context, kernel, session string) (*websocket.C
 		return nil, nil, unanswered(ctx, http.MethodGet, path, err)
 	}
 	conn.SetReadLimit(c.opts.MaxMessage)
+	d.conn.left.Store(0)
 	d.conn.silence.Store(int64(c.opts.Silence))
 	return conn, d.conn, nil
 }

@@ -58,6 +58,8 @@ func newStatusError(method, path string, code int, refusal error) *StatusError {
 		e.kind = ErrNotFound
 	case code >= 300 && code < 400:
 		e.Message = "the server redirects elsewhere"
+	case code == http.StatusTooManyRequests:
+		e.Message = "the server is asked too often"
 	case code >= 500:
 		e.Message = "the server failed"
 	default:

@@ -154,7 +154,9 @@ func NewClient(o Options) (*Client, error) {
 			MaxIdleConnsPerHost:   8,
 			IdleConnTimeout:       30 * time.Second,
 			ResponseHeaderTimeout: 0, // contexts bound requests
-			DisableCompression:    true,
+
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true,
 		}
 		c.http = &http.Client{
 			Transport: c.own,

@@ -75,6 +75,7 @@ func TestStatusErrors(t *testing.T) {
 		{404, "", jupyter.ErrNotFound, "GET /api/kernelspecs: status 404: not found"},
 		{500, "", nil, "GET /api/kernelspecs: status 500: the server failed"},
 		{302, "", nil, "GET /api/kernelspecs: status 302: the server redirects elsewhere"},
+		{429, "", nil, "GET /api/kernelspecs: status 429: the server is asked too often"},
 		{418, "", nil, "GET /api/kernelspecs: status 418: the server refused"},
 	} {
 		_, c := fake(t, fakegateway.Options{Faults: fakegateway.Faults{Status: map[string]int{"kernelspecs": tc.code}, Body: tc.body}})
