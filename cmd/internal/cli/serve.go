@@ -56,7 +56,9 @@ COPPICE_TOKEN, or a new one. Address and token are written to
 find them. GET /api/openapi.json describes the API. The address itself is a page
 that shows the supervision tree as it lives; coppice top is the same in a terminal.
 
-An interrupt ends the server, and all sessions and tools with it.`,
+One server runs for a home directory (COPPICE_HOME). An interrupt ends it, and all
+sessions and tools with it: what runs is cancelled, and who waits for it is told;
+a second interrupt waits for nothing.`,
 		Example: `  coppice serve &
   coppice run --session work -c 'x = 40'
   coppice run --session work -c 'x + 2'
@@ -98,6 +100,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return failure(err)
 	}
+	if r, there, err := httpserver.ReadRecord(path); err == nil && there && r.Runs() {
+		return failure(fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL))
+	}
 	if f.cwd != "" {
 		if f.cwd, err = filepath.Abs(f.cwd); err != nil {
 			return usageError{err}
@@ -120,7 +125,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return failure(errors.Join(err, api.Close()))
 	}
-	server, err := a.listen(ctx, f, path, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	ending := func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(a.stops.hard, cancel)()
+		api.End(ctx)
+	}
+	server, err := a.listen(ctx, f, path, ending, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -130,8 +141,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
-func (a *app) listen(ctx context.Context, f serveFlags, path string, logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
-	o := httpserver.Options{Addr: f.addr, Token: a.getenv("COPPICE_TOKEN"), Logger: logger}
+func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func(context.Context), logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
+	o := httpserver.Options{Addr: f.addr, Token: a.getenv("COPPICE_TOKEN"), Ending: ending, Logger: logger}
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}

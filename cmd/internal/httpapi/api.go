@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,6 +113,31 @@ func New(o Options) (*API, error) {
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)
 	return a, nil
+}
+
+// End takes no new executions and cancels those that run. It returns when they
+// have ended, which their readers are told, or with ctx.
+func (a *API) End(ctx context.Context) {
+	a.mu.Lock()
+	a.over = true
+	order := slices.Clone(a.order)
+	a.mu.Unlock()
+	a.end()
+	for _, x := range order {
+		select {
+		case <-x.settled:
+		case <-ctx.Done():
+			return
+		}
+		if x.refused != nil {
+			continue
+		}
+		select {
+		case <-x.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Close cancels what runs and returns when it has ended, and removes the logs.

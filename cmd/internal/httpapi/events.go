@@ -77,9 +77,10 @@ func (a *API) follow(ctx context.Context, log *eventlog.Log, after uint64, send 
 		err = log.Wait(wait, after)
 		cancel()
 		switch {
+		case err == nil: // also when the reader is to go: what there is comes first
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil:
+		default:
 			if err := alive(); err != nil {
 				return err
 			}

@@ -27,6 +27,10 @@ type Options struct {
 	Token string
 	// Grace is how long requests have to end when the server does. 0: 10 s.
 	Grace time.Duration
+	// Ending is called when the server is to end, before its requests are told, so
+	// that streams can still say how what they show has ended. ctx ends with the
+	// grace. nil: nothing is.
+	Ending func(ctx context.Context)
 	// Socket is the path of a Unix socket to listen on as well, in a folder that
 	// is for this user alone. "": none.
 	Socket string
@@ -51,6 +55,7 @@ type Server struct {
 	socket net.Listener // nil: there is none
 	token  string
 	grace  time.Duration
+	ending func(context.Context)
 	logger *slog.Logger
 	mux    *http.ServeMux
 	public map[string]bool // the patterns that need no token
@@ -88,7 +93,7 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{l: l, token: o.Token, grace: o.Grace, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
+	s := &Server{l: l, token: o.Token, grace: o.Grace, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
 	for _, m := range mounts {
 		s.mux.Handle(m.Pattern, m.Handler)
 		s.public[m.Pattern] = m.Public
@@ -172,9 +177,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	end() // long requests, such as streams, end by this
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
+	if s.ending != nil {
+		s.ending(last)
+	}
+	end() // long requests, such as streams, end by this
 	err := server.Shutdown(last)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("end the server: %w", err), server.Close())

@@ -121,6 +121,39 @@ func TestTheEndOfAServer(t *testing.T) {
 	}
 }
 
+// TestEndingComesFirst lets a request say its last word before it is told to go.
+func TestEndingComesFirst(t *testing.T) {
+	t.Parallel()
+	entered, last := make(chan struct{}), make(chan string)
+	talk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		select {
+		case text := <-last:
+			httpserver.JSON(w, http.StatusOK, text)
+		case <-r.Context().Done():
+			httpserver.Error(w, http.StatusServiceUnavailable, "cut", "it was cut off", "")
+		}
+	})
+	o := httpserver.Options{Addr: "127.0.0.1:0", Token: "t", Ending: func(context.Context) { last <- "the end" }}
+	s, err := httpserver.Listen(t.Context(), o, httpserver.Mount{Pattern: "/", Handler: talk})
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx) }() // joined below
+	go func() {                            // ends the server when the request is there
+		<-entered
+		end()
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), http.NoBody)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer t")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.NoError(t, <-served)
+}
+
 func TestTheFileIsForItsUserAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "serve.json")
