@@ -141,6 +141,21 @@ func (f File) Write(path string) error {
 	return nil
 }
 
+// Writable says early whether Write could write path: a run is long.
+func Writable(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make the folder of %s: %w", path, err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".results-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(temp.Close(), os.Remove(temp.Name())); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
 // Read reads a file. The error matches ErrFormat when it is none of ours.
 func Read(path string) (File, error) {
 	data, err := os.ReadFile(path)

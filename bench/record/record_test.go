@@ -22,6 +22,8 @@ func TestAFileIsReadAsItWasWritten(t *testing.T) {
 		}},
 	}
 	path := filepath.Join(t.TempDir(), "deep", "r.json")
+	require.NoError(t, record.Writable(path))
+	require.Error(t, record.Writable(filepath.Join(os.DevNull, "r.json")))
 	require.NoError(t, f.Write(path))
 	got, err := record.Read(path)
 	require.NoError(t, err)

@@ -46,6 +46,7 @@ var abouts = map[string]string{
 	"flood":     "Printed as fast as Python can; the artifact is compared with what was printed.",
 	"crashy":    "One call in twenty ends its kernel.",
 	"evict":     "Ten times more sessions than may live.",
+	"interrupt": "From the interrupt of a loop, of `time.sleep` and of `await` to the result.",
 	"fork":      "A copy of a session that holds 300 MiB.",
 	"hostcalls": "A thousand calls of a function of the host from each session, all at once: a call waits for those of all others.",
 	"mixed":     "A host's day, compressed: agents come, think between calls, define, print 2,000 lines, compute, fail, crash, and go or leave their session behind. Each kind of call by itself.",

@@ -107,6 +107,8 @@ var targets = []target{
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
 		return []float64{a, b}, ok && also
 	}, below(700_000, 700_000), ms, ""},
+	{"runner: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "runner", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, ""},
+	{"gateway: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "gateway", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, ""},
 	{"runner: flood, growth of the host, artifact identical", "64 MiB", of("flood", "runner", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},

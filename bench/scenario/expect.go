@@ -41,6 +41,8 @@ func (s Scenario) Expect(o Setup) time.Duration {
 		}
 	case burst.Name:
 		seconds = start
+	case interrupt.Name:
+		seconds += n / 4
 	case fork.Name:
 		seconds = .5 + n/50
 	case hostCalls.Name:

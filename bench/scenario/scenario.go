@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ var ErrSetup = errors.New("invalid benchmark")
 // All lists the scenarios in the order in which a report shows them.
 func All() []Scenario {
 	return []Scenario{
-		create, execute, idle, churn, burst, chatty, flood, crashy, evict, fork, hostCalls, mixed, soak,
+		create, execute, idle, churn, burst, chatty, flood, crashy, evict, interrupt, fork, hostCalls, mixed, soak,
 	}
 }
 
@@ -100,9 +101,14 @@ func (s Scenario) resolve(o Setup) (Setup, error) {
 		return o, fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrSetup, o.Sessions, maxKernels)
 	case o.Rate < 0 || o.Duration < 0 || o.Plant < 0:
 		return o, fmt.Errorf("%w: a negative rate, duration or plant", ErrSetup)
+	case math.IsNaN(o.Rate) || math.IsNaN(o.Plant) || o.Rate*o.Duration.Seconds() > maxCalls:
+		return o, fmt.Errorf("%w: %g calls a second for %v are more than the %g calls that fit into a run", ErrSetup, o.Rate, o.Duration, maxCalls)
 	}
 	return o, nil
 }
+
+// maxCalls bounds the plan of a run, which is in memory before it begins.
+const maxCalls = 1e8
 
 // maxKernels is the limit of coppice.Options.MaxSessions with the gateway backend.
 const maxKernels = 150

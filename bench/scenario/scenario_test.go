@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func small(t *testing.T, name, backend string) scenario.Setup {
 	case backend == scenario.Fake:
 		o.Sessions, o.Rate = 50, 500
 		return o
-	case name == "fork":
+	case name == "fork", name == "interrupt":
 		o.Sessions = 1
 	case name == "flood":
 		o.Sessions, o.Duration = 1, 50*time.Millisecond
@@ -88,6 +89,8 @@ func TestASetupThatCannotBeIsRefused(t *testing.T) {
 		"unknown":   {exec, scenario.Setup{Backend: "moon"}, "moon"},
 		"slowdown":  {exec, scenario.Setup{Plant: -.1}, "negative"},
 		"call rate": {exec, scenario.Setup{Rate: -1}, "negative"},
+		"no rate":   {exec, scenario.Setup{Rate: math.NaN()}, "calls that fit"},
+		"all calls": {exec, scenario.Setup{Rate: math.Inf(1)}, "calls that fit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := tc.s.Run(t.Context(), tc.o)

@@ -49,6 +49,11 @@ func (o options) measure(ctx context.Context, stdout, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if !o.dry {
+		if err := record.Writable(o.out); err != nil {
+			return err
+		}
+	}
 	f, err := o.begin(ctx)
 	if err != nil {
 		return err

@@ -69,6 +69,11 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if f.out != "" {
+		if err := record.Writable(f.out); err != nil {
+			return usageError{err}
+		}
+	}
 	for _, w := range scenario.Warnings(setup) {
 		a.err.lines("coppice: warning: " + w)
 	}

@@ -1,0 +1,81 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/bench/load"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// stuck are the codes that are interrupted. Each says when it is about to begin.
+var stuck = []struct{ name, code string }{
+	{"loop", "print('on', flush=True)\nwhile True: pass"},
+	{"sleep", "import time\nprint('on', flush=True)\ntime.sleep(60)"},
+	{"await", "import asyncio\nprint('on', flush=True)\nawait asyncio.sleep(60)"},
+}
+
+// settle is how long an interrupted code runs first: what it printed comes a little
+// before it is stuck.
+const settle = 50 * time.Millisecond
+
+var interrupt = Scenario{
+	Name: "interrupt", About: "from the interrupt of a loop, of time.sleep and of await to the result; the session then answers on",
+	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 10}, coppice.BackendGateway: {Sessions: 3}},
+	run: func(ctx context.Context, r *round) error {
+		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
+		if err != nil {
+			return err
+		}
+		sessions, err := r.live(ctx, h, r.Sessions)
+		if err != nil {
+			return err
+		}
+		done := r.counter("interrupts", len(stuck)*len(sessions))
+		for _, what := range stuck {
+			rec := load.NewRecorder()
+			for _, s := range sessions {
+				took, err := stop(ctx, coppiceSession(s), what.code)
+				if err != nil {
+					return fmt.Errorf("interrupt a %s: %w", what.name, err)
+				}
+				rec.Record(took + time.Duration(float64(took)*r.Plant))
+				if err := one(ctx, s, sum, "2"); err != nil {
+					return fmt.Errorf("after the interrupt of a %s: %w", what.name, err)
+				}
+				done()
+			}
+			r.quantiles(what.name, rec.Summary())
+		}
+		return nil
+	},
+}
+
+// stop runs code, interrupts it when it is on, and returns the time to its result.
+func stop(ctx context.Context, s *coppice.Session, code string) (time.Duration, error) {
+	var begin time.Time
+	for e, err := range s.Stream(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}}) {
+		if err != nil {
+			return 0, err
+		}
+		switch e := e.(type) {
+		case messages.Stream:
+			if err := pause(ctx, settle); err != nil {
+				return 0, err
+			}
+			begin = time.Now()
+			if err := s.Interrupt(ctx); err != nil {
+				return 0, err
+			}
+		case messages.Final:
+			if begin.IsZero() || e.Result.Outcome != messages.OutcomeCancelled {
+				return 0, fmt.Errorf("the outcome is %s: %s", e.Result.Outcome, head(e.Result.Text))
+			}
+			return time.Since(begin), nil
+		}
+	}
+	return 0, fmt.Errorf("the stream ended without a result")
+}
