@@ -95,7 +95,9 @@ func TestMistakes(t *testing.T) {
 		`unknown flag: --timout; did you mean --timeout?`:                   {"run", "--timout", "5"},
 		`unknown flag: --sess; did you mean --session?`:                     {"run", "--sess=x"},
 		`invalid argument "x" for "--json" flag`:                            {"env", "--json=x"},
+		`unknown command "rnu" for "coppice"; did you mean run?`:            {"rnu"},
 		`there is no help about "nope"`:                                     {"help", "nope"},
+		`there is no help about "exit-code"; did you mean exit-codes?`:      {"help", "exit-code"},
 		`there is no help about "run nope"`:                                 {"help", "run", "nope"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -223,7 +225,9 @@ func TestReaderGone(t *testing.T) {
 	require.Equal(t, 1, told)
 	full := &output{w: failing{}}
 	_, err := full.Write([]byte("x"))
-	require.ErrorIs(t, err, io.ErrShortWrite, "other errors are not swallowed")
+	require.NoError(t, err, "the command goes on")
+	require.ErrorIs(t, full.failure(), io.ErrShortWrite, "its end tells")
+	require.NoError(t, o.failure())
 }
 
 type failing struct{}
@@ -275,10 +279,11 @@ func TestEnvLines(t *testing.T) {
 func TestStageOf(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[messages.Lifecycle]string{
-		messages.ChildChanged{Kind: "server", To: messages.ChildStarting}: "starting the Kernel Gateway",
-		messages.ChildChanged{Kind: "kernel", To: messages.ChildStarting}: "starting a kernel",
-		messages.ChildChanged{Kind: "kernel", To: messages.ChildIdle}:     "",
-		messages.ChildChanged{Kind: "sink", To: messages.ChildStarting}:   "",
+		messages.ChildChanged{Kind: "server", Key: "kernel-gateway", To: messages.ChildStarting}: "starting the Kernel Gateway",
+		messages.ChildChanged{Kind: "server", Key: "fork-server", To: messages.ChildStarting}:    "starting Python",
+		messages.ChildChanged{Kind: "kernel", To: messages.ChildStarting}:                        "starting a kernel",
+		messages.ChildChanged{Kind: "kernel", To: messages.ChildIdle}:                            "",
+		messages.ChildChanged{Kind: "sink", To: messages.ChildStarting}:                          "",
 		messages.Dropped{}: "",
 	} {
 		require.Equal(t, want, stageOf(event))

@@ -71,7 +71,7 @@ func meant(near string) string {
 	return "; did you mean " + near + "?"
 }
 
-// nearest is the name that is at most two letters away, or that begins with text.
+// nearest is the name that is at most two letters and half its length away, or that begins with text.
 func nearest(text string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -79,7 +79,7 @@ func nearest(text string, names []string) string {
 		if len(text) > 2 && strings.HasPrefix(n, text) {
 			d = min(d, 2)
 		}
-		if d < least && d < len(n) {
+		if d < least && 2*d <= len(n) {
 			best, least = n, d
 		}
 	}
