@@ -90,7 +90,7 @@ func params(t *testing.T, env map[string]string) testscript.Params {
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "signals": signals, "terminal": terminal, "json": jsonValue, "gone": gone,
+			"exits": exits, "signals": signals, "terminal": onTerminal, "json": jsonValue, "gone": gone,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "external" {

@@ -10,18 +10,18 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/coppice-run/coppice/test/pty"
+	"github.com/coppice-run/coppice/test/terminal"
 )
 
-// terminal is the command of that name, see TestScripts. What the terminal
+// onTerminal is the command "terminal", see TestScripts. What the terminal
 // showed is the output of the command.
-func terminal(ts *testscript.TestScript, neg bool, args []string) {
+func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: terminal STEPS CODE COMMAND [ARG]...")
 	}
 	path, err := exec.LookPath(args[2])
 	ts.Check(err)
-	tty, err := pty.Open()
+	tty, err := terminal.Open(100, 30)
 	ts.Check(err)
 	defer tty.Close()
 	cmd := exec.Command(path, args[3:]...)

@@ -87,9 +87,8 @@ var layers = []layer{
 	{dir: "examples/...", ours: public},
 	{dir: "test/arch"},
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "test/pty", theirs: []string{"golang.org/x/sys/unix"}},
-	{dir: "test/terminal", theirs: []string{terminal}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
+	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},
 	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 

@@ -8,9 +8,13 @@
 //
 // [Start] starts a program, [Terminal.Type] presses keys, [Terminal.Text] reads
 // the screen, and [Terminal.Close] ends all of it. Any goroutine may call them.
+// [Open] makes a [Device], a terminal in which nothing runs: its other end is
+// handed to code of the test's own process, and what is shown is kept as it came.
+// A [Screen] is there on every system, the others on Linux.
 //
 // # Goroutines
 //
 // One goroutine reads the pseudo-terminal and owns the writing to the screen,
-// under the terminal's lock; one waits for the program. Close joins both.
+// under the terminal's lock; one waits for the program. A device has one that reads.
+// Close joins them.
 package terminal

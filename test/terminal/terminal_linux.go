@@ -10,7 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // grace is how long a program gets to end after its terminal has gone.
@@ -54,38 +55,36 @@ func Start(cmd *exec.Cmd, width, height int) (*Terminal, error) {
 	return t, nil
 }
 
-// open makes a pseudo-terminal.
-func open(width, height int) (pty, tty *os.File, err error) {
-	pty, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
+// open makes a pseudo-terminal: the end of whoever looks at it and types, whose
+// reads end when it is closed, and the end of a program.
+func open(width, height int) (screen, program *os.File, err error) {
+	screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pseudo-terminal: %w", err)
 	}
-	var number uint32
-	var unlock int32
-	size := [4]uint16{uint16(height), uint16(width)}
-	for _, step := range []struct {
-		request uintptr
-		pointer unsafe.Pointer
-	}{
-		{syscall.TIOCGPTN, unsafe.Pointer(&number)}, {syscall.TIOCSPTLCK, unsafe.Pointer(&unlock)}, {syscall.TIOCSWINSZ, unsafe.Pointer(&size)},
-	} {
-		raw, err := pty.SyscallConn()
-		if err != nil {
-			return nil, nil, errors.Join(err, pty.Close())
-		}
-		var errno syscall.Errno
-		if err := raw.Control(func(fd uintptr) {
-			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, step.request, uintptr(step.pointer))
-		}); err != nil || errno != 0 {
-			return nil, nil, errors.Join(fmt.Errorf("make a pseudo-terminal: %w", errno), err, pty.Close())
-		}
-	}
-	name := fmt.Sprintf("/dev/pts/%d", number)
-	tty, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	raw, err := screen.SyscallConn()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the terminal: %w", err), pty.Close())
+		return nil, nil, errors.Join(fmt.Errorf("make a pseudo-terminal: %w", err), screen.Close())
 	}
-	return pty, tty, nil
+	var number int
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		if number, refused = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); refused != nil {
+			return
+		}
+		if refused = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); refused != nil {
+			return
+		}
+		refused = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
+	})
+	if err = errors.Join(err, refused); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("make a pseudo-terminal: %w", err), screen.Close())
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open the terminal: %w", err), screen.Close())
+	}
+	return screen, program, nil
 }
 
 // writer writes to the screen under the lock.

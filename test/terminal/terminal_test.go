@@ -3,6 +3,7 @@
 package terminal_test
 
 import (
+	"bufio"
 	"os/exec"
 	"strings"
 	"testing"
@@ -104,4 +105,20 @@ func TestTerminal(t *testing.T) {
 	stays.Close()
 	_, err = terminal.Start(exec.CommandContext(t.Context(), "/no/such/program"), 20, 5)
 	require.Error(t, err)
+}
+
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	tty, err := terminal.Open(100, 30)
+	require.NoError(t, err)
+	defer tty.Close()
+	require.NoError(t, tty.Type("typed\n"))
+	line, err := bufio.NewReader(tty.Program).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "typed\n", line)
+	require.NoError(t, tty.Await("typed", time.Minute))
+	echoes, err := tty.Echoes()
+	require.NoError(t, err)
+	require.True(t, echoes)
+	require.ErrorContains(t, tty.Await("never", time.Millisecond), `does not show "never"`)
 }

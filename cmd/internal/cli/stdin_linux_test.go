@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/test/pty"
+	"github.com/coppice-run/coppice/test/terminal"
 )
 
 // asked asks in a goroutine and returns where the answer comes.
@@ -29,7 +29,7 @@ func asked(ctx context.Context, ask func(context.Context, messages.InputRequest)
 
 func TestAPersonIsAsked(t *testing.T) {
 	t.Parallel()
-	tty, err := pty.Open()
+	tty, err := terminal.Open(100, 30)
 	require.NoError(t, err)
 	defer tty.Close()
 	a := newApp(tty.Program, io.Discard, tty.Program, nil)

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/cmd/internal/term"
-	"github.com/coppice-run/coppice/test/pty"
+	"github.com/coppice-run/coppice/test/terminal"
 )
 
 func TestHideInput(t *testing.T) {
 	t.Parallel()
-	tty, err := pty.Open()
+	tty, err := terminal.Open(100, 30)
 	require.NoError(t, err)
 	defer tty.Close()
 	require.True(t, term.IsTerminal(tty.Program))
