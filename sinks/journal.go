@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/lines"
 )
 
 // JournalOptions say where a [Journal] is. The zero value of each optional field
@@ -38,45 +35,22 @@ type JournalOptions struct {
 type Journal struct {
 	o JournalOptions
 
-	mu   sync.Mutex
-	file *os.File
-	size int64
-	buf  []byte
-	err  error // why it was given up
+	file *lines.File
+
+	mu  sync.Mutex
+	buf []byte // guarded by mu
 }
 
 // OpenJournal opens the journal; its folder is made with mode 0700.
 func OpenJournal(o JournalOptions) (*Journal, error) {
-	if o.Path == "" {
-		return nil, errors.New("open journal: no path")
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 16 << 20
-	}
-	if o.Keep <= 0 {
-		o.Keep = 3
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+	file, err := lines.Open(lines.Options{Path: o.Path, MaxBytes: o.MaxBytes, Keep: o.Keep})
+	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &Journal{o: o}
-	return j, j.open()
-}
-
-func (j *Journal) open() error {
-	f, err := os.OpenFile(j.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("open journal: %w", err)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return errors.Join(fmt.Errorf("open journal: %w", err), f.Close())
-	}
-	j.file, j.size = f, st.Size()
-	return nil
+	return &Journal{o: o, file: file}, nil
 }
 
 // Attachment connects the journal to all calls of a hub, without loss.
@@ -96,9 +70,6 @@ func (j *Journal) For(exec messages.Execute) Sink {
 func (j *Journal) write(head []byte, e messages.Event) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err != nil {
-		return j.err
-	}
 	line := j.buf[:0]
 	line = append(line, `{"at":"`...)
 	line = j.o.Now().UTC().AppendFormat(line, "2006-01-02T15:04:05.000Z07:00")
@@ -113,50 +84,18 @@ func (j *Journal) write(head []byte, e messages.Event) error {
 	if cap(line) <= keepLine {
 		j.buf = line
 	}
-	if j.size > 0 && j.size+int64(len(line)) > j.o.MaxBytes {
-		if err := j.rotate(); err != nil {
-			j.err = err
-			return err
-		}
-	}
-	n, err := j.file.Write(line)
-	j.size += int64(n)
-	if err != nil {
+	switch err := j.file.Append(line); {
+	case errors.Is(err, lines.ErrClosed):
+		return ErrClosed
+	case err != nil:
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
 }
 
-// rotate moves the files by one and begins a new one. The mutex is held.
-func (j *Journal) rotate() error {
-	if err := j.file.Close(); err != nil {
-		return fmt.Errorf("rotate journal: %w", err)
-	}
-	for i := j.o.Keep; i > 0; i-- {
-		err := os.Rename(j.name(i-1), j.name(i))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("rotate journal: %w", err)
-		}
-	}
-	return j.open()
-}
-
-func (j *Journal) name(i int) string {
-	if i == 0 {
-		return j.o.Path
-	}
-	return j.o.Path + "." + strconv.Itoa(i)
-}
-
 // Close closes the file. Sinks that still get events fail then.
 func (j *Journal) Close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if errors.Is(j.err, ErrClosed) {
-		return nil
-	}
-	j.err = ErrClosed
-	if err := j.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+	if err := j.file.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

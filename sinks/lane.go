@@ -266,8 +266,9 @@ func (l *lane) die(err error) bool {
 			l.ended = true
 		}
 	}
-	l.mu.Unlock()
+	// Who sees a dead lane is answered at once, and finds its credit given back.
 	l.credit.Release(held)
+	l.mu.Unlock()
 	for _, it := range rest {
 		if it.b != nil {
 			it.b.resolve(messages.Output{}, err)

@@ -45,7 +45,13 @@ func onTerminal(ts *testscript.TestScript, neg bool, args []string) {
 		case "<":
 			err = tty.Await(regexp.QuoteMeta(text), patience)
 		case ">":
-			err = tty.Type(strings.ReplaceAll(text, "^C", "\x03") + "\n")
+			// Ctrl-C is the end of what is typed: a return key after it could be
+			// read as an answer before the signal is seen.
+			if typed, left := strings.CutSuffix(text, "^C"); left {
+				err = tty.Type(typed + "\x03")
+			} else {
+				err = tty.Type(text + "\n")
+			}
 		default:
 			fail("%s: a line begins with < or >, not %q", args[0], what)
 		}

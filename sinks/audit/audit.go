@@ -19,16 +19,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/lines"
 )
 
 // Options make a Log. The zero value of each optional field is its default.
@@ -52,9 +48,7 @@ type Options struct {
 type Log struct {
 	o Options
 
-	mu   sync.Mutex
-	file *os.File // nil when closed; guarded by mu
-	size int64    // guarded by mu
+	file *lines.File
 }
 
 // ErrClosed is returned by Write after Close.
@@ -62,36 +56,14 @@ var ErrClosed = errors.New("the audit log is closed")
 
 // Open opens a log; what is there stays.
 func Open(o Options) (*Log, error) {
-	if o.Path == "" {
-		return nil, errors.New("open the audit log: no path")
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 16 << 20
-	}
-	if o.Keep <= 0 {
-		o.Keep = 3
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+	file, err := lines.Open(lines.Options{Path: o.Path, MaxBytes: o.MaxBytes, Keep: o.Keep})
+	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	l := &Log{o: o}
-	return l, l.open()
-}
-
-func (l *Log) open() error {
-	f, err := os.OpenFile(l.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("open the audit log: %w", err)
-	}
-	st, err := f.Stat()
-	if err != nil {
-		return errors.Join(fmt.Errorf("open the audit log: %w", err), f.Close())
-	}
-	l.file, l.size = f, st.Size()
-	return nil
+	return &Log{o: o, file: file}, nil
 }
 
 // line is one call.
@@ -144,60 +116,19 @@ func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) er
 	if err != nil {
 		return fmt.Errorf("write the audit log: %w", err)
 	}
-	return l.append(append(data, '\n'))
-}
-
-func (l *Log) append(data []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
+	switch err := l.file.Append(append(data, '\n')); {
+	case errors.Is(err, lines.ErrClosed):
 		return ErrClosed
-	}
-	if l.size > 0 && l.size+int64(len(data)) > l.o.MaxBytes {
-		if err := l.rotate(); err != nil {
-			return err
-		}
-	}
-	n, err := l.file.Write(data)
-	l.size += int64(n)
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("write the audit log: %w", err)
 	}
 	return nil
 }
 
-// rotate moves the files by one and begins a new one. The mutex is held.
-func (l *Log) rotate() error {
-	err := l.file.Close()
-	l.file = nil
-	for i := l.o.Keep; i > 0 && err == nil; i-- {
-		if err = os.Rename(l.name(i-1), l.name(i)); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	}
-	return errors.Join(err, l.open())
-}
-
-func (l *Log) name(i int) string {
-	if i == 0 {
-		return l.o.Path
-	}
-	return l.o.Path + "." + strconv.Itoa(i)
-}
-
 // Close closes the file. It may be called more than once.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
-		return nil
-	}
-	err := l.file.Close()
-	l.file = nil
-	return err
-}
+func (l *Log) Close() error { return l.file.Close() }
 
-// mask is what stands for a secret.
+// masked is what stands for a secret.
 const masked = "***"
 
 // shapes are those of secrets that give themselves away: keys of well-known
