@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +87,7 @@ func TestBound(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(entries), keep+1)
 		var kept string
-		for i := len(entries) - 1; i >= 0; i-- {
+		for i := range slices.Backward(entries) {
 			name := path
 			if i > 0 {
 				name = fmt.Sprintf("%s.%d", path, i)
