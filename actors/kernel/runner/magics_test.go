@@ -98,7 +98,7 @@ func TestMagicsThatFail(t *testing.T) {
 
 func TestShellCommandsAreInterrupted(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"!echo go; sleep 1000; echo never", "%%bash\necho go\nsleep 1000\necho never", "x = !echo go >&2; sleep 1000", "!trap '' INT; echo go; sleep 1000"} {
+	for _, code := range []string{"!echo go; sleep 1000; echo never", "%%bash\necho go\nsleep 1000\necho never", "x = !echo go >&2; sleep 1000", "!trap '' INT; echo go; sleep 1000", startsOneMore} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			i := session(t)
@@ -111,6 +111,20 @@ func TestShellCommandsAreInterrupted(t *testing.T) {
 			require.Equal(t, "=> []", ok(t, i, leftInGroup).text())
 		})
 	}
+}
+
+// startsOneMore is a shell that an interrupt finds just before it runs a program: it
+// ends, and nobody has told the program.
+const startsOneMore = `!{__import__('sys').executable} -c 'import os, signal, subprocess; signal.signal(signal.SIGINT, lambda *_: (subprocess.Popen(["sleep", "1000"]), os._exit(1))); os.write(1, b"go\n"); signal.pause()'`
+
+func TestAnInterruptLeavesWhatRunsInTheBackground(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	cell := background(t, i, "!sh -c 'echo go; exec sleep 1000' & sleep 1000")
+	cell.waitFor(t, "go\n")
+	require.NoError(t, i.Interrupt(t.Context()))
+	require.True(t, cell.end(t).Interrupted)
+	require.Regexp(t, `^=> \['\d+'\]$`, ok(t, i, leftInGroup).text())
 }
 
 // leftInGroup lists the living members of the session's group but itself.

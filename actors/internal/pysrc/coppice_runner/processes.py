@@ -22,22 +22,54 @@ def started_since(begin: float) -> List[int]:
     monotonic clock, or later, and belong to its process group, parents first.
     What was started before is left alone: a server that an earlier cell started
     is no part of this one."""
+    return [pid for pid in descendants_of(os.getpid()) if _is_of_group(pid, os.getpgrp(), _ticks(begin))]
+
+
+def strays_since(begin: float) -> List[int]:
+    """Returns the processes of this process's group that started at begin or
+    later, are no descendants of it any more, since their parents have ended, and
+    would heed an interrupt: what a shell runs in the background does not."""
+    first, group, own = _ticks(begin), os.getpgrp(), {os.getpid()}
+    found = [pid for pid in map(int, filter(str.isdigit, _listed("/proc"))) if pid not in own and _is_of_group(pid, group, first) and not _ignores_interrupts(pid)]
+    if found:
+        own.update(descendants_of(os.getpid()))
+    return [pid for pid in found if pid not in own]
+
+
+def _ticks(begin: float) -> float:
+    """Returns a time of the monotonic clock as start times are told: they count
+    from the boot."""
     try:
-        # Start times count from the boot.
-        first = int((time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + begin) * _TICKS)
+        return int((time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + begin) * _TICKS)
     except (AttributeError, OSError):
+        return float("inf")  # nothing has started since
+
+
+def _is_of_group(pid: int, group: int, first: float) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+        return int(fields[2]) == group and int(fields[19]) >= first and fields[0] not in (b"Z", b"X")
+    except (OSError, ValueError, IndexError):
+        return False  # it has ended
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"SigIgn:"):
+                    return bool(int(line.split()[1], 16) & 1 << (signal.SIGINT - 1))
+    except (OSError, ValueError, IndexError):
+        pass
+    return True  # it has ended
+
+
+def _listed(path: str) -> List[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
         return []
-    group = os.getpgrp()
-    found = []
-    for pid in descendants_of(os.getpid()):
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as f:
-                fields = f.read().rpartition(b")")[2].split()
-            if int(fields[2]) == group and int(fields[19]) >= first:
-                found.append(pid)
-        except (OSError, ValueError, IndexError):
-            continue  # it has ended
-    return found
 
 
 def descendants_of(pid: int) -> List[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import processes
@@ -12,6 +13,9 @@ from .interrupts import calls_user
 
 # How long a program that was interrupted has to end.
 _GRACE = 0.5
+
+# How coarse the start times of processes are.
+_PRECISION = 0.02
 
 _BRACES = re.compile(r"\{\{([^{}]*)\}\}|\{([^{}\n]+)\}")
 _DOLLAR = re.compile(r"\$(\$?)([^\W\d]\w*)")
@@ -40,20 +44,22 @@ class Lines(List[str]):
 
 def run(command: Union[str, Sequence[str]], stdin: Optional[str] = None, env: Optional[Dict[str, str]] = None) -> int:
     """Runs a program, a text by the shell, and returns its exit code."""
+    begin = time.monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, text=True, errors="replace")
-    _finish(process, stdin)
+    _finish(process, stdin, begin)
     return process.returncode
 
 
 def capture(command: Union[str, Sequence[str]]) -> Lines:
     """Runs a program and returns what it wrote to stdout."""
+    begin = time.monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
-    lines = Lines((_finish(process, None) or "").splitlines())
+    lines = Lines((_finish(process, None, begin) or "").splitlines())
     lines.returncode = process.returncode
     return lines
 
 
-def _finish(process: "subprocess.Popen[str]", stdin: Optional[str]) -> Optional[str]:
+def _finish(process: "subprocess.Popen[str]", stdin: Optional[str], begin: float) -> Optional[str]:
     """Waits for a program. When the cell is interrupted, the program was too;
     it and what it started are killed when they do not end."""
     try:
@@ -61,11 +67,26 @@ def _finish(process: "subprocess.Popen[str]", stdin: Optional[str]) -> Optional[
     except BaseException:
         try:
             process.wait(_GRACE)
+            _end_strays(begin)
         except BaseException:  # a second interrupt is no reason to leave it behind
             for pid in [*processes.descendants_of(process.pid), process.pid]:
                 processes.kill(pid)
             process.wait()
         raise
+
+
+def _end_strays(begin: float) -> None:
+    """Ends what a shell was just about to run when the interrupt ended it: its
+    child was not there yet when the interrupt was sent, and is nobody's now."""
+    strays = processes.strays_since(begin - _PRECISION)
+    for pid in strays:
+        processes.interrupt(pid)
+    over = time.monotonic() + _GRACE
+    while strays and time.monotonic() < over:
+        time.sleep(0.005)
+        strays = processes.living(strays)
+    for pid in strays:
+        processes.kill(pid)
 
 
 @calls_user
