@@ -25,7 +25,7 @@ type Proxy struct {
 	done  chan struct{}
 
 	mu    sync.Mutex
-	pairs map[*pair]bool // guarded by mu: the WebSockets that are open
+	pairs map[*pair]bool // guarded by mu: the WebSockets that are open, and were used by their clients
 }
 
 // pair is one connection of a client and the one to the server.
@@ -67,7 +67,8 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 }
 
 // CutEvery cuts every WebSocket again and again, from now on until stop is
-// called.
+// called. A connection counts as one when its client has sent something on it, so
+// that a slow machine does not spend all its attempts on handshakes.
 func (p *Proxy) CutEvery(d time.Duration) (stop func()) {
 	quit := make(chan struct{})
 	p.joins.Go(func() {
@@ -127,9 +128,12 @@ func (p *Proxy) pass(client net.Conn) {
 		_, _ = in.Peek(1)
 		head, _ := in.Peek(in.Buffered()) // a request's first line comes in one piece
 		if line, _, _ := bytes.Cut(head, []byte("\r\n")); bytes.Contains(line, []byte("/channels?")) {
-			p.mu.Lock()
-			p.pairs[both] = true
-			p.mu.Unlock()
+			_, _ = io.CopyN(server, in, int64(in.Buffered()))
+			if _, err := in.Peek(1); err == nil { // the client has the server's answer, and speaks
+				p.mu.Lock()
+				p.pairs[both] = true
+				p.mu.Unlock()
+			}
 		}
 		_, _ = io.Copy(server, in)
 		_ = server.Close()

@@ -5,6 +5,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -90,9 +91,11 @@ func (c *sharedHost) end() error {
 const marker = "PI_COPPICE_TEST_MARK"
 
 // start makes a host that is shut down at the end of the test, which then
-// proves that no process of it is left.
+// proves that no process of it is left. Starts that say nothing else are patient:
+// many tests start gateways at the same time.
 func start(t *testing.T, o coppice.Options) *coppice.Host {
 	t.Helper()
+	o.StartTimeout = cmp.Or(o.StartTimeout, 3*time.Minute)
 	mark := messages.NewID()
 	o.WarmKernels = -1 // tests count kernels
 	o.Python = testpython.Path(t)

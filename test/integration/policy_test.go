@@ -111,7 +111,7 @@ func TestCapacityIsShared(t *testing.T) {
 			r := cells("import time; time.sleep(600)")
 			r.Owner = owner
 			wg.Go(func() { _, _ = s.Execute(t.Context(), r) })
-			require.Eventually(t, func() bool { return kernels(t, host)[s.Key().ID()] != 0 }, time.Minute, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return kernels(t, host)[s.Key().ID()] != 0 }, 3*time.Minute, 20*time.Millisecond)
 			return s
 		}
 		busy := []*coppice.Session{hold("a1", "ann"), hold("a2", "ann")}

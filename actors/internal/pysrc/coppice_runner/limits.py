@@ -19,6 +19,9 @@ except ImportError:  # Windows
 
 # What the session itself may map beyond its limit, to say that it was reached.
 _RESERVE = 32 << 20
+# What of that a cell gets which finds the session full, so that it can still take
+# things away: even 1 + 1 may need a page.
+_ROOM = 4 << 20
 # The session's own descriptors, and a few for what it does.
 _OWN_FILES = 16
 # CPU seconds that a cell has to end after it was told, in signals.
@@ -78,8 +81,9 @@ class Limits:
         """Begins a cell."""
         self.exceeded = None
         if self._relaxed:
-            self._relaxed = False
-            self._set_memory(self._address_space)
+            needed = _mapped() + _ROOM
+            self._relaxed = needed > self._address_space
+            self._set_memory(min(max(needed, self._address_space), self._address_space + _RESERVE // 2))
         if self.cpu:
             self._warned = 0
             used = time.process_time()
@@ -110,7 +114,7 @@ class Limits:
                 self.exceeded = "memory"
             elif self.files and errors.of(err, OSError) and _errno(err) == errno.EMFILE:
                 self.exceeded = "files"
-        if self.exceeded == "memory" and not self._relaxed:
+        if self.exceeded == "memory":
             self._relaxed = True
             self._set_memory(self._address_space + _RESERVE)
         return self.exceeded
