@@ -57,3 +57,20 @@ func TestBundleText(t *testing.T) {
 	require.Positive(t, b.Size())
 	require.Equal(t, "application/x-omp-status", messages.StatusMIME("omp"))
 }
+
+// FuzzParseSessionKey: what is read back is written the same, and every key is
+// read back.
+func FuzzParseSessionKey(f *testing.F) {
+	for _, id := range []string{"", "@", "a@/srv", "a%40b@/x@y", "%", "%2f@", "%25@/"} {
+		f.Add(id, "/srv")
+	}
+	f.Fuzz(func(t *testing.T, text, cwd string) {
+		if key, ok := messages.ParseSessionKey(text); ok {
+			require.Equal(t, text, key.ID())
+		}
+		want := messages.SessionKey{Session: text, Cwd: cwd}
+		got, ok := messages.ParseSessionKey(want.ID())
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	})
+}

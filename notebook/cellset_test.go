@@ -1,6 +1,9 @@
 package notebook_test
 
 import (
+	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +45,25 @@ func TestCellSetChecksItsCells(t *testing.T) {
 	var all *notebook.CellSet
 	require.True(t, all.Contains(12))
 	require.NoError(t, all.Check(0))
+}
+
+// FuzzParseCells: a set is an error of its kind or has a cell, and the first cell
+// that it has is one that the text allows.
+func FuzzParseCells(f *testing.F) {
+	for _, text := range []string{"3", "2-5", "7-", "-2", "0,2-3,9-", "", "-", "5-2", "99999999999", " 1 , 2 - 3"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := notebook.ParseCells(text)
+		if err != nil {
+			require.ErrorIs(t, err, notebook.ErrArgument)
+			return
+		}
+		first, _, _ := strings.Cut(text, ",")
+		from, _, _ := strings.Cut(strings.TrimSpace(first), "-")
+		n, err := strconv.Atoi("0" + from)
+		require.NoError(t, err)
+		require.True(t, s.Contains(n))
+		require.NoError(t, s.Check(math.MaxInt))
+	})
 }

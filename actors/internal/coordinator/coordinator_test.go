@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -221,6 +222,27 @@ func TestJournal(t *testing.T) {
 	require.True(t, ok)
 	want.Key, want.Last = key, got.Last
 	require.Empty(t, cmp.Diff(want, got))
+
+	// A file that tells of another session adopts nobody's variables.
+	other, err := coordinator.Take(t.Context(), dir, messages.SessionKey{Session: "b", Cwd: "/tmp"})
+	require.NoError(t, err)
+	defer other.Release()
+	require.NoError(t, other.Write(want))
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if strings.Contains(string(data), `"b"`) {
+			mine, err := os.ReadFile(files[1-i])
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(file, mine, 0o600))
+		}
+	}
+	_, ok = other.Entry()
+	require.False(t, ok)
+
 	require.NoError(t, claim.Forget())
 	require.NoError(t, claim.Forget())
 	_, ok = claim.Entry()

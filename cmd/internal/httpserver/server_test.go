@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,8 +40,8 @@ func TestWhoGetsIn(t *testing.T) {
 	go func() { ended <- s.Serve(ctx) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for name, tc := range map[string]struct {
-		path, host, origin, auth string
-		want                     int
+		path, host, origin, site, auth string
+		want                           int
 	}{
 		"who knows the token":         {auth: "Bearer sesame", want: 200},
 		"no token":                    {want: 401},
@@ -49,6 +50,11 @@ func TestWhoGetsIn(t *testing.T) {
 		"a name of somebody else":     {auth: "Bearer sesame", host: "example.org", want: 403},
 		"a name of this machine":      {auth: "Bearer sesame", host: "localhost:1", want: 200},
 		"a page of another origin":    {auth: "Bearer sesame", origin: "http://example.org", want: 403},
+		"a page of this server":       {auth: "Bearer sesame", origin: s.URL(), site: "same-origin", want: 200},
+		"its address over TLS":        {auth: "Bearer sesame", origin: "https" + strings.TrimPrefix(s.URL(), "http"), want: 403},
+		"a page of another site":      {auth: "Bearer sesame", site: "cross-site", want: 403},
+		"a page of another port":      {auth: "Bearer sesame", site: "same-site", want: 403},
+		"typed by a person":           {auth: "Bearer sesame", site: "none", want: 200},
 		"nothing there":               {auth: "Bearer sesame", path: "/none", want: 404},
 		"nothing there, and no token": {path: "/none", want: 401},
 	} {
@@ -59,7 +65,7 @@ func TestWhoGetsIn(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+path, http.NoBody)
 		require.NoError(t, err)
 		req.Host = tc.host
-		for key, value := range map[string]string{"Origin": tc.origin, "Authorization": tc.auth} {
+		for key, value := range map[string]string{"Origin": tc.origin, "Sec-Fetch-Site": tc.site, "Authorization": tc.auth} {
 			if value != "" {
 				req.Header.Set(key, value)
 			}
