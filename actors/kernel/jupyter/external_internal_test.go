@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -100,26 +99,4 @@ func TestFirstLook(t *testing.T) {
 	look(t.Context(), ends, true)
 	require.False(t, ends[0].gone.Load())
 	require.True(t, ends[1].gone.Load())
-}
-
-// FuzzParseURLs: what is read are addresses that read the same once more, each
-// once; and an error says nothing of a password.
-func FuzzParseURLs(f *testing.F) {
-	for _, text := range []string{"", ",", "http://127.0.0.1:8888", "https://a/b/, http://c:1\thttp://c:1", "ftp://x", "http://u:hunter2@h", "http://[::1", "localhost"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		urls, err := ParseURLs(text)
-		if err != nil {
-			require.Empty(t, urls)
-			return
-		}
-		again, err := ParseURLs(strings.Join(urls, ","))
-		require.NoError(t, err)
-		require.Equal(t, urls, again)
-		_, err = ParseURLs("http://user:hunter2@" + text)
-		if err != nil {
-			require.NotContains(t, err.Error(), "hunter2")
-		}
-	})
 }
