@@ -30,7 +30,7 @@ class LimitsTest(unittest.TestCase):
         # Small pieces, which are still there when the cell has failed.
         self.exceeded(s, "z = []\nwhile True: z.append(bytes(1000) + b'x')", "memory")
         s.execute("del z, x")
-        self.assertEqual("32", s.value("len(bytearray(32 << 20)) >> 20"))
+        self.assertEqual("16", s.value("len(bytearray(16 << 20)) >> 20"))
         self.exceeded(s, "y = bytearray(128 << 20)", "memory")
         # A MemoryError that is caught is none of ours.
         frames = s.execute("try: bytearray(1 << 40)\nexcept MemoryError: print('caught')")
