@@ -58,6 +58,7 @@ func TestCells(t *testing.T) {
 		{"a forked process ends with the cell", []string{"import os\npid = os.fork()\nif pid:\n    print('parent', os.waitpid(pid, 0)[1])\nelse:\n    print('child')"}, "child\nparent 0\n"},
 		{"a process that a forked one has forked", []string{"import os\nif os.fork() == 0:\n    fs = [os.open('/dev/null', os.O_RDONLY) for _ in range(20)]\n    if os.fork() == 0:\n        for f in fs: os.fstat(f)\n        print('all open', flush=True)\n        os._exit(0)\n    os.wait()\n    os._exit(0)\n_ = os.wait()"}, "all open\n"},
 		{"half a character at the end of a cell", []string{"import os\n_ = os.write(1, b'a\\xe2\\x82')"}, "a\ufffd"},
+		{"half a character through sys.stdout.buffer", []string{"import sys\n_ = sys.stdout.buffer.write(b'a\\xe2\\x82')"}, "a\ufffd"},
 		{"multiprocessing", []string{"import multiprocessing as m\ndef f(x): return x * x", "with m.get_context('fork').Pool(2) as p:\n    r = p.map(f, range(4))\nr"}, "=> [0, 1, 4, 9]"},
 		{"display", []string{"display(1, 'a')"}, "<1><'a'>"},
 		{"a failing exit function hurts nobody", []string{"import atexit\n@atexit.register\ndef f(): raise SystemExit(9)"}, ""},

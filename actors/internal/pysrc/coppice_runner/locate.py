@@ -404,6 +404,8 @@ def _hint(err: BaseException, cells: Cells) -> str:
         return f"the working directory is {os.getcwd()}"
     if _is(err, RuntimeError) and "asyncio.run() cannot be called" in cells.message(err):
         return "an event loop runs already; use await at the top level of the cell"
+    if _is(err, RuntimeError) and cells.message(err) == "no running event loop":
+        return "the event loop of a session runs while a cell awaits: await something in this cell, for example asyncio.gather(...)"
     return ""
 
 

@@ -64,6 +64,7 @@ class Session:
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
         self.stderr = Stream(self.output, "stderr")
+        self._buffers = (self.stdout.buffer, self.stderr.buffer)
         self.stdin = Stdin(self.input)
         self._ask, self._ask_password = self.input.read, self._getpass
         self.module = types.ModuleType("__main__")
@@ -389,6 +390,9 @@ class Session:
                 frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
             _flush_libc()
+            for buffer in self._buffers:
+                if buffer.half:
+                    buffer.finish()
             self.output.end(frames)
         finally:
             self.interrupts.end()

@@ -382,6 +382,7 @@ class _Buffer(io.BufferedIOBase):
     def __init__(self, stream: Stream) -> None:
         super().__init__()
         self._stream = stream
+        self.half = False  # the decoder holds the beginning of a character
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
@@ -391,7 +392,13 @@ class _Buffer(io.BufferedIOBase):
     def write(self, data: Any) -> int:
         view = bytes(memoryview(data))
         self._stream.write(self._decoder.decode(view))
+        self.half = bool(self._decoder.getstate()[0])
         return len(view)
+
+    def finish(self) -> None:
+        """Writes what came of a character whose rest did not come."""
+        self.half = False
+        self._stream.write(self._decoder.decode(b"", True))
 
     def flush(self) -> None:
         self._stream.flush()
