@@ -1,6 +1,8 @@
 package peers_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
 
@@ -38,6 +40,33 @@ func TestEveryPeerAnswers(t *testing.T) {
 			require.NotEmpty(t, r.Notes)
 		})
 	}
+}
+
+// Each side gets the same sessions and calls, and goes first in every other turn.
+func TestBesideTakesTurns(t *testing.T) {
+	t.Parallel()
+	var opened, called, closed int
+	r, err := peers.Beside(t.Context(), "gateway", peers.Options{Python: testpython.Path(t), Calls: 3, Creates: 1}, func(context.Context) (peers.Opened, error) {
+		opened++
+		return peers.Opened{Call: func() error { called++; return nil }, Close: func() error { closed++; return nil }}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 2 + 20 + 3, 3}, []int{opened, called, closed})
+	require.Equal(t, "beside/gateway/1", r.Name())
+	for _, name := range []string{"exec-p50", "floor-exec-p50", "create-p50", "floor-create-p50"} {
+		_, ok := r.Metric(name)
+		require.True(t, ok, name)
+	}
+	for name, n := range map[string]int64{"exec": 3, "floor-exec": 3, "create": 1, "floor-create": 1} {
+		require.EqualValues(t, n, r.Curves[name].Count, name)
+	}
+	bad := errors.New("it is broken")
+	_, err = peers.Beside(t.Context(), "gateway", peers.Options{Python: "/nowhere/python"}, nil)
+	require.Error(t, err)
+	_, err = peers.Beside(t.Context(), "runner", peers.Options{Python: testpython.Path(t), Root: "/nowhere"}, func(context.Context) (peers.Opened, error) {
+		return peers.Opened{}, bad
+	})
+	require.Error(t, err)
 }
 
 func TestRootIsFoundFromBelowOnly(t *testing.T) {

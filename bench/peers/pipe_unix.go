@@ -46,6 +46,18 @@ func barePipe(ctx context.Context, o Options) (times, error) {
 	return t, nil
 }
 
+// barePipeOpener opens such sessions one by one.
+func barePipeOpener(o Options) Opener {
+	return func(ctx context.Context) (Opened, error) {
+		p, err := newPipe(ctx, o)
+		if err != nil {
+			return Opened{}, err
+		}
+		id := 0
+		return Opened{Call: func() error { id++; return p.call(id) }, Close: p.end}, nil
+	}
+}
+
 // pipe is one session.
 type pipe struct {
 	cmd   *exec.Cmd

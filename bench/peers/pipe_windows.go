@@ -5,7 +5,13 @@ import (
 	"errors"
 )
 
+var errNoPipe = errors.New("the runner's descriptors do not exist on Windows")
+
 // barePipe needs descriptors that a child inherits.
 func barePipe(context.Context, Options) (times, error) {
-	return times{}, errors.New("the runner's descriptors do not exist on Windows")
+	return times{}, errNoPipe
+}
+
+func barePipeOpener(Options) Opener {
+	return func(context.Context) (Opened, error) { return Opened{}, errNoPipe }
 }

@@ -124,6 +124,7 @@ func (g *gateway) end() error {
 // jupyterKernel is a WebSocket to one kernel.
 type jupyterKernel struct {
 	conn    *websocket.Conn
+	id      string // the server's
 	session string
 	n       int
 }
@@ -143,7 +144,7 @@ func (g *gateway) kernel(ctx context.Context, tuned bool) (*jupyterKernel, error
 	if tuned {
 		dialer.NetDialContext = dialTuned
 	}
-	k := &jupyterKernel{session: rand.Text()}
+	k := &jupyterKernel{id: made.ID, session: rand.Text()}
 	conn, res, err := dialer.DialContext(ctx, "ws://"+g.addr+"/api/kernels/"+made.ID+"/channels?session_id="+k.session,
 		http.Header{"Authorization": {"token " + g.token}})
 	if err != nil {

@@ -108,6 +108,8 @@ func whole() record.File {
 		record.Result{Scenario: "exec", Backend: "runner", Sessions: 1000, Metrics: []record.Metric{us("p50", 300), us("p99", 900)}},
 		memory(10, 2500, 300), memory(1000, 1900, 30), memory(2000, 1900, 30),
 		record.Result{Scenario: "peer", Backend: "bare-pipe", Sessions: 1, Notes: []string{"does the least"}, Metrics: []record.Metric{us("create-p50", 30_000), us("exec-p50", 31), us("exec-p99", 90)}},
+		record.Result{Scenario: "beside", Backend: "runner", Sessions: 1, Metrics: []record.Metric{us("exec-p50", 150), us("floor-exec-p50", 131)}},
+		record.Result{Scenario: "beside", Backend: "gateway", Sessions: 1, Metrics: []record.Metric{us("exec-p50", 4400), us("floor-exec-p50", 4000)}},
 		record.Result{Scenario: "crashy", Backend: "fake", Sessions: 10_000},
 		record.Result{Scenario: "evict", Backend: "fake", Sessions: 10_000, Error: "2 calls went wrong <here>"},
 		record.Result{Scenario: "flood", Backend: "runner", Sessions: 1, Error: "it broke"},
@@ -130,6 +132,8 @@ func TestTheReportNamesWhatWasReachedMissedAndNotMeasured(t *testing.T) {
 	for _, want := range []string{
 		`| runner: new session to first result, p50 / p99 | 2 ms / 10 ms | 1.50 / 50 ms | **missed** `,
 		`| runner: memory of an idle session, process and host, 2,000 live | 2 MiB | 1.88 MiB | reached |`,
+		`| runner: that beside a bare pipe, in turns, p50 | at most 25 us more | +19 us | reached |`,
+		`| gateway: that beside a bare client with the same socket options, in turns, p50 | within 5 % | 1.10 times | **missed** `,
 		`| gateway: 30 kernels paced, p99 | 20 ms | not measured in this run | |`,
 		`crashes: calls lost, repeated or out of order | 0 | 0 | reached |`,
 		`evictions: calls lost, repeated or out of order | 0 | 1 | **missed** `,
@@ -177,8 +181,8 @@ func wellFormed(t *testing.T, picture []byte) {
 // Whatever the figures are, the report can be written and its pictures are XML.
 func TestAnyFigures(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		names := []string{"create", "exec", "idle", "peer", "other"}
-		metrics := []string{"p50", "p99", "back-to-back-p50", "create-p50", "exec-p50", "process-memory", "host-memory"}
+		names := []string{"create", "exec", "idle", "peer", "beside", "other"}
+		metrics := []string{"p50", "p99", "back-to-back-p50", "create-p50", "exec-p50", "floor-exec-p50", "process-memory", "host-memory"}
 		f := record.File{}
 		for range rapid.IntRange(0, 12).Draw(rt, "results") {
 			r := record.Result{

@@ -80,28 +80,25 @@ func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
 var targets = []target{
 	{"runner: new session to first result, p50 / p99", "2 ms / 10 ms", of("create", "runner", 0, "p50", "p99"), below(2000, 10_000), ms, ""},
 	{"runner: `1+1` through the whole runtime, back to back, p50", "150 us", of("exec", "runner", 1, "back-to-back-p50"), below(150), us, "each call crosses three actors, and on two processors each crossing wakes the other one: 12 to 18 us"},
-	{"runner: that beside a bare pipe, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
-		ours, ok := value(f, "exec", "runner", 1, "back-to-back-p50")
-		floor, also := value(f, "peer", "bare-pipe", 0, "exec-p50")
-		return []float64{ours - floor}, ok && also
+	{"runner: that beside a bare pipe, in turns, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
+		ours, floor, ok := beside(f, "runner", "exec-p50")
+		return []float64{ours - floor}, ok
 	}, below(25), func(v []float64) string { return fmt.Sprintf("%+.0f us", v[0]) }, "for the same reason"},
 	{"runner: memory of an idle session, process and host, 2,000 live", "2 MiB", of("idle", "runner", 2000, "process-memory", "host-memory"), sumBelow(2048), mib, "by pages that a session writes to when it answers; Python 3.12 and 3.13 write to fewer, see runner.md"},
 	{"runner: the same, 5,000 live", "2 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(2048), mib, "why sessions share less of their memory beyond 1,000 has not been found"},
 	{"gateway: `1+1` back to back, p50 / p99", "6 / 15 ms", of("exec", "gateway", 0, "back-to-back-p50", "back-to-back-p99"), below(6000, 15_000), ms, ""},
-	{"gateway: that beside a bare client with the same socket options, p50", "within 5 %", func(f record.File) ([]float64, bool) {
-		ours, ok := value(f, "exec", "gateway", 0, "back-to-back-p50")
-		floor, also := value(f, "peer", "bare-websocket-tuned", 0, "exec-p50")
-		if !ok || !also || floor == 0 {
+	{"gateway: that beside a bare client with the same socket options, in turns, p50", "within 5 %", func(f record.File) ([]float64, bool) {
+		ours, floor, ok := beside(f, "gateway", "exec-p50")
+		if !ok || floor == 0 {
 			return nil, false
 		}
 		return []float64{ours / floor}, true
-	}, below(1.05), func(v []float64) string { return fmt.Sprintf("%.2f times", v[0]) }, "sinks, and the numbers by which lost output is found, come on top; with more sessions live the figure is lower, see exec below"},
+	}, below(1.05), func(v []float64) string { return fmt.Sprintf("%.2f times", v[0]) }, "sinks, and the numbers by which lost output is found, come on top"},
 	{"gateway: 30 kernels paced, p99", "20 ms", of("exec", "gateway", 30, "p99"), below(20_000), ms, ""},
-	{"gateway: new session to first result, cold, p50 beside the bare POST and dial", "at most 10 ms more", func(f record.File) ([]float64, bool) {
-		ours, ok := value(f, "create", "gateway", 0, "p50")
-		floor, also := value(f, "peer", "bare-websocket-tuned", 0, "create-p50")
-		return []float64{ours - floor}, ok && also
-	}, below(10_000), ms, "the bare client starts three kernels one after the other; these sessions arrive at random, two at a time now and then, and a kernel takes a whole processor to start"},
+	{"gateway: new session to first result, cold, p50 beside the bare POST, dial and call, in turns", "at most 10 ms more", func(f record.File) ([]float64, bool) {
+		ours, floor, ok := beside(f, "gateway", "create-p50")
+		return []float64{ours - floor}, ok
+	}, below(10_000), ms, "the helpers are brought into the new kernel, and it is asked for its names, before the first call"},
 	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
@@ -113,6 +110,13 @@ var targets = []target{
 	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},
 	{"10,000 pretended sessions under evictions: calls lost, repeated or out of order", "0", complete("evict"), none, func(v []float64) string { return number(v[0]) }, ""},
+}
+
+// beside returns what ours and its floor took when they were measured in turns.
+func beside(f record.File, backend, metric string) (ours, floor float64, ok bool) {
+	ours, ok = value(f, "beside", backend, 0, metric)
+	floor, also := value(f, "beside", backend, 0, "floor-"+metric)
+	return ours, floor, ok && also
 }
 
 // complete measures 0 for a scenario that ended well, with 10,000 sessions, and 1

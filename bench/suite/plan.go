@@ -154,6 +154,14 @@ func (o options) plan(root string) ([]step, error) {
 			}
 		}
 	}
+	for _, w := range o.besideRows() {
+		offset, n := r.IntN(rounds), min(w.rounds, rounds)
+		for round := range n {
+			if s := o.beside(w, root, round); o.wants(s.name) && !o.Compared {
+				place(s, round, n, offset)
+			}
+		}
+	}
 	for _, p := range peers.All() {
 		offset := r.IntN(rounds)
 		if p.Available(peers.Options{Extras: o.extras}) != nil {

@@ -30,12 +30,12 @@ func suite(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestARunIsComparedAndReported(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r.json")
-	code, _, errs := suite(t, "-out", out, "-python", testpython.Path(t), "-rounds", "2", "-only", "exec/fake,peer/bare-pipe")
+	code, _, errs := suite(t, "-out", out, "-python", testpython.Path(t), "-rounds", "2", "-only", "exec/fake,peer/bare-pipe,beside/runner")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, errs, "exec/fake/1000, round 2")
 	f, err := record.Read(out)
 	require.NoError(t, err)
-	require.Len(t, f.Results, 3)
+	require.Len(t, f.Results, 5)
 	require.NotEmpty(t, f.Machine.Python)
 	for _, r := range f.Results {
 		require.Positive(t, r.Floor)
