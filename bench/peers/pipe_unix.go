@@ -113,6 +113,13 @@ func newPipe(ctx context.Context, o Options) (_ *pipe, err error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Python: %w", err), p.main.Close())
 	}
+	// While they are open here, the end of a Python that fails is not seen.
+	for _, f := range theirs {
+		err = errors.Join(err, f.Close())
+	}
+	if theirs = nil; err != nil {
+		return nil, errors.Join(err, p.end())
+	}
 	if err := p.send(map[string]any{"type": "init", "version": 1}); err != nil {
 		return nil, errors.Join(err, p.end())
 	}
