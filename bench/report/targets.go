@@ -98,7 +98,7 @@ var targets = []target{
 	{"gateway: new session to first result, cold, p50 beside the bare POST, dial and call, in turns", "at most 10 ms more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "gateway", "create-p50")
 		return []float64{ours - floor}, ok
-	}, below(10_000), ms, "the helpers are brought into the new kernel, and it is asked for its names, before the first call"},
+	}, below(10_000), ms, "our code and the helpers are brought into the new kernel before its first call; what part of it that is was not measured"},
 	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
