@@ -58,7 +58,7 @@ func TestBesideTakesTurns(t *testing.T) {
 		require.True(t, ok, name)
 	}
 	for name, n := range map[string]int64{"exec": 3, "floor-exec": 3, "create": 1, "floor-create": 1} {
-		require.EqualValues(t, n, r.Curves[name].Count, name)
+		require.Equal(t, n, r.Curves[name].Count, name)
 	}
 	bad := errors.New("it is broken")
 	_, err = peers.Beside(t.Context(), "gateway", peers.Options{Python: "/nowhere/python"}, nil)
