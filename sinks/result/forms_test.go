@@ -38,6 +38,9 @@ var forms = []struct {
 	{"a cell of several failed without output: never (ok)", call(messages.OutcomeError, done(""), raised("")), "[1/2] (ok)\n\n[2/2] (no output)\n\nCell 2 failed (exit code 1). Earlier cells succeeded—their state persists. Fix only cell 2."},
 	{"one cell timed out", call(messages.OutcomeTimeout, ended(messages.OutcomeTimeout, "so far")), "so far\n\nCommand timed out after 30 seconds"},
 	{"one cell timed out without output", call(messages.OutcomeTimeout, ended(messages.OutcomeTimeout, "")), "Command timed out after 30 seconds"},
+	{"the run time of the session was up before the call's", with(call(messages.OutcomeTimeout, ended(messages.OutcomeTimeout, "so far")), func(r *messages.Result) {
+		r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}
+	}), "so far\n\nCommand timed out\n\n[ResourceLimitExceeded: runtime]"},
 	{"a cell of several timed out", call(messages.OutcomeTimeout, done("1"), ended(messages.OutcomeTimeout, ""), pending()), "[1/3]\n1\n\n[2/3] (no output)\n\nCell 2 aborted: Command timed out after 30 seconds. Earlier cells succeeded—their state persists."},
 	{"the time was up before a cell ran", call(messages.OutcomeTimeout, pending(), pending()), "Command timed out after 30 seconds\nNo cell was running."},
 	{"one cell cancelled", call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "so far")), "so far\n\nCommand aborted"},

@@ -103,7 +103,7 @@ func failure(r messages.Result, timeout time.Duration) string {
 		return raised(r, at)
 	case messages.OutcomeTimeout:
 		line := "Command timed out"
-		if timeout > 0 {
+		if timeout > 0 && (r.Exceeded == nil || r.Exceeded.Limit != messages.LimitRuntime) { // that limit is the session's, not the call's
 			line = fmt.Sprintf("Command timed out after %d seconds", max(1, (timeout+time.Second/2)/time.Second))
 		}
 		return stopped(r, at, line)

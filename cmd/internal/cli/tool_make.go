@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +38,11 @@ it. Nothing is written over.`,
 			if f.json {
 				return failure(a.writeJSON(map[string]string{"id": args[0], "dir": dir}))
 			}
-			a.out.lines(dir, "next: coppice tool setup "+args[0]+", then coppice tool validate "+args[0])
+			where := ""
+			if f.tools != "" {
+				where = " --tools " + forShell(f.tools)
+			}
+			a.out.lines(dir, "next: coppice tool setup "+args[0]+where+", then coppice tool validate "+args[0]+where)
 			return nil
 		},
 	}
@@ -206,4 +212,15 @@ func summary(r coppice.ToolReport) string {
 		}
 	}
 	return text
+}
+
+// forShell writes a word as a POSIX shell reads it.
+func forShell(s string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+=:@%,", r) || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
