@@ -92,7 +92,7 @@ func askExternal(ctx context.Context, r resolved) (err error) {
 // ToolMode says which of the tools python and bash [Host.Tools] gives, and why it
 // is not what o asks for, "" when it is: without Python, bash alone is left.
 func (h *Host) ToolMode(ctx context.Context, o ToolOptions) (mode ToolMode, why string, err error) {
-	if mode, err = h.toolMode(o.Mode); err != nil || mode == ToolsBash || !h.o.Bash {
+	if mode, err = h.toolMode(o.Mode); err != nil || mode == ToolsBash || !h.o.Bash || o.Proxy != nil {
 		return mode, "", err
 	}
 	switch err := h.CheckPython(ctx); {

@@ -151,6 +151,11 @@ type ToolOptions struct {
 	// SessionArgument adds the argument session, for protocols that have no
 	// sessions of their own.
 	SessionArgument bool
+	// Proxy takes the calls of all these tools in place of this host, unread: for a
+	// process whose parent has the sessions. It is given the tool's name, and may be
+	// called from any goroutine. With it Python is not looked for here. nil: this
+	// host makes them.
+	Proxy func(ctx context.Context, tool string, c ToolCall) (ToolResult, error)
 	// Cwd is the working directory whose modules the descriptions list. "": that of
 	// this process.
 	Cwd string
@@ -202,7 +207,14 @@ func (h *Host) Tools(o ToolOptions) ([]Tool, error) {
 		tools[i].sessions = o.SessionArgument
 	}
 	launched, err := h.launchedTools()
-	return append(tools, launched...), err
+	tools = append(tools, launched...)
+	if o.Proxy != nil {
+		for i := range tools {
+			name := tools[i].Name
+			tools[i].call = func(ctx context.Context, c ToolCall) (ToolResult, error) { return o.Proxy(ctx, name, c) }
+		}
+	}
+	return tools, err
 }
 
 // toolMode resolves the mode: the option, the environment, the default.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/coppice-run/coppice/cmd/internal/term"
 )
 
 // output is a standard stream of ours. Any goroutine may write to it. When its
@@ -58,6 +60,15 @@ func (o *output) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.failed
+}
+
+// ReaderGone reports whether the reader has gone away, also when nothing was
+// written since.
+func (o *output) ReaderGone() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f, ok := o.w.(*os.File)
+	return o.broken || ok && term.ReaderGone(f)
 }
 
 // print writes text; that it could not is told at the end, see failure.

@@ -9,8 +9,11 @@
 //     error of the protocol.
 //   - Output streams as progress notifications to a client that asked for
 //     progress; a call that shows nothing sends one every few seconds, so that no
-//     client gives up on it. Output that the client does not take holds Python
-//     back.
+//     client gives up on it. At most ten are sent in a second, of at most 16 KiB:
+//     of more than that a client gets the ends, and all of it in the result. A
+//     client that does not take them holds Python back.
+//   - What runs for a client that has died, or that the server is stopped under, is
+//     ended, and no process is left.
 //   - A cancelled request interrupts its cell, and keeps the session.
 //   - input() asks the user through elicitation when the client can; otherwise
 //     the code is told that there is nobody to ask. A secret (getpass) is never

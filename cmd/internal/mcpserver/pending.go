@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"time"
 )
 
 // pending counts the requests of a client that were not answered yet. The
@@ -13,6 +14,7 @@ import (
 // writes its requests and closes its end still wants the answers.
 type pending struct {
 	ctx  context.Context
+	gone func() bool   // nobody reads the answers
 	idle chan struct{} // has a value when n may have become 0
 
 	mu sync.Mutex
@@ -30,8 +32,14 @@ func (p *pending) add(by int) {
 	}
 }
 
-// wait returns when every request is answered, or at the end of the server.
+// lookForReader is how often it is looked whether the client is still there.
+const lookForReader = 500 * time.Millisecond
+
+// wait returns when every request is answered, when there is nobody to read the
+// answers, or at the end of the server.
 func (p *pending) wait() {
+	look := time.NewTicker(lookForReader)
+	defer look.Stop()
 	for {
 		p.mu.Lock()
 		n := p.n
@@ -41,6 +49,10 @@ func (p *pending) wait() {
 		}
 		select {
 		case <-p.idle:
+		case <-look.C:
+			if p.gone() {
+				return
+			}
 		case <-p.ctx.Done():
 			return
 		}

@@ -221,15 +221,17 @@ func (d *dialog) ask(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResul
 // event takes an event of the call to the request that is there, or keeps it for
 // the next.
 func (d *dialog) event(e messages.Event) {
+	s, ok := e.(messages.Stream)
+	if !ok {
+		return
+	}
 	d.mu.Lock()
-	w := d.output
-	if s, ok := e.(messages.Stream); ok && w == nil {
-		d.missed.add(s.Text)
+	defer d.mu.Unlock()
+	if d.output != nil {
+		d.output.event(e)
+		return
 	}
-	d.mu.Unlock()
-	if w != nil { // after detach it drops what it is told: the result has it
-		w.event(e)
-	}
+	d.missed.add(s.Text)
 }
 
 func (d *dialog) attach(w *watch) {
@@ -244,12 +246,15 @@ func (d *dialog) attach(w *watch) {
 	}
 }
 
+// detach keeps what was not sent for the next request. A client that does not take
+// its notifications holds it up for no longer than its request lasts.
 func (d *dialog) detach(w *watch) {
 	if w == nil {
 		return
 	}
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.output = nil
-	d.mu.Unlock()
 	w.end()
+	d.missed.add(w.text.take())
 }

@@ -40,13 +40,18 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 
 // ServeStdio serves m to the one client that in and out belong to, until in has
 // ended and every request was answered, or ctx ends. It closes in, if that can be
-// closed.
+// closed. An out with a method ReaderGone() bool is asked by it whether the client
+// has died; what runs for it is ended then.
 func ServeStdio(ctx context.Context, m *Server, in io.Reader, out io.Writer) error {
 	closer, ok := in.(io.ReadCloser)
 	if !ok {
 		closer = io.NopCloser(in)
 	}
-	open := &pending{ctx: ctx, idle: make(chan struct{}, 1)}
+	gone := func() bool { return false }
+	if r, ok := out.(interface{ ReaderGone() bool }); ok {
+		gone = r.ReaderGone
+	}
+	open := &pending{ctx: ctx, gone: gone, idle: make(chan struct{}, 1)}
 	err := m.Run(ctx, &mcp.IOTransport{Reader: &requests{closer, open, lineScanner{}}, Writer: &answers{out, open, lineScanner{}}})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil

@@ -63,13 +63,13 @@ func (w *watch) event(e messages.Event) {
 	}
 }
 
-// add gathers output, and sends it when there is much of it or when the last
-// notification was a while ago. What is left is in the result.
+// add gathers output, and sends it when the last notification was a while ago. Of
+// a flood a client gets the ends; all of it is in the result.
 func (w *watch) add(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text.add(text)
-	if time.Since(w.sent) >= gather || w.text.len() >= maxNote {
+	if time.Since(w.sent) >= gather {
 		w.send()
 	}
 }

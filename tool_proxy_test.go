@@ -1,0 +1,32 @@
+package coppice_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+)
+
+// A proxy gets every call as it came, also one that no tool here would take, and on
+// a machine without Python.
+func TestToolsOfAProxy(t *testing.T) {
+	t.Parallel()
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{"PATH=" + t.TempDir()}})
+	require.NoError(t, err)
+	t.Cleanup(func() { host.Shutdown(context.Background()) })
+	var got []string
+	list, err := host.Tools(coppice.ToolOptions{Notebooks: true, Proxy: func(_ context.Context, tool string, c coppice.ToolCall) (coppice.ToolResult, error) {
+		got = append(got, tool+string(c.Arguments))
+		return coppice.ToolResult{Text: "far away"}, nil
+	}})
+	require.NoError(t, err)
+	for _, tool := range list {
+		r, err := tool.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`[`)})
+		require.NoError(t, err)
+		require.Equal(t, "far away", r.Text)
+	}
+	require.Equal(t, []string{"python[", "bash[", "notebook_read[", "notebook_edit[", "notebook_run["}, got)
+}
