@@ -190,6 +190,14 @@ func TestSweepRemovesWhatKilledHostsLeft(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "owner.json"), data, 0o600))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(base, "cpk-empty"), 0o700))
+	long := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{"cpk-old", "cpk-odd"} {
+		require.NoError(t, os.Mkdir(filepath.Join(base, name), 0o700))
+		if name == "cpk-odd" {
+			require.NoError(t, os.WriteFile(filepath.Join(base, name, "x"), nil, 0o600))
+		}
+		require.NoError(t, os.Chtimes(filepath.Join(base, name), long, long))
+	}
 	require.NoError(t, os.Symlink(filepath.Join(base, "other"), filepath.Join(base, "cpk-link")))
 
 	s := launch(t, kernelserver.Options{Runtime: fake{}.install(t), TempDir: base})
@@ -200,5 +208,5 @@ func TestSweepRemovesWhatKilledHostsLeft(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	require.Empty(t, cmp.Diff([]string{"cpk-alive", "cpk-empty", "cpk-link", "cpk-nonsense", "cpk-unknown", "other"}, names))
+	require.Empty(t, cmp.Diff([]string{"cpk-alive", "cpk-empty", "cpk-link", "cpk-nonsense", "cpk-odd", "cpk-unknown", "other"}, names))
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/process"
 )
@@ -25,6 +26,8 @@ const (
 	// socket path has 107 bytes on Linux and 103 on macOS; 14 go to the name of
 	// the private directory, 52 to /r/kernel-<uuid>-ipc-5.
 	maxBase = 103 - 1 - 14 - 52
+	// unowned is how long an empty directory may have no owner.
+	unowned = time.Hour
 )
 
 // private is the directory of one gateway, open to nobody else:
@@ -143,6 +146,9 @@ func sweep(base string) {
 		}
 		data, err := os.ReadFile(private(dir).owner())
 		if err != nil {
+			if time.Since(info.ModTime()) > unowned {
+				_ = os.Remove(dir) // an empty one: its maker was killed before it could write who it is
+			}
 			continue
 		}
 		var owner process.Identity
