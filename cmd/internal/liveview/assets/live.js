@@ -478,7 +478,7 @@
     const facts = [["state", s ? s.state : "no kernel"], ["directory", selected.cwd]];
     if (s) {
       const p = cpu.get(sessionID(s))?.percent;
-      facts.push(["waiting calls", s.queue], ["answered calls", s.done], ["memory", mib(s.rss) || "unknown"], ["processor", p === null || p === undefined ? "unknown" : p.toFixed(0) + " %"],
+      facts.push(["waiting calls", s.queue], ["answered calls", s.done], ["memory", mib(s.rss) || "unknown"], ["processor", p === null || p === undefined ? (s.pid ? "measuring" : "unknown") : p.toFixed(0) + " %"],
         ["restarts", s.restarts], ["last exit", s.last_exit ? s.last_exit.kind + (s.last_exit.reason ? ": " + s.last_exit.reason : "") : "none"], ["process", s.pid ?? "unknown"], ["pinned", s.pinned ? "yes" : "no"]);
     }
     put($("facts"), facts.map(([name, value], i) => {
