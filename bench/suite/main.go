@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -91,8 +92,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "suite: say where the results go: -out bench/results/NAME.json")
 		return exitUsage
 	default:
-		o.command = "go run ./bench/suite " + strings.Join(args, " ")
-		err = o.measure(ctx, stdout, stderr)
+		o.command = "go run ./bench/suite " + strings.Join(told(args), " ")
+		if o.extras != "" { // the peers' programs run in folders of their own
+			o.extras, err = filepath.Abs(o.extras)
+		}
+		if err == nil {
+			err = o.measure(ctx, stdout, stderr)
+		}
 	}
 	switch {
 	case err != nil:
@@ -102,6 +108,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitWorse
 	}
 	return exitOK
+}
+
+// told is what a report says of a command: without what is only of this machine.
+func told(args []string) []string {
+	var list []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch name {
+		case "python", "out", "into", "extras", "profile":
+			if !joined {
+				i++ // its value
+			}
+		default:
+			list = append(list, args[i])
+		}
+	}
+	return list
 }
 
 func compareFiles(w io.Writer, before, after string) (worse bool, err error) {

@@ -177,3 +177,9 @@ func TestTheTimeThatIsLeft(t *testing.T) {
 	c.done(steps[1])
 	require.Equal(t, "21m0s, 0 s left", c.String())
 }
+
+// A report says how it was made, without the folders of the machine.
+func TestTold(t *testing.T) {
+	args := []string{"-full", "-python", "/home/me/python", "--out=/tmp/x.json", "-rounds", "2", "-only=peer", "-into", "r", "-extras", "e"}
+	require.Equal(t, []string{"-full", "-rounds", "2", "-only=peer"}, told(args))
+}
