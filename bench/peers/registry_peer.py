@@ -137,15 +137,28 @@ def kernel_client(stack: ExitStack) -> Callable[[], Any]:
     return lambda: client.execute(CODE)["outputs"][0]["data"]["text/plain"]
 
 
+# Its command opens sockets for each look at whether its kernel answers, and closes
+# none: where the kernel is slow it runs out of them, and must be called again. A call
+# takes as long as that takes.
+AGENTNB_TRIES = 5
+
+
 def agentnb(stack: ExitStack) -> Callable[[], Any]:
     project = stack.enter_context(tempfile.TemporaryDirectory())
     command = [os.path.join(os.path.dirname(sys.executable), "agentnb")]
 
-    def run(*args: str) -> str:
-        return subprocess.run([*command, *args], cwd=project, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout.strip()
+    def run(*args: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([*command, *args], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+
+    def call() -> str:
+        for _ in range(AGENTNB_TRIES):
+            done = run("--result-only", CODE)
+            if done.returncode == 0 and done.stdout.strip():
+                return done.stdout.strip()
+        raise RuntimeError("agentnb ended with status %d %d times: %s" % (done.returncode, AGENTNB_TRIES, done.stderr[-500:]))
 
     stack.callback(run, "stop")
-    return lambda: run("--result-only", CODE)
+    return call
 
 
 MODES = {

@@ -79,6 +79,7 @@ func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
 
 var targets = []target{
 	{"runner: new session to first result, p50 / p99", "2 ms / 10 ms", of("create", "runner", 0, "p50", "p99"), below(2000, 10_000), ms, "rounds differ by more than twice; what the slowest sessions wait for was not found"},
+	{"runner: the same with spares, p50", "1 ms", of("ready", "runner", 0, "p50"), below(1000), ms, ""},
 	{"runner: `1+1` through the whole runtime, back to back, p50", "150 us", of("exec", "runner", 1, "back-to-back-p50"), below(150), us, "each call crosses three actors, and on two processors each crossing wakes the other one: 12 to 18 us"},
 	{"runner: that beside a bare pipe, in turns, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "runner", "exec-p50")
@@ -99,6 +100,7 @@ var targets = []target{
 		ours, floor, ok := beside(f, "gateway", "create-p50")
 		return []float64{ours - floor}, ok
 	}, below(10_000), ms, "our code and the helpers are brought into the new kernel before its first call; what part of it that is was not measured"},
+	{"gateway: new session to first result where a warm kernel waits, p50", "15 ms", of("ready", "gateway", 0, "p50"), below(15_000), ms, ""},
 	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
@@ -106,6 +108,11 @@ var targets = []target{
 	}, below(700_000, 700_000), ms, ""},
 	{"runner: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "runner", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, ""},
 	{"gateway: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "gateway", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, "what IPython does between the signal and its reply; which part of it was not measured"},
+	{"interrupt in a flood of output to the result, runner / gateway, p99", "1 s", func(f record.File) ([]float64, bool) {
+		a, ok := value(f, "interrupt", "runner", 0, "flood-p99")
+		b, also := value(f, "interrupt", "gateway", 0, "flood-p99")
+		return []float64{a, b}, ok && also
+	}, below(1e6, 1e6), ms, ""},
 	{"runner: flood, growth of the host, artifact identical", "64 MiB", of("flood", "runner", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},

@@ -26,6 +26,10 @@ func (s Scenario) Expect(o Setup) time.Duration {
 		if seconds = 1 + load; kernels {
 			seconds = 4 + load
 		}
+	case ready.Name:
+		if seconds = 1 + n/o.Rate; kernels {
+			seconds = 6 + n/o.Rate
+		}
 	case execute.Name:
 		seconds += min(load/3, 3) + min(load/2, fullSpeed.Seconds())
 	case idle.Name:

@@ -71,7 +71,9 @@ func (r *round) start(ctx context.Context, o coppice.Options) (host, error) {
 		h = pretended{f}
 	} else {
 		o.Backend, o.Python, o.Home = r.Backend, r.Python, r.Home
-		o.WarmKernels = -1 // figures are of the sessions alone
+		if o.WarmKernels == 0 {
+			o.WarmKernels = -1 // figures are of the sessions alone
+		}
 		if o.IdleTTL == 0 {
 			o.IdleTTL = -1
 		}

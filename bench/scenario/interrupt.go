@@ -11,18 +11,21 @@ import (
 )
 
 // stuck are the codes that are interrupted. Each says when it is about to begin.
-var stuck = []struct{ name, code string }{
-	{"loop", "print('on', flush=True)\nwhile True: pass"},
-	{"sleep", "import time\nprint('on', flush=True)\ntime.sleep(60)"},
-	{"await", "import asyncio\nprint('on', flush=True)\nawait asyncio.sleep(60)"},
+var stuck = []struct {
+	name, code string
+	// after is how long it runs first: what it printed comes a little before it is
+	// stuck, and a flood has to fill what is between the kernel and the caller, who
+	// reads nothing meanwhile.
+	after time.Duration
+}{
+	{"loop", "print('on', flush=True)\nwhile True: pass", 50 * time.Millisecond},
+	{"sleep", "import time\nprint('on', flush=True)\ntime.sleep(60)", 50 * time.Millisecond},
+	{"await", "import asyncio\nprint('on', flush=True)\nawait asyncio.sleep(60)", 50 * time.Millisecond},
+	{"flood", "while True: print('0123456789' * 10)", 500 * time.Millisecond},
 }
 
-// settle is how long an interrupted code runs first: what it printed comes a little
-// before it is stuck.
-const settle = 50 * time.Millisecond
-
 var interrupt = Scenario{
-	Name: "interrupt", About: "from the interrupt of a loop, of time.sleep and of await to the result; the session then answers on",
+	Name: "interrupt", About: "from the interrupt of a loop, of time.sleep, of await and of a flood of output to the result; the session then answers on",
 	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
 	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 10}, coppice.BackendGateway: {Sessions: 3}},
 	run: func(ctx context.Context, r *round) error {
@@ -38,7 +41,7 @@ var interrupt = Scenario{
 		for _, what := range stuck {
 			rec := load.NewRecorder()
 			for _, s := range sessions {
-				took, err := stop(ctx, coppiceSession(s), what.code)
+				took, err := stop(ctx, coppiceSession(s), what.code, what.after)
 				if err != nil {
 					return fmt.Errorf("interrupt a %s: %w", what.name, err)
 				}
@@ -54,8 +57,9 @@ var interrupt = Scenario{
 	},
 }
 
-// stop runs code, interrupts it when it is on, and returns the time to its result.
-func stop(ctx context.Context, s *coppice.Session, code string) (time.Duration, error) {
+// stop runs code, interrupts it some time after its first output, and returns the
+// time to its result.
+func stop(ctx context.Context, s *coppice.Session, code string, after time.Duration) (time.Duration, error) {
 	var begin time.Time
 	for e, err := range s.Stream(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}}) {
 		if err != nil {
@@ -63,7 +67,10 @@ func stop(ctx context.Context, s *coppice.Session, code string) (time.Duration, 
 		}
 		switch e := e.(type) {
 		case messages.Stream:
-			if err := pause(ctx, settle); err != nil {
+			if !begin.IsZero() {
+				continue
+			}
+			if err := pause(ctx, after); err != nil {
 				return 0, err
 			}
 			begin = time.Now()

@@ -46,6 +46,43 @@ var create = Scenario{
 	},
 }
 
+var ready = Scenario{
+	Name: "ready", About: "a new session that something waits for, a spare of the runner or a warm kernel of the gateway, to its first result; one after the other, with time to make the next one",
+	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Defaults: map[string]Defaults{
+		coppice.BackendRunner:  {Sessions: 100, Rate: 20},
+		coppice.BackendGateway: {Sessions: 8, Rate: .4},
+	},
+	run: func(ctx context.Context, r *round) error {
+		h, err := r.start(ctx, coppice.Options{MaxSessions: 8, Spares: 2, WarmKernels: 1})
+		if err != nil {
+			return err
+		}
+		if err := one(ctx, h.session("warm"), sum, "2"); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+		rec := load.NewRecorder()
+		done := r.counter("creating sessions", r.Sessions)
+		for i := range r.Sessions {
+			if err := pause(ctx, time.Duration(float64(time.Second)/r.Rate)); err != nil {
+				return err
+			}
+			s := h.session(fmt.Sprint("new-", i))
+			begin := time.Now()
+			if err := one(ctx, s, sum, "2"); err != nil {
+				return err
+			}
+			rec.Record(time.Since(begin))
+			if err := s.Close(ctx); err != nil {
+				return fmt.Errorf("close a session: %w", err)
+			}
+			done()
+		}
+		r.quantiles("", rec.Summary())
+		return nil
+	},
+}
+
 var execute = Scenario{
 	Name: "exec", About: "round trips of 1+1 while so many sessions live: back to back in one, of all from independent callers, and as fast as it goes",
 	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
