@@ -36,7 +36,8 @@ type Tool struct {
 type Process interface {
 	// Do makes a run and returns what came of it; ctx ends it.
 	Do(ctx context.Context, run messages.ToolRun) Reply
-	// Cancel asks the process to end a run.
+	// Cancel asks the process to end a run, until it says that it does or ctx, the
+	// life of the run, ends.
 	Cancel(ctx context.Context, run string) error
 	// Healthy asks the process whether it is well.
 	Healthy(ctx context.Context) error

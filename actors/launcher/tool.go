@@ -39,6 +39,7 @@ type running struct {
 	flight *flight
 	mark   int64
 	limit  time.Duration
+	life   context.Context // until the run has ended
 	cancel context.CancelFunc
 	stop   []func() // of its timers
 	cause  cause    // "" while nobody wants it to end
@@ -190,7 +191,7 @@ func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 	}
 	f.begun.Store(true)
 	life, cancel := context.WithCancel(ctx.Context())
-	r := &running{flight: f, mark: a.proc.Mark(), cancel: cancel, limit: f.run.Timeout}
+	r := &running{flight: f, mark: a.proc.Mark(), life: life, cancel: cancel, limit: f.run.Timeout}
 	a.runs[f.run.ID] = r
 	if a.spec.MaxRuntime > 0 {
 		r.stop = append(r.stop, ctx.After(a.spec.MaxRuntime, overdue{f.run.ID}))
@@ -218,7 +219,7 @@ func (a *tool) end(ctx *supervisor.Ctx, r *running, why cause) {
 	if a.over || a.killed {
 		return
 	}
-	run, proc, life := r.flight.run.ID, a.proc, ctx.Context()
+	run, proc, life := r.flight.run.ID, a.proc, r.life
 	a.pumps.Go(func() {
 		if err := proc.Cancel(life, run); err != nil && life.Err() == nil {
 			a.o.Logger.Info("the tool did not take a cancel", "tool", a.spec.ID, "run", run, "err", err)

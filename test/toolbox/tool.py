@@ -201,9 +201,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if url.path == "/cancel":
             run_id = urllib.parse.parse_qs(url.query)["run_id"][0]
-            if START != "stubborn" and run_id in runs:
+            known = run_id in runs
+            if START != "stubborn" and known:
                 runs[run_id].set()
-            self.answer(200, {"cancelled": True})
+            self.answer(200, {"cancelled": known})
         elif url.path == "/run":
             kind = self.headers["Content-Type"]
             self.run(form(kind, body) if kind.startswith("multipart/") else json.loads(body))

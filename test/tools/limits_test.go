@@ -20,7 +20,7 @@ import (
 func TestTheRuntimeOfARun(t *testing.T) {
 	t.Parallel()
 	set := map[string]any{"max_runtime_seconds": 1}
-	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
+	h := start(t, coppice.LauncherOptions{CancelGrace: patience}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
 	r := h.run("x", "sleep", 30)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
 	require.Equal(t, messages.ToolErrorRuntime, r.Error.Kind)
@@ -29,15 +29,16 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	require.False(t, r.Hard)
 	require.Equal(t, 1, h.tool("x").Spawns)
 	h.ok("x", "echo", 1)
+	r = h.run("s", "stream_slow")
+	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.NotEmpty(t, r.Outputs, "what came is there")
+	h = start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set})
 	r = h.run("x", "sleep_hard", 30)
 	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
 	require.True(t, r.Hard)
 	require.Less(t, r.Duration, 20*time.Second)
 	h.ok("x", "echo", 1)
 	require.Equal(t, 2, h.tool("x").Spawns)
-	r = h.run("s", "stream_slow")
-	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
-	require.NotEmpty(t, r.Outputs, "what came is there")
 }
 
 // TestProcessorTimeDoesNotAddUp: the limit of a run is none of the process, which

@@ -255,17 +255,41 @@ func (p *Process) after(mark int64) string {
 	return p.env.Mask(strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// Cancel asks the tool to end a run. A tool that knows nothing of it is no
-// error of the tool; the caller sees whether the run ends.
+// Cancel asks the tool to end a run, and asks again while the tool says that it
+// cancelled nothing: the run may be on its way to it. ctx ends with the run, or
+// with the patience for it. A tool that knows nothing of the run is no error of
+// the tool; the caller sees whether the run ends.
 func (p *Process) Cancel(ctx context.Context, run string) error {
+	for wait := cancelAgain; ; wait = min(2*wait, cancelSeldom) {
+		taken, err := p.cancel(ctx, run)
+		if taken || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (p *Process) cancel(ctx context.Context, run string) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	status, _, err := p.small(ctx, http.MethodPost, "/cancel?run_id="+url.QueryEscape(run))
+	status, body, err := p.small(ctx, http.MethodPost, "/cancel?run_id="+url.QueryEscape(run))
 	if err != nil {
-		return fmt.Errorf("cancel the run %s: %w", run, err)
+		return false, fmt.Errorf("cancel the run %s: %w", run, err)
 	}
 	if status != http.StatusOK && status != http.StatusNoContent && status != http.StatusAccepted {
-		return fmt.Errorf("cancel the run %s: the tool answered with status %d", run, status)
+		return false, fmt.Errorf("cancel the run %s: the tool answered with status %d", run, status)
 	}
-	return nil
+	var said struct {
+		Cancelled *bool `json:"cancelled"`
+	}
+	if json.Unmarshal(body, &said) != nil || said.Cancelled == nil {
+		return true, nil // it need not say anything
+	}
+	return *said.Cancelled, nil
 }

@@ -37,6 +37,8 @@ const (
 	healthTimeout = time.Second
 	schemaTimeout = 5 * time.Second
 	cancelTimeout = 5 * time.Second
+	cancelAgain   = 20 * time.Millisecond // the first time, then twice as long
+	cancelSeldom  = 500 * time.Millisecond
 	beginTimeout  = 5 * time.Second // for POST /run of a tool that streams
 	dialTimeout   = 2 * time.Second
 	maxBody       = 64 << 20

@@ -57,6 +57,25 @@ func TestOneProcess(t *testing.T) {
 	require.Error(t, p.Cancel(t.Context(), "r2"))
 }
 
+// TestACancelThatComesFirst is repeated until the tool knows the run.
+func TestACancelThatComesFirst(t *testing.T) {
+	t.Parallel()
+	o, _ := options(t, toolbox.Tool{})
+	p, err := toolproc.Start(t.Context(), o)
+	require.NoError(t, err)
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- p.Cancel(t.Context(), "late") }()
+	require.Never(t, func() bool { return len(cancelled) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "the tool knows no such run yet")
+	a := p.Do(t.Context(), toolproc.Call{Run: "late", Inputs: toolbox.Inputs("sleep", 60)})
+	require.Nil(t, a.Error)
+	require.Contains(t, string(a.Outputs), `"cancelled":true`)
+	require.NoError(t, <-cancelled)
+	gone, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, p.Stop(gone, time.Second))
+	require.Error(t, p.Cancel(t.Context(), "never"), "there is nobody to ask")
+}
+
 // TestAStartThatIsGivenUp leaves nothing behind.
 func TestAStartThatIsGivenUp(t *testing.T) {
 	t.Parallel()
