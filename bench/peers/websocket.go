@@ -54,6 +54,17 @@ type gateway struct {
 	log         bytes.Buffer
 }
 
+// DefaultServer starts a Kernel Gateway as it comes, which is not one of
+// Coppice's: it restarts dead kernels itself, after up to three seconds. end ends
+// it and its kernels.
+func DefaultServer(ctx context.Context, o Options) (url, token string, end func() error, err error) {
+	g, err := startGateway(ctx, o.withDefaults())
+	if err != nil {
+		return "", "", nil, err
+	}
+	return "http://" + g.addr, g.token, g.end, nil
+}
+
 func startGateway(ctx context.Context, o Options) (*gateway, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -37,21 +37,22 @@ func (t *text) peers(f record.File) {
 
 // abouts says what each scenario measures and what its names mean.
 var abouts = map[string]string{
-	"create":    "A new session to its first result; sessions arrive like independent callers.",
-	"ready":     "A new session that something waits for, a spare of the runner or a warm kernel of the gateway, to its first result; one after the other, with time to make the next one.",
-	"exec":      "`1+1` while so many sessions live: back to back in one of them, then of all from independent callers (p50, p99), then as fast as it goes (full-speed, and the processor time of one call).",
-	"idle":      "What sessions take that wait: memory, processor time, descriptors, threads; then all of them answer again.",
-	"churn":     "Sessions that come, answer once and go, sixteen at a time.",
-	"burst":     "So many new sessions at the same instant, each to its first result.",
-	"chatty":    "Sessions that print a line ten times a second: from print to the consumer.",
-	"flood":     "Printed as fast as Python can; the artifact is compared with what was printed.",
-	"crashy":    "One call in twenty ends its kernel.",
-	"evict":     "Ten times more sessions than may live.",
-	"interrupt": "From the interrupt of a loop, of `time.sleep`, of `await`, and of a flood of output that nobody reads meanwhile, to the result.",
-	"fork":      "A copy of a session that holds 300 MiB.",
-	"hostcalls": "A thousand calls of a function of the host from each session, all at once: a call waits for those of all others.",
-	"mixed":     "A host's day, compressed: agents come, think between calls, define, print 2,000 lines, compute, fail, crash, and go or leave their session behind. Each kind of call by itself.",
-	"soak":      "The same for long. Growth is the slope over the last two thirds, with the half width of its 95 % interval (within): a growth smaller than that is none that can be told from noise.",
+	"create":         "A new session to its first result; sessions arrive like independent callers.",
+	"ready":          "A new session that something waits for, a spare of the runner or a warm kernel of the gateway, to its first result; one after the other, with time to make the next one.",
+	"exec":           "`1+1` while so many sessions live: back to back in one of them, then of all from independent callers (p50, p99), then as fast as it goes (full-speed, and the processor time of one call).",
+	"idle":           "What sessions take that wait: memory, processor time, descriptors, threads; then all of them answer again.",
+	"churn":          "Sessions that come, answer once and go, sixteen at a time.",
+	"burst":          "So many new sessions at the same instant, each to its first result.",
+	"chatty":         "Sessions that print a line ten times a second: from print to the consumer.",
+	"flood":          "Printed as fast as Python can; the artifact is compared with what was printed.",
+	"crashy":         "One call in twenty ends its kernel.",
+	"default-server": "The scenario crashy on a Kernel Gateway as it comes, which restarts dead kernels itself.",
+	"evict":          "Ten times more sessions than may live.",
+	"interrupt":      "From the interrupt of a loop, of `time.sleep`, of `await`, and of a flood of output that nobody reads meanwhile, to the result.",
+	"fork":           "A copy of a session that holds 300 MiB.",
+	"hostcalls":      "A thousand calls of a function of the host from each session, all at once: a call waits for those of all others.",
+	"mixed":          "A host's day, compressed: agents come, think between calls, define, print 2,000 lines, compute, fail, crash, and go or leave their session behind. Each kind of call by itself.",
+	"soak":           "The same for long. Growth is the slope over the last two thirds, with the half width of its 95 % interval (within): a growth smaller than that is none that can be told from noise.",
 }
 
 func (t *text) scenarios(f record.File) {

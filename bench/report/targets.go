@@ -106,6 +106,7 @@ var targets = []target{
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
 		return []float64{a, b}, ok && also
 	}, below(700_000, 700_000), ms, ""},
+	{"kernel death to the answer, a Kernel Gateway as it comes, p50", "3.5 s", of("default-server", "gateway", 0, "death-to-answer-p50"), below(3.5e6), ms, ""},
 	{"runner: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "runner", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, ""},
 	{"gateway: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "gateway", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, "what IPython does between the signal and its reply; which part of it was not measured"},
 	{"interrupt in a flood of output to the result, runner / gateway, p99", "1 s", func(f record.File) ([]float64, bool) {

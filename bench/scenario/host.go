@@ -71,6 +71,7 @@ func (r *round) start(ctx context.Context, o coppice.Options) (host, error) {
 		h = pretended{f}
 	} else {
 		o.Backend, o.Python, o.Home = r.Backend, r.Python, r.Home
+		o.GatewayURL, o.GatewayToken = r.GatewayURL, r.GatewayToken
 		if o.WarmKernels == 0 {
 			o.WarmKernels = -1 // figures are of the sessions alone
 		}

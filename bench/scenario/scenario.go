@@ -47,6 +47,9 @@ type Setup struct {
 	Backend string
 	// Python is the interpreter. "": the one that coppice.Options finds.
 	Python string
+	// GatewayURL and GatewayToken are a server that somebody else runs, for the
+	// gateway backend. "": the host starts one.
+	GatewayURL, GatewayToken string
 	// Home is where the host keeps its files. "": a temporary folder.
 	Home string
 	// Sessions, Rate and Duration: see Defaults.

@@ -15,6 +15,9 @@ import (
 // defaultRounds is how often what is compared is repeated.
 const defaultRounds = 12
 
+// defaultServerRounds is how often a full run measures a server as it comes.
+const defaultServerRounds = 2
+
 // peerRounds is how often each peer is measured by a full run.
 const peerRounds = 3
 
@@ -163,6 +166,14 @@ func (o options) plan(root string) ([]step, error) {
 		for round := range n {
 			if s := o.beside(w, root, round); o.wants(s.name) && !o.Compared {
 				place(s, round, n, offset)
+			}
+		}
+	}
+	if o.Full {
+		offset := r.IntN(rounds)
+		for round := range min(defaultServerRounds, rounds) {
+			if s := o.defaultServer(root, round); o.wants(s.name) && !o.Compared {
+				place(s, round, min(defaultServerRounds, rounds), offset)
 			}
 		}
 	}
