@@ -3,7 +3,12 @@
 package conformance_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +44,7 @@ func TestConformanceOfExternalServers(t *testing.T) {
 			host := start(t, coppice.BackendGateway, coppice.Options{},
 				"PI_PYTHON_GATEWAY_URL="+server.URL+"/", "PI_PYTHON_GATEWAY_TOKEN="+server.Token, "KERNEL_USERNAME=somebody")
 			conform(t, host, coppice.BackendGateway)
+			t.Run("a late interrupt", func(t *testing.T) { lateInterrupts(t, host) })
 			require.NotContains(t, server.Log(), server.Token, "the token is in the server's log")
 			var left []proc.Process
 			if !eventually(func() bool { left = proc.WithEnv("HOME", server.Dir); return len(left) == 1 }) {
@@ -46,6 +52,57 @@ func TestConformanceOfExternalServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateInterrupts times cells out at any moment, most of them near their end, and
+// requires that no interrupt reaches the cell after. In a full run the machine is
+// kept busy meanwhile, so that interrupts take their time on the way.
+func lateInterrupts(t *testing.T, host *coppice.Host) {
+	t.Helper()
+	rounds := 4
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		rounds = 200
+		for range 6 {
+			burn := exec.CommandContext(t.Context(), testpython.Path(t), "-c", "while True: pass")
+			require.NoError(t, burn.Start())
+			defer func() { _, _ = burn.Process.Kill(), burn.Wait() }()
+		}
+	}
+	var wg sync.WaitGroup
+	var stopped atomic.Int32
+	const sessions = 4
+	for n := range sessions {
+		wg.Go(func() {
+			s := host.Session(messages.SessionKey{Session: fmt.Sprintf("late-%d", n), Cwd: t.TempDir()})
+			execute := func(timeout time.Duration, code string) messages.Result {
+				r, err := s.Execute(t.Context(), coppice.Request{Timeout: timeout, Cells: []messages.Cell{{Code: code}}})
+				if err != nil {
+					t.Errorf("round: %v", err)
+				}
+				return r
+			}
+			execute(0, "import subprocess, time")
+			for i := range rounds / sessions {
+				code := "time.sleep(0.1)"
+				if i%2 == 0 {
+					code = "subprocess.run(['sleep', '0.1'])"
+				}
+				if r := execute(80*time.Millisecond+rand.N(60*time.Millisecond), code); r.Outcome == messages.OutcomeTimeout {
+					stopped.Add(1)
+				} else if r.Outcome != messages.OutcomeOK {
+					t.Errorf("round %d: %s %s", i, r.Outcome, r.Text)
+				}
+				if r := execute(0, "sum(range(300_000))"); r.Outcome != messages.OutcomeOK {
+					t.Errorf("round %d: the cell after: %s %s", i, r.Outcome, r.Text)
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d of %d cells were interrupted, and none after them", stopped.Load(), rounds)
 }
 
 // The same where the interpreter has Jupyter Server and no Kernel Gateway: then we

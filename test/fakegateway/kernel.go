@@ -37,6 +37,7 @@ type Kernel struct {
 	attached  int            // guarded by mu
 	lose      int            // guarded by mu
 	swallowed atomic.Int64
+	pending   atomic.Bool // an interrupt waits for the next request on shell
 	// outMu keeps messages in order while a buffer is handed over.
 	outMu sync.Mutex
 }

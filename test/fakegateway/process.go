@@ -1,7 +1,7 @@
 package fakegateway
 
-// interrupt is what SIGINT does.
-func (k *Kernel) interrupt() {
+// Interrupt is what SIGINT does, whoever sends it.
+func (k *Kernel) Interrupt() {
 	k.mu.Lock()
 	cell := k.cell
 	if cell == nil {
@@ -42,7 +42,7 @@ func (k *Kernel) receive(from *client, m Message) {
 				k.recover(from, m)
 			}
 		case "interrupt_request":
-			k.interrupt()
+			k.Interrupt()
 			k.deliver(from.session, Message{Channel: "control", Header: k.header("interrupt_reply"), Parent: m.Header, Content: map[string]any{"status": "ok"}})
 		}
 	case "stdin":
@@ -91,6 +91,10 @@ func (k *Kernel) shellLoop() {
 		case r := <-k.shell:
 			switch r.field("msg_type") {
 			case "kernel_info_request":
+				if k.pending.Swap(false) { // it ends the request, which gets no reply
+					k.Publish("status", r.Header, map[string]any{"execution_state": "idle"})
+					continue
+				}
 				k.info(r.from, r.Message)
 			case "execute_request":
 				k.execute(r)
@@ -106,6 +110,9 @@ func (k *Kernel) execute(r request) {
 	k.cell = c
 	k.state = "busy"
 	k.mu.Unlock()
+	if k.pending.Swap(false) {
+		k.Interrupt()
+	}
 	k.server.opts.Execute(c)
 	k.mu.Lock()
 	if k.cell == c {

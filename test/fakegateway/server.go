@@ -41,6 +41,12 @@ type Faults struct {
 	Body string
 	// Hang lets requests to these routes hang until the client leaves.
 	Hang map[string]bool
+	// HoldInterrupt delays interrupts until it is closed, also those whose client
+	// has left meanwhile: they land then.
+	HoldInterrupt chan struct{}
+	// PendInterrupt answers interrupts at once and keeps them: what the kernel
+	// takes in hand next is hit by one.
+	PendInterrupt bool
 	// HoldHandshake delays WebSocket handshakes until it is closed.
 	HoldHandshake chan struct{}
 	// DieAtBirth makes a kernel's process end before it answered once: the
@@ -291,10 +297,25 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) interrupt(w http.ResponseWriter, r *http.Request) {
-	if k := s.find(w, r); k != nil {
-		k.interrupt()
-		w.WriteHeader(http.StatusNoContent)
+	k := s.find(w, r)
+	if k == nil {
+		return
 	}
+	s.mu.Lock()
+	hold, pend := s.faults.HoldInterrupt, s.faults.PendInterrupt
+	s.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-s.closing:
+		}
+	}
+	if pend {
+		k.pending.Store(true)
+	} else {
+		k.Interrupt()
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // forget makes a kernel unknown.

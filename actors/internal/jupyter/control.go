@@ -2,72 +2,12 @@ package jupyter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
-const (
-	// startedWait is how long an interrupt waits for the code to begin.
-	startedWait = 500 * time.Millisecond
-	// interruptWait bounds the wait for the reply to an interrupt_request.
-	interruptWait = 2 * time.Second
-	// witnessAfter is how long a ping waits before the server is asked too.
-	witnessAfter = 500 * time.Millisecond
-)
-
-// Interrupt asks the running execution to stop, as Ctrl-C would, also one that
-// Execute gave up on. It returns when the request was delivered. Without a
-// running execution it does nothing; it never hits the next one.
-//
-// The server sends a signal. When the server cannot be made to, the kernel is
-// asked on its control channel. Afterwards a request on shell wakes the event
-// loop: a kernel that waits in "await" notices the signal only then.
-//
-// Code may catch the interrupt, and one long call of C code ends first. Call
-// Interrupt again, or Delete.
-func (k *Kernel) Interrupt(ctx context.Context) error {
-	if err := k.enter(ctx); err != nil {
-		return err
-	}
-	defer k.leave()
-	k.mu.Lock()
-	x := k.exec
-	k.mu.Unlock()
-	if x == nil {
-		return nil
-	}
-	// A signal that comes before the code begins is ignored by the kernel, and
-	// the code would run as if nobody had interrupted it.
-	if err := waitStarted(ctx, x); err != nil {
-		return err
-	}
-	select {
-	case <-x.ended:
-		return nil
-	default:
-	}
-	err := k.client.InterruptKernel(ctx, k.id)
-	if errors.Is(err, ErrNotFound) {
-		lost := &LostError{Reason: "its server does not know it any more", Err: err}
-		k.lose(lost)
-		return lost
-	}
-	if err != nil {
-		if ierr := k.interruptByMessage(ctx); ierr != nil {
-			return fmt.Errorf("interrupt: %w (and on the control channel: %w)", err, ierr)
-		}
-	}
-	// Nobody waits for the answer.
-	k.mu.Lock()
-	k.asked++
-	k.mu.Unlock()
-	f, err := k.message(chanShell, typeInfoRequest, k.newID(), nil, noContent{})
-	if err != nil {
-		return err
-	}
-	return k.send(ctx, f)
-}
+// witnessAfter is how long a ping waits before the server is asked too.
+const witnessAfter = 500 * time.Millisecond
 
 // Running reports whether code runs: Execute may go on to hand over output when
 // that has ended.
@@ -75,33 +15,6 @@ func (k *Kernel) Running() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.exec != nil
-}
-
-// waitStarted returns nil when x began or ended, or did not tell for a while.
-func waitStarted(ctx context.Context, x *execution) error {
-	t := time.NewTimer(startedWait)
-	defer t.Stop()
-	select {
-	case <-x.started:
-	case <-x.ended:
-	case <-t.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// interruptByMessage asks the kernel itself to interrupt what it runs.
-func (k *Kernel) interruptByMessage(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, interruptWait)
-	defer cancel()
-	answers := make(chan answer, 2)
-	id, err := k.ask(ctx, chanControl, typeInterruptRequest, answers)
-	if err != nil {
-		return err
-	}
-	defer k.forget(id)
-	return k.awaitReply(ctx, answers)
 }
 
 // awaitReply returns nil when the reply has come.

@@ -35,7 +35,11 @@
 //   - A kernel whose process was replaced is lost, however the server words it:
 //     the session in the header of every message names the process. Code is
 //     never sent twice.
-//   - An interrupt reaches the execution that ran when it was asked for, or none.
+//   - An interrupt reaches the execution that ran when it was asked for, or none:
+//     the next one begins when the server has answered the request, also when its
+//     caller has left, and the kernel has dealt with what came of it. A server can
+//     break that, by an answer that comes too early or never. An execution that is
+//     hit then says so, and is sent again when its code has certainly not begun.
 //   - [Client.Start] leaves no kernel behind when it fails, or says which.
 //   - No error and no trace holds the token or a text of the server, which may
 //     be a traceback with its paths. The token is sent in a header only.

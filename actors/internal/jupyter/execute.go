@@ -116,12 +116,16 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 		Memory: k.client.opts.SpoolMemory,
 		Dir:    k.client.opts.SpoolDir,
 	}))
+	if err := k.free(); err != nil {
+		return nil, err
+	}
+	if err := k.absorb(ctx); err != nil {
+		return nil, err
+	}
 	k.mu.Lock()
 	switch {
 	case k.lost != nil:
 		err = k.lost
-	case k.exec != nil:
-		err = ErrBusy
 	default:
 		x.mark, x.numbered = k.markLocked(), k.replays
 		k.holes.clear()
@@ -140,6 +144,20 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 		return nil, err
 	}
 	return x, nil
+}
+
+// free returns why no execution can begin. Only who has the gate may begin one, so
+// for them nil stays true until the kernel is lost.
+func (k *Kernel) free() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.lost != nil:
+		return k.lost
+	case k.exec != nil:
+		return ErrBusy
+	}
+	return nil
 }
 
 // enter takes the gate.
@@ -236,8 +254,18 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		r.Broken = done.breaks > 0
 	}
 	r.Duration = done.endedAt.Sub(done.begunAt)
+	if done.noReply && done.lost == nil && k.late(&done, nil) && k.unbegun(&done) {
+		return ExecuteReply{}, errUnheard
+	}
 	notices, incomplete := done.shortfall(malformed)
 	r.Incomplete = incomplete
+	told := r.Error
+	if done.noReply {
+		told = raised
+	}
+	if r.Stray = k.late(&done, told); r.Stray {
+		notices = append(notices, Notice{Code: NoticeStray, Text: strayText})
+	}
 
 	tail := make([]Output, 0, len(pages)+len(notices))
 	for _, p := range pages {

@@ -41,6 +41,8 @@ type execution struct {
 	noReply   bool // it is over, and the reply will not come
 	abandoned bool // nobody takes its output any more
 	leftOut   bool // but its end is waited for
+	// interrupted: somebody has asked for it to stop.
+	interrupted bool
 	notKept   int64
 	keepErr   error
 	lost      *LostError
@@ -216,6 +218,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		rec = newRecord(kind, m.header.MsgID, m.content)
 		x.run()
 	case m.channel == chanIOPub && m.header.MsgType == typeExecuteInput:
+		k.announces = true
 		x.run()
 	case m.channel == chanIOPub && m.header.MsgType == typeStatus:
 		switch decodeState(m.content) {

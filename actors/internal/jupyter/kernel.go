@@ -29,6 +29,9 @@ type Kernel struct {
 	// gate holds one token while an execution begins and while an interrupt is
 	// on its way, so that a late interrupt cannot hit the next execution.
 	gate chan struct{}
+	// interrupts joins what sees interrupts through; it is added to with mu held,
+	// and not once the kernel is lost.
+	interrupts sync.WaitGroup
 	// bye makes everybody who hangs up wait for the first who does.
 	bye sync.Once
 	// loops joins the reader, and with it the writer.
@@ -57,6 +60,11 @@ type Kernel struct {
 	asked         int64           // guarded by mu: requests of ours other than executions
 	strangers     int64           // guarded by mu: messages that answer other clients
 	gone          bool            // guarded by mu: the server has confirmed the deletion
+	announces     bool            // guarded by mu: the kernel has told once that code begins
+	// stirred: an interrupt was sent since the last execution began; doubt: the
+	// server never answered one; interruptedAt is when the last one was sent.
+	stirred, doubt bool      // guarded by mu
+	interruptedAt  time.Time // guarded by mu
 }
 
 // Stats counts what a kernel sent that belongs to no running execution.
@@ -212,6 +220,7 @@ func (k *Kernel) hangUp(e *LostError) {
 		}
 		_ = k.current().tcp.Close()
 		k.loops.Wait()
+		k.interrupts.Wait()
 	})
 }
 

@@ -63,6 +63,8 @@ const (
 	NoticeMalformed = "malformed-output"
 	// NoticeNotKept: outputs were dropped since the spool's disk failed.
 	NoticeNotKept = "output-not-kept"
+	// NoticeStray: nobody interrupted the execution, and it ended as if somebody had.
+	NoticeStray = "stray-interrupt"
 	// NoticeDropped: the kernel sent output faster than its server took it, and
 	// part of it was dropped between the two.
 	NoticeDropped = "output-dropped"
@@ -174,6 +176,9 @@ type ExecuteReply struct {
 	Exited bool
 	// Incomplete says why output may be missing; "" when all is there.
 	Incomplete string
+	// Stray is true when a KeyboardInterrupt or [ErrNoReply] ended the code that
+	// nobody asked for: an interrupt of the execution before it may have come late.
+	Stray bool
 	// Broken is true when the connection to the server broke in the meantime.
 	Broken bool
 	// Duration runs from the first sign of the kernel to the end.

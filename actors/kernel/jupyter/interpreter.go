@@ -134,6 +134,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		// An interrupt that comes in the instant in which the code begins can
 		// swallow the reply; the cell has ended, and the kernel is well.
 		reply.OK, reply.Interrupted = false, true
+		if out.Stray && reply.Error == nil {
+			reply.Error = &messages.ErrorDetails{Name: "KeyboardInterrupt", Message: "an interrupt came that nobody had asked for"}
+		}
 		return reply, nil
 	}
 	return reply, lost(err)
@@ -164,8 +167,11 @@ func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context
 // silently runs code of ours: no history, no output, and an exception is an
 // error.
 func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.ExecuteReply, error) {
-	reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: code, Silent: true, UserExpressions: initExpressions},
-		func(context.Context, jupyter.Output) error { return nil })
+	request := jupyter.ExecuteRequest{Code: code, Silent: true, UserExpressions: initExpressions}
+	reply, err := i.kernel.Execute(ctx, request, nil)
+	if reply.Stray { // it may be run again, unlike the code of others
+		reply, err = i.kernel.Execute(ctx, request, nil)
+	}
 	if err != nil {
 		return reply, lost(err)
 	}
