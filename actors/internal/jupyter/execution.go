@@ -43,11 +43,11 @@ type execution struct {
 	leftOut   bool // but its end is waited for
 	// interrupted: somebody has asked for it to stop.
 	interrupted bool
-	notKept   int64
-	keepErr   error
-	lost      *LostError
-	mark      mark  // of the kernel's numbers when it began
-	dropped   int64 // messages that were lost between the kernel and its server
+	notKept     int64
+	keepErr     error
+	lost        *LostError
+	mark        mark  // of the kernel's numbers when it began
+	dropped     int64 // messages that were lost between the kernel and its server
 	// sent is true once the writer has begun to send the request; unheard, when
 	// the kernel certainly never got it.
 	sent, unheard bool

@@ -2,7 +2,6 @@ package jupyter_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -198,5 +197,6 @@ func TestDeleteWhileAnInterruptIsHeldUp(t *testing.T) {
 	posted(t, s, k, 1)
 	require.NoError(t, k.Delete(within(t)))
 	require.Error(t, await(t, asked))
-	require.True(t, errors.As(await(t, end).err, new(*jupyter.LostError)))
+	var lost *jupyter.LostError
+	require.ErrorAs(t, await(t, end).err, &lost)
 }

@@ -40,7 +40,9 @@ type Options struct {
 	// deadline. 0 means 10 s, which a DELETE of a stubborn kernel (5 s) fits in.
 	RequestTimeout time.Duration
 	// DialTimeout bounds the WebSocket handshake, which a server delays until
-	// the kernel has answered once. 0 means 75 s: a server gives up after 60.
+	// the kernel has answered once. 0 means 75 s: a server gives up after 60. It
+	// bounds the request to create a kernel too, if it is longer than
+	// RequestTimeout: an Enterprise Gateway answers when the kernel is up.
 	DialTimeout time.Duration
 	// MaxStarts is how many Start calls run at once; the others wait. Starting
 	// is all CPU, and a crowd of starting kernels makes each of them time out.

@@ -43,7 +43,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 // It is not idempotent. When the answer is lost the kernel may exist: then
 // [CreateRequest.ID] may name it, if the server honours it.
 func (c *Client) Create(ctx context.Context, r CreateRequest) (KernelModel, error) {
-	const path = "/api/kernels"
+	const path = kernelsPath
 	body, err := encodeCreate(r)
 	if err != nil {
 		return KernelModel{}, fmt.Errorf("POST %s: %w", path, err)
@@ -90,8 +90,11 @@ func (c *Client) InterruptKernel(ctx context.Context, id string) error {
 	return err
 }
 
+// kernelsPath is the path of all kernels.
+const kernelsPath = "/api/kernels"
+
 // kernelPath returns the path of a kernel's resource.
-func kernelPath(id string) string { return "/api/kernels/" + url.PathEscape(id) }
+func kernelPath(id string) string { return kernelsPath + "/" + url.PathEscape(id) }
 
 // errRequestTimeout tells our own bound from the caller's deadline.
 var errRequestTimeout = errors.New("the request took too long")
@@ -99,7 +102,11 @@ var errRequestTimeout = errors.New("the request took too long")
 // do makes one request and returns the body of an answer with one of the
 // wanted codes.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, want ...int) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.RequestTimeout, errRequestTimeout)
+	timeout := c.opts.RequestTimeout
+	if method == http.MethodPost && path == kernelsPath {
+		timeout = max(timeout, c.opts.DialTimeout) // some servers answer when the kernel is up
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errRequestTimeout)
 	defer cancel()
 	started := time.Now()
 	code := 0

@@ -81,7 +81,9 @@ const placeCode = `    try:
                 del texts[next(iter(texts))]
         def place(error):
             if not places:
-                exec(compile(source, "<coppice>/locate.py", "exec", 0, True), places)
+                found = {}  # an interrupt may come half-way
+                exec(compile(source, "<coppice>/locate.py", "exec", 0, True), found)
+                places.update(found)
             cells = places["Cells"](texts.get)
             error = places["plainer"](error, cells, ran[1])
             found = places["locate"](error, cells, ran[1])
