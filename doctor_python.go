@@ -168,10 +168,10 @@ func (x *examination) shared() {
 		switch g.State {
 		case GatewayRunning:
 			alive++
-			x.ok(checkShared, "gateway %d at %s answers; %s, %s", g.PID, g.URL, count(g.Hosts, "host"), count(g.Sessions, "kept session"))
+			x.ok(checkShared, "gateway %d at %s (shard %d) answers; %s, %s of %d, %s", g.PID, g.URL, g.Shard, count(g.Hosts, "host"), count(max(g.Kernels, 0), "kernel"), g.MaxKernels, count(g.Sessions, "kept session"))
 		case "silent":
 			alive++
-			x.find(checkShared, FindingFailed, "coppice gateway stop (its sessions are lost)", "gateway %d at %s lives and does not answer: %s", g.PID, g.URL, g.Why)
+			x.find(checkShared, FindingFailed, "coppice gateway stop (its sessions are lost)", "gateway %d at %s (shard %d) lives and does not answer: %s", g.PID, g.URL, g.Shard, g.Why)
 		}
 	}
 	if alive == 0 {

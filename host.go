@@ -99,8 +99,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if h.prelude, err = prelude(h.door, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	if h.door == BackendGateway && r.MaxSessions > maxKernels {
-		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrOptions, r.MaxSessions, maxKernels)
+	if h.door == BackendGateway && r.MaxSessions > maxKernels && (r.SharedGateway == nil || r.GatewayURL != "") {
+		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use SharedGateway, or the runner backend", ErrOptions, r.MaxSessions, maxKernels)
 		return nil, errors.Join(err, r.clean())
 	}
 	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
@@ -212,7 +212,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		warm := h.o.warm()
 		s := jupyter.NewServer(jupyter.ServerOptions{
 			Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: h.o.IdleTTL, Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
-			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
+			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, ShardKernels: h.o.GatewayKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
 		})
 		h.jupyter = s
 		journal := ""

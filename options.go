@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +60,8 @@ type Options struct {
 
 	// MaxSessions is how many kernels may live at once; for one more, the least
 	// recently used idle one that is not pinned is ended. 0: 4. With the
-	// gateway backend at most 150, which is what one Kernel Gateway holds.
+	// gateway backend at most 150, which is what one Kernel Gateway holds; more
+	// with SharedGateway, where there are as many gateways as it takes.
 	MaxSessions int
 	// MaxWaiting is how many new sessions may wait when none can be evicted;
 	// more are refused. 0: none may wait.
@@ -110,6 +112,11 @@ type Options struct {
 	// GatewayIdle is how long a shared gateway that this host starts stays without
 	// hosts and kernels. 0: 5 min.
 	GatewayIdle time.Duration
+	// GatewayKernels is how many kernels a shared gateway that this host starts
+	// takes, from all its hosts together. When one is full, sessions go to a further
+	// one of the same Python environment. 0: COPPICE_GATEWAY_KERNELS from Env, else
+	// 150, which is the most that the sockets of one gateway bear.
+	GatewayKernels int
 	// KeepSessions makes sessions outlive the host: their kernels stay in the shared
 	// gateway, and a later host with the same session key finds the variables as
 	// they were. One that nobody uses for an hour is ended. It needs SharedGateway
@@ -332,6 +339,9 @@ func (o Options) resolve() (resolved, error) {
 	if r.SharedGateway != nil && !*r.SharedGateway {
 		return r, fmt.Errorf("%w: Shared Python gateway required; local gateways are disabled", ErrOptions)
 	}
+	if err := r.gatewayKernels(); err != nil {
+		return r, err
+	}
 	if r.KeepSessions && r.SharedGateway == nil {
 		return r, fmt.Errorf("%w: KeepSessions needs SharedGateway", ErrOptions)
 	}
@@ -340,6 +350,23 @@ func (o Options) resolve() (resolved, error) {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	return r, nil
+}
+
+// gatewayKernels settles how many kernels a shared gateway takes.
+func (r *resolved) gatewayKernels() error {
+	name, text := "GatewayKernels", strconv.Itoa(r.GatewayKernels)
+	if r.GatewayKernels == 0 {
+		if name, text = "COPPICE_GATEWAY_KERNELS", lookup(r.Env, "COPPICE_GATEWAY_KERNELS"); text == "" {
+			r.GatewayKernels = maxKernels
+			return nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxKernels {
+		return fmt.Errorf("%w: %s is %q; use a number from 1 to %d, which is what one Kernel Gateway holds", ErrOptions, name, text, maxKernels)
+	}
+	r.GatewayKernels = n
+	return nil
 }
 
 // lookup returns the value of a variable in an environment list, "" when it is

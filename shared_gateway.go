@@ -19,9 +19,16 @@ type GatewayStatus struct {
 	Why   string `json:"why,omitempty"`
 	// Python is its interpreter, Fingerprint the name of the interpreter with its
 	// environment.
-	Python      string    `json:"python"`
-	Fingerprint string    `json:"fingerprint"`
-	Started     time.Time `json:"started"`
+	Python      string `json:"python"`
+	Fingerprint string `json:"fingerprint"`
+	// Shard is its number among the gateways of the fingerprint, from 0: there are
+	// several when one is full (see [Options.GatewayKernels]).
+	Shard   int       `json:"shard"`
+	Started time.Time `json:"started"`
+	// Kernels is how many kernels it has, those that wait for a session too, or -1
+	// when it did not say; MaxKernels is how many it takes.
+	Kernels    int `json:"kernels"`
+	MaxKernels int `json:"max_kernels"`
 	// Hosts is how many programs use it now, Sessions how many sessions are kept in
 	// it, in use or not.
 	Hosts    int `json:"hosts"`
@@ -43,7 +50,7 @@ func Gateways(ctx context.Context, o Options) ([]GatewayStatus, error) {
 	return statuses(found), err
 }
 
-// StartGateway finds or starts the shared gateway of o's interpreter and lets it
+// StartGateway finds or starts the first shared gateway of o's interpreter and lets it
 // go again: it stays for o.GatewayIdle, or for as long as it is used.
 func StartGateway(ctx context.Context, o Options) ([]GatewayStatus, error) {
 	r, err := o.resolve()
@@ -53,7 +60,7 @@ func StartGateway(ctx context.Context, o Options) ([]GatewayStatus, error) {
 	if r.GatewayURL != "" {
 		return nil, fmt.Errorf("%w: an external gateway is set (PI_PYTHON_GATEWAY_URL); nothing is started beside it", ErrOptions)
 	}
-	found, err := jupyter.StartShared(ctx, jupyter.ServerOptions{Home: r.dir, Python: r.Python, Env: r.Env, IdleEnd: r.GatewayIdle})
+	found, err := jupyter.StartShared(ctx, jupyter.ServerOptions{Home: r.dir, Python: r.Python, Env: r.Env, IdleEnd: r.GatewayIdle, ShardKernels: r.GatewayKernels})
 	return statuses(found), err
 }
 

@@ -2,8 +2,10 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -17,6 +19,12 @@ type Options struct {
 	Dir string
 	// Runtime is the interpreter.
 	Runtime pyenv.Runtime
+	// Shard is the number of the gateway that is wanted among those of the
+	// environment, from 0. A host uses a further one when all before it are full.
+	Shard int
+	// MaxKernels is how many kernels a gateway that is started takes, from all its
+	// hosts together; it refuses one more. 0: [DefaultMaxKernels].
+	MaxKernels int
 	// Check says whether the interpreter can run a gateway. It is asked only when
 	// one could not be started, to say why. nil: nobody knows better.
 	Check func(context.Context) error
@@ -44,6 +52,9 @@ func (o Options) withDefaults() Options {
 	def(&o.Suspicion, time.Minute)
 	def(&o.IdleEnd, 5*time.Minute)
 	def(&o.Keep, time.Hour)
+	if o.MaxKernels == 0 {
+		o.MaxKernels = DefaultMaxKernels
+	}
 	return o
 }
 
@@ -79,7 +90,7 @@ func (l *Lease) ID() string { return filepath.Base(l.lease.path) }
 // when nobody uses it.
 func (l *Lease) Release() { l.lease.release() }
 
-// Acquire finds the gateway of o.Runtime or starts it.
+// Acquire finds the gateway of o.Runtime and o.Shard or starts it.
 func Acquire(ctx context.Context, o Options) (*Lease, error) {
 	if !Supported {
 		return nil, ErrUnsupported
@@ -91,11 +102,12 @@ func Acquire(ctx context.Context, o Options) (*Lease, error) {
 		return nil, err
 	}
 	fingerprint := Fingerprint(o.Runtime)
-	hold, err := newLease(o.Dir, fingerprint)
+	at := place(fingerprint, o.Shard)
+	hold, err := newLease(o.Dir, at)
 	if err != nil {
 		return nil, err
 	}
-	s := &search{o: o, fingerprint: fingerprint}
+	s := &search{o: o, fingerprint: fingerprint, place: at}
 	g, err := s.find(ctx)
 	if err != nil {
 		s.giveUp(ctx)
@@ -118,18 +130,41 @@ var client = &http.Client{
 // and the token is the gateway; a status that is no success is an answer too,
 // except that of a wrong token: then somebody else has the port.
 func healthy(ctx context.Context, g Gateway) error {
+	resp, err := ask(ctx, g)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return err
+}
+
+// kernels returns how many kernels a gateway has, -1 when it does not say.
+func kernels(ctx context.Context, g Gateway) (int, error) {
+	resp, err := ask(ctx, g)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var all []json.RawMessage
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&all) != nil {
+		return -1, nil
+	}
+	return len(all), nil
+}
+
+// ask asks a gateway for its kernels.
+func ask(ctx context.Context, g Gateway) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/api/kernels", nil)
 	if err != nil {
-		return fmt.Errorf("ask the gateway: %w", err)
+		return nil, fmt.Errorf("ask the gateway: %w", err)
 	}
 	req.Header.Set("Authorization", "token "+g.Token)
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the gateway: %w", err)
+		return nil, fmt.Errorf("ask the gateway: %w", err)
 	}
-	_ = resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return errors.New("it refuses its own token")
+		_ = resp.Body.Close()
+		return nil, errors.New("it refuses its own token")
 	}
-	return nil
+	return resp, nil
 }

@@ -3,9 +3,10 @@
 //
 // # Guarantees
 //
-//   - At most one gateway serves a fingerprint (interpreter and the part of the
-//     environment that counts at its start). One of another fingerprint lives
-//     beside it: it is neither reused nor ended.
+//   - At most one gateway serves a shard of a fingerprint (interpreter and the part
+//     of the environment that counts at its start). One of another fingerprint
+//     lives beside it: it is neither reused nor ended. Nearly always there is one
+//     shard, number 0.
 //   - Nobody waits for a gateway with the lock in hand: it is held only to change
 //     gateway.json, and while a process is begun (about 0.1 s). Whoever finds a
 //     gateway that answers takes no lock.
@@ -21,18 +22,35 @@
 //     host that uses it hears of it. An answer ends the suspicion, and so does
 //     any HTTP status: only silence counts.
 //   - Files are 0600, folders 0700. The token is in gateway.json alone.
-//   - The hosts of a gateway have at most 150 kernels together, which its sockets
-//     bear: it refuses one more.
+//   - The hosts of a gateway never have more kernels together than
+//     [Options.MaxKernels], which its sockets bear: it counts them itself, from the
+//     instant in which one is asked for, and refuses one more. The host that is
+//     refused goes on to the next shard.
 //
 // # Files, in ~/.<brand>/agent/python-gateway
 //
 //	gateway.json               the gateways: address, token, process, fingerprint
 //	gateway.lock               who changes gateway.json: pid, what for, heartbeat
-//	hosts/<fingerprint>-<id>.lock    one for each host, locked for as long as it lives
+//	hosts/<place>-<id>.lock    one for each host, locked for as long as it lives
 //	sessions/<hash>.json       the journal: session key, kernel id, gateway
 //	sessions/<hash>.lock       locked by the host that serves the session now
-//	<fingerprint>.own          locked by the gateway itself, from before its process
+//	<place>.own                locked by the gateway itself, from before its process
 //	                           begins: whoever starts it hands it the open file
+//
+// The place of a gateway is its fingerprint and, from the second shard on, a dot
+// and the shard's number.
+//
+// # Shards
+//
+// Each shard is found, started, watched, replaced and ended as if it were alone:
+// it has a process, a token, a private directory, a hold and leases of its own,
+// and what happens to it is told to its own sessions. A host asks for the shards
+// in the order of their numbers, and for the next when a gateway refuses a kernel;
+// nobody else decides. So two hosts that need a further one at the same instant
+// meet at the same number, where one of them starts it. A host that has nothing
+// left on a shard but the first gives its lease back (package kernel/jupyter), and
+// the gateway ends itself like any that nobody uses. The journal names the shard
+// of a kept session.
 //
 // # Nothing is left behind
 //
@@ -45,7 +63,7 @@
 // gateway.lock. A host makes its lease before it reads the record: so either the
 // gateway sees the lease and stays, or the host does not find the gateway.
 //
-//	          not recorded             nothing holds <fingerprint>.own
+//	          not recorded             nothing holds <place>.own
 //	Acquire ───────────────▶ lock ─▶ record ─▶ begin a process ─▶ unlock ─┐
 //	   │                       ▲                                          ▼
 //	   │ recorded              └──── its process is gone ◀───────────  starting

@@ -19,6 +19,10 @@ type Gateway struct {
 	// Process is zero until the gateway has answered for the first time.
 	Process     process.Identity `json:"process"`
 	Fingerprint string           `json:"fingerprint"`
+	// Shard is its number among the gateways of the fingerprint, from 0.
+	Shard int `json:"shard"`
+	// MaxKernels is how many kernels it takes, from all its hosts together.
+	MaxKernels int `json:"max_kernels"`
 	// Python is the interpreter, for people.
 	Python string `json:"python"`
 	// Dir is the private directory of the gateway, removed with it.

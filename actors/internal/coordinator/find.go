@@ -21,6 +21,7 @@ import (
 type search struct {
 	o           Options
 	fingerprint string
+	place       string // the shard's name in files
 	waits       Waits
 	mine        *kernelserver.Shared // the last that this search started
 	attempt     int
@@ -38,10 +39,6 @@ const (
 	// ending is gone in an instant, one whose record was lost puts itself back
 	// within seconds.
 	ownWait = 10 * time.Second
-	// maxKernels is how many kernels the hosts of one gateway may have together;
-	// one more is refused. Each takes 6 of the 1,023 sockets of the gateway's
-	// ZeroMQ context, and beyond them all kernels suffer, not the last alone.
-	maxKernels = 150
 )
 
 // errOwned says that a gateway which is not recorded serves the environment.
@@ -113,13 +110,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// recorded returns the gateway of this environment whose process lives.
+// recorded returns the gateway of this shard whose process lives.
 func (s *search) recorded() (Gateway, bool) {
 	r, err := read(s.o.Dir)
 	if err != nil {
 		return Gateway{}, false // launch reads it again, and tells
 	}
-	i := slices.IndexFunc(r.Gateways, func(g Gateway) bool { return g.Fingerprint == s.fingerprint && g.lives(s.o.Dir) })
+	i := slices.IndexFunc(r.Gateways, func(g Gateway) bool { return g.place() == s.place && g.lives(s.o.Dir) })
 	if i < 0 {
 		return Gateway{}, false
 	}
@@ -177,7 +174,7 @@ func (s *search) launch(ctx context.Context) error {
 	}
 	for _, g := range r.Gateways {
 		if g.lives(s.o.Dir) {
-			if g.Fingerprint == s.fingerprint {
+			if g.place() == s.place {
 				return nil
 			}
 			continue
@@ -185,20 +182,23 @@ func (s *search) launch(ctx context.Context) error {
 		kernelserver.Remove(ctx, g.Process, g.Dir)
 		r = r.without(g)
 	}
-	own, err := own(s.o.Dir, s.fingerprint)
+	own, err := own(s.o.Dir, s.place)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = own.Close() }() // the gateway has its own copy
 	s.attempt++
 	s.waits.Launches++
-	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime, MaxKernels: maxKernels}, kernelserver.Sharing{
-		Dir: s.o.Dir, Fingerprint: s.fingerprint, IdleEnd: s.o.IdleEnd, Keep: s.o.Keep,
+	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime, MaxKernels: s.o.MaxKernels}, kernelserver.Sharing{
+		Dir: s.o.Dir, Name: s.place, IdleEnd: s.o.IdleEnd, Keep: s.o.Keep,
 	})
 	if err != nil {
 		return err
 	}
-	g := Gateway{URL: shared.URL, Token: shared.Token, Dir: shared.Dir, Fingerprint: s.fingerprint, Python: s.o.Runtime.Path, Started: time.Now().UTC()}
+	g := Gateway{
+		URL: shared.URL, Token: shared.Token, Dir: shared.Dir, Fingerprint: s.fingerprint, Shard: s.o.Shard, MaxKernels: s.o.MaxKernels,
+		Python: s.o.Runtime.Path, Started: time.Now().UTC(),
+	}
 	before := r.Gateways
 	r.Gateways = append(slices.Clone(before), g)
 	if err = write(s.o.Dir, r); err == nil {
@@ -260,7 +260,7 @@ func (s *search) giveUp(ctx context.Context) {
 	mine := s.mine
 	s.mine = nil
 	mine.Join(c)
-	if hosts(s.o.Dir, s.fingerprint) > 1 {
+	if hosts(s.o.Dir, s.place) > 1 {
 		return
 	}
 	s.forget(c, mine.Dir)
@@ -320,10 +320,10 @@ func replace(ctx context.Context, dir string, g Gateway) error {
 func (g Gateway) settled() bool { return g.Process != process.Identity{} }
 
 // lives says whether the gateway's process is there. Before that is known, its
-// hold on its fingerprint shows it.
+// hold on its shard shows it.
 func (g Gateway) lives(dir string) bool {
 	if g.settled() {
 		return process.Alive(g.Process)
 	}
-	return held(ownPath(dir, g.Fingerprint))
+	return held(ownPath(dir, g.place()))
 }

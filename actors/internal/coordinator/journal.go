@@ -22,6 +22,10 @@ type Entry struct {
 	Key     messages.SessionKey `json:"key"`
 	Kernel  string              `json:"kernel"`
 	Gateway process.Identity    `json:"gateway"`
+	// Fingerprint and Shard say where Gateway is. "": in the fingerprint of whoever
+	// asks.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Shard       int    `json:"shard"`
 	// Process is the kernel's own.
 	Process process.Identity `json:"process"`
 	Last    time.Time        `json:"last_activity"`

@@ -19,10 +19,10 @@ type lease struct {
 
 // newLease makes a lease. Gateways remove leases that they can lock, so it gets
 // its name only once it is locked.
-func newLease(dir, fingerprint string) (*lease, error) {
+func newLease(dir, place string) (*lease, error) {
 	id := messages.NewID()
 	hidden := filepath.Join(dir, hostsDir, "."+id)
-	l := &lease{path: filepath.Join(dir, hostsDir, fingerprint+"-"+id+".lock"), lock: flock.New(hidden, flock.SetPermissions(0o600))}
+	l := &lease{path: filepath.Join(dir, hostsDir, place+"-"+id+".lock"), lock: flock.New(hidden, flock.SetPermissions(0o600))}
 	ok, err := l.lock.TryLock()
 	if err == nil && !ok {
 		err = fmt.Errorf("%s is locked", hidden)
@@ -43,8 +43,8 @@ func (l *lease) release() {
 }
 
 // hosts counts the hosts that use a gateway.
-func hosts(dir, fingerprint string) int {
-	paths, _ := filepath.Glob(filepath.Join(dir, hostsDir, fingerprint+"-*.lock"))
+func hosts(dir, place string) int {
+	paths, _ := filepath.Glob(filepath.Join(dir, hostsDir, place+"-*.lock"))
 	n := 0
 	for _, p := range paths {
 		if held(p) {

@@ -79,7 +79,7 @@ func Leftovers(dir string) ([]Leftover, error) {
 
 // strays are the processes and folders of gateways that nobody claims.
 func strays(dir string, r record) []Leftover {
-	claimed := func(id process.Identity, fingerprint string) bool {
+	claimed := func(id process.Identity, place string) bool {
 		for _, g := range r.Gateways {
 			if g.Process == id {
 				return true
@@ -90,7 +90,7 @@ func strays(dir string, r record) []Leftover {
 				return true // it puts itself back into the record
 			}
 		}
-		return hosts(dir, fingerprint) > 0
+		return hosts(dir, place) > 0
 	}
 	var found []Leftover
 	for _, s := range kernelserver.Strays(dir, claimed) {

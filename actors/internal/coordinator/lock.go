@@ -93,9 +93,8 @@ func lock(ctx context.Context, dir, doing string) (unlock func(), err error) {
 	}, nil
 }
 
-// ownPath is the file that the gateway of a fingerprint holds for as long as it
-// lives.
-func ownPath(dir, fingerprint string) string { return filepath.Join(dir, fingerprint+".own") }
+// ownPath is the file that the gateway of a place holds for as long as it lives.
+func ownPath(dir, place string) string { return filepath.Join(dir, place+".own") }
 
 // held reports whether somebody holds a lock. It takes it for an instant.
 func held(path string) bool {

@@ -13,8 +13,8 @@ import (
 // own takes the hold of a gateway that is about to start: it goes to the gateway
 // with the open file, so that no instant is without it. To close the file gives
 // up the caller's copy alone. [errOwned]: another process has it.
-func own(dir, fingerprint string) (*os.File, error) {
-	f, err := os.OpenFile(ownPath(dir, fingerprint), os.O_RDWR|os.O_CREATE, 0o600)
+func own(dir, place string) (*os.File, error) {
+	f, err := os.OpenFile(ownPath(dir, place), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start a kernel gateway: %w", err)
 	}

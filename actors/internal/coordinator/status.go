@@ -1,11 +1,13 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
@@ -28,7 +30,13 @@ type Status struct {
 	Why         string    `json:"why,omitempty"`
 	Python      string    `json:"python"`
 	Fingerprint string    `json:"fingerprint"`
-	Started     time.Time `json:"started"`
+	// Shard is its number among the gateways of the fingerprint, from 0.
+	Shard   int       `json:"shard"`
+	Started time.Time `json:"started"`
+	// Kernels is how many kernels it has, those that wait for a session too, or -1
+	// when it did not say; MaxKernels is how many it takes.
+	Kernels    int `json:"kernels"`
+	MaxKernels int `json:"max_kernels"`
 	// Hosts is how many programs use it, Sessions how many sessions are kept in
 	// it, in use or not.
 	Hosts    int `json:"hosts"`
@@ -48,21 +56,37 @@ func Look(ctx context.Context, dir string) ([]Status, error) {
 	}
 	found := make([]Status, 0, len(r.Gateways))
 	for _, g := range r.Gateways {
-		s := Status{
-			URL: g.URL, PID: g.Process.PID, State: StateRunning, Python: g.Python, Fingerprint: g.Fingerprint, Started: g.Started,
-			Hosts: hosts(dir, g.Fingerprint), Sessions: kept[g.Process],
-		}
-		if !g.lives(dir) {
+		s := g.status(StateRunning)
+		s.Hosts, s.Sessions = hosts(dir, g.place()), kept[g.Process]
+		switch {
+		case !g.lives(dir):
 			s.State, s.Why = StateGone, "its process has ended"
-		} else if err := answers(ctx, g); err != nil {
-			s.State, s.Why = StateSilent, err.Error()
-			if !g.settled() {
-				s.State = StateStarting
+		case !g.settled():
+			s.State = StateStarting
+			if err := answers(ctx, g); err == nil {
+				s.State = StateRunning
+			} else {
+				s.Why = err.Error()
+			}
+		default:
+			if s.Kernels, err = kernels(ctx, g); err != nil {
+				s.State, s.Why = StateSilent, err.Error()
 			}
 		}
 		found = append(found, s)
 	}
+	slices.SortStableFunc(found, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Shard, b.Shard))
+	})
 	return found, nil
+}
+
+// status is what the record says of a gateway.
+func (g Gateway) status(state string) Status {
+	return Status{
+		URL: g.URL, PID: g.Process.PID, State: state, Python: g.Python, Fingerprint: g.Fingerprint, Shard: g.Shard,
+		Started: g.Started, Kernels: -1, MaxKernels: g.MaxKernels,
+	}
 }
 
 // Stop ends all gateways in dir with their kernels, and forgets them and the
@@ -92,7 +116,7 @@ func Stop(ctx context.Context, dir string) ([]Status, error) {
 			err = errors.Join(err, fmt.Errorf("end the shared %v: it is still running", g))
 			continue
 		}
-		stopped = append(stopped, Status{URL: g.URL, PID: g.Process.PID, State: StateGone, Python: g.Python, Fingerprint: g.Fingerprint, Started: g.Started})
+		stopped = append(stopped, g.status(StateGone))
 	}
 	for path, e := range entries(dir) {
 		if !process.Alive(e.Gateway) {

@@ -92,7 +92,7 @@ class Keeper:
 
     def look(self):
         leases = set()
-        for path in glob.glob(os.path.join(self.hosts, self.s["fingerprint"] + "-*.lock")):
+        for path in glob.glob(os.path.join(self.hosts, self.s["name"] + "-*.lock")):
             if held(path):
                 leases.add(os.path.basename(path))
             else:
@@ -126,7 +126,7 @@ class Keeper:
 
     def used(self):
         """Says whether a host is there. It does not remove what others left."""
-        return any(held(path) for path in glob.glob(os.path.join(self.hosts, self.s["fingerprint"] + "-*.lock")))
+        return any(held(path) for path in glob.glob(os.path.join(self.hosts, self.s["name"] + "-*.lock")))
 
     def write(self, how):
         gateways = how(load(self.record).get("gateways") or [])
@@ -225,9 +225,31 @@ def application(arguments):
     return app
 
 
+def bound(manager, limit):
+    """Makes the manager refuse kernels beyond the limit.
+
+    The server's own look at its limit is too early: of requests that come at once
+    it lets all pass. From this one on, a kernel that starts is counted at once.
+    """
+    from tornado import web
+
+    start = manager.start_kernel
+
+    async def start_kernel(*args, **kwargs):
+        starting = getattr(manager, "_pending_kernels", {})
+        ids = set(manager.list_kernel_ids()) | {k for k, task in starting.items() if not task.done()}
+        if len(ids) >= limit:
+            raise web.HTTPError(403, "Resource Limit")
+        return await start(*args, **kwargs)
+
+    manager.start_kernel = start_kernel
+
+
 keeper = Keeper(load(sys.argv[1]))
 threading.Thread(target=keeper.run, daemon=True).start()
 app = application(sys.argv[2:])
+if keeper.s.get("max_kernels"):
+    bound(app.kernel_manager, keeper.s["max_kernels"])
 
 from tornado.ioloop import IOLoop
 

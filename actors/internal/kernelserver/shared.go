@@ -25,9 +25,9 @@ const LeaseVariable = "KERNEL_COPPICE_LEASE"
 // Sharing says how a gateway that outlives its host looks after itself. The files
 // are those of package coordinator. All fields are required.
 type Sharing struct {
-	// Dir is the folder of the shared gateways, Fingerprint the environment's
-	// name there.
-	Dir, Fingerprint string
+	// Dir is the folder of the shared gateways, Name the gateway's own there:
+	// leases begin with it.
+	Dir, Name string
 	// IdleEnd is how long it stays without hosts and kernels, Keep how long it
 	// keeps a journalled session that nobody uses.
 	IdleEnd, Keep time.Duration
@@ -59,7 +59,7 @@ func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	}
 	g := &Shared{URL: "http://127.0.0.1:" + strconv.Itoa(port), Token: newToken(), Dir: string(dir), o: o, port: port}
 	settings, err := json.Marshal(map[string]any{
-		"dir": s.Dir, "private": string(dir), "fingerprint": s.Fingerprint,
+		"dir": s.Dir, "private": string(dir), "name": s.Name, "max_kernels": o.MaxKernels,
 		"idle": s.IdleEnd.Seconds(), "keep": s.Keep.Seconds(),
 	})
 	if err == nil {

@@ -20,15 +20,15 @@ type Stray struct {
 	Gateway process.Identity
 	// Kernels are the kernels that are left.
 	Kernels []process.Identity
-	// Fingerprint is that of a gateway that hosts share, "" of another.
-	Fingerprint string
+	// Name is that of a gateway that hosts share, "" of another.
+	Name string
 }
 
 // Strays returns the private directories whose owner has ended, and those of
 // gateways for dir (the folder of package coordinator) that live and that claimed
 // does not know. A gateway that is being started has an owner, the host that
 // starts it, and is no stray.
-func Strays(dir string, claimed func(gateway process.Identity, fingerprint string) bool) []Stray {
+func Strays(dir string, claimed func(gateway process.Identity, name string) bool) []Stray {
 	var found []Stray
 	for _, p := range privates() {
 		var owner process.Identity
@@ -36,16 +36,16 @@ func Strays(dir string, claimed func(gateway process.Identity, fingerprint strin
 		if err != nil || json.Unmarshal(data, &owner) != nil || owner.Start == "" {
 			continue // not known: it is left alone
 		}
-		var shared struct{ Dir, Fingerprint string }
+		var shared struct{ Dir, Name string }
 		if data, err := os.ReadFile(p.join("shared.json")); err == nil && (json.Unmarshal(data, &shared) != nil || shared.Dir != dir) {
 			continue // of another home: its own doctor looks after it
 		}
-		s := Stray{Dir: string(p), Fingerprint: shared.Fingerprint}
+		s := Stray{Dir: string(p), Name: shared.Name}
 		gateway, kernels := p.processes()
 		switch {
 		case !process.Alive(owner):
 			s.Kernels = slices.Concat(kernels, gateway)
-		case shared.Dir != "" && slices.Contains(gateway, owner) && !claimed(owner, shared.Fingerprint):
+		case shared.Dir != "" && slices.Contains(gateway, owner) && !claimed(owner, shared.Name):
 			s.Gateway, s.Kernels = owner, kernels
 		default:
 			continue

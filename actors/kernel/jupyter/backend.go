@@ -74,7 +74,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 			return nil, err
 		}
 		i, err := b.startOn(ctx, server, o, progress)
-		if err != nil && server.left(ctx) {
+		if err != nil && (server.left(ctx) || errors.Is(err, errOver)) {
 			continue
 		}
 		if err != nil {
@@ -103,7 +103,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			i.claim.Release()
 			return nil, err
 		case adopted:
-			server.warm.begins()
+			i.server.warm.begins()
 			return i, nil
 		}
 	}
@@ -146,7 +146,11 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 
 // fill makes a kernel for i and prepares it. i.kernel is nil when there is none.
 func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOptions, modules string, progress func(string)) (err error) {
-	if i.kernel, err = i.server.start(ctx, b.o.KernelName, progress); err != nil {
+	k, on, err := i.server.start(ctx, b.o.KernelName, progress)
+	if i.kernel = k; on != nil {
+		i.server = on
+	}
+	if err != nil {
 		i.kernel = nil
 		return err
 	}

@@ -16,6 +16,10 @@
 //     A session with a kernel never moves; a new kernel is made on the next server
 //     of the session's order while its own is gone.
 //
+//   - Of shared gateways, a session gets the first that has a place for its kernel,
+//     and one more is started when all are full. The end of one loses the kernels on
+//     it and no others.
+//
 // The mechanisms are in actors/internal/jupyter (the protocol) and
 // actors/internal/kernelserver (the server's process); this package puts them
 // behind the interface of package kernel.

@@ -47,8 +47,11 @@ type ServerOptions struct {
 	// start that one when it is not there; see package coordinator. It does not
 	// end with the host. false: one of the host's own, which does.
 	Shared bool
-	// Suspicion and IdleEnd are those of coordinator.Options, for a shared one.
+	// Suspicion and IdleEnd are those of coordinator.Options, for a shared one, and
+	// ShardKernels is its MaxKernels: when a shared gateway is full, sessions go on
+	// to the next.
 	Suspicion, IdleEnd time.Duration
+	ShardKernels       int
 	// Warm is how many started kernels wait for new sessions; they count in
 	// MaxKernels, which must then be set. 0: none.
 	Warm, MaxKernels int
@@ -78,8 +81,12 @@ type Endpoint struct {
 	// may be that of another host.
 	Shared *coordinator.Lease
 	Env    map[string]string
-	// warm holds the started kernels; nil: there are none.
+	// warm holds the started kernels, those of all shards; nil: there are none.
 	warm *pool
+	// shards are the shared gateways of which it is one; nil: it is not.
+	shards  *shards
+	starts  int               // guarded by shards.mu: uses that go on
+	kernels []*jupyter.Kernel // guarded by shards.mu: that it made for this host, or that were adopted
 	// several says that it is one of several, gone that it does not answer then.
 	several bool
 	gone    atomic.Bool
@@ -110,7 +117,9 @@ func NewServer(o ServerOptions) *Server { return &Server{o: o, changed: make(cha
 // Endpoint returns the server of a session when it can be used. It waits while
 // the server starts, and while one that had been up is on its way back; it fails
 // at once when the last start failed. Of several servers it is the session's own
-// or, while that is gone, the next in the session's order; see place.
+// or, while that is gone, the next in the session's order; see place. Of shared
+// gateways it is the first: where there is room for a kernel shows when it is asked
+// for; see shards.
 func (s *Server) Endpoint(ctx context.Context, key messages.SessionKey) (*Endpoint, error) {
 	for {
 		s.mu.Lock()
@@ -119,6 +128,8 @@ func (s *Server) Endpoint(ctx context.Context, key messages.SessionKey) (*Endpoi
 		switch {
 		case err != nil:
 			return nil, err
+		case len(current) > 0 && current[0].shards != nil:
+			return current[0], nil
 		case len(current) > 0:
 			return place(current, key)
 		}
@@ -207,7 +218,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}
 	defer closeBridge()
 	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}
-	defer s.warm(ctx, end)()
+	end.warm = s.pool(func(c context.Context, name string) (spare, error) {
+		k, err := client.Start(c, jupyter.StartRequest{Name: name, Env: end.KernelEnv(nil)})
+		return spare{k, end}, err
+	})
+	defer end.warm.keep(ctx)()
 	s.set(nil, end)
 	up(server.Identity().PID)
 	select {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -21,44 +20,31 @@ import (
 // folder (~/.<brand>).
 func SharedDir(home string) string { return filepath.Join(home, "agent", "python-gateway") }
 
-// runShared uses the gateway that the hosts of this user share.
+// runShared uses the gateways that the hosts of this user share.
 func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid int)) error {
-	lease, err := coordinator.Acquire(ctx, coordinator.Options{
-		Dir: SharedDir(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion, IdleEnd: s.o.IdleEnd,
-	})
-	if err != nil {
-		return stopped(ctx, err)
-	}
-	defer lease.Release()
-	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token, Trace: s.trace()})
-	if err != nil {
-		return fmt.Errorf("use the gateway: %w", err)
-	}
-	defer client.Close()
 	calls, closeBridge, err := s.openBridge(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{
-		Client: client, Local: true, Bridge: calls, Shared: lease, Env: variables(rt.Env),
-		KernelEnv: func(extra map[string]string) map[string]string {
-			env := kernelVariables(nil)(extra)
-			env[kernelserver.LeaseVariable] = lease.ID()
-			return env
-		},
+	life, end := context.WithCancel(ctx)
+	h := newShards(life, s, rt, calls)
+	defer h.close()
+	defer end()
+	first, err := h.join(ctx, 0)
+	if err != nil {
+		return stopped(ctx, err)
 	}
-	defer s.warm(ctx, end)()
-	s.set(nil, end)
-	up(lease.Process.PID)
-	if err := lease.Watch(ctx, nil); err != nil {
-		if !process.Alive(lease.Process) {
-			client.ServerEnded()
-		}
-		return fmt.Errorf("the gateway ended: %w", err)
+	defer h.warm.keep(ctx)()
+	h.leave(first, nil)
+	up(first.Shared.Process.PID)
+	select {
+	case <-ctx.Done():
+		s.set(errStopped)
+		return nil
+	case err := <-h.last:
+		return err
 	}
-	s.set(errStopped)
-	return nil
 }
 
 // check says whether an interpreter can run a gateway.
@@ -110,11 +96,20 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	if !ok {
 		return false, nil
 	}
-	if e.Gateway != i.server.Shared.Process || !process.Alive(e.Process) {
+	if !process.Alive(e.Process) {
+		return false, i.claim.Forget()
+	}
+	on, err := i.server.shards.of(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if on == nil {
 		return false, i.claim.Forget() // what it names is gone, or ends for want of a claim
 	}
 	progress("taking over the session's kernel")
-	k, err := i.server.Client.Adopt(ctx, e.Kernel, progress)
+	i.server = on
+	k, err := on.Client.Adopt(ctx, e.Kernel, progress)
+	on.shards.leave(on, k)
 	var gone *jupyter.LostError
 	switch {
 	case errors.Is(err, jupyter.ErrNotFound), errors.As(err, &gone):
@@ -147,7 +142,10 @@ func (i *Interpreter) journal() error {
 	if i.claim == nil {
 		return nil
 	}
-	return i.claim.Write(coordinator.Entry{Kernel: i.kernel.ID(), Gateway: i.server.Shared.Process, Process: i.identity})
+	at := i.server.Shared
+	return i.claim.Write(coordinator.Entry{
+		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity,
+	})
 }
 
 // forget ends the session's place in the journal: its kernel is gone.

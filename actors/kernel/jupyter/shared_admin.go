@@ -15,14 +15,16 @@ func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
 	return coordinator.Look(ctx, SharedDir(home))
 }
 
-// StartShared finds or starts the shared gateway of an interpreter, and tells of
-// all of them. Of o it takes what says which interpreter, and IdleEnd.
+// StartShared finds or starts the first shared gateway of an interpreter, and tells
+// of all of them. Of o it takes what says which interpreter, IdleEnd and ShardKernels.
 func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Cwd: o.Cwd, Home: o.Home, Env: o.Env})
 	if err != nil {
 		return nil, err
 	}
-	lease, err := coordinator.Acquire(ctx, coordinator.Options{Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd})
+	lease, err := coordinator.Acquire(ctx, coordinator.Options{
+		Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 )
 
-// pool keeps kernels of one endpoint that are started and have run nothing, so
-// that a new session need not wait for one. A pool belongs to its endpoint and
-// ends with it, so that no kernel is used in another environment. A nil pool
-// holds nothing.
+// pool keeps kernels of one endpoint, or of the shards of one environment, that
+// are started and have run nothing, so that a new session need not wait for one. A
+// pool belongs to what it is of and ends with it, so that no kernel is used in
+// another environment. A nil pool holds nothing.
 //
 // Kernels of sessions and those that wait or start are never more than max
 // together. A session takes one that waits; else the one that is starting, if no
@@ -33,19 +33,25 @@ type pool struct {
 	size, max int
 	lazy      bool
 	idle      time.Duration // after which a lazy pool ends what waits; 0: never
-	start     func(context.Context) (*jupyter.Kernel, error)
+	start     func(context.Context) (spare, error)
 
 	mu       sync.Mutex
-	ready    []*jupyter.Kernel // guarded by mu
-	dead     []*jupyter.Kernel // guarded by mu: did not answer, to be ended by fill
-	starting bool              // guarded by mu
-	waiting  bool              // guarded by mu: a session waits for the one that starts
-	live     int               // guarded by mu: kernels of sessions
-	firsts   int               // guarded by mu: of those, how many have answered nothing yet
-	begun    time.Time         // guarded by mu: when the last of them was taken
-	stocked  time.Time         // guarded by mu: when the last kernel began to wait
-	open     bool              // guarded by mu: the pool is not lazy, or a session has answered
-	changed  chan struct{}     // guarded by mu: closed and replaced with every change
+	ready    []spare       // guarded by mu
+	dead     []spare       // guarded by mu: did not answer, to be ended by fill
+	starting bool          // guarded by mu
+	waiting  bool          // guarded by mu: a session waits for the one that starts
+	live     int           // guarded by mu: kernels of sessions
+	firsts   int           // guarded by mu: of those, how many have answered nothing yet
+	begun    time.Time     // guarded by mu: when the last of them was taken
+	stocked  time.Time     // guarded by mu: when the last kernel began to wait
+	open     bool          // guarded by mu: the pool is not lazy, or a session has answered
+	changed  chan struct{} // guarded by mu: closed and replaced with every change
+}
+
+// spare is a kernel of a pool, and where it is.
+type spare struct {
+	*jupyter.Kernel
+	on *Endpoint
 }
 
 const (
@@ -56,20 +62,25 @@ const (
 	warmHold  = 10 * time.Second       // for the first answer of a session that has begun
 )
 
-// warm fills the pool of an endpoint until the function that it returns is
-// called, which waits for the end of the kernels in it.
-func (s *Server) warm(ctx context.Context, e *Endpoint) (end func()) {
+// pool returns the pool that the options ask for, nil for none. start makes a
+// kernel of a kind.
+func (s *Server) pool(start func(ctx context.Context, name string) (spare, error)) *pool {
 	if s.o.Warm <= 0 {
-		return func() {}
+		return nil
 	}
 	name := s.o.KernelName
 	if name == "" {
 		name = defaultKernel
 	}
-	p := newPool(s.o.Warm, s.o.MaxKernels, s.o.WarmIdle, s.o.WarmLazy, func(c context.Context) (*jupyter.Kernel, error) {
-		return e.Client.Start(c, jupyter.StartRequest{Name: name, Env: e.KernelEnv(nil)})
-	})
-	e.warm = p
+	return newPool(s.o.Warm, s.o.MaxKernels, s.o.WarmIdle, s.o.WarmLazy, func(c context.Context) (spare, error) { return start(c, name) })
+}
+
+// keep fills the pool until the function that it returns is called, which waits for
+// the end of the kernels in it.
+func (p *pool) keep(ctx context.Context) (end func()) {
+	if p == nil {
+		return func() {}
+	}
 	life, cancel := context.WithCancel(ctx)
 	var filling sync.WaitGroup
 	filling.Go(func() {
@@ -83,34 +94,42 @@ func (s *Server) warm(ctx context.Context, e *Endpoint) (end func()) {
 	}
 }
 
-func newPool(size, limit int, idle time.Duration, lazy bool, start func(context.Context) (*jupyter.Kernel, error)) *pool {
+func newPool(size, limit int, idle time.Duration, lazy bool, start func(context.Context) (spare, error)) *pool {
 	return &pool{size: size, max: limit, idle: idle, lazy: lazy, open: !lazy, start: start, changed: make(chan struct{})}
 }
 
-// start returns a kernel that waits, or a new one. Each must be given back with
-// pool.gone when it is, and so must the call that failed.
-func (e *Endpoint) start(ctx context.Context, name string, progress func(string)) (*jupyter.Kernel, error) {
+// start returns a kernel that waits, or a new one, and where it is: here or, for a
+// shared gateway, on another shard; nil, with an error, when that is not known.
+// Each must be given back with pool.gone when it is, and so must the call that
+// failed.
+func (e *Endpoint) start(ctx context.Context, name string, progress func(string)) (*jupyter.Kernel, *Endpoint, error) {
 	k, err := e.warm.take(ctx)
-	if k != nil || err != nil {
-		return k, err
+	if k.Kernel != nil || err != nil {
+		return k.Kernel, k.on, err
 	}
-	return e.Client.Start(ctx, jupyter.StartRequest{Name: name, Env: e.KernelEnv(nil), OnStage: progress})
+	r := jupyter.StartRequest{Name: name, OnStage: progress}
+	if e.shards != nil {
+		return e.shards.start(ctx, r)
+	}
+	r.Env = e.KernelEnv(nil)
+	own, err := e.Client.Start(ctx, r)
+	return own, e, err
 }
 
-// take counts one kernel more as a session's and returns it, or nil: then the
-// caller starts it.
-func (p *pool) take(ctx context.Context) (*jupyter.Kernel, error) {
+// take counts one kernel more as a session's and returns it, or one that is nil:
+// then the caller starts it.
+func (p *pool) take(ctx context.Context) (spare, error) {
 	if p == nil {
-		return nil, nil //nolint:nilnil // no kernel waits
+		return spare{}, nil
 	}
 	p.begins()
 	for {
 		k, changed := p.next()
-		if k == nil && changed == nil {
-			return nil, nil //nolint:nilnil // no kernel waits
+		if k.Kernel == nil && changed == nil {
+			return spare{}, nil
 		}
-		if k != nil {
-			if answers(ctx, k) {
+		if k.Kernel != nil {
+			if answers(ctx, k.Kernel) {
 				return k, nil
 			}
 			p.mu.Lock()
@@ -129,14 +148,14 @@ func (p *pool) take(ctx context.Context) (*jupyter.Kernel, error) {
 		p.waiting = false
 		p.mu.Unlock()
 		if err != nil {
-			return nil, err
+			return spare{}, err
 		}
 	}
 }
 
 // next takes a kernel that waits out of the pool, or returns what to wait for, or
 // neither.
-func (p *pool) next() (*jupyter.Kernel, <-chan struct{}) {
+func (p *pool) next() (spare, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.ready) > 0 {
@@ -147,9 +166,9 @@ func (p *pool) next() (*jupyter.Kernel, <-chan struct{}) {
 	}
 	if p.starting && !p.waiting {
 		p.waiting = true
-		return nil, p.changed
+		return spare{}, p.changed
 	}
-	return nil, nil
+	return spare{}, nil
 }
 
 // answers says whether a kernel that has waited is alive.
@@ -308,12 +327,12 @@ func (p *pool) unfit() *jupyter.Kernel {
 	if len(p.dead) > 0 {
 		k := p.dead[0]
 		p.dead = p.dead[1:]
-		return k
+		return k.Kernel
 	}
 	for i, k := range p.ready {
 		if k.Err() != nil || p.live+len(p.ready) > p.max || !p.open {
 			p.ready = append(p.ready[:i:i], p.ready[i+1:]...)
-			return k
+			return k.Kernel
 		}
 	}
 	return nil

@@ -18,10 +18,11 @@ const gatewayStopTime = 20 * time.Second
 func (a *app) gatewayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gateway",
-		Short: "Look at, start and stop the shared Kernel Gateway",
+		Short: "Look at, start and stop the shared Kernel Gateways",
 		Long: `The hosts and commands of one user share one local Kernel Gateway for each
 Python environment. It keeps the sessions of "coppice run --session", and ends
-itself when nobody has used it for five minutes.`,
+itself when nobody has used it for five minutes. When one has all the kernels that
+it takes (150, or COPPICE_GATEWAY_KERNELS), sessions go to a further one, a shard.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
 	}
@@ -106,9 +107,13 @@ func gatewayLines(s render.Style, name string, found []coppice.GatewayStatus) []
 		}
 		return lines
 	}
-	rows := [][]string{{"gateway", "pid", "state", "hosts", "sessions", "python"}}
+	rows := [][]string{{"gateway", "shard", "pid", "state", "kernels", "hosts", "sessions", "python"}}
 	for _, g := range found {
-		rows = append(rows, []string{g.URL, strconv.Itoa(g.PID), g.State, strconv.Itoa(g.Hosts), strconv.Itoa(g.Sessions), g.Python})
+		kernels := "?"
+		if g.Kernels >= 0 {
+			kernels = strconv.Itoa(g.Kernels) + "/" + strconv.Itoa(g.MaxKernels)
+		}
+		rows = append(rows, []string{g.URL, strconv.Itoa(g.Shard), strconv.Itoa(g.PID), g.State, kernels, strconv.Itoa(g.Hosts), strconv.Itoa(g.Sessions), g.Python})
 	}
 	return render.Table(s, rows, true)
 }

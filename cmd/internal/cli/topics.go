@@ -40,6 +40,8 @@ PI_ARTIFACTS_DIR          where outputs go that are too long for a result
 PI_SESSION_FILE           else they go beside this file
 COPPICE_HOME              holds .coppice, in place of the home directory
 COPPICE_TOOLS             the folder of tools
+COPPICE_GATEWAY_KERNELS   how many kernels a shared gateway takes that is started;
+                          when one is full, another is used (default: 150)
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
 
