@@ -20,6 +20,8 @@ func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 		`the kernel mode "for-ever"`: {KernelMode: "for-ever"},
 		`the brand "../x"`:           {Brand: "../x"},
 		"negative":                   {MaxSessions: -1},
+		"GatewayKernels is \"151\"":  {GatewayKernels: 151},
+		"KERNELS is \"many\"":        {Env: []string{"COPPICE_GATEWAY_KERNELS=many"}},
 		`the replay policy "twice"`:  {Replay: "twice"},
 		"151 sessions":               {MaxSessions: 151, Backend: coppice.BackendGateway},
 	} {

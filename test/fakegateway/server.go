@@ -26,6 +26,9 @@ type Options struct {
 	// asked; Remember is how many messages, 0 means all.
 	Recover  bool
 	Remember int
+	// MaxKernels is where a further kernel is refused, as Kernel Gateway does it.
+	// 0: nowhere.
+	MaxKernels int
 	// Faults are those of the start; [Server.Set] changes them.
 	Faults Faults
 }
@@ -257,6 +260,12 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "closing")
 		return
 	default:
+	}
+	if s.opts.MaxKernels > 0 && len(s.kernels) >= s.opts.MaxKernels {
+		s.mu.Unlock()
+		k.end()
+		fail(w, http.StatusForbidden, "Resource Limit")
+		return
 	}
 	s.kernels[id] = k
 	s.order = append(s.order, k)

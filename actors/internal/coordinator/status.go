@@ -24,12 +24,12 @@ const (
 
 // Status is what can be seen of one gateway. It holds no token.
 type Status struct {
-	URL         string    `json:"url"`
-	PID         int       `json:"pid"`
-	State       string    `json:"state"`
-	Why         string    `json:"why,omitempty"`
-	Python      string    `json:"python"`
-	Fingerprint string    `json:"fingerprint"`
+	URL         string `json:"url"`
+	PID         int    `json:"pid"`
+	State       string `json:"state"`
+	Why         string `json:"why,omitempty"`
+	Python      string `json:"python"`
+	Fingerprint string `json:"fingerprint"`
 	// Shard is its number among the gateways of the fingerprint, from 0.
 	Shard   int       `json:"shard"`
 	Started time.Time `json:"started"`

@@ -15,7 +15,6 @@
 //   - Of several servers, a session always gets the same one, by rendezvous hashing.
 //     A session with a kernel never moves; a new kernel is made on the next server
 //     of the session's order while its own is gone.
-//
 //   - Of shared gateways, a session gets the first that has a place for its kernel,
 //     and one more is started when all are full. The end of one loses the kernels on
 //     it and no others.

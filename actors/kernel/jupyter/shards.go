@@ -40,7 +40,8 @@ type shards struct {
 	calls *bridge.Server
 	life  context.Context //nolint:containedctx // that of Server.Run
 	warm  *pool
-	last  chan error // why the last one is gone
+	last  chan error    // why the last one is gone
+	rest  time.Duration // shardRest
 
 	watching sync.WaitGroup
 
@@ -64,7 +65,7 @@ const (
 
 func newShards(ctx context.Context, s *Server, rt pyenv.Runtime, calls *bridge.Server) *shards {
 	h := &shards{
-		s: s, life: ctx, calls: calls, last: make(chan error, 1), held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
+		s: s, life: ctx, calls: calls, last: make(chan error, 1), rest: shardRest, held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
 		o: coordinator.Options{
 			Dir: SharedDir(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion,
 			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels,
@@ -253,7 +254,7 @@ func (h *shards) watch(e *Endpoint) {
 
 // use returns when this host has given a gateway up, or ctx has ended.
 func (h *shards) use(ctx context.Context, e *Endpoint) {
-	again := time.NewTicker(shardRest)
+	again := time.NewTicker(h.rest)
 	defer again.Stop()
 	for {
 		select {
