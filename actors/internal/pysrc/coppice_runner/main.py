@@ -16,6 +16,10 @@ from . import forkserver  # noqa: E402
 from .rehearsal import rehearse  # noqa: E402
 from .session import Session, prepare  # noqa: E402
 
+# How a session came out of its fork server's code. It is held: to let go of it
+# would write to all that the server was at, in pages that the session shares.
+_left: List[BaseException] = []
+
 
 def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     """Serves in a role until the end of the process. For "server", fds is the
@@ -47,6 +51,7 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
         except forkserver.Forked as forked:
             server.leave()
             seat = forked.fds
+            _left.append(forked)
     forks.settle()
     gc.enable()
     session.run(*forkserver.take_seat(seat), lifeline)
