@@ -4,8 +4,8 @@ Modules of the standard library have functions called before and after every
 fork (os.register_at_fork), which put their locks right where other threads may
 have held them. The fork server has one thread. Those functions find nothing to
 do there, and yet write to a hundred pages, which then are every session's own.
-So the server leaves them out: sharing() collects them while modules are
-imported, and fork() does without them. All other forks, of a session as a whole
+So the server leaves them out: share() collects them while modules are imported,
+and fork() does without them. All other forks, of a session as a whole
 and by the user's code, call them as ever.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 from typing import Any, Callable, Optional
 
 # The modules whose functions have nothing to do when a process with one thread
@@ -28,6 +29,7 @@ def share() -> None:
     """Begins to take the functions that modules register."""
     if _register is not None:
         os.register_at_fork = _take
+        _take_back(getattr(sys.modules.get("threading"), "_after_fork", None))
 
 
 def settle() -> None:
@@ -51,6 +53,17 @@ def _take(**hooks: Any) -> None:
     if sys._getframe(1).f_globals.get("__name__") in _NEEDLESS:
         hooks = {when: _unless_left_out(hook) for when, hook in hooks.items()}
     _register(**hooks)
+
+
+def _take_back(hook: Any) -> None:
+    """Takes a function that is registered already: site imports what is in the .pth
+    files of an installation, and threading may be among it. Nobody can ask which
+    functions are registered, nor take one out: it becomes another one in its place."""
+    if not isinstance(hook, types.FunctionType) or hook.__closure__ or hook.__defaults__ or hook.__code__.co_argcount:
+        return
+    real = types.FunctionType(hook.__code__, hook.__globals__, hook.__name__)
+    hook.__defaults__ = (_unless_left_out(real),)
+    hook.__code__ = (lambda call: call()).__code__
 
 
 def _unless_left_out(hook: Optional[Callable[[], Any]]) -> Callable[[], Any]:

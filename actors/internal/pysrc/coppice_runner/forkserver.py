@@ -85,7 +85,7 @@ class Server:
         self._lifeline = lifeline
         self._children: Dict[int, Child] = {}
         self._forks = 0  # how many were asked for
-        self._highest = _KEPT  # the highest number that a kept descriptor ever had
+        self._highest = _KEPT - 1  # the highest number that a kept descriptor ever had
         self._buffer = b""
         self._attached: Deque[List[int]] = deque()
         self._woken, self._wake = os.pipe()
@@ -140,6 +140,7 @@ class Server:
         if warm is None:
             return
         failed = warm()
+        self._reap()  # a rehearsal may have missed a signal
         self._alone = _threads() == 1
         # What is there now is never collected, so that its pages stay shared.
         gc.collect()
@@ -321,6 +322,11 @@ def take_seat(fds: List[int]) -> Tuple[Any, Any, Dict[str, int]]:
         os.setsid()
     except OSError:
         pass  # it leads a group already
+    return settle_in(main, control, stdout_read, stdout_write, stderr_read, stderr_write)
+
+
+def settle_in(main: int, control: int, stdout_read: int, stdout_write: int, stderr_read: int, stderr_write: int) -> Tuple[Any, Any, Dict[str, int]]:
+    """Does what take_seat does inside of the process."""
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(stdout_write, 1)

@@ -1,4 +1,4 @@
-"""A rehearsal: the fork server goes through the life of a session once or twice
+"""A rehearsal: the fork server goes through the life of a session some times
 before it forks any. What the interpreter makes on the way (code made special for
 its types, tables of attributes, names) is then there for all sessions, in memory
 that they share, in place of made by each in memory of its own.
@@ -15,6 +15,7 @@ import socket
 import sys
 from typing import Any, Callable, Tuple
 
+from . import forkserver
 from .wire import VERSION
 
 # After the first time, most is there; the second finds what is made then. The
@@ -24,6 +25,8 @@ _ROUNDS = 2
 _SHORT_ROUNDS = 18
 _CELLS = ("1+1", "x = 1\nx", "print(x)", "1/0")
 _SHORT_CELLS = _CELLS[:1]
+# The descriptors that a session puts its own in the place of.
+_STANDARD = (0, 1, 2)
 
 
 def rehearse(make: Callable[[], Any], prelude: str) -> bool:
@@ -35,7 +38,10 @@ def rehearse(make: Callable[[], Any], prelude: str) -> bool:
     getpass: Any = sys.modules.get("getpass")
     ask_password = getattr(getpass, "getpass", None)
     names = dict(vars(builtins))
-    handler, cells = signal.getsignal(signal.SIGINT), set(linecache.cache)
+    cells = set(linecache.cache)
+    handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, getattr(signal, "SIGCHLD", signal.SIGINT))}
+    wakeup = signal.set_wakeup_fd(-1)
+    outside = [os.dup(fd) for fd in _STANDARD]
     try:
         _forget_attributes()
         rounds = [_CELLS] * _ROUNDS + [_SHORT_CELLS] * _SHORT_ROUNDS
@@ -55,7 +61,12 @@ def rehearse(make: Callable[[], Any], prelude: str) -> bool:
         vars(builtins).update(names)
         for name in [n for n in linecache.cache if n not in cells and n.startswith("<cell ")]:
             del linecache.cache[name]
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        for fd, saved in zip(_STANDARD, outside):
+            os.dup2(saved, fd)
+            os.close(saved)
 
 
 def _forget_attributes() -> None:
@@ -70,11 +81,12 @@ def _forget_attributes() -> None:
 
 def _live(session: Any, prelude: str, cells: Tuple[str, ...]) -> bool:
     """Has a session do what most do first. Nobody but this function is its host."""
-    host, main = socket.socketpair()
-    asks, control = socket.socketpair()
-    pipes = [*os.pipe(), *os.pipe()]
+    forkserver.Server(socket.socketpair()[0], -1).leave()
+    host, theirs = socket.socketpair()
+    asks, asked = socket.socketpair()
+    main, control, captured = forkserver.settle_in(theirs.detach(), asked.detach(), *os.pipe(), *os.pipe())
     try:
-        session.sit(main, {"stdout": pipes[0], "stderr": pipes[2]})
+        session.sit(main, captured)
         session.side.sit(control)
         session.warm_up()
         requests = [{"type": "init", "version": VERSION, "cwd": os.getcwd(), "env": {"COPPICE_REHEARSAL": "1"}, "prelude": prelude}]
@@ -91,5 +103,5 @@ def _live(session: Any, prelude: str, cells: Tuple[str, ...]) -> bool:
     finally:
         for sock in (host, main, asks, control):
             sock.close()
-        for fd in pipes:
+        for fd in captured.values():
             os.close(fd)

@@ -129,6 +129,23 @@ for fork in (forks.fork, os.fork):
             "[('before', 'random'), ('before', 'numpy'), ('before', 'logging'), ('parent', 'logging'), ('parent', 'numpy'), ('parent', 'random')]", others
         )
 
+    def test_what_threading_registered_before_is_left_out_too(self):
+        code = """
+import sources, os, threading
+from coppice_runner import forks
+lock = threading._active_limbo_lock
+forks.share()
+forks.settle()
+for fork in (forks.fork, os.fork):
+    pid = fork()
+    if pid == 0:
+        print(threading._active_limbo_lock is lock, flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+        done = subprocess.run([sys.executable, "-B", "-c", code], cwd=os.path.dirname(__file__), stdout=subprocess.PIPE, timeout=60)
+        self.assertEqual(["True", "False"], done.stdout.decode().split())
+
     def test_threads_work_in_a_child(self):
         def check():
             forks.new_main_thread()
