@@ -137,8 +137,8 @@ const (
 	// threadMemory is the memory for each thread that the kernel allows:
 	// kernel.threads-max is a 131,072nd of the bytes.
 	threadMemory = 128 << 10
-	// perGateway is how many kernels one Kernel Gateway holds, and so one Host with
-	// the gateway backend: each takes 6 of the 1,023 sockets of its ZeroMQ context.
+	// perGateway is how many kernels one Kernel Gateway holds: each takes 6 of the
+	// 1,023 sockets of its ZeroMQ context.
 	perGateway = 150
 )
 
