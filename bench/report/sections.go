@@ -37,7 +37,7 @@ func (t *text) peers(f record.File) {
 
 // abouts says what each scenario measures and what its names mean.
 var abouts = map[string]string{
-	"create":         "A new session to its first result; sessions arrive like independent callers.",
+	"create":         "A new session to its first result; sessions arrive like independent callers, after two that have the fork server warm.",
 	"ready":          "A new session that something waits for, a spare of the runner or a warm kernel of the gateway, to its first result; one after the other, with time to make the next one.",
 	"exec":           "`1+1` while so many sessions live: back to back in one of them, then of all from independent callers (p50, p99), then as fast as it goes (full-speed, and the processor time of one call).",
 	"idle":           "What sessions take that wait: memory, processor time, descriptors, threads; then all of them answer again.",
