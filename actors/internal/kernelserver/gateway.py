@@ -229,11 +229,24 @@ def bound(manager, limit):
     """Makes the manager refuse kernels beyond the limit.
 
     The server's own look at its limit is too early: of requests that come at once
-    it lets all pass. From this one on, a kernel that starts is counted at once.
+    it lets all pass. And it fails, as the list of kernels does, in the instant
+    before a kernel that starts has all its attributes. This one counts a kernel as
+    soon as it is asked for.
     """
     from tornado import web
 
     start = manager.start_kernel
+
+    def list_kernels():
+        models = []
+        for kernel in manager.list_kernel_ids():
+            try:
+                models.append(manager.kernel_model(kernel))
+            except AttributeError:
+                models.append({"id": kernel, "execution_state": "starting"})
+            except (KeyError, web.HTTPError):
+                pass  # it has just gone
+        return models
 
     async def start_kernel(*args, **kwargs):
         starting = getattr(manager, "_pending_kernels", {})
@@ -242,7 +255,7 @@ def bound(manager, limit):
             raise web.HTTPError(403, "Resource Limit")
         return await start(*args, **kwargs)
 
-    manager.start_kernel = start_kernel
+    manager.start_kernel, manager.list_kernels = start_kernel, list_kernels
 
 
 keeper = Keeper(load(sys.argv[1]))

@@ -128,6 +128,7 @@ func (o Options) flags(port int) []string {
 
 // sharedArgs is the command line of a gateway that hosts share.
 func (o Options) sharedArgs(dir private, port int) []string {
+	o.MaxKernels = 0 // gateway.py counts, and reads how many from its settings
 	return append([]string{dir.join("gateway.py"), dir.join("shared.json"), "--log-level=WARN"}, o.flags(port)...)
 }
 
