@@ -44,14 +44,21 @@ func loads(found []coppice.GatewayStatus) []int {
 	return all
 }
 
+// atOnce is how many sessions begin at the same instant: of more, the last would
+// wait for longer than a start may take.
+const atOnce = 16
+
 // fill begins sessions in several hosts at the same instant; each gets a value of
 // its own.
 func fill(t *testing.T, sessions int, hosts ...*coppice.Host) {
 	t.Helper()
 	results := make([]messages.Result, sessions*len(hosts))
 	var filling sync.WaitGroup
+	places := make(chan struct{}, atOnce)
 	for n := range results {
+		places <- struct{}{}
 		filling.Go(func() {
+			defer func() { <-places }()
 			results[n], _ = session(hosts[n%len(hosts)], n).Execute(context.Background(), cells(fmt.Sprintf("x = %d; x", n))) // the result tells
 		})
 	}
