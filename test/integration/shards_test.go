@@ -46,7 +46,7 @@ func loads(found []coppice.GatewayStatus) []int {
 
 // atOnce is how many sessions begin at the same instant: of more, the last would
 // wait for longer than a start may take.
-const atOnce = 16
+const atOnce = 8
 
 // fill begins sessions in several hosts at the same instant; each gets a value of
 // its own.
@@ -92,6 +92,10 @@ func (s sharing) shards(t *testing.T, found []coppice.GatewayStatus, host *coppi
 // finds the sessions of all, one that nobody uses ends itself, and a stop ends all.
 func TestShards(t *testing.T) {
 	t.Parallel()
+	if full() {
+		t.Run("8 on gateways that take 3", func(t *testing.T) { testHostsShare(t, 3, 4, []int{3, 3, 2}) })
+		t.Run("170 on gateways that take 150", func(t *testing.T) { testHostsShare(t, 150, 85, []int{150, 20}) })
+	}
 	s := share(t)
 	takes := 1
 	if full() {
@@ -138,73 +142,64 @@ func TestShards(t *testing.T) {
 	require.Empty(t, proc.WithEnv(marker, s.mark))
 }
 
-// TestHostsShareShards has two hosts begin sessions at the same instant, more than
-// their gateways take: they meet on the further ones, and nobody ever sees more
-// kernels on one than it takes.
-func TestHostsShareShards(t *testing.T) {
-	if !full() {
-		t.Skip("COPPICE_TEST_FULL=1 runs it: it starts up to 170 kernels")
+// testHostsShare has two hosts begin sessions at the same instant, more than their
+// gateways take: they meet on the further ones, and nobody ever sees more kernels on
+// one than it takes.
+func testHostsShare(t *testing.T, takes, each int, want []int) {
+	t.Helper()
+	s := share(t)
+	options := func(o *coppice.Options) {
+		o.GatewayKernels, o.MaxSessions, o.KeepSessions = takes, each, false
+		o.Timeout, o.IdleTTL, o.StartTimeout = 20*time.Minute, -1, 20*time.Minute
 	}
-	for _, tt := range []struct {
-		takes, each int
-		want        []int
-	}{{3, 4, []int{3, 3, 2}}, {150, 85, []int{150, 20}}} {
-		t.Run(fmt.Sprintf("%d on gateways that take %d", 2*tt.each, tt.takes), func(t *testing.T) {
-			s := share(t)
-			options := func(o *coppice.Options) {
-				o.GatewayKernels, o.MaxSessions, o.KeepSessions = tt.takes, tt.each, false
-				o.Timeout, o.IdleTTL, o.StartTimeout = 20*time.Minute, -1, 20*time.Minute
+	hosts := []*coppice.Host{s.host(t, options), s.host(t, options)}
+	over := make(chan struct{})
+	var looking sync.WaitGroup
+	looks, most := 0, 0
+	looking.Go(func() { // until over is closed; the test joins it
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(100 * time.Millisecond):
 			}
-			hosts := []*coppice.Host{s.host(t, options), s.host(t, options)}
-			over := make(chan struct{})
-			var looking sync.WaitGroup
-			looks, most := 0, 0
-			looking.Go(func() { // until over is closed; the test joins it
-				for {
-					select {
-					case <-over:
-						return
-					case <-time.After(100 * time.Millisecond):
-					}
-					found, err := coppice.Gateways(context.Background(), coppice.Options{Home: s.home})
-					if err != nil {
-						continue
-					}
-					looks++
-					for _, g := range found {
-						most = max(most, g.Kernels)
-					}
-				}
-			})
-			begin := time.Now()
-			fill(t, tt.each, hosts...)
-			t.Logf("%d sessions answered within %v", 2*tt.each, time.Since(begin).Round(time.Millisecond))
-			close(over)
-			looking.Wait()
-			require.LessOrEqual(t, most, tt.takes, "in %d looks", looks)
-			found := s.look(t)
-			require.Equal(t, tt.want, loads(found))
-			var own, all int64
-			for _, p := range proc.WithEnv(marker, s.mark) {
-				pss := pss(t, p.PID)
-				if all += pss; strings.Contains(p.Command, sharedGatewayPy) {
-					own += pss
-				}
+			found, err := coppice.Gateways(context.Background(), coppice.Options{Home: s.home})
+			if err != nil {
+				continue
 			}
-			t.Logf("most kernels on one in %d looks: %d; at the end %v; memory (PSS) %d MiB, of it the gateways %d MiB", looks, most, loads(found), all>>20, own>>20)
-			begin = time.Now()
-			for n := range 2 * tt.each {
-				r := run(t, session(hosts[n%2], n), cells("x + 1"))
-				require.Equal(t, fmt.Sprint(n+1), r.Text)
-				require.Equal(t, messages.StateKept, r.State)
+			looks++
+			for _, g := range found {
+				most = max(most, g.Kernels)
 			}
-			t.Logf("each answered again, one after the other, %v each", (time.Since(begin) / time.Duration(2*tt.each)).Round(time.Microsecond))
-			begin = time.Now()
-			_, err := coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
-			require.NoError(t, err)
-			t.Logf("all ended within %v", time.Since(begin).Round(time.Millisecond))
-		})
+		}
+	})
+	begin := time.Now()
+	fill(t, each, hosts...)
+	t.Logf("%d sessions answered within %v", 2*each, time.Since(begin).Round(time.Millisecond))
+	close(over)
+	looking.Wait()
+	require.LessOrEqual(t, most, takes, "in %d looks", looks)
+	found := s.look(t)
+	require.Equal(t, want, loads(found))
+	var own, all int64
+	for _, p := range proc.WithEnv(marker, s.mark) {
+		pss := pss(t, p.PID)
+		if all += pss; strings.Contains(p.Command, sharedGatewayPy) {
+			own += pss
+		}
 	}
+	t.Logf("most kernels on one in %d looks: %d; at the end %v; memory (PSS) %d MiB, of it the gateways %d MiB", looks, most, loads(found), all>>20, own>>20)
+	begin = time.Now()
+	for n := range 2 * each {
+		r := run(t, session(hosts[n%2], n), cells("x + 1"))
+		require.Equal(t, fmt.Sprint(n+1), r.Text)
+		require.Equal(t, messages.StateKept, r.State)
+	}
+	t.Logf("each answered again, one after the other, %v each", (time.Since(begin) / time.Duration(2*each)).Round(time.Microsecond))
+	begin = time.Now()
+	_, err := coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
+	require.NoError(t, err)
+	t.Logf("all ended within %v", time.Since(begin).Round(time.Millisecond))
 }
 
 // pss is the memory of a process, what it shares with others counted by its part.
