@@ -66,6 +66,8 @@ type Faults struct {
 	State string
 	// IgnoreID gives kernels an id of the server's choice.
 	IgnoreID bool
+	// ID is the id that every new kernel is said to have, whatever its own is.
+	ID string
 }
 
 // Server is the fake; see the package documentation. [Start] makes one.
@@ -277,7 +279,11 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	if f.LoseCreateAnswer {
 		panic(http.ErrAbortHandler)
 	}
-	reply(w, http.StatusCreated, k.model())
+	model := k.model()
+	if f.ID != "" {
+		model["id"] = f.ID
+	}
+	reply(w, http.StatusCreated, model)
 }
 
 // find returns the kernel that a request names, or answers 404.

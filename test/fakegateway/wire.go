@@ -104,6 +104,9 @@ func (s *Server) channels(w http.ResponseWriter, r *http.Request) {
 		}
 		kind, data, err := ws.ReadMessage()
 		if err != nil {
+			if c.isFrozen() {
+				<-c.frozenUntil()
+			}
 			return
 		}
 		m, err := c.decode(kind, data)
@@ -118,12 +121,17 @@ func (s *Server) channels(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// freeze makes the connection half open: it neither reads nor writes.
+// freeze makes the connection half open: it neither reads nor writes, and what the
+// other side sends soon finds no room.
 func (c *client) freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.frozen == nil {
 		c.frozen = make(chan struct{})
+		if t, ok := c.raw.(*net.TCPConn); ok {
+			_ = t.SetReadBuffer(4 << 10)
+		}
+		_ = c.raw.SetReadDeadline(time.Now()) // who reads stops
 	}
 }
 

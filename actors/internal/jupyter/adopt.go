@@ -20,10 +20,14 @@ func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Ker
 	if stage == nil {
 		stage = func(string) {}
 	}
+	if err := c.claim(id); err != nil {
+		return nil, fmt.Errorf("adopt kernel: %w", err)
+	}
 	k, err := c.connect(ctx, id, stage)
 	if err == nil {
 		return k, nil
 	}
+	defer c.claimed.Delete(id)
 	if k != nil {
 		k.hangUp(&LostError{Reason: "it could not be adopted"})
 	}

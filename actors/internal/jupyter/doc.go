@@ -40,6 +40,7 @@
 //     caller has left, and the kernel has dealt with what came of it. A server can
 //     break that, by an answer that comes too early or never. An execution that is
 //     hit then says so, and is sent again when its code has certainly not begun.
+//   - No two sessions share a kernel, whatever the server says: [ErrShared].
 //   - [Client.Start] leaves no kernel behind when it fails, or says which.
 //   - No error and no trace holds the token or a text of the server, which may
 //     be a traceback with its paths. The token is sent in a header only.

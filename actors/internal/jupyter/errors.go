@@ -17,6 +17,11 @@ var (
 	// ErrKernelUser: the server accepts the token, but starts no kernel for the
 	// user that the request named, or did not name.
 	ErrKernelUser = errors.New("the server starts no kernels for this user. Set KERNEL_USERNAME.") //nolint:staticcheck,revive // shown to people as it is
+	// ErrBadID: the server gave a new kernel an id that none can have.
+	ErrBadID = errors.New("the server gave a new kernel an id that cannot be used")
+	// ErrShared: the server gave a kernel to a session that another one uses.
+	// Nothing was run in it.
+	ErrShared = errors.New("the server gave a session the kernel of another one; use another server, or have this one looked at")
 	// ErrEnough is what emit returns to [Kernel.Execute] when it wants no more
 	// output. It is never returned.
 	ErrEnough = errors.New("no more output is wanted")

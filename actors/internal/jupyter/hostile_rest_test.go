@@ -106,3 +106,73 @@ func TestASlowDelete(t *testing.T) {
 	require.Eventually(t, func() bool { return k.Delete(within(t)) == nil }, patience, tick)
 	require.Empty(t, s.Live())
 }
+
+// A server that gives two sessions one kernel, or a kernel an id that leads
+// elsewhere.
+func TestIDsOfHostileServers(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{})
+	k := startKernel(t, c)
+	s.Set(func(f *fakegateway.Faults) { f.ID = k.ID() })
+	for range 2 {
+		_, err := c.Start(within(t), jupyter.StartRequest{})
+		require.ErrorIs(t, err, jupyter.ErrShared)
+		require.ErrorContains(t, err, k.ID())
+	}
+	_, err := c.Adopt(within(t), k.ID(), nil)
+	require.ErrorIs(t, err, jupyter.ErrShared)
+	r, _ := run(t, k, "out the kernel of the first session lives")
+	require.Equal(t, jupyter.ReplyOK, r.Status)
+
+	for _, id := range []string{"../../kernelspecs", "a/b", ".", "..", "a?b", "a#b", "a b", "a\r\nb", "\x00", "é", "%2e%2e", strings.Repeat("a", 129), strings.Repeat("a", 1<<20)} {
+		s.Set(func(f *fakegateway.Faults) { f.ID = id })
+		_, err := c.Start(within(t), jupyter.StartRequest{})
+		require.ErrorIs(t, err, jupyter.ErrBadID)
+		require.Less(t, len(err.Error()), 200)
+	}
+	require.Len(t, s.Live(), 3, "what has our id and is not ours to use was deleted, except where it would be another's")
+
+	// A kernel that somebody is connected to before we are.
+	_, busy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, http.MethodPost, r.Method, "it is not touched")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"id": "k", "name": "python3", "execution_state": "idle", "connections": 1}`))
+	})
+	_, err = busy.Start(within(t), jupyter.StartRequest{})
+	require.ErrorIs(t, err, jupyter.ErrShared)
+
+	// When the first session has ended, its id is anybody's.
+	s.Set(func(f *fakegateway.Faults) { f.ID = "" })
+	k.Detach()
+	again, err := c.Adopt(within(t), k.ID(), nil)
+	require.NoError(t, err)
+	require.NoError(t, again.Delete(within(t)))
+}
+
+// A server that stops reading in the middle of a large request: the write ends in
+// time, the connection counts as broken, and no goroutine stays.
+func TestAServerThatStopsReading(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{}, func(o *jupyter.Options) { o.WriteTimeout = 200 * time.Millisecond })
+	k := startKernel(t, c)
+	s.Live()[0].Freeze()
+	out := &outputs{}
+	r, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "out a\n" + strings.Repeat("#", 9<<20)}, out.emit)
+	if err != nil { // half of a request is none, but who sent it cannot know what came
+		require.ErrorIs(t, err, jupyter.ErrNoReply)
+	}
+	require.True(t, r.Broken || r.Status == jupyter.ReplyOK)
+	require.GreaterOrEqual(t, k.Stats().Reconnects, int64(1))
+	r, _ = run(t, k, "out b")
+	require.Equal(t, jupyter.ReplyOK, r.Status)
+
+	// One that never reads again: the kernel is lost when the time to reconnect is up.
+	s, c = fake(t, fakegateway.Options{}, func(o *jupyter.Options) {
+		o.WriteTimeout, o.Reconnect, o.DialTimeout = 200*time.Millisecond, 300*time.Millisecond, 2*time.Second
+	})
+	k = startKernel(t, c)
+	s.Set(func(f *fakegateway.Faults) { f.HoldHandshake = make(chan struct{}) })
+	s.Live()[0].Freeze()
+	_, err = k.Execute(within(t), jupyter.ExecuteRequest{Code: strings.Repeat("#", 9<<20)}, nil)
+	_ = requireLost(t, k, err, false)
+}

@@ -221,6 +221,7 @@ func (k *Kernel) hangUp(e *LostError) {
 		_ = k.current().tcp.Close()
 		k.loops.Wait()
 		k.interrupts.Wait()
+		k.client.claimed.Delete(k.id)
 	})
 }
 

@@ -12,10 +12,6 @@ import (
 // One large message must not cost its size for ever.
 const keepBuffer = 1 << 20
 
-// writeTimeout bounds one write. The server reads all the time, except in the
-// first second of a connection.
-const writeTimeout = 30 * time.Second
-
 // link is one WebSocket to a kernel. A kernel has one at a time and, after a
 // connection broke, another one.
 type link struct {
@@ -144,9 +140,9 @@ func (k *Kernel) writeLoop(l *link) {
 				settle.Reset(k.settleIn())
 			}
 		case data := <-l.pong:
-			err = l.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeTimeout))
+			err = l.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(k.client.opts.WriteTimeout))
 		case <-ping.C:
-			err = l.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout))
+			err = l.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(k.client.opts.WriteTimeout))
 		case <-k.arm:
 			settle.Reset(k.settleIn())
 		case <-settle.C:
@@ -169,7 +165,7 @@ func (k *Kernel) write(l *link, f frame) error {
 	if f.begins() {
 		k.noteSent(f.header.MsgID)
 	}
-	if err := l.ws.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := l.ws.SetWriteDeadline(time.Now().Add(k.client.opts.WriteTimeout)); err != nil {
 		return err
 	}
 	k.client.trace(TraceRecord{

@@ -48,6 +48,9 @@ type Options struct {
 	// is all CPU, and a crowd of starting kernels makes each of them time out.
 	// 0 means twice the number of CPUs.
 	MaxStarts int
+	// WriteTimeout bounds the write of one message to a server that does not read
+	// it: then the connection counts as broken. 0 means 30 s.
+	WriteTimeout time.Duration
 	// PingEvery is the pause between WebSocket pings. 0 means 15 s.
 	PingEvery time.Duration
 	// Silence is how long a connection may carry no byte at all before it
@@ -93,6 +96,7 @@ func (o Options) withDefaults() Options {
 	}
 	def(&o.RequestTimeout, 10*time.Second)
 	def(&o.DialTimeout, 75*time.Second)
+	def(&o.WriteTimeout, 30*time.Second)
 	def(&o.PingEvery, 15*time.Second)
 	def(&o.Silence, 3*o.PingEvery)
 	def(&o.Reconnect, time.Minute)
@@ -117,6 +121,8 @@ type Client struct {
 	own *http.Transport
 	// starts holds one token for every Start that runs.
 	starts chan struct{}
+	// claimed holds the ids of the kernels in use: no two sessions share one.
+	claimed sync.Map
 	// ended is closed when the server is known to be gone.
 	ended     chan struct{}
 	endedOnce sync.Once

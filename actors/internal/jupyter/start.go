@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -98,7 +99,9 @@ func (c *Client) startOnce(ctx context.Context, r StartRequest, stage func(strin
 	if k != nil {
 		k.hangUp(&LostError{Reason: "it did not start"})
 	}
-	if cerr := c.cleanUp(ctx, id); cerr != nil {
+	cerr := c.cleanUp(ctx, id)
+	c.claimed.Delete(id)
+	if cerr != nil {
 		return nil, fmt.Errorf("start kernel: %w (%w: kernel %s: %w)", err, errLeftBehind, id, cerr)
 	}
 	return nil, fmt.Errorf("start kernel: %w", err)
@@ -126,8 +129,15 @@ func (c *Client) createOrCleanUp(ctx context.Context, r StartRequest) (string, e
 	id := messages.NewID()
 	m, err := c.Create(ctx, CreateRequest{Name: r.Name, Env: r.Env, ID: id})
 	switch {
+	case err == nil && !usableID(m.ID):
+		if cerr := c.cleanUp(ctx, id); cerr != nil {
+			return "", fmt.Errorf("%w (and a kernel may be left behind: %w)", ErrBadID, cerr)
+		}
+		return "", ErrBadID
+	case err == nil && m.Connections > 0: // it is new, and somebody is there: it is not deleted
+		return "", fmt.Errorf("kernel %s: %w", m.ID, ErrShared)
 	case err == nil:
-		return m.ID, nil
+		return m.ID, c.claim(m.ID)
 	case surelyNotCreated(err):
 		return "", err
 	}
@@ -154,4 +164,26 @@ func (c *Client) cleanUp(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	return c.Delete(ctx, id)
+}
+
+// usableID says whether an id can be that of a kernel: a UUID with every server that
+// there is. It becomes part of paths and messages.
+func usableID(id string) bool {
+	if len(id) > 128 || strings.Trim(id, ".") == "" {
+		return false
+	}
+	for _, r := range id {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// claim makes a kernel that of one session, until its [Kernel] has hung up.
+func (c *Client) claim(id string) error {
+	if _, taken := c.claimed.LoadOrStore(id, true); taken {
+		return fmt.Errorf("kernel %s: %w", id, ErrShared)
+	}
+	return nil
 }
