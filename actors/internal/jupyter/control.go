@@ -87,7 +87,7 @@ func (k *Kernel) ping(ctx context.Context, strict bool) error {
 	defer cancel()
 	answers := make(chan answer, 2)
 	k.mu.Lock()
-	heard := k.heard
+	heard, links := k.heard, k.stats.Reconnects
 	k.mu.Unlock()
 	id, err := k.ask(ctx, chanControl, typeInfoRequest, answers)
 	if err != nil {
@@ -115,7 +115,7 @@ func (k *Kernel) ping(ctx context.Context, strict bool) error {
 		if k.heard != heard && !strict { // busy with other things, or behind a connection that breaks
 			return nil
 		}
-		return &SilentError{State: model.ExecutionState, Away: k.away, Err: err}
+		return &SilentError{State: model.ExecutionState, Away: k.away || k.stats.Reconnects != links, Err: err}
 	}
 	return nil
 }

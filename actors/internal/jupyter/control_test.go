@@ -170,3 +170,29 @@ func TestPingOfASilentKernel(t *testing.T) {
 	require.Equal(t, "idle", silent.State)
 	require.NoError(t, k.Err())
 }
+
+// A connection that breaks again and again swallows each answer: that says nothing
+// of the kernel.
+func TestPingOverConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{}, func(o *jupyter.Options) { o.RequestTimeout = time.Second })
+	k := startKernel(t, c)
+	fk := s.Live()[0]
+	fk.Swallow(false, true)
+	end := make(chan error, 1)
+	ctx := within(t)
+	go func() { end <- k.Ping(ctx) }()
+	require.Eventually(t, func() bool { return fk.Swallowed() > 0 }, patience, tick)
+	fk.Swallow(true, true)
+	fk.Drop()
+	require.Eventually(t, func() bool {
+		fk.Swallow(true, true)
+		return k.Stats().Reconnects > 0
+	}, patience, time.Millisecond)
+	fk.Swallow(true, true)
+	var silent *jupyter.SilentError
+	if err := await(t, end); err != nil { // an answer may have slipped through
+		require.ErrorAs(t, err, &silent)
+		require.True(t, silent.Away)
+	}
+}

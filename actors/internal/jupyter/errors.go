@@ -133,7 +133,8 @@ type SilentError struct {
 	// State is what the server says of the kernel ("busy", "idle"), "" when the
 	// server could not be asked.
 	State string
-	// Away is true when the connection broke and is being dialled again.
+	// Away is true when the connection broke meanwhile: it may have swallowed the
+	// answer, however often, or is being dialled again.
 	Away bool
 	Err  error
 }
