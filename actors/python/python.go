@@ -35,8 +35,15 @@ type (
 // EnvReady is the state of an environment that can be used.
 const EnvReady = pyenv.EnvReady
 
+// OutcomeBroken is that of a step where something is that cannot be used.
+const OutcomeBroken = pyenv.OutcomeBroken
+
 // Resolve finds the interpreter for a session.
 func Resolve(ctx context.Context, o Options) (Runtime, error) { return pyenv.Resolve(ctx, o) }
+
+// Broken returns the virtual environments that Resolve passes over, as far as that
+// shows without running anything.
+func Broken(o Options) []Step { return pyenv.Broken(o) }
 
 // Preflight asks an interpreter which of the needed packages it has.
 func Preflight(ctx context.Context, rt Runtime) ([]Package, error) { return pyenv.Preflight(ctx, rt) }

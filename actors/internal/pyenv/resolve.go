@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -111,6 +112,33 @@ func Resolve(ctx context.Context, o Options) (Runtime, error) {
 		r.tryPath(ctx, s)
 	}
 	return r.result("")
+}
+
+// Broken returns the virtual environments that [Resolve] comes to first and passes
+// over, as far as that shows without running anything: what VIRTUAL_ENV names is not
+// there, or one holds no interpreter.
+func Broken(o Options) []Step {
+	env := environ(o.Env)
+	if o.Env == nil {
+		env = os.Environ()
+	}
+	r := resolver{cwd: o.Cwd}
+	if o.Python != "" {
+		return nil
+	}
+	for _, v := range []struct {
+		source Source
+		path   string
+	}{{SourceVirtualEnv, environ(Filter(env)).get("VIRTUAL_ENV")}, {SourceDotVenv, filepath.Join(r.cwd, ".venv")}, {SourceVenv, filepath.Join(r.cwd, "venv")}} {
+		if v.path == "" {
+			continue
+		}
+		if isProgram(venvPython(v.path)) {
+			break
+		}
+		r.tryVenv(context.Background(), v.source, v.path) // nothing is run: it holds no program
+	}
+	return slices.DeleteFunc(r.steps, func(s Step) bool { return s.Outcome != OutcomeBroken })
 }
 
 // resolver carries one search. It belongs to the goroutine of Resolve.

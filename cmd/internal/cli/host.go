@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ func (a *app) startHost(ctx context.Context, o coppice.Options) (*host, error) {
 	h := &host{Host: inner, app: a}
 	if file := inner.TraceFile(); file != "" {
 		a.err.lines("coppice: messages are traced to " + file)
+	}
+	for _, s := range inner.PassedOver() {
+		a.err.lines(fmt.Sprintf("coppice: %s (%s) is passed over: %s; coppice env shows which Python is used", s.Name, s.Path, s.Why))
 	}
 	// A call that runs then ends as cancelled, and whoever waits for it goes on.
 	h.unhook = context.AfterFunc(a.stops.hard, func() { h.shutdown() })
