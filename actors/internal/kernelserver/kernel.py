@@ -1,9 +1,16 @@
 # Runs an IPython kernel that does not outlive its gateway and does not lose
 # output. ipykernel looks for its parent once a second from a thread, which a
-# cell in native code can block.
+# cell in native code can block. The start is as short as it can be made without
+# another ipykernel: somebody waits for it.
+import gc
 import os
 import sys
 import time
+
+# Until the kernel is up nearly nothing becomes garbage, and looking for it is a
+# tenth of the start.
+collects = gc.isenabled()
+gc.disable()
 
 # The directory of this file is not a place to import from.
 if not getattr(sys.flags, "safe_path", False):
@@ -22,6 +29,51 @@ if sys.platform == "linux":
     if parent.isdigit() and int(parent) != os.getppid():
         os._exit(1)  # it died before it was asked for
 
+
+
+def listen():
+    """Opens the sockets of the kernel before there is anything that reads them.
+
+    ZeroMQ looks again for one that is not there after 0.1 to 0.2 s, so that a
+    gateway would find the kernel that much later. Returns descriptors by port.
+    """
+    found = {}
+    try:
+        import json
+        import socket
+
+        with open(sys.argv[sys.argv.index("-f") + 1]) as f:
+            told = json.load(f)
+        if told["transport"] != "ipc" or not hasattr(socket, "AF_UNIX"):
+            return found
+        for channel in ("shell", "control", "iopub", "stdin"):
+            port = told[channel + "_port"]
+            path = "%s-%i" % (told["ip"], port)
+            if port <= 0 or port in found:
+                continue
+            try:
+                os.unlink(path)  # of a process before this one
+            except FileNotFoundError:
+                pass
+            s = socket.socket(socket.AF_UNIX)
+            try:
+                s.bind(path)
+                s.listen(100)
+                found[port] = s.detach()
+            finally:
+                s.close()
+    except (OSError, ValueError, LookupError, TypeError):
+        pass  # ipykernel opens what is missing
+    return found
+
+
+early = listen()
+
+# Nobody debugs a kernel over the gateway, and debugpy would be a third of the
+# start and a sixth of the memory. Cells import it as ever: see the end.
+halted = sys.modules.setdefault("debugpy", None) is None
+
+import zmq
 from ipykernel.kernelapp import IPKernelApp
 
 try:
@@ -32,6 +84,17 @@ except ImportError:  # Windows, where ipykernel does not watch descriptors
 
 
 class Kernel(IPKernelApp):
+    def _try_bind_socket(self, s, port):
+        fd = early.pop(port, None) if hasattr(zmq, "USE_FD") else None
+        if fd is not None:
+            s.setsockopt(zmq.USE_FD, fd)
+            try:
+                return super()._try_bind_socket(s, port)
+            except zmq.ZMQError:
+                os.close(fd)  # whoever has connected tries again
+                s.setsockopt(zmq.USE_FD, -1)
+        return super()._try_bind_socket(s, port)
+
     def init_iopub(self, context):
         # By default ZeroMQ drops, without a word, what does not fit into a queue
         # of 1000 messages, and a loop that prints and flushes is that fast.
@@ -60,6 +123,15 @@ def settle():
 
 app = Kernel.instance()
 app.initialize()
+if halted:
+    del sys.modules["debugpy"]
+for fd in early.values():
+    os.close(fd)  # another ipykernel, which has opened its own
 if fcntl is not None and app.shell is not None:
     app.shell.events.register("post_execute", settle)
+if collects:
+    # What is there will stay: the first collection must not go through all of it.
+    gc.freeze()
+    gc.unfreeze()
+    gc.enable()
 app.start()
