@@ -26,20 +26,17 @@ func (h *Host) Helpers() []Helper {
 	return append([]Helper(nil), list...)
 }
 
-// prelude is the code that brings the helpers into a session.
-func prelude(backend string, r resolved) (string, error) {
+// prelude is what brings the helpers into a session: the code for the runner, for a
+// kernel the type of their status events. "": there are none.
+func prelude(backend string, r resolved) string {
 	mime := "application/x-" + r.Brand + "-status"
 	switch {
 	case r.NoHelpers:
-		return "", nil
+		return ""
 	case backend == BackendRunner:
-		return python.SessionPrelude(mime), nil
+		return python.SessionPrelude(mime)
 	}
-	code, err := python.KernelPrelude(mime)
-	if err != nil {
-		return "", fmt.Errorf("prepare the helpers: %w", err)
-	}
-	return code, nil
+	return mime
 }
 
 // docsTime bounds the reading of modules for a description.

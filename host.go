@@ -96,9 +96,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, r.clean())
 	}
 	starting.stage("choose the backend: " + h.door + ", since " + h.why)
-	if h.prelude, err = prelude(h.door, r); err != nil {
-		return nil, errors.Join(err, r.clean())
-	}
+	h.prelude = prelude(h.door, r)
 	if h.door == BackendGateway && r.MaxSessions > maxKernels && (r.SharedGateway == nil || r.GatewayURL != "") {
 		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use SharedGateway, or the runner backend", ErrOptions, r.MaxSessions, maxKernels)
 		return nil, errors.Join(err, r.clean())
@@ -219,7 +217,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		if h.o.KeepSessions {
 			journal = jupyter.SharedDir(h.o.dir)
 		}
-		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Prelude: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
+		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Helpers: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
 	}
 	door := gateway.New(gateway.Options{
 		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),

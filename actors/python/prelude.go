@@ -12,10 +12,6 @@ func Helpers() ([]Helper, error) { return pysrc.Helpers() }
 // backend; mime is the type of their status events.
 func SessionPrelude(mime string) string { return pysrc.SessionPrelude(mime) }
 
-// KernelPrelude is the code that brings the helpers into a Jupyter kernel of
-// Python.
-func KernelPrelude(mime string) (string, error) { return pysrc.KernelPrelude(mime) }
-
 // ModulesCode is the code that loads modules into a session that has the prelude,
 // "" for no module.
 func ModulesCode(modules []Module) (string, error) {

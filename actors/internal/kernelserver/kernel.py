@@ -121,8 +121,48 @@ def settle():
             pass  # not a pipe of ipykernel
 
 
+def prepare():
+    """Does for all hosts what each would do in each kernel: compiled once, for all
+    kernels of the gateway, and done while nobody waits for an answer to it."""
+    import marshal
+    import types
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    cache, codes = os.path.join(here, "modules.bin"), {}
+    try:
+        with open(cache, "rb") as f:
+            version, tag, codes = marshal.load(f)
+        if version != sys.version:
+            codes = {}
+    except (OSError, ValueError, TypeError, EOFError):
+        pass
+    if not codes:
+        import json
+
+        with open(os.path.join(here, "modules.json"), encoding="utf-8") as f:
+            told = json.load(f)
+        tag = told["tag"]
+        codes = {name: compile(text, path, "exec", 0, True) for name, (path, text) in told["sources"].items()}
+        new = "%s.%d" % (cache, os.getpid())
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+                marshal.dump((sys.version, tag, codes), f)
+            os.replace(new, cache)
+        except OSError:
+            pass  # the next kernel compiles them again
+    module = types.ModuleType("coppice_kernel")
+    exec(codes["coppice_kernel"], module.__dict__)
+    module.start(tag, codes.__getitem__)
+    module.preload()
+    sys.modules["coppice_kernel"] = module
+
+
 app = Kernel.instance()
 app.initialize()
+try:
+    prepare()
+except Exception:
+    pass  # then each host brings its own
 if halted:
     del sys.modules["debugpy"]
 for fd in early.values():

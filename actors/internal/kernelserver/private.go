@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/pysrc"
 )
 
 //go:embed kernel.py
@@ -35,6 +36,8 @@ const (
 //	owner.json                who made it
 //	kernel.py                 what a kernel runs
 //	server.py                 runs Jupyter Server where there is no Kernel Gateway
+//	modules.json              what kernels are prepared with
+//	modules.bin               the same, compiled by the first of them
 //	r/                        connection files and sockets
 //	d/kernels/python3/        the kernelspec
 //	t/                        temporary files of the gateway
@@ -95,6 +98,10 @@ func (p private) fill(o Options) error {
 	if err != nil {
 		return err
 	}
+	modules, err := pysrc.KernelModules()
+	if err != nil {
+		return err
+	}
 	for _, dir := range []string{p.sockets(), p.spec(), p.config(), p.ipython(), p.scratch(), p.empty()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -103,7 +110,7 @@ func (p private) fill(o Options) error {
 	for _, f := range []struct {
 		path string
 		data []byte
-	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
+	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}

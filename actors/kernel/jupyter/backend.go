@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/coordinator"
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -36,11 +37,11 @@ type Options struct {
 	// finds their kernels; see package coordinator. It works with a shared server
 	// alone. "": sessions end with their host.
 	Journal string
-	// Prelude is Python source that runs in every new kernel, in its
-	// namespace. "": none.
-	Prelude string
+	// Helpers is the MIME type of the status events of the helpers that every new
+	// kernel of Python has. "": no helpers.
+	Helpers string
 	// Modules returns the source that loads the modules of a session in a working
-	// directory; it runs after Prelude, which it needs. "": there are none. It is
+	// directory, which needs the helpers. "": there are none. It is
 	// called for each session, from any goroutine. nil: nobody has any.
 	Modules func(cwd string) string
 }
@@ -108,7 +109,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 		}
 	}
 	modules := ""
-	if b.o.Modules != nil && b.o.Prelude != "" {
+	if b.o.Modules != nil && b.o.Helpers != "" {
 		modules = b.o.Modules(o.Key.Cwd)
 	}
 	err = b.fill(ctx, i, o, modules, progress)
@@ -155,7 +156,7 @@ func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOption
 		return err
 	}
 	progress("preparing the kernel")
-	return i.prepare(ctx, o, b.o.Prelude, modules)
+	return i.prepare(ctx, o, b.o.Helpers, modules)
 }
 
 // explain says why a kernel could not be created when the reason is its name:
@@ -174,22 +175,19 @@ func (b *Backend) explain(ctx context.Context, server *Endpoint, err error) erro
 }
 
 // prepare sets up the interpreter's process and learns who it is. Only Python
-// has a working directory, an environment and a prelude: what other kernels
+// has a working directory, an environment and helpers: what other kernels
 // would run for it is not known.
-func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude, modules string) error {
+func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, helpers, modules string) error {
 	i.info.ID = i.kernel.ID()
 	if i.python = i.kernel.Info().Language == "python"; !i.python {
 		return nil
 	}
-	env, code, err := i.hostCode(i.environment(o.Env))
-	if err != nil {
-		return err
-	}
-	clean := ""
+	env, place := i.hostPlace(i.environment(o.Env))
+	place.Cwd, place.Env, place.Remote, place.Helpers = o.Key.Cwd, env, !i.server.Local, helpers
 	if i.server.Shared != nil {
-		clean = foreignCode(env)
+		place.Keep = ours(env)
 	}
-	reply, err := i.silently(ctx, clean+initCode(o.Key.Cwd, env, !i.server.Local)+code)
+	reply, err := i.begin(ctx, place)
 	if err != nil {
 		return fmt.Errorf("prepare the kernel's environment: %w", err)
 	}
@@ -197,12 +195,6 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	if cwd, ok := stringExpression(reply, cwdExpression); ok && !i.server.Local && o.Key.Cwd != "" && cwd != o.Key.Cwd {
 		i.notice.Store(&messages.Notice{Code: NoticeCwd, Text: fmt.Sprintf(
 			"the directory %s does not exist where the kernel runs; its working directory is %s", o.Key.Cwd, cwd)})
-	}
-	if prelude == "" {
-		return nil
-	}
-	if _, err := i.silently(ctx, prelude); err != nil {
-		return fmt.Errorf("run the prelude: %w", err)
 	}
 	if modules == "" {
 		return nil
@@ -219,6 +211,25 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 		i.notice.Store(kernel.ModulesFailed(string(text)))
 	}
 	return nil
+}
+
+// begin makes the kernel the one of its session. A gateway of ours has prepared its
+// kernels for that, unless one of another version runs it; others bring nothing.
+func (i *Interpreter) begin(ctx context.Context, s pysrc.KernelSession) (jupyter.ExecuteReply, error) {
+	for _, full := range []bool{false, true} {
+		if !full && !i.server.Local {
+			continue
+		}
+		code, err := pysrc.KernelBegin(s, full)
+		if err != nil {
+			return jupyter.ExecuteReply{}, err
+		}
+		reply, err := i.silently(ctx, code)
+		if full || !missing(reply) {
+			return reply, err
+		}
+	}
+	return jupyter.ExecuteReply{}, nil
 }
 
 // learn notes who the kernel is.

@@ -75,13 +75,12 @@ func (h *hostCalls) call(ctx context.Context, c messages.HostCall) messages.Host
 	return serve(ctx, c)
 }
 
-// hostCode returns the environment and the code with which a new kernel can
-// reach its host.
-func (i *Interpreter) hostCode(env map[string]string) (map[string]string, string, error) {
+// hostPlace returns the environment with which a new kernel can reach its host, and
+// where that is.
+func (i *Interpreter) hostPlace(env map[string]string) (map[string]string, pysrc.KernelSession) {
 	b := i.server.Bridge
 	if b == nil {
-		code, err := pysrc.KernelCode("", "", "")
-		return env, code, err
+		return env, pysrc.KernelSession{}
 	}
 	i.calls.session = messages.NewID()
 	token := b.Register(i.calls.session, i.calls.call)
@@ -90,8 +89,7 @@ func (i *Interpreter) hostCode(env map[string]string) (map[string]string, string
 		env = map[string]string{}
 	}
 	env[bridgeURL], env[bridgeToken], env[bridgeSession] = b.URL(), token, i.calls.session
-	code, err := pysrc.KernelCode(b.URL(), token, i.calls.session)
-	return env, code, err
+	return env, pysrc.KernelSession{URL: b.URL(), Token: token, Session: i.calls.session}
 }
 
 // resetNames removes what cells have defined.

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
 )
 
@@ -76,16 +77,17 @@ func (i *Interpreter) environment(own map[string]string) map[string]string {
 	return env
 }
 
-// foreignCode removes the variables that another host gave the gateway and that
-// are about that host alone.
-func foreignCode(env map[string]string) string {
-	var ours []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
+// ours names the variables of a kernel's environment that are about this host: the
+// others of their kind are those of the host that started the gateway.
+func ours(env map[string]string) []string {
+	names := []string{}
+	for name := range env {
 		if strings.HasPrefix(name, "PI_") {
-			ours = append(ours, pyString(name))
+			names = append(names, name)
 		}
 	}
-	return "[__import__('os').environ.pop(n) for n in list(__import__('os').environ) if n.startswith('PI_') and n not in [" + strings.Join(ours, ", ") + "]]\n"
+	slices.Sort(names)
+	return names
 }
 
 // adopt takes over the kernel that the journal names, if it is there. The
@@ -121,7 +123,8 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	if i.python = k.Info().Language == "python"; !i.python {
 		return true, i.journal()
 	}
-	env, code, err := i.hostCode(o.Env)
+	env, place := i.hostPlace(o.Env)
+	code, err := pysrc.KernelCode(place.URL, place.Token, place.Session)
 	if err == nil {
 		var reply jupyter.ExecuteReply
 		if reply, err = i.silently(ctx, envCode(env)+code); err == nil {

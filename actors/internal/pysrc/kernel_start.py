@@ -1,0 +1,220 @@
+"""Prepares a Jupyter kernel of Python for its session: what a cell's output, its
+errors and its calls of the host need, and the helpers.
+
+Two ways lead here. The script of our own kernels runs start() while the kernel
+comes up, with code that was compiled once for all of them. Any other kernel gets
+the sources with its first request. Then begin() makes it the kernel of a session.
+
+A kernel without IPython gets what can be had without it. The module keeps no
+name in the session's namespace."""
+
+import os
+import sys
+import types
+
+# Names the sources that all this is from: a host uses only its own.
+tag = ""
+
+# Returns the compiled code of a module by its name.
+_code = None
+
+# The modules beside the helpers'.
+LOCATE, OUTPUT, CALLS, CELL, HELPERS = "coppice_locate", "coppice_output", "coppice_hostcalls", "coppice_cell", "coppice_prelude"
+
+
+def start(name, code):
+    """Does what is the same for all sessions. name is the tag of the sources."""
+    global tag, _code
+    _code = code
+    shell = _shell()
+    for prepare in (_quiet, _places):
+        try:
+            prepare(shell)
+        except AttributeError:
+            pass  # another kernel of Python, or an older IPython: it goes without
+    try:
+        module = _load(OUTPUT, keep=False)
+        module.output = module.start_here()
+        sys.modules[OUTPUT] = module
+    except Exception:
+        pass  # another kernel of Python, or another ipykernel: what is lost is told then
+    for name_, needed in ((CALLS, None), (CELL, CALLS)):
+        try:
+            if needed is None or needed in sys.modules:
+                _load(name_)
+        except ImportError:
+            pass
+    tag = name
+
+
+def begin(cwd, env, remote, keep, place, helpers):
+    """Makes this the kernel of a session. With remote, a working directory that is
+    not there is no error: the kernel may run on another machine. keep names the
+    variables that stay of those about another host (None: all). place is where the
+    session calls its host. helpers is the type of the helpers' status events, ""
+    for no helpers."""
+    if keep is not None:
+        for name in [n for n in os.environ if n.startswith("PI_") and n not in keep]:
+            del os.environ[name]
+    if cwd and (not remote or os.path.isdir(cwd)):
+        os.chdir(cwd)
+        if cwd not in sys.path:
+            sys.path.insert(0, cwd)
+    os.environ.update(env or {})
+    module = sys.modules.get(CELL)
+    if module is not None:
+        try:
+            module.cell = module.start(*place)
+        except (ImportError, AttributeError):
+            pass  # another kernel of Python
+    if helpers:
+        _help(helpers)
+
+
+def _shell():
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()
+
+
+def _load(name, keep=True):
+    module = types.ModuleType(name)
+    if keep:
+        sys.modules[name] = module
+    try:
+        exec(_code(name), module.__dict__)
+    except BaseException:
+        if keep:
+            del sys.modules[name]
+        raise
+    return module
+
+
+def _help(mime):
+    """Brings the helpers into the user's namespace, hidden from %who, and again
+    after a %reset."""
+    preload()
+    import coppice_prelude
+    from IPython.display import display
+
+    shell = _shell()
+    helpers = coppice_prelude.install(shell.user_ns, display, mime)
+    shell.user_ns_hidden.update(helpers)
+    anew = shell.init_user_ns
+
+    def init_user_ns():
+        anew()
+        shell.user_ns.update(helpers)
+        shell.user_ns_hidden.update(helpers)
+
+    shell.init_user_ns = init_user_ns
+
+
+class _Finder:
+    """Finds the modules of the helpers."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] != HELPERS:
+            return None
+        try:
+            origin = _code(name).co_filename
+        except KeyError:
+            return None
+        return type(sys.__spec__)(name, _Finder, origin=origin, is_package="." not in name)
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        exec(_code(module.__name__), module.__dict__)
+
+
+def preload():
+    """Imports the helpers."""
+    if HELPERS not in sys.modules:
+        sys.meta_path.insert(0, _Finder)
+        try:
+            __import__(HELPERS)
+        finally:
+            sys.meta_path.remove(_Finder)
+
+
+def _quiet(shell):
+    """Makes a semicolon at the end of a cell suppress its result, as it does in a
+    notebook: IPython looks for it in its history, and the calls of a host are kept
+    out of that."""
+    hook, cell = shell.displayhook, [""]
+    ends = hook.semicolon_at_end_of_expression
+    shell.events.register("pre_run_cell", lambda info: cell.__setitem__(0, info.raw_cell or ""))
+    hook.quiet = lambda: ends(cell[0])
+
+
+def _group(error, depth=0):
+    if error is None or depth > 20:
+        return False
+    return hasattr(error, "exceptions") and hasattr(error, "derive") or _group(error.__cause__, depth + 1) or _group(error.__context__, depth + 1)
+
+
+def _places(shell):
+    """Makes the kernel add to its error messages where in the cells an exception
+    came from. The module that finds out is loaded when it is first needed. It must
+    never keep an error from being told."""
+    session, show, compiler, traces = shell.displayhook.session, shell._showtraceback, shell.compile, shell.showtraceback
+    texts, places, ran = {}, {}, [0, ""]
+
+    def remember(info):
+        raw = info.raw_cell or ""
+        ran[0] += 1
+        ran[1] = compiler.get_code_name(raw, raw, ran[0])
+        texts[ran[1]] = ("<cell %d>" % ran[0], raw)
+        while len(texts) > 2000:
+            del texts[next(iter(texts))]
+
+    def place(error):
+        if not places:
+            found = {}  # an interrupt may come half-way
+            exec(_code(LOCATE), found)
+            places.update(found)
+        cells = places["Cells"](texts.get)
+        error = places["plainer"](error, cells, ran[1])
+        found = places["locate"](error, cells, ran[1])
+        found = {k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for k, v in found.items()}
+        return found, cells.message(error)
+
+    def tell(kind, error, lines):
+        try:
+            found, message = place(error)
+        except Exception:
+            return show(kind, error, lines)
+        send = session.send
+
+        def add(stream, msg, content=None, *args, **more):
+            if msg == "error" and isinstance(content, dict):
+                content["coppice_place"] = found
+            return send(stream, msg, content, *args, **more)
+
+        session.send = add
+        try:
+            return show(kind, message, lines)  # only its text is looked at
+        finally:
+            session.send = send
+
+    def trace(exc_tuple=None, *args, **more):
+        # IPython prints an exception group to stderr and tells of no error.
+        error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+        if not _group(error):
+            return traces(exc_tuple, *args, **more)
+        import traceback
+
+        told = traceback.TracebackException.from_exception(error)
+        while told.stack and told.stack[0].filename not in texts:
+            del told.stack[0]
+        tell(type(error), error, "".join(told.format()).splitlines())
+
+    shell.events.register("pre_run_cell", remember)
+    shell._showtraceback, shell.showtraceback = tell, trace
