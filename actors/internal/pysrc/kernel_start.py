@@ -61,6 +61,7 @@ def begin(cwd, env, remote, keep, place, helpers):
         if cwd not in sys.path:
             sys.path.insert(0, cwd)
     os.environ.update(env or {})
+    _wake()
     module = sys.modules.get(CELL)
     if module is not None:
         try:
@@ -69,6 +70,20 @@ def begin(cwd, env, remote, keep, place, helpers):
             pass  # another kernel of Python
     if helpers:
         _help(helpers)
+
+
+def _wake():
+    """Makes a signal wake the event loop: a cell that waits in await learns of an
+    interrupt only when the loop does something else."""
+    try:
+        import asyncio
+        import signal
+
+        before = signal.set_wakeup_fd(asyncio.get_running_loop()._csock.fileno(), warn_on_full_buffer=False)
+        if before != -1:
+            signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+    except (AttributeError, ValueError, RuntimeError, OSError):
+        pass  # another loop, or another thread: the host makes it do something
 
 
 def _shell():
@@ -160,12 +175,21 @@ def _group(error, depth=0):
     return hasattr(error, "exceptions") and hasattr(error, "derive") or _group(error.__cause__, depth + 1) or _group(error.__context__, depth + 1)
 
 
+def _interrupt(error):
+    """Says whether an exception is what ends a cell that is interrupted."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
 def _places(shell):
     """Makes the kernel add to its error messages where in the cells an exception
     came from. The module that finds out is loaded when it is first needed. It must
     never keep an error from being told."""
     session, show, compiler, traces = shell.displayhook.session, shell._showtraceback, shell.compile, shell.showtraceback
     texts, places, ran = {}, {}, [0, ""]
+    again, shown = getattr(shell, "_format_exception_for_storage", None), []
 
     def remember(info):
         raw = info.raw_cell or ""
@@ -199,22 +223,40 @@ def _places(shell):
             return send(stream, msg, content, *args, **more)
 
         session.send = add
+        shown[:] = error, lines
         try:
             return show(kind, message, lines)  # only its text is looked at
         finally:
             session.send = send
 
+    def keep(error, *args, **more):
+        # IPython formats each exception a second time, for %notebook alone.
+        if not shown or shown[0] is not error or isinstance(error, SyntaxError):
+            return again(error, *args, **more)
+        lines = shown[1]
+        shown.clear()
+        return {"ename": type(error).__name__, "evalue": str(error), "traceback": lines}
+
     def trace(exc_tuple=None, *args, **more):
-        # IPython prints an exception group to stderr and tells of no error.
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
-        if not _group(error):
+        # IPython prints an exception group to stderr and tells of no error. And
+        # somebody waits for the end of what was interrupted: its own traceback
+        # would have to load a library first, and then to parse asyncio.
+        stopped = _interrupt(error) and getattr(shell.InteractiveTB, "mode", "") == "Context"
+        if not stopped and not _group(error):
             return traces(exc_tuple, *args, **more)
         import traceback
 
         told = traceback.TracebackException.from_exception(error)
         while told.stack and told.stack[0].filename not in texts:
             del told.stack[0]
+        if stopped:
+            shell._get_exc_info(exc_tuple)  # for %debug and %tb
+            for frame in told.stack:  # their lines have been read
+                frame.filename = texts.get(frame.filename, (frame.filename,))[0]
         tell(type(error), error, "".join(told.format()).splitlines())
 
     shell.events.register("pre_run_cell", remember)
     shell._showtraceback, shell.showtraceback = tell, trace
+    if again is not None:
+        shell._format_exception_for_storage = keep

@@ -163,6 +163,10 @@ func TestInterruptsReachEveryKindOfCell(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, reply.Interrupted, "%+v", reply.Error)
 			require.Less(t, time.Since(begin), 2*time.Second)
+			require.Equal(t, "Traceback (most recent call last):", reply.Error.Traceback[0])
+			require.Regexp(t, `^  File "<cell \d>", line \d`, reply.Error.Traceback[1])
+			require.Regexp(t, `^<cell \d>$`, reply.Error.Filename)
+			require.Contains(t, reply.Error.UserTraceback, "<cell ")
 		})
 	}
 }
