@@ -19,6 +19,10 @@
 // Where the interpreter has Jupyter Server alone, that is run in its place
 // (server.py), with the same guarantees.
 //
+// A kernel of ours listens before it imports, does not load debugpy, and prepares
+// itself for its hosts while it comes up (package pysrc, KernelModules): the first
+// compiles what all use. What fails of that is left to ipykernel and to the host.
+//
 // [NewShared] is for a gateway that outlives its host; package coordinator says who
 // looks after it.
 //
