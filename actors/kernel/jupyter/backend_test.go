@@ -24,7 +24,7 @@ import (
 // backend starts a real gateway for one test and stops it at the end.
 func backend(t *testing.T) *jupyter.Backend {
 	t.Helper()
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ()})
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), StartTimeout: 5 * time.Minute})
 	ctx, cancel := context.WithCancel(context.Background())
 	up, ended := make(chan int, 1), make(chan error, 1)
 	go func() { ended <- server.Run(ctx, func(pid int) { up <- pid }) }()
@@ -37,7 +37,7 @@ func backend(t *testing.T) *jupyter.Backend {
 
 func startKernel(t *testing.T, b *jupyter.Backend, o kernel.StartOptions) kernel.Interpreter {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	i, err := b.Start(ctx, o)
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestExitIsNotALoss(t *testing.T) {
 }
 
 func TestCloseEndsAKernelWhoseGatewayIsGone(t *testing.T) {
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ()})
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), StartTimeout: 5 * time.Minute})
 	up, ended := make(chan int, 1), make(chan error, 1)
 	go func() { ended <- server.Run(t.Context(), func(pid int) { up <- pid }) }()
 	b := jupyter.New(jupyter.Options{Server: server})

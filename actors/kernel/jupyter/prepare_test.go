@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 // A kernel of our gateway prepares itself while it comes up; one that could not is
 // prepared by its host, and the session is the same.
 func TestKernelsPrepareThemselves(t *testing.T) {
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ()})
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), StartTimeout: 5 * time.Minute})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx, func(int) {}) }()
