@@ -6,6 +6,7 @@ import sys
 
 
 def _boot(sock, role, size, fds):
+    import builtins
     import json
     import socket
 
@@ -14,6 +15,7 @@ def _boot(sock, role, size, fds):
     load = json.loads(sock.recv(size, socket.MSG_WAITALL))
     sources = load["modules"]
     spec = type(sys.__spec__)
+    names = dict(vars(builtins))
 
     class Finder:
         @staticmethod
@@ -28,6 +30,9 @@ def _boot(sock, role, size, fds):
         @staticmethod
         def exec_module(module):
             path, text = sources[module.__name__]
+            if not module.__name__.startswith("coppice_prelude"):
+                # Code that replaces builtins is not to replace the runner's.
+                module.__dict__["__builtins__"] = names
             exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
 
     sys.meta_path.insert(0, Finder)

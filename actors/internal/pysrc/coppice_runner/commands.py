@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import os
 import pathlib
@@ -153,7 +154,7 @@ class Commands:
             path += ".py"
         with open(path, "rb") as f:
             source = f.read()
-        scope: Dict[str, Any] = {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__}
+        scope: Dict[str, Any] = {"__name__": "__main__", "__file__": path, "__builtins__": builtins}
         argv, sys.argv = sys.argv, [path, *words[1:]]
         first = os.path.dirname(os.path.abspath(path))
         sys.path.insert(0, first)

@@ -6,14 +6,17 @@ in the middle of this package's own code, where an exception would lose output
 or leave a lock taken. The handler therefore looks at the frame it interrupted:
 the innermost frame of this package decides. When it is one that does nothing
 but call the user's code (see calls_user), the exception is raised; else it is
-kept and raised when the package hands control back.
+kept and raised when the package hands control back. What the user's own signal
+handlers raise (see signals.py) is treated the same.
 """
 
 from __future__ import annotations
 
 import _signal
+import _thread
 import signal
-import threading
+import sys
+from _thread import get_ident
 from types import CodeType, FrameType
 from typing import Any, Callable, Optional, Set, TypeVar
 
@@ -23,6 +26,9 @@ from . import processes
 FILES = "<coppice>/"
 
 _SIGINT = int(signal.SIGINT)  # signal's own functions take their time with enums
+
+# What this package needs to get in the main thread.
+_OURS = [_SIGINT] + [int(getattr(signal, name)) for name in ("SIGXCPU",) if hasattr(signal, name)]
 
 _calls_user: Set[CodeType] = set()
 
@@ -45,7 +51,7 @@ class Interrupts:
     """The gate between SIGINT and the cells."""
 
     def __init__(self) -> None:
-        self.main = threading.get_ident()
+        self.main = get_ident()
         self.current = 0  # the cell that runs, 0 between cells; written by the main thread
         # The cell that is to be interrupted: set by the side thread, cleared by
         # the main thread when it raises.
@@ -53,11 +59,18 @@ class Interrupts:
         self._asked = 0  # the cell that the side thread asked for last
         self._told: Set[int] = set()  # processes that the interrupt was sent to; the side thread's
         self._begun = 0.0  # when the cell began, by the monotonic clock
+        self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
+        self.masked = False  # code has changed which signals its threads get
         self._handler = self._on_signal
 
-    def install(self) -> None:
+    def restore(self) -> None:
         """Makes SIGINT ours again, whatever an earlier cell did to it."""
-        _signal.signal(_SIGINT, self._handler)
+        # Python does not know what C code does.
+        if _signal.getsignal(_SIGINT) is not self._handler or "ctypes" in sys.modules:
+            _signal.signal(_SIGINT, self._handler)
+        if self.masked:
+            self.masked = False
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, _OURS)
 
     def installed(self) -> bool:
         """Says whether SIGINT is ours, as far as Python knows."""
@@ -97,6 +110,9 @@ class Interrupts:
         meanwhile."""
         if self.unheeded():
             self._deliver()
+            # Where code below Python has blocked or ignored the signal, the
+            # interpreter can still be told of it.
+            _thread.interrupt_main()
 
     def begin(self, ident: int, now: float) -> None:
         """Opens the gate."""
@@ -109,9 +125,26 @@ class Interrupts:
         if self._wanted == ended:
             self._wanted = 0
 
+    def keep(self, err: BaseException) -> bool:
+        """Keeps what a handler of the user raised in this package's code, until
+        check. Returns False when no cell runs that could get it."""
+        if not self.current:
+            return False
+        self._kept = err
+        return True
+
+    def left(self) -> Optional[BaseException]:
+        """Returns what was kept and came too late for its cell."""
+        err, self._kept = self._kept, None
+        return err
+
+    def pending(self) -> bool:
+        """Says whether check would raise."""
+        return self.waiting() or (self._kept is not None and get_ident() == self.main)
+
     def waiting(self) -> bool:
         """Says whether the calling thread has an interrupt to obey."""
-        return self._wanted != 0 and self._wanted == self.current and threading.get_ident() == self.main
+        return self._wanted != 0 and self._wanted == self.current and get_ident() == self.main
 
     def check(self) -> None:
         """Raises the interrupt that waits. It is called where this package
@@ -119,6 +152,20 @@ class Interrupts:
         if self._wanted and self.waiting():
             self._wanted = 0
             raise KeyboardInterrupt
+        if self._kept is not None and get_ident() == self.main:
+            err, self._kept = self._kept, None
+            raise err
+
+    def reaches_user(self, frame: Optional[FrameType]) -> bool:
+        """Says whether a handler that interrupts a frame interrupts a cell's
+        code, and may raise."""
+        if not self.current:
+            return False
+        while frame is not None:
+            if ours(frame.f_code):
+                return frame.f_code in _calls_user
+            frame = frame.f_back
+        return True
 
     def _on_signal(self, _signum: int, frame: Optional[FrameType]) -> None:
         if not self.current:
@@ -127,11 +174,7 @@ class Interrupts:
             self._wanted = self.current  # somebody else sent the signal
         if self._wanted != self.current:
             return  # another cell was meant, or the interrupt was raised already
-        while frame is not None:
-            if ours(frame.f_code):
-                if frame.f_code not in _calls_user:
-                    return  # check() raises it
-                break
-            frame = frame.f_back
+        if not self.reaches_user(frame):
+            return  # check() raises it
         self._wanted = 0
         raise KeyboardInterrupt

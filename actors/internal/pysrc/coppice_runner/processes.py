@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from time import monotonic
 from typing import Iterator, List, Set
 
 try:
@@ -40,7 +41,7 @@ def _ticks(begin: float) -> float:
     """Returns a time of the monotonic clock as start times are told: they count
     from the boot."""
     try:
-        return int((time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + begin) * _TICKS)
+        return int((time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic() + begin) * _TICKS)
     except (AttributeError, OSError):
         return float("inf")  # nothing has started since
 

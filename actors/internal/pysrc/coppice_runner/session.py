@@ -9,14 +9,14 @@ import json
 import os
 import signal
 import sys
-import time
 import types
 import warnings
+from time import monotonic
 from typing import Any, Dict, List, Optional, Tuple
 
 import coppice_prelude  # noqa: F401, the prelude of each session takes it from here
 
-from . import copies, display, errors, forkserver, hostcalls, imported, magics
+from . import copies, display, errors, forkserver, hostcalls, imported, magics, signals
 from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
@@ -25,14 +25,22 @@ from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
-from .wire import VERSION, Channel, Lines, RequestTooLong, encode, quoted
+from .wire import VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
 
 CO_COROUTINE = 0x80
+
+# How long a thread may keep the others of the interpreter waiting, in seconds:
+# what it is at first, and what a session puts up with. The side thread is one of
+# the others.
+_SWITCH, _MOST_SWITCH = sys.getswitchinterval(), 0.1
+# How many requests in a row may fail before the session is given up.
+_FAILURES = 3
 
 
 def prepare() -> None:
     """Does what takes its time and is the same for all sessions. A fork server
     does it once."""
+    signals.install()
     # pyplot.show() with a canvas that is not a screen: the figure is shown.
     warnings.filterwarnings("ignore", message=".*cannot be shown", category=UserWarning)
     # Every session has a side thread, and a process that the user forks is told
@@ -50,7 +58,7 @@ class Session:
         self._lines = Lines()
         self.interrupts = Interrupts()
         self.limits = Limits(self.interrupts)
-        self._channel = Channel(self.interrupts.waiting, lambda: end_group("the host is gone"))
+        self._channel = Channel(self.interrupts.pending, lambda: end_group("the host is gone"))
         self.output = Output(self._channel, self.interrupts)
         self.input = Input(self.interrupts, self.output.ask, self.output.flush)
         self.calls = Calls(self.interrupts, self.output.ask)
@@ -91,8 +99,18 @@ class Session:
         os.register_at_fork(after_in_child=self._forked)
         self.side.start(main.fileno(), control, lifeline)
         self.warm_up()
+        signals.serve(self.interrupts)
+        failures = 0
         while True:
-            self.serve_one()
+            try:
+                self.serve_one()
+                failures = 0
+            except Exception as err:  # what an earlier cell has replaced or left behind
+                failures += 1
+                if failures > _FAILURES:
+                    raise
+                self._mend()
+                self._refuse(f"a request could not be followed: {type(err).__name__}: {err}")
             if self.output.forked:
                 os._exit(0)  # a process that a cell forked came back from it
 
@@ -127,19 +145,23 @@ class Session:
         code = self.compiler.expression(request["code"], "<cell 0>")
         data, _ = display.bundle(eval(code, {}) if code is not None else 1)
         quoted(data["text/plain"])
-        self._done(None, time.monotonic())
+        self._done(None, monotonic())
 
     def _restore(self) -> None:
         """Puts back what an earlier cell may have replaced."""
         sys.stdin, sys.stdout, sys.stderr = self.stdin, self.stdout, self.stderr
         self._restore_names()
-        if not self.interrupts.installed():
-            self.interrupts.install()
+        self.interrupts.restore()
+        if sys.getswitchinterval() > _MOST_SWITCH:
+            sys.setswitchinterval(_SWITCH)
+        if self.output.loose:
+            self.output.feed()
 
     def _restore_names(self) -> None:
+        self.namespace.setdefault("__builtins__", builtins)  # not this module's own
         # Set only when they differ: every change of builtins makes the
         # interpreter look names up anew.
-        if builtins.input is not self._ask:
+        if getattr(builtins, "input", None) is not self._ask:
             builtins.input = self._ask
         if getattr(builtins, magics.COMMANDS, None) is not self.commands:
             setattr(builtins, magics.COMMANDS, self.commands)
@@ -147,6 +169,18 @@ class Session:
         if getpass is not None and getpass.getpass is not self._ask_password:
             getpass.getpass = self._ask_password  # type: ignore[attr-defined]
         self.imported.look()
+
+    def _mend(self) -> str:
+        """Puts back the builtins that cells have replaced, since what this package
+        uses of the standard library cannot do without them. Returns which, in
+        words."""
+        names = vars(builtins)
+        replaced = [name for name, value in self._builtins.items() if name not in names or names[name] is not value]
+        names.update(self._builtins)
+        self._restore_names()
+        if not replaced:
+            return ""
+        return f"; builtins that the code had replaced were put back: {', '.join(replaced[:5])}{', …' if len(replaced) > 5 else ''}"
 
     def _getpass(self, prompt: str = "Password: ", stream: Any = None, **_: Any) -> str:
         return self.input.read(prompt, password=True)
@@ -159,21 +193,27 @@ class Session:
             return
         self.output.forked = True
         self.interrupts.current = 0
+        signals.serve(None)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.side.close_descriptors()
         os.close(self._main.detach())
 
     # Requests.
 
-    def _request(self, line: bytes) -> None:
+    def _request(self, line: bytes, again: bool = False) -> None:
         try:
-            request = json.loads(line.decode())
+            request = parse(line)
             kind = request["type"]
             ident = request.get("id", 0)
             if not isinstance(ident, int):
                 raise ValueError("the id is not a number")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as err:
-            self._refuse(f"the request cannot be read: {err}")
+        except Exception as err:  # whatever is in the line
+            mended = "" if again else self._mend()
+            if mended:
+                self.output.write("stderr", f"[session] The session could not work{mended}\n")
+                self._request(line, again=True)
+            else:
+                self._refuse(f"the request cannot be read: {err}")
             return
         try:
             if kind == "execute":
@@ -192,7 +232,7 @@ class Session:
             else:
                 self._refuse(f"unknown request {kind!r}", ident)
         except Exception as err:  # whatever is in the request: it costs this request
-            self._refuse(f"the {kind} request failed: {type(err).__name__}: {err}", ident)
+            self._refuse(f"the {kind} request failed: {type(err).__name__}: {err}{self._mend()}", ident)
 
     def _refuse(self, why: str, ident: int = 0) -> None:
         self._send({"type": "protocol_error", "id": ident, "message": why})
@@ -260,7 +300,7 @@ class Session:
     def _reset_names(self, ident: int) -> None:
         """Follows a reset request: an interrupt ends it, since clearing a
         namespace runs the user's finalisers."""
-        begin = time.monotonic()
+        begin = monotonic()
         failed: Optional[BaseException] = None
         self.interrupts.begin(ident, begin)
         try:
@@ -270,7 +310,7 @@ class Session:
             failed = err
         finally:
             self.interrupts.end()
-        frame: Dict[str, Any] = {"type": "done", "id": ident, "ok": failed is None, "seconds": time.monotonic() - begin}
+        frame: Dict[str, Any] = {"type": "done", "id": ident, "ok": failed is None, "seconds": monotonic() - begin}
         if isinstance(failed, KeyboardInterrupt):
             frame["interrupted"] = True
         elif failed is not None:
@@ -370,7 +410,7 @@ class Session:
         self.input.requested = False
         self.limits.begin()
         self.output.begin(ident)
-        begin = time.monotonic()
+        begin = monotonic()
         self.interrupts.begin(ident, begin)
         frames: List[bytes] = []
         failed: Optional[BaseException] = None
@@ -381,22 +421,28 @@ class Session:
             if self.interrupts.waiting() and not errors.of(err, KeyboardInterrupt):
                 failed = KeyboardInterrupt()  # what failed is what the interrupt ended
                 failed.__context__ = err
-        duration = time.monotonic() - begin
+        duration = monotonic() - begin
         if self.output.forked:
             _leave_fork(failed)
+        for buffer in self._buffers:
+            if buffer.half:
+                try:
+                    buffer.finish()
+                except BaseException as err:  # an interrupt comes late
+                    failed = failed or err
         try:
             if failed is not None:
                 self.limits.failed(failed)
                 frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
             _flush_libc()
-            for buffer in self._buffers:
-                if buffer.half:
-                    buffer.finish()
             self.output.end(frames)
         finally:
             self.interrupts.end()
-            failed = None
+            failed = self.interrupts.left()
+            if failed is not None:
+                signals.tell(failed)
+                failed = None
 
     def _run(self, code: str, frames: List[bytes]) -> None:
         filename = f"<cell {self.count}>"

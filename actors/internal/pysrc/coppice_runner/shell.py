@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from time import monotonic
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import processes
@@ -44,7 +45,7 @@ class Lines(List[str]):
 
 def run(command: Union[str, Sequence[str]], stdin: Optional[str] = None, env: Optional[Dict[str, str]] = None) -> int:
     """Runs a program, a text by the shell, and returns its exit code."""
-    begin = time.monotonic()
+    begin = monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, text=True, errors="replace")
     _finish(process, stdin, begin)
     return process.returncode
@@ -52,7 +53,7 @@ def run(command: Union[str, Sequence[str]], stdin: Optional[str] = None, env: Op
 
 def capture(command: Union[str, Sequence[str]]) -> Lines:
     """Runs a program and returns what it wrote to stdout."""
-    begin = time.monotonic()
+    begin = monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
     lines = Lines((_finish(process, None, begin) or "").splitlines())
     lines.returncode = process.returncode
@@ -81,8 +82,8 @@ def _end_strays(begin: float) -> None:
     strays = processes.strays_since(begin - _PRECISION)
     for pid in strays:
         processes.interrupt(pid)
-    over = time.monotonic() + _GRACE
-    while strays and time.monotonic() < over:
+    over = monotonic() + _GRACE
+    while strays and monotonic() < over:
         time.sleep(0.005)
         strays = processes.living(strays)
     for pid in strays:

@@ -5,7 +5,6 @@ process when the host is gone."""
 from __future__ import annotations
 
 import _thread
-import json
 import os
 import select
 import signal
@@ -14,7 +13,7 @@ import threading
 import traceback
 from typing import Any, Dict
 
-from .wire import DONTWAIT, Lines, RequestTooLong, encode
+from .wire import DONTWAIT, Lines, RequestTooLong, encode, parse
 
 # A control line that is longer is skipped: results of host calls can be long.
 _MAX_CONTROL = 16 << 20
@@ -123,7 +122,9 @@ class Side:
                     elif fd == self._lifeline:
                         end_group("the host is gone")
                     elif fd in captured and not event & select.POLLIN:
-                        poll.unregister(fd)  # the user's code closed the descriptor that feeds it
+                        # The user's code closed the descriptor that feeds it.
+                        if event & select.POLLNVAL or not output.hold_open(fd):
+                            poll.unregister(fd)
                     else:
                         written = True
                 if written:
@@ -136,10 +137,12 @@ class Side:
                 line = self._lines.next()
                 if line is None:
                     end_group("the host is gone")
-                self._answer(json.loads(line))
+                self._answer(parse(line))
             except RequestTooLong:
                 pass
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            except OSError:
+                raise  # there is no socket any more
+            except Exception:  # whatever is in the request, and what the user's code has hooked into
                 self._reply({"type": "protocol_error", "message": "the control request cannot be read"})
             if not self._lines.buffered():
                 return

@@ -4,6 +4,7 @@ descriptors 1 and 2, as frames in the order in which it was written."""
 from __future__ import annotations
 
 import codecs
+import fcntl
 import io
 import os
 import select
@@ -49,6 +50,9 @@ class Output:
         self._late_dropped = 0
         self._capture: Optional[Captured] = None  # where output goes in place of the host; guarded by the channel
         self.forked = False  # this is a process that the user's code forked off
+        # Write ends of the pipes that nothing was left to write to, by name: code
+        # has closed the descriptor, or put another file in its place.
+        self.loose: Dict[str, int] = {}
 
     def attach(self, captured: Dict[str, int]) -> None:
         """Begins to read what is written to the descriptors 1 and 2. A copy of a
@@ -58,6 +62,9 @@ class Output:
         self._readable = select.poll()
         self._late.clear()
         self._late_size = self._late_dropped = 0
+        for fd in self.loose.values():
+            os.close(fd)
+        self.loose.clear()
         for name, fd in captured.items():
             self._names[fd] = name
             os.set_blocking(fd, False)
@@ -84,7 +91,7 @@ class Output:
                 self._send_parts()
             finally:
                 channel.release()
-            if self._interrupts.waiting():
+            if self._interrupts.pending():
                 break
         self._interrupts.check()
 
@@ -192,6 +199,31 @@ class Output:
         finally:
             channel.release()
 
+    def hold_open(self, fd: int) -> bool:
+        """Keeps a pipe open that nobody could write to any more, so that feed can
+        give it back. The side thread calls it. Returns False when the system
+        cannot do that."""
+        try:
+            opened = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # Not one of the numbers that code has just closed.
+            self.loose[self._names[fd]] = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, 3)
+            os.close(opened)
+        except (OSError, KeyError):
+            return False
+        return True
+
+    def feed(self) -> None:
+        """Opens the descriptors 1 and 2 again where code has closed them. Where it
+        has put another file, that stays."""
+        for name, fd in list(self.loose.items()):
+            try:
+                os.get_inheritable(_FD[name])
+            except OSError:
+                os.set_blocking(fd, True)
+                os.dup2(fd, _FD[name])
+                del self.loose[name]
+                os.close(fd)
+
     # The methods below are called with the channel held.
 
     def _stamp(self, line: bytes) -> bytes:
@@ -228,7 +260,7 @@ class Output:
             self._channel.send(self._text_frame(name, text), block, last)
             return ""
         for at in range(0, len(text), MAX_TEXT):
-            if not last and self._interrupts.waiting():
+            if not last and self._interrupts.pending():
                 return text[at:]
             self._channel.send(self._text_frame(name, text[at : at + MAX_TEXT]), block, last)
         return ""
@@ -266,9 +298,8 @@ class Output:
                     data = os.read(fd, _CHUNK)
                 except (BlockingIOError, InterruptedError):
                     return True
-                if not data:
-                    self._readable.unregister(fd)
-                    continue
+                if not data:  # the side thread sees to it
+                    return True
                 limit -= len(data)
                 name = self._names[fd]
                 text = self._decoders[name].decode(data)

@@ -55,8 +55,21 @@ class Driver:
         assert ready["type"] == "ready" and ready["pid"] == self.pid, ready
 
     def send(self, data, sock=None):
-        """Sends bytes."""
-        (sock or self.main).sendall(data)
+        """Sends bytes. While there is no room for them, it takes what comes on main:
+        a session that cannot answer takes no more requests."""
+        sock = sock or self.main
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[sock.send(view, socket.MSG_DONTWAIT) :]
+                continue
+            except BlockingIOError:
+                readable, _, _ = select.select([self.main], [sock], [])
+            if readable:
+                data = self.main.recv(1 << 16)
+                if not data:
+                    raise ConnectionResetError("the session ended")
+                self.buffers[self.main] += data
 
     def request(self, request, sock=None):
         """Sends a request."""

@@ -1,11 +1,13 @@
 """Imports the packages as the host hands it over: its code has the
 file names by which it knows itself."""
 
+import builtins
 import importlib.abc
 import importlib.machinery
 import pathlib
 import sys
 
+_BUILTINS = dict(vars(builtins))
 _FOLDER = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -28,6 +30,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         file = pathlib.Path(module.__spec__.origin)
+        if not module.__name__.startswith("coppice_prelude"):
+            module.__dict__["__builtins__"] = _BUILTINS
         exec(compile(file.read_text("utf-8"), f"<coppice>/{file.name}", "exec", dont_inherit=True), module.__dict__)
 
 

@@ -1,0 +1,100 @@
+"""Signal handlers of the user's code: what they raise arrives in that code.
+
+Python runs a handler between any two instructions of the main thread. One that
+raises, as a timer for a timeout does, would do so in the middle of this package's
+code too: a frame would be half written, a request half read. So a handler is held
+by a guard. When it interrupts the user's code, the guard is not to be noticed.
+When it interrupts this package's, what it raises is kept until the package hands
+control back; between cells nobody is there to catch it, and it is printed.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import sys
+from typing import Any, Optional
+
+from . import errors
+from .interrupts import Interrupts, calls_user, ours
+
+_gate: Optional[Interrupts] = None  # of the session that this process is; None: there is none
+
+_set, _get = signal.signal, signal.getsignal
+_mask = getattr(signal, "pthread_sigmask", None)
+
+
+class Guard:
+    """A handler of the user's, as the system has it."""
+
+    __slots__ = ("handler",)
+
+    def __init__(self, handler: Any) -> None:
+        self.handler = handler
+
+    @calls_user
+    def __call__(self, signum: int, frame: Any) -> None:
+        gate = _gate
+        if gate is None or gate.reaches_user(frame):
+            self.handler(signum, frame)
+            return
+        try:
+            self.handler(signum, frame)
+        except BaseException as err:  # a handler can raise anything
+            if not gate.keep(err):
+                tell(err)
+
+
+def tell(err: BaseException) -> None:
+    """Prints what nobody can catch."""
+    try:
+        lines = ["A signal handler raised this while no code of a cell ran:", *errors.describe(err)["traceback"]]
+        sys.stderr.write("\n".join(lines) + "\n")
+    except BaseException:  # there is nowhere to print to
+        pass
+
+
+def install() -> None:
+    """Puts the guards between the user's code and the system."""
+    signal.signal, signal.getsignal = _signal, _getsignal
+    if _mask is not None:
+        signal.pthread_sigmask = _pthread_sigmask
+
+
+def serve(gate: Optional[Interrupts]) -> None:
+    """Says whose cells handlers interrupt from now on; nobody's in a process that
+    the user's code has forked, where they do what they do in any program."""
+    global _gate
+    _gate = gate
+
+
+@functools.wraps(_set)
+def _signal(signalnum: Any, handler: Any) -> Any:
+    if callable(handler) and type(handler) is not Guard and not _is_ours(handler):
+        handler = Guard(handler)
+    return _bare(_set(signalnum, handler))
+
+
+@functools.wraps(_get)
+def _getsignal(signalnum: Any) -> Any:
+    return _bare(_get(signalnum))
+
+
+def _pthread_sigmask(how: Any, mask: Any) -> Any:
+    if _gate is not None:
+        _gate.masked = True
+    assert _mask is not None
+    return _mask(how, mask)
+
+
+if _mask is not None:
+    functools.update_wrapper(_pthread_sigmask, _mask)
+
+
+def _is_ours(handler: Any) -> bool:
+    code = getattr(handler, "__code__", None)
+    return code is not None and ours(code)
+
+
+def _bare(handler: Any) -> Any:
+    return handler.handler if type(handler) is Guard else handler
