@@ -127,14 +127,23 @@ func (c *cell) watch(ctx context.Context) func() bool {
 	return context.AfterFunc(ctx, func() { _ = main.SetDeadline(time.Unix(1, 0)) })
 }
 
+// answerWait is how long the side thread of a silent session has to say that it
+// runs.
+const answerWait = 150 * time.Millisecond
+
 // stuck passes on what native code printed while it holds the interpreter's
-// lock, so that nobody forwards it and the pipe would fill up.
+// lock, so that nobody forwards it and the pipe would fill up. While the side
+// thread runs, that one does so: two readers of one pipe would change the order.
 func (c *cell) stuck(ctx context.Context) {
 	if c.reply.Exceeded == nil && c.overdrawn() {
 		c.exceeded(messages.LimitCPU)
 		c.i.cutOff()
 	}
-	c.printed(ctx, c.i.child.Drain(ctx))
+	short, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	if c.i.ask(short, ndjson.Request{Type: ndjson.TypePing}) != nil {
+		c.printed(ctx, c.i.child.Drain(ctx))
+	}
 }
 
 // printed passes on what the session did not forward itself.

@@ -60,6 +60,7 @@ class Interrupts:
         self._told: Set[int] = set()  # processes that the interrupt was sent to; the side thread's
         self._begun = 0.0  # when the cell began, by the monotonic clock
         self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
+        self.told = 0  # how often that was nobody's since the last cell
         self.masked = False  # code has changed which signals its threads get
         self._handler = self._on_signal
 
@@ -117,6 +118,7 @@ class Interrupts:
     def begin(self, ident: int, now: float) -> None:
         """Opens the gate."""
         self._begun = now
+        self.told = 0
         self.current = ident
 
     def end(self) -> None:

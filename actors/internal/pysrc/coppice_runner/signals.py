@@ -18,6 +18,10 @@ from typing import Any, Optional
 from . import errors
 from .interrupts import Interrupts, calls_user, ours
 
+# How often it is told between two cells what a handler raised: a timer that goes on
+# would have no time left for the next one.
+_MOST_TOLD = 3
+
 _gate: Optional[Interrupts] = None  # of the session that this process is; None: there is none
 
 _set, _get = signal.signal, signal.getsignal
@@ -42,7 +46,9 @@ class Guard:
             self.handler(signum, frame)
         except BaseException as err:  # a handler can raise anything
             if not gate.keep(err):
-                tell(err)
+                gate.told += 1
+                if gate.told <= _MOST_TOLD:
+                    tell(err)
 
 
 def tell(err: BaseException) -> None:

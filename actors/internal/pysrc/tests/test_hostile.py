@@ -85,7 +85,7 @@ class HostileTest(unittest.TestCase):
 
     def test_handlers_that_raise_between_cells(self):
         s = self.session
-        s.execute("import signal\ndef handler(*_): raise OSError('tick')\n_ = signal.signal(signal.SIGALRM, handler)\n_ = signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)")
+        s.execute("import signal\ndef handler(*_): raise OSError('tick')\n_ = signal.signal(signal.SIGALRM, handler)\n_ = signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)")
         told = ""
         deadline = time.monotonic() + 20
         while "while no code of a cell ran" not in told and time.monotonic() < deadline:
