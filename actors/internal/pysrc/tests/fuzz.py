@@ -1,6 +1,7 @@
 """Feeds a session and a fork server what no host would send, for as long as it is
-told: python tests/fuzz.py SECONDS [SEED]. Each batch must leave them able to
-answer; what is found is printed with the seed that finds it again."""
+told: python tests/fuzz.py TIME [SEED], with a time as Go writes it (90s, 10m).
+Each batch must leave them able to answer; what is found is printed with the seed
+that finds it again."""
 
 import json
 import os
@@ -153,8 +154,14 @@ def server(rnd, lines):
         os.waitpid(pid, 0)
 
 
+def seconds_of(text):
+    """Returns how long a time is."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    return float(text[:-1]) * units[text[-1]] if text[-1] in units else float(text)
+
+
 def main():
-    seconds = float(sys.argv[1])
+    seconds = seconds_of(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     deadline = time.monotonic() + seconds
     batches = lines = 0
