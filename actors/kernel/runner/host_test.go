@@ -95,12 +95,20 @@ func TestKilledForkServer(t *testing.T) {
 		require.FailNow(t, "nobody noticed")
 	}
 
-	_, err = runner.New(runner.Options{Server: f.server}).Start(t.Context(), kernel.StartOptions{})
-	require.ErrorContains(t, err, "the fork server has ended")
+	// One that comes before there is another fork server waits for it.
+	early := make(chan error, 1)
+	go func() { // ends with Start; early is its join
+		i, err := runner.New(runner.Options{Server: f.server}).Start(t.Context(), kernel.StartOptions{})
+		if err == nil {
+			err = i.Close(context.Background())
+		}
+		early <- err
+	}()
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
 	go func() { f.ended <- f.server.Run(ctx, func(pid int) { f.pids <- pid }) }() // ends with cancel; f.stop is its join
 	require.NotEqual(t, pid, <-f.pids)
+	require.NoError(t, <-early)
 	i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
 	require.Equal(t, "=> 1", ok(t, i, "1").text())
 

@@ -80,6 +80,7 @@ type Server struct {
 	temp    string         // the temporary files of confined sessions; "" while there are none
 	current *place         // nil while there is none
 	err     error          // why there is none; nil while Run is at it
+	expect  time.Time      // until then Run is expected to be called again; guarded by mu
 	changed chan struct{}  // closed and replaced when either changes
 }
 
@@ -105,18 +106,27 @@ func NewServer(o ServerOptions) *Server {
 	return &Server{o: o, changed: make(chan struct{})}
 }
 
-// place returns where sessions are made. It waits while the server starts, and
-// fails at once when the last start did.
+// againWait is how long sessions wait for a fork server that has ended to be
+// started again.
+const againWait = 5 * time.Second
+
+// place returns where sessions are made. It waits while the server starts, and for
+// a moment after it has ended; it fails at once when the last start did.
 func (s *Server) place(ctx context.Context) (*place, error) {
 	for {
 		s.mu.Lock()
-		current, err, changed := s.current, s.err, s.changed
+		current, err, changed, left := s.current, s.err, s.changed, time.Until(s.expect)
 		s.mu.Unlock()
-		if current != nil || err != nil {
+		if current != nil || (err != nil && left <= 0) {
 			return current, err
+		}
+		var over <-chan time.Time // nil: Run is at it
+		if err != nil {
+			over = time.After(left)
 		}
 		select {
 		case <-changed:
+		case <-over:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for the fork server: %w", context.Cause(ctx))
 		}
@@ -138,6 +148,9 @@ func (s *Server) set(p *place, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current, s.err = p, err
+	if err == nil || errors.Is(err, errStopped) {
+		s.expect = time.Time{}
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -150,11 +163,20 @@ var errStopped = errors.New("the fork server is stopped")
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
 	s.set(nil, nil)
 	s.copies.open()
-	err := s.run(ctx, up)
+	wasUp := false
+	err := s.run(ctx, func(pid int) {
+		wasUp = true
+		up(pid)
+	})
 	if ctx.Err() != nil {
 		s.copies.close()
 		s.set(nil, errStopped)
 		return nil
+	}
+	if wasUp {
+		s.mu.Lock()
+		s.expect = time.Now().Add(againWait)
+		s.mu.Unlock()
 	}
 	s.set(nil, err)
 	return err
