@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 // prepare sends the session its place in the world and waits until it is ready.
 func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
 	line, err := ndjson.AppendRequest(nil, ndjson.Request{
-		Type: ndjson.TypeInit, Version: ndjson.Version, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
+		Type: ndjson.TypeInit, Version: ndjson.Version, Mark: string(i.mark), Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
 	})
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	}
 	var f ndjson.Frame
 	if err == nil {
-		f, err = ndjson.ParseFrame(line)
+		f, err = ndjson.ParseFrame(bytes.TrimPrefix(line, i.mark)) // one that failed before init has no mark
 	}
 	i.lines.Release()
 	switch {

@@ -164,7 +164,7 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 	}
 	made := make([]*Interpreter, n)
 	for at, c := range children {
-		made[at] = newInterpreter(c, i.tracer, groups[at])
+		made[at] = newInterpreter(c, i.tracer, groups[at], i.mark)
 		made[at].copies, made[at].limits, made[at].groups = i.copies, i.limits, i.groups
 	}
 	f, err := i.answer(ctx)
@@ -188,14 +188,19 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 
 // answer reads one frame of a session in which no cell runs.
 func (i *Interpreter) answer(ctx context.Context) (ndjson.Frame, error) {
-	line, err := i.next(ctx, func() {})
-	switch {
-	case ctx.Err() != nil:
-		return ndjson.Frame{}, context.Cause(ctx)
-	case err != nil:
-		return ndjson.Frame{}, i.gone(err)
+	for {
+		line, err := i.next(ctx, func() {})
+		switch {
+		case ctx.Err() != nil:
+			return ndjson.Frame{}, context.Cause(ctx)
+		case err != nil:
+			return ndjson.Frame{}, i.gone(err)
+		}
+		f, err := i.parse(line)
+		if !errors.Is(err, errForeign) {
+			return f, err
+		}
 	}
-	return ndjson.ParseFrame(line)
 }
 
 // refusal is why a session made no copies.

@@ -204,7 +204,7 @@ func (c *cell) out(ctx context.Context, e messages.Event) {
 
 // frame handles one frame and reports whether it was the last.
 func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
-	f, err := ndjson.ParseFrame(line)
+	f, err := c.i.parse(line)
 	if err != nil {
 		c.incomplete(err.Error())
 		return false, nil

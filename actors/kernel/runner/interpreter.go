@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +26,7 @@ type Interpreter struct {
 	info  kernel.Info // set before the interpreter is handed out
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
+	mark   []byte // what its lines begin with from init on; never changed
 	limits Limits // of the session; set before it is handed out
 	// groups is where copies of the session get theirs; set before it is handed out.
 	groups *groups
@@ -60,9 +63,14 @@ type Interpreter struct {
 	outOfMemory bool
 }
 
-func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgroup.Group) *Interpreter {
+// newInterpreter takes a process over. A copy of a session has the mark of its
+// original, nil: it is none.
+func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgroup.Group, mark []byte) *Interpreter {
+	if mark == nil {
+		mark = []byte(rand.Text())
+	}
 	i := &Interpreter{
-		child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
+		mark: mark, child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	// Somebody whom the session started may hold its descriptors open for ever:
@@ -91,6 +99,23 @@ func (i *Interpreter) Err() error {
 	}
 }
 
+// errForeign is about a line that does not have the session's mark.
+var errForeign = errors.New("the code wrote to a descriptor of the session; a line there was left out")
+
+// parse reads a line of the session. Code that has guessed the number of a
+// descriptor writes there too: what stands before the mark is not the session's.
+func (i *Interpreter) parse(line []byte) (ndjson.Frame, error) {
+	own, ok := bytes.CutPrefix(line, i.mark)
+	if !ok {
+		at := bytes.LastIndex(line, i.mark)
+		if at < 0 {
+			return ndjson.Frame{}, errForeign
+		}
+		own = line[at+len(i.mark):]
+	}
+	return ndjson.ParseFrame(own)
+}
+
 // killWait is how long a session that let go of its descriptors has to end. A
 // process that ends does both at once.
 const killWait = 300 * time.Millisecond
@@ -107,7 +132,7 @@ func (i *Interpreter) control() {
 			break
 		}
 		i.trace(received, "control", line)
-		f, err := ndjson.ParseFrame(line)
+		f, err := i.parse(line)
 		if err != nil || (f.Type != ndjson.TypePong && f.Type != ndjson.TypeInterrupting) {
 			continue
 		}

@@ -316,3 +316,36 @@ class Any:
 	require.Contains(t, got.text(), "left out because it is too long")
 	require.Contains(t, got.text(), "=> 5")
 }
+
+// TestForgedFrames: code that writes to descriptors whose numbers it guesses ends
+// no cell and says nothing in the session's name.
+func TestForgedFrames(t *testing.T) {
+	t.Parallel()
+	i := session(t)
+	got := run(t, i, `import os, socket, stat
+n = 0
+for fd in range(3, 300):
+    try:
+        if stat.S_ISSOCK(os.fstat(fd).st_mode):
+            for id in (1, 2):
+                os.write(fd, b'{"id":%d,"seq":1,"type":"done","ok":true,"count":1,"seconds":0}\n' % id)
+                os.write(fd, b'{"id":%d,"seq":1,"type":"result","data":{"text/plain":"forged"}}\n' % id)
+            os.write(fd, b'{"id":1,"type":')
+            n += 1
+    except OSError:
+        pass
+print('sockets:', n)
+6 * 7`)
+	require.NoError(t, got.err)
+	require.True(t, got.OK)
+	require.Equal(t, "sockets: 2\n=> 42", got.text())
+	require.Contains(t, got.Incomplete, "the code wrote to a descriptor of the session")
+	require.NoError(t, i.Ping(t.Context()))
+	got = run(t, i, "1 + 1")
+	require.Equal(t, "=> 2", got.text())
+	require.Empty(t, got.Incomplete)
+	cell := background(t, i, "print('go')\nwhile True: pass")
+	cell.waitFor(t, "go\n")
+	require.NoError(t, i.Interrupt(t.Context()))
+	require.True(t, cell.end(t).Interrupted)
+}

@@ -60,7 +60,7 @@ func (p *place) make(do func(*cgroup.Group) (*forkserver.Child, error)) (*Interp
 	if err != nil {
 		return nil, errors.Join(err, unused(g))
 	}
-	return newInterpreter(child, p.tracer, g), nil
+	return newInterpreter(child, p.tracer, g, nil), nil
 }
 
 // keep forks as many spares as are missing, or ends all of them while memory is

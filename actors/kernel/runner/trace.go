@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -23,6 +24,7 @@ func (i *Interpreter) trace(direction, channel string, line []byte) {
 		ID   uint64 `json:"id"`
 		N    uint64 `json:"n"`
 	}
+	line = bytes.TrimPrefix(line, i.mark)
 	if json.Unmarshal(line, &head) != nil {
 		head.Type = "?"
 	}

@@ -241,7 +241,7 @@ class Session:
         while not self._channel.acquire():
             pass
         try:
-            self._channel.send(encode(frame), last=True)
+            self._channel.send(self._channel.mark + encode(frame), last=True)
         finally:
             self._channel.release()
 
@@ -249,6 +249,10 @@ class Session:
         if self._begun:
             raise ValueError("the session has begun already")
         self._begun = True
+        mark = request.get("mark") or ""
+        if not isinstance(mark, str):
+            raise ValueError("the mark is not text")
+        self._channel.mark = mark.encode()
         try:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")

@@ -165,7 +165,7 @@ class Side:
         """Answers, unless the host does not read its answers: this thread never
         waits for it."""
         if not self._unsent:
-            self._unsent = encode(frame)
+            self._unsent = self._session._channel.mark + encode(frame)
         try:
             sent = self._control.send(self._unsent, DONTWAIT)
         except BlockingIOError:

@@ -138,7 +138,7 @@ class Output:
         try:
             self._ident = ident
             self._seq = 0
-            out = [b'{"type":"started","id":%d}\n' % ident]
+            out = [b'%b{"type":"started","id":%d}\n' % (channel.mark, ident)]
             if self._late_dropped:
                 out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
             for name, text in self._late:
@@ -228,11 +228,11 @@ class Output:
 
     def _stamp(self, line: bytes) -> bytes:
         self._seq += 1
-        return b'{"id":%d,"seq":%d,%b' % (self._ident, self._seq, line[1:])
+        return b'%b{"id":%d,"seq":%d,%b' % (self._channel.mark, self._ident, self._seq, line[1:])
 
     def _text_frame(self, name: str, text: str, flags: bytes = b"") -> bytes:
         self._seq += 1
-        return b'{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._ident, self._seq, name.encode(), flags, quoted(text))
+        return b'%b{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._channel.mark, self._ident, self._seq, name.encode(), flags, quoted(text))
 
     def _send_parts(self, last: bool = False) -> None:
         parts = self._parts

@@ -157,6 +157,9 @@ class Channel:
 
     def __init__(self, interrupted: Callable[[], bool], broken: Callable[[], None]) -> None:
         self._sock: Any = None  # from attach on
+        # What every line begins with, once the host has said so: it tells them from
+        # what code writes to a descriptor that it has guessed.
+        self.mark = b""
         self._interrupted = interrupted
         self._broken = broken
         self._lock = threading.Lock()
