@@ -39,8 +39,9 @@ MOST_FDS = len(FDS) + 1
 _READ = 64 << 10
 _MAX_FDS = 64
 # The descriptors that the server keeps of its children are numbered from here,
-# so that a new child can close all of them at once.
-_KEPT = 64
+# so that a new child can close all of them at once: from the second number at least,
+# where the system allows few.
+_KEPT, _LEAST_KEPT = 64, 24
 # How long nobody asks for anything before the server does what takes its time.
 _QUIET_MS = 20
 # How many objects of each size fill the gaps; the gain grows no more beyond.
@@ -85,7 +86,8 @@ class Server:
         self._lifeline = lifeline
         self._children: Dict[int, Child] = {}
         self._forks = 0  # how many were asked for
-        self._highest = _KEPT - 1  # the highest number that a kept descriptor ever had
+        self._kept = _kept_from()
+        self._highest = self._kept - 1  # the highest number that a kept descriptor ever had
         self._buffer = b""
         self._attached: Deque[List[int]] = deque()
         self._woken, self._wake = os.pipe()
@@ -198,22 +200,26 @@ class Server:
         if self._forks > 0:
             self._warm_up()
         self._forks += 1
+        kept: List[int] = []
         try:
+            # Before the fork: there may be no number left for them.
+            kept.append(self._keep(fds[2]))
+            kept.append(self._keep(fds[4]))
             pid = forks.fork() if self._alone else os.fork()
         except OSError as err:
-            for fd in fds:
+            for fd in fds + kept:
                 os.close(fd)
             self._reply({"type": "failed", "n": n, "message": f"fork: {err}"})
             return
         if pid == 0:
             raise Forked(fds)
-        self._children[pid] = Child(self._keep(fds[2]), self._keep(fds[4]))
+        self._children[pid] = Child(*kept)
         for fd in fds:
             os.close(fd)
         self._reply({"type": "forked", "n": n, "pid": pid})
 
     def _keep(self, fd: int) -> int:
-        kept = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _KEPT)
+        kept = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, self._kept)
         os.set_blocking(kept, False)
         self._highest = max(self._highest, kept)
         return kept
@@ -269,7 +275,7 @@ class Server:
         self._control.close()
         os.close(self._woken)
         os.close(self._wake)
-        os.closerange(_KEPT, self._highest + 1)
+        os.closerange(self._kept, self._highest + 1)
 
 
 def _fill() -> List[List[bytes]]:
@@ -279,6 +285,15 @@ def _fill() -> List[List[bytes]]:
     of 16."""
     own = bytes().__sizeof__()
     return [[bytes(size - own) for _ in range(_FILLERS)] for size in range(48, 513, 16)]
+
+
+def _kept_from() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return _KEPT
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _KEPT if soft == resource.RLIM_INFINITY else max(_LEAST_KEPT, min(_KEPT, soft // 2))
 
 
 def _threads() -> int:

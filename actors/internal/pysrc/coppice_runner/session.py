@@ -4,7 +4,6 @@ the host makes of it."""
 from __future__ import annotations
 
 import builtins
-import functools
 import json
 import os
 import signal
@@ -25,6 +24,7 @@ from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
+from .surroundings import directory, flush_libc, leave_fork, patch
 from .wire import VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
 
 CO_COROUTINE = 0x80
@@ -266,7 +266,7 @@ class Session:
         except BaseException as err:  # whatever the prelude raises ends the start
             self._send({"type": "failed", "message": "\n".join(errors.describe(err)["traceback"])})
             os._exit(1)
-        self._cwd = _directory()
+        self._cwd = directory()
         self._env_patch = request.get("env") or {}
         if self._env is None:
             self._env = dict(os.environ)
@@ -427,7 +427,7 @@ class Session:
                 failed.__context__ = err
         duration = monotonic() - begin
         if self.output.forked:
-            _leave_fork(failed)
+            leave_fork(failed)
         for buffer in self._buffers:
             if buffer.half:
                 try:
@@ -439,7 +439,7 @@ class Session:
                 self.limits.failed(failed)
                 frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
-            _flush_libc()
+            flush_libc()
             self.output.end(frames)
         finally:
             self.interrupts.end()
@@ -586,52 +586,3 @@ class Session:
         """Takes back what the cell has shown, with wait when there is something
         new to show."""
         self.output.send({"type": "clear", "wait": bool(wait)})
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
-
-
-def patch(request: Dict[str, Any]) -> None:
-    """Applies the cwd and env of a request."""
-    cwd = request.get("cwd")
-    if cwd:
-        os.chdir(cwd)
-        if cwd in sys.path:
-            sys.path.remove(cwd)
-        sys.path.insert(0, cwd)
-    for name, value in (request.get("env") or {}).items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _leave_fork(failed: Optional[BaseException]) -> None:
-    """Ends a process that a cell forked and that came to the cell's end."""
-    code = 0
-    if errors.of(failed, SystemExit):
-        code = failed.code if isinstance(failed.code, int) else int(failed.code is not None)
-    elif failed is not None:
-        os.write(2, "\n".join(errors.describe(failed)["traceback"]).encode("utf-8", "replace") + b"\n")
-        code = 1
-    os._exit(code & 0xFF)
-
-
-def _flush_libc() -> None:
-    """Flushes the buffers of C's stdio. Only a process that has ctypes is asked
-    to: importing it costs more than all else in a cell."""
-    if "ctypes" not in sys.modules:
-        return
-    try:
-        _libc_flush()(None)
-    except (OSError, AttributeError, TypeError):
-        pass
-
-
-@functools.lru_cache(maxsize=None)
-def _libc_flush() -> Any:
-    return sys.modules["ctypes"].CDLL(None).fflush

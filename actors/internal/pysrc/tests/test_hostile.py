@@ -1,10 +1,14 @@
 """Tests of a session whose code takes away what the session stands on: it goes on
 answering, and later cells can be interrupted."""
 
+import os
+import resource
 import time
 import unittest
 
-from driver import Driver
+from driver import Driver  # it makes the next import work
+
+from coppice_runner import forkserver
 
 LOOP = "print('begun')\nwhile True: pass"
 SLEEP = "import time\nprint('begun')\ntime.sleep(60)"
@@ -141,6 +145,21 @@ class HostileTest(unittest.TestCase):
     def test_a_forked_process_has_its_handlers_as_ever(self):
         code = "import os, signal\npid = os.fork()\nif not pid:\n    def handler(*_): raise SystemExit(7)\n    signal.signal(signal.SIGALRM, handler)\n    signal.setitimer(signal.ITIMER_REAL, 0.01)\n    while True: pass\nos.waitpid(pid, 0)[1] >> 8"
         self.assertEqual("7", self.session.value(code))
+
+    def test_few_descriptors(self):
+        """Where the system allows few, a fork server keeps those of its children
+        below that number."""
+        for limit, want in ((20000, 64), (64, 32), (30, 24)):
+            with self.subTest(limit):
+                pid = os.fork()
+                if pid == 0:
+                    code = 99
+                    try:
+                        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+                        code = forkserver._kept_from()
+                    finally:
+                        os._exit(code)
+                self.assertEqual(want, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 if __name__ == "__main__":
