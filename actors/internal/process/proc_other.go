@@ -16,6 +16,9 @@ func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 // Look returns [ErrUnsupported].
 func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }
 
+// Runnable returns [ErrUnsupported].
+func Runnable(int) (bool, error) { return false, ErrUnsupported }
+
 // CPUTime returns [ErrUnsupported].
 func CPUTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 

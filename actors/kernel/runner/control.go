@@ -17,24 +17,54 @@ const native = 500 * time.Millisecond
 // Ping returns nil when the session's side thread answers. While a cell runs, it
 // is enough that the process is there: native code that holds the interpreter's
 // lock keeps every Python thread from answering, and is no reason to give a
-// session up.
+// session up. Nor is it one that a machine with too much to do has given the
+// session no time: what could run, and got next to nothing of a processor since it
+// was asked, is alive.
 func (i *Interpreter) Ping(ctx context.Context) error {
-	c, cancel := ctx, context.CancelFunc(func() {})
-	if i.busy() {
-		c, cancel = context.WithTimeout(ctx, native)
+	soon := native
+	if end, ok := ctx.Deadline(); ok {
+		soon = min(soon, time.Until(end)/2)
 	}
-	defer cancel()
+	c, cancel := context.WithTimeout(ctx, soon)
 	err := i.ask(c, ndjson.Request{Type: ndjson.TypePing})
-	if err == nil {
+	cancel()
+	switch gone := i.Err(); {
+	case err == nil:
+		return nil
+	case gone != nil:
+		return gone
+	case ctx.Err() != nil:
+		return err
+	case i.busy():
+		return nil
+	}
+	begin := time.Now()
+	used, lookErr := process.CPUTime(i.info.PID)
+	if err = i.ask(ctx, ndjson.Request{Type: ndjson.TypePing}); err == nil {
 		return nil
 	}
 	if gone := i.Err(); gone != nil {
 		return gone
 	}
-	if ctx.Err() == nil && i.busy() {
+	if lookErr == nil && starved(i.info.PID, used, time.Since(begin)) {
 		return nil
 	}
 	return err
+}
+
+// starvedShare is the part of a processor below which a process that could run got
+// no time to speak of.
+const starvedShare = .1
+
+// starved says whether a process that had used so much before had something to do
+// meanwhile, and no processor to do it with.
+func starved(pid int, before, meanwhile time.Duration) bool {
+	runnable, err := process.Runnable(pid)
+	if err != nil || !runnable {
+		return false
+	}
+	now, err := process.CPUTime(pid)
+	return err == nil && (now-before).Seconds() <= starvedShare*meanwhile.Seconds()
 }
 
 func (i *Interpreter) busy() bool {

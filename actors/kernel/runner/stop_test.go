@@ -330,6 +330,15 @@ func TestPing(t *testing.T) {
 	cell.waitFor(t, "go\n")
 	require.NoError(t, i.Ping(t.Context()), "it is busy, not gone")
 	require.True(t, cell.end(t).OK)
+
+	// The same in a thread, while no cell runs: it sleeps, and is not starved.
+	ok(t, i, "import threading, time\nthreading.Thread(target=lambda: (time.sleep(.5), ctypes.PyDLL(None).usleep(4000000)), daemon=True).start()")
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return errors.Is(i.Ping(ctx), context.DeadlineExceeded)
+	}, 30*time.Second, 50*time.Millisecond)
+	require.NoError(t, i.Ping(t.Context()), "it is there again")
 }
 
 // TestNativeFlood: native code that holds the interpreter's lock prints more
