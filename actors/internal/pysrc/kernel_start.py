@@ -26,7 +26,18 @@ def start(name, code):
     """Does what is the same for all sessions. name is the tag of the sources."""
     global tag, _code
     _code = code
-    shell = _shell()
+    if __name__ not in sys.modules:  # else another version has, in a gateway that hosts share
+        _hook(_shell())
+    for name_, needed in ((CALLS, None), (CELL, CALLS)):
+        try:
+            if needed is None or needed in sys.modules:
+                _load(name_)
+        except ImportError:
+            pass
+    tag = name
+
+
+def _hook(shell):
     for prepare in (_quiet, _places):
         try:
             prepare(shell)
@@ -38,13 +49,6 @@ def start(name, code):
         sys.modules[OUTPUT] = module
     except Exception:
         pass  # another kernel of Python, or another ipykernel: what is lost is told then
-    for name_, needed in ((CALLS, None), (CELL, CALLS)):
-        try:
-            if needed is None or needed in sys.modules:
-                _load(name_)
-        except ImportError:
-            pass
-    tag = name
 
 
 def begin(cwd, env, remote, keep, place, helpers):
