@@ -180,11 +180,29 @@ def _group(error, depth=0):
 
 
 def _interrupt(error):
-    """Says whether an exception is what ends a cell that is interrupted."""
+    """Says whether an exception is what ends a cell that is interrupted, and none
+    that code raised itself."""
     if isinstance(error, KeyboardInterrupt):
-        return True
+        return not _raised(error)
     asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        return asyncio.current_task().cancelling() > 0
+    except (AttributeError, RuntimeError):
+        return False  # Python before 3.11 does not tell who was cancelled
+
+
+def _raised(error):
+    """Says whether an exception comes of a raise statement."""
+    import opcode
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_lasti < 0:
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opcode.opmap.get("RAISE_VARARGS")
 
 
 def _places(shell):
