@@ -79,7 +79,7 @@ func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
 
 var targets = []target{
 	{"runner: new session to first result, p50 / p99", "2 ms / 10 ms", of("create", "runner", 0, "p50", "p99"), below(2000, 10_000), ms, "the slowest sessions come in a row: they wait for a processor that is busy, with them or with something else"},
-	{"runner: the same with spares, p50", "1 ms", of("ready", "runner", 0, "p50"), below(1000), ms, ""},
+	{"runner: the same with spares, p50", "1 ms", of("ready", "runner", 0, "p50"), below(1000), ms, "one came every 50 ms: as with `exec` at a slow rate, each wake-up of a processor that slept takes longer than the work; without the runtime and one after the other it is 0.9 ms, see runner.md"},
 	{"runner: `1+1` through the whole runtime, back to back, p50", "150 us", of("exec", "runner", 1, "back-to-back-p50"), below(150), us, "each call crosses three actors, and on two processors each crossing wakes the other one: 12 to 18 us"},
 	{"runner: that beside a bare pipe, in turns, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "runner", "exec-p50")
@@ -99,8 +99,8 @@ var targets = []target{
 	{"gateway: new session to first result, cold, p50 beside the bare POST, dial and call, in turns", "at most 10 ms more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "gateway", "create-p50")
 		return []float64{ours - floor}, ok
-	}, below(10_000), ms, "our code and the helpers are brought into the new kernel before its first call; what part of it that is was not measured"},
-	{"gateway: new session to first result where a warm kernel waits, p50", "15 ms", of("ready", "gateway", 0, "p50"), below(15_000), ms, ""},
+	}, below(10_000), ms, "what is the session's own is brought into the new kernel before its first call"},
+	{"gateway: new session to first result where a warm kernel waits, p50", "15 ms", of("ready", "gateway", 0, "p50"), below(15_000), ms, "three round trips: whether the kernel that waited still lives, what is the session's own, and the call; each takes 5 to 8 ms, as `exec` shows"},
 	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
@@ -108,7 +108,7 @@ var targets = []target{
 	}, below(700_000, 700_000), ms, ""},
 	{"kernel death to the answer, a Kernel Gateway as it comes, p50", "3.5 s", of("default-server", "gateway", 0, "death-to-answer-p50"), below(3.5e6), ms, ""},
 	{"runner: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "runner", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, ""},
-	{"gateway: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "gateway", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, "what IPython does between the signal and its reply; which part of it was not measured"},
+	{"gateway: interrupt to the result, loop / sleep / await, p50", "30 ms", of("interrupt", "gateway", 0, "loop-p50", "sleep-p50", "await-p50"), below(30_000, 30_000, 30_000), ms, "what IPython does between the signal and its reply"},
 	{"interrupt in a flood of output to the result, runner / gateway, p99", "1 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "interrupt", "runner", 0, "flood-p99")
 		b, also := value(f, "interrupt", "gateway", 0, "flood-p99")

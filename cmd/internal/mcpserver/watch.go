@@ -48,10 +48,17 @@ func (s *server) watch(ctx context.Context, req *mcp.CallToolRequest) *watch {
 	return w
 }
 
+// end sends what was gathered and ends the watch: what a client shows of the
+// output is then whole before the result comes.
 func (w *watch) end() {
 	if w == nil {
 		return
 	}
+	w.mu.Lock()
+	if w.text.len() > 0 {
+		w.send()
+	}
+	w.mu.Unlock()
 	w.stop()
 	w.joins.Wait()
 }
