@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/audit"
 )
@@ -19,7 +20,7 @@ func (h *Host) openAudit() error {
 		o.Secrets = append(o.Secrets, e.Token)
 	}
 	for _, kv := range h.o.Env {
-		if k, v, ok := strings.Cut(kv, "="); ok && secretName(k) {
+		if k, v, ok := strings.Cut(kv, "="); ok && (secret.Name(k) || secret.Value(v)) {
 			o.Secrets = append(o.Secrets, v)
 		}
 	}
@@ -39,22 +40,11 @@ func (h *Host) record(e messages.Execute, r messages.Result) {
 	}
 	var secrets []string
 	for k, v := range e.Env {
-		if secretName(k) {
+		if secret.Name(k) || secret.Value(v) {
 			secrets = append(secrets, v)
 		}
 	}
 	if err := h.audit.Write(e, r, secrets...); err != nil {
 		h.o.Logger.Error("the audit log could not be written", "exec", e.ID, "err", err)
 	}
-}
-
-// secretName says whether the name of a variable tells that its value is secret.
-func secretName(name string) bool {
-	name = strings.ToUpper(name)
-	for _, part := range []string{"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "COOKIE", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
 }

@@ -19,10 +19,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/lines"
 )
@@ -34,7 +33,7 @@ type Options struct {
 	// Code says that the code itself is written, masked, and not its hash alone.
 	Code bool
 	// Secrets are values that are masked wherever they stand. Those of fewer than
-	// 6 characters are left out: they would mask half of everything.
+	// [secret.MinLength] bytes are left out: they would mask half of everything.
 	Secrets []string
 	// MaxBytes is when the file is moved. 0: 16 MiB.
 	MaxBytes int64
@@ -128,34 +127,9 @@ func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) er
 // Close closes the file. It may be called more than once.
 func (l *Log) Close() error { return l.file.Close() }
 
-// masked is what stands for a secret.
-const masked = "***"
-
-// shapes are those of secrets that give themselves away: keys of well-known
-// services, bearer tokens, passwords in URLs, and what is assigned to a telling
-// name.
-var shapes = []*regexp.Regexp{
-	regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bAKIA[A-Z0-9]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`),
-	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`),
-	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+(@)`),
-	regexp.MustCompile(`(?i)([A-Za-z0-9_]*(?:token|secret|passw(?:or)?d|api_?key|credential)[A-Za-z0-9_]*["'\]]*\s*[=:]\s*)(?:"[^"\n]*"|'[^'\n]*'|[^\s"',)]+)`),
-}
-
-// masker returns a function that masks secrets in a text.
-func masker(secrets []string) func(string) string {
-	const least = 6
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) >= least {
-			pairs = append(pairs, s, masked)
-		}
-	}
-	values := strings.NewReplacer(pairs...)
-	return func(text string) string {
-		text = values.Replace(text)
-		for _, shape := range shapes {
-			text = shape.ReplaceAllString(text, "${1}"+masked+"${2}")
-		}
-		return text
-	}
+// masker returns a function that masks secrets in a text: the given values, and
+// what gives itself away.
+func masker(values []string) func(string) string {
+	mask := secret.Masker(values)
+	return func(text string) string { return secret.Mask(mask(text)) }
 }

@@ -34,6 +34,7 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
+	{dir: "internal/secret"},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
@@ -45,12 +46,12 @@ var layers = []layer{
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "actors/internal/toolspec", theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "actors/internal/toolspec", ours: []string{"internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
 	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
 	{dir: "actors/internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
-	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
+	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/...", "internal/secret"}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
@@ -62,7 +63,7 @@ var layers = []layer{
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"internal/secret", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages"}},
@@ -89,7 +90,7 @@ var layers = []layer{
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},
-	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
+	{dir: "test/...", ours: append([]string{"test/...", "internal/secret", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 
 // testOnly may be imported by every _test.go file, besides what the package

@@ -3,6 +3,8 @@ package pyenv
 import (
 	"runtime"
 	"strings"
+
+	"github.com/coppice-run/coppice/internal/secret"
 )
 
 // foldNames says whether environment names differ by case alone on this system.
@@ -34,18 +36,10 @@ var denied = nameSet(`
 	AZURE_OPENAI_API_KEY MISTRAL_API_KEY
 	PI_PYTHON_GATEWAY_TOKEN PI_TOOL_BRIDGE_TOKEN`)
 
-// secretParts make a name a secret wherever they stand in it; secretWords do
-// when a part of the name between underscores is or, for KEY, ends with them.
-var (
-	secretParts = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE"}
-	secretWords = nameSet("PASS AUTH BEARER PWD PSWD JWT OAUTH PAT OTP DSN CRED CREDS PRIVATE SIGNATURE")
-)
-
 // Filter returns the entries of an environment that may reach an interpreter:
 // the names on the allow list and those with the prefixes LC_, XDG_ and PI_,
-// except names on the deny list and prefixed names that look like secrets
-// (TOKEN, KEY, SECRET, PASSWORD, CREDENTIAL and their kin) or hold an address with
-// a password or a token in it. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
+// except names on the deny list and prefixed ones whose name or value is a secret
+// by the rule of package secret. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
 // are compared without case, and the search path comes out as PATH.
 func Filter(env []string) []string { return filter(env, foldNames) }
 
@@ -60,7 +54,7 @@ func filter(env []string, fold bool) []string {
 		if fold {
 			key = strings.ToUpper(name)
 		}
-		if !admits(key) || !allowed[key] && opensAddress(value) {
+		if !admits(key) || !allowed[key] && secret.Value(value) {
 			continue
 		}
 		if key == "PATH" {
@@ -81,44 +75,7 @@ func admits(name string) bool {
 	}
 	for _, p := range allowedPrefixes {
 		if strings.HasPrefix(name, p) {
-			return !looksSecret(name)
-		}
-	}
-	return false
-}
-
-// looksSecret errs on the side of the secret: a setting that is held back is
-// missed, a secret that is let through is lost.
-func looksSecret(name string) bool {
-	name = strings.ToUpper(name)
-	for _, p := range secretParts {
-		if strings.Contains(name, p) {
-			return true
-		}
-	}
-	for word := range strings.SplitSeq(name, "_") {
-		if secretWords[word] || strings.HasSuffix(strings.TrimSuffix(word, "S"), "KEY") {
-			return true
-		}
-	}
-	return false
-}
-
-// opensAddress says whether a value is an address that carries what opens it:
-// http://user:password@host, http://host/?token=x.
-func opensAddress(value string) bool {
-	_, rest, ok := strings.Cut(value, "://")
-	if !ok {
-		return false
-	}
-	authority, _, _ := strings.Cut(rest, "/")
-	if user, _, ok := strings.Cut(authority, "@"); ok && strings.Contains(user, ":") {
-		return true
-	}
-	_, query, _ := strings.Cut(rest, "?")
-	for pair := range strings.SplitSeq(query, "&") {
-		if name, _, ok := strings.Cut(pair, "="); ok && looksSecret(name) {
-			return true
+			return !secret.Name(name)
 		}
 	}
 	return false

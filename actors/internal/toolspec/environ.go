@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/joho/godotenv"
+
+	"github.com/coppice-run/coppice/internal/secret"
 )
 
 // EnvFile is the file in a tool's folder that holds its secrets.
@@ -47,6 +49,7 @@ type Env struct {
 	Vars []string
 	// Secrets are the values that must not be shown to anybody.
 	Secrets []string
+	mask    func(string) string
 	// Ignored are the names of the tool's file that are reserved.
 	Ignored []string
 	// Missing are the secrets that the tool requires and that its file does not
@@ -81,7 +84,7 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 		case value == "" || strings.ContainsRune(name+value, 0):
 		default:
 			vars[name] = value
-			if t.secret(name) && len(value) >= minSecret {
+			if t.secret(name, value) {
 				e.Secrets = append(e.Secrets, value)
 			}
 		}
@@ -95,8 +98,7 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 		name, value, _ := strings.Cut(kv, "=")
 		vars[name] = value
 	}
-	// The longest first, so that a secret that contains another one goes whole.
-	slices.SortFunc(e.Secrets, func(a, b string) int { return len(b) - len(a) })
+	e.mask = secret.Masker(e.Secrets)
 	for _, name := range sortedKeys(vars) {
 		e.Vars = append(e.Vars, name+"="+vars[name])
 	}
@@ -112,29 +114,22 @@ func passes(goos, name string) bool {
 	return slices.Contains(allowed, name)
 }
 
-// minSecret is the length from which a value is hidden: shorter ones occur in
-// any text.
-const minSecret = 4
-
-// secretParts make a name that of a secret.
-var secretParts = []string{"PASSWORD", "PASSWD", "SECRET", "TOKEN", "APIKEY", "API_KEY", "API-KEY", "AUTH", "BEARER", "JWT", "CREDENTIAL"}
-
-// secret reports whether the variable is a secret: it is declared as one, or its
-// name sounds like one.
-func (t *Tool) secret(name string) bool {
+// secret reports whether a variable is a secret: it is declared as one, or its
+// name or its value says so.
+func (t *Tool) secret(name, value string) bool {
 	if slices.ContainsFunc(t.Secrets, func(s Secret) bool { return s.Key == name }) {
 		return true
 	}
-	name = strings.ToUpper(name)
-	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(name, part) })
+	return secret.Name(name) || secret.Value(value)
 }
 
-// Mask replaces every secret in a text by three stars.
+// Mask replaces every secret of [secret.MinLength] bytes or more in a text by three
+// stars. The zero Env masks nothing.
 func (e *Env) Mask(text string) string {
-	for _, s := range e.Secrets {
-		text = strings.ReplaceAll(text, s, "***")
+	if e.mask == nil {
+		return text
 	}
-	return text
+	return e.mask(text)
 }
 
 // Python returns the interpreter of a tool's virtual environment, and whether
