@@ -7,11 +7,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/machine"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/machine"
 )
 
 // The types of the mechanisms.

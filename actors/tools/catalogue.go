@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/toolproc"
-	"github.com/coppice-run/coppice/actors/internal/toolspec"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/toolproc"
+	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// The types of actors/internal/toolspec.
+// The types of internal/toolspec.
 type (
 	// Spec is a parsed tool.json.
 	Spec = toolspec.Tool

@@ -3,9 +3,9 @@ package tools
 import (
 	"context"
 
-	"github.com/coppice-run/coppice/actors/internal/toolcheck"
-	"github.com/coppice-run/coppice/actors/internal/toolenv"
-	"github.com/coppice-run/coppice/actors/internal/toolnew"
+	"github.com/coppice-run/coppice/internal/toolcheck"
+	"github.com/coppice-run/coppice/internal/toolenv"
+	"github.com/coppice-run/coppice/internal/toolnew"
 )
 
 type (

@@ -21,7 +21,7 @@ type layer struct {
 // What several rows share.
 var (
 	hollywood = "github.com/anthdm/hollywood/actor"
-	// mechanisms are what an actor leaves to a package under actors/internal.
+	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
 	public = []string{".", "messages", "sinks/...", "notebook/...", "client"}
@@ -47,23 +47,23 @@ var layers = []layer{
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
-	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "actors/internal/toolspec", ours: []string{"internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
-	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
-	{dir: "actors/internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
-	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/...", "internal/secret"}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
-	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
-	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
+	{dir: "internal/jupyter", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "internal/toolspec", ours: []string{"internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "internal/toolenv", ours: []string{"internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
+	{dir: "internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
+	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
+	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/tools", ours: []string{"messages", "internal/...", "actors/launcher"}},
 	{dir: "actors/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "actors/primitive/selfref", ours: []string{"messages", "supervisor", "actors/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "actors/checkup", ours: []string{"actors/internal/..."}},
-	{dir: "actors/python", ours: []string{"actors/internal/pyenv", "actors/internal/pysrc"}},
-	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/checkup", ours: []string{"internal/..."}},
+	{dir: "actors/python", ours: []string{"internal/pyenv", "internal/pysrc"}},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"internal/secret", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages"}},
@@ -146,7 +146,7 @@ func (l layer) refuses(f *File, imp string) string {
 		return "package " + f.Dir() + " may not import " + dir
 	case isStandard(imp):
 		if !f.IsTest() && matchesAny(l.not, imp) {
-			return imp + " stays out of " + f.Dir() + ": put the mechanism in a package under actors/internal"
+			return imp + " stays out of " + f.Dir() + ": put the mechanism in a package under internal"
 		}
 		return ""
 	default:

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/process"
-	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/bridge"
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/kernelserver"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/bridge"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/bridge"
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/kernelserver"
-	"github.com/coppice-run/coppice/actors/internal/process"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/bridge"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // shards are the shared gateways that one host uses. A gateway bears so many

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/process"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/process"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
-	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/pysrc"
 )
 
 // SharedDir is the folder of the shared gateways and of the journal in a home

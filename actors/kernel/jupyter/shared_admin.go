@@ -3,8 +3,8 @@ package jupyter
 import (
 	"context"
 
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // SharedStatus is what can be seen of one shared gateway.

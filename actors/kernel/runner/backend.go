@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
 // Name is the backend's name in results and in the tree.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
 // What a control group has room for beyond the limits that its session is told, so

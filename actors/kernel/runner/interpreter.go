@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
-	"github.com/coppice-run/coppice/actors/internal/sandbox"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 // Rungs of isolation besides those of package sandbox, which are off, privileges,

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 

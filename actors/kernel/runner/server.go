@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/machine"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // ServerOptions says which interpreter sessions run in. The zero value of a
