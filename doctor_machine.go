@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -61,7 +62,7 @@ func (x *examination) permissions() {
 // limits looks at what the machine allows.
 func (x *examination) limits() {
 	defer x.groups()
-	l := checkup.Look(tempDir(x.r.Env))
+	l := checkup.Look(home.TempDir(x.r.Env))
 	found := limitFindings(l)
 	x.found = append(x.found, found...)
 	if len(found) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/actors/tools"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -152,7 +153,7 @@ func (o LauncherOptions) resolve() (LauncherOptions, error) {
 	}
 	o.Env, o.Logger, o.Home, o.Brand = r.Env, r.Logger, r.Home, r.Brand
 	if o.Dir == "" {
-		o.Dir = lookup(r.Env, "COPPICE_TOOLS")
+		o.Dir = home.Lookup(r.Env, "COPPICE_TOOLS")
 	}
 	if o.Dir == "" {
 		o.Dir = filepath.Join(r.dir, "tools")

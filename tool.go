@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -226,7 +227,7 @@ func (h *Host) toolMode(m ToolMode) (ToolMode, error) {
 	default:
 		return "", fmt.Errorf("%w: the tool mode %q is not one of both, ipy-only, bash-only", ErrOptions, m)
 	}
-	if m = toolModeOf(lookup(h.o.Env, "PI_PY")); m == "" {
+	if m = toolModeOf(home.Lookup(h.o.Env, "PI_PY")); m == "" {
 		m = ToolsBoth
 	}
 	return m, nil

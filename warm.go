@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 // What a machine needs so that a kernel waits though nobody asked for one.
@@ -32,7 +33,7 @@ func (r resolved) warm() warming {
 	case r.MaxSessions < 2:
 		return warming{why: "none waits: there is one session at a time"}
 	}
-	return warmOn(runtime.GOMAXPROCS(0), checkup.Look(tempDir(r.Env)).Available)
+	return warmOn(runtime.GOMAXPROCS(0), checkup.Look(home.TempDir(r.Env)).Available)
 }
 
 // warmOn decides it for a machine; a system that does not tell its free memory (0)
