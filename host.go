@@ -13,8 +13,9 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
-	"github.com/coppice-run/coppice/actors/primitive"
 	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -53,9 +54,7 @@ type Host struct {
 
 	launcher *Launcher // nil when there is none
 
-	inputs    *inputs
-	functions running                 // what runs of the host's own code
-	offered   map[string]HostFunction // Options.HostFunctions by name
+	calls *hostcall.Host // what code asks of the host
 
 	primitives *primitive.Registry
 	audit      *audit.Log // nil when there is none
@@ -91,7 +90,11 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		}
 		r.Artifacts = r.temp
 	}
-	h := &Host{o: r, inputs: newInputs(), offered: offer(r.HostFunctions)}
+	h := &Host{o: r}
+	h.calls = hostcall.New(hostcall.Options{
+		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
+		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.offered(ctx) },
+	})
 	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
@@ -300,7 +303,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		}
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()
-		h.report.Leftovers = append(h.report.Leftovers, h.functions.wait(c)...)
+		h.report.Leftovers = append(h.report.Leftovers, h.calls.Wait(c)...)
 		if h.runner != nil {
 			if err := h.runner.Close(); err != nil {
 				h.o.Logger.Warn("remove temporary files", "err", err)

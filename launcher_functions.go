@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -137,7 +138,7 @@ func (t *Launcher) offered(ctx context.Context) map[string]HostFunction {
 	if err != nil {
 		t.o.Logger.Warn("list the tools for a cell", "err", err)
 	}
-	return offer(list)
+	return hostcall.ByName(list)
 }
 
 // raised is the name of the exception for a kind of error.

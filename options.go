@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -301,7 +302,7 @@ func (o Options) resolve() (resolved, error) {
 	if r.MaxHostCallsAtOnce <= 0 {
 		r.MaxHostCallsAtOnce = 64
 	}
-	if err := checkFunctions(r.HostFunctions); err != nil {
+	if err := hostcall.Check(r.HostFunctions); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	r.HostFunctions = slices.Clone(r.HostFunctions)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -84,7 +85,7 @@ func (r Request) check() error {
 	if r.InputTimeout < 0 {
 		return &RequestError{"input_timeout", fmt.Sprintf("the input timeout %v is negative; use 0 for that of the host", r.InputTimeout)}
 	}
-	if err := checkFunctions(r.HostFunctions); err != nil {
+	if err := hostcall.Check(r.HostFunctions); err != nil {
 		return &RequestError{"host_functions", err.Error()}
 	}
 	switch r.Mode {

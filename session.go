@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/primitive"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/supervisor"
@@ -155,8 +155,8 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		return s.refused(exec, err), err
 	}
 	defer out.Close()
-	desk := s.host.newDesk(exec, r)
-	exec.Out, exec.Desk = out, desk
+	calls := s.host.calls.Calls(exec, hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory})
+	exec.Out, exec.HostCalls = out, calls
 
 	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
 	}
-	desk.registry.CallEnded(primitive.CallEnd{Session: exec.Key, Exec: exec.ID, Outcome: result.Outcome})
+	calls.Ended(result.Outcome)
 	result.Duration = time.Since(begin)
 	s.host.record(exec, result)
 	result.Text = sinks.BuildText(result, exec.Timeout)
@@ -214,21 +214,21 @@ func (s *Session) Interrupt(context.Context) error {
 //
 // The error is a *RequestError for a value that is no line.
 func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
-	value, err := inputLine(value)
+	value, err := hostcall.Line(value)
 	if err != nil {
-		return "", err
+		return "", &RequestError{"value", err.Error()}
 	}
-	return s.host.inputs.submit(&s.key, id, value), nil
+	return s.host.calls.Submit(&s.key, id, value), nil
 }
 
 // SubmitInput is Session.SubmitInput for a host that knows the id of a question
 // and not the session that asked.
 func (h *Host) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
-	value, err := inputLine(value)
+	value, err := hostcall.Line(value)
 	if err != nil {
-		return "", err
+		return "", &RequestError{"value", err.Error()}
 	}
-	return h.inputs.submit(nil, id, value), nil
+	return h.calls.Submit(nil, id, value), nil
 }
 
 // Reset ends the session's kernel; the next call, or one that waits already,

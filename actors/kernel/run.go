@@ -165,7 +165,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	host := r.hosting(ctx, emit)
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
-		AllowStdin: r.exec.AllowStdin && r.exec.Desk != nil, Call: host.call, Count: r.exec.Count,
+		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
 	}
 	if i == 0 {
 		req.Env, req.Look = r.exec.Env, r.exec.Look

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/actors/primitive"
+	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/actors/primitive"
-	"github.com/coppice-run/coppice/actors/primitive/selfref"
+	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/internal/primitive/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -1,14 +1,13 @@
-package coppice
+package hostcall
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/supervisor"
 )
 
 // InputHandler answers a question of a call's code: a line, without its end.
@@ -79,7 +78,13 @@ func (in *inputs) settleLocked(id string, a messages.InputAnswer) bool {
 	return true
 }
 
-// submit answers a question of a session, or of any when key is nil.
+// Submit answers the question with this id of a session, or of any when key is nil,
+// with a line that [Line] has made. Exactly one answer is accepted; the status says
+// what became of this one. Any goroutine may call it.
+func (h *Host) Submit(key *messages.SessionKey, id, value string) messages.InputStatus {
+	return h.inputs.submit(key, id, value)
+}
+
 func (in *inputs) submit(key *messages.SessionKey, id, value string) messages.InputStatus {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -99,57 +104,14 @@ func (in *inputs) submit(key *messages.SessionKey, id, value string) messages.In
 	}
 }
 
-// inputLine is an answer as input() returns it: one line without its end.
-func inputLine(value string) (string, error) {
+// Line is an answer as input() returns it: one line without its end.
+func Line(value string) (string, error) {
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	switch {
 	case len(value) > maxLine:
-		return "", &RequestError{"value", "the answer is longer than 1 MiB; put it in a file and answer with its name"}
+		return "", errors.New("the answer is longer than 1 MiB; put it in a file and answer with its name")
 	case !utf8.ValidString(value):
-		return "", &RequestError{"value", "the answer is not valid UTF-8"}
+		return "", errors.New("the answer is not valid UTF-8")
 	}
 	return value, nil
-}
-
-// Ask registers a question of the call's code; see messages.Desk.
-func (d *desk) Ask(ctx context.Context, r messages.InputRequest) <-chan messages.InputAnswer {
-	in, id := d.host.inputs, r.ID
-	q := in.put(d.exec.Key, id)
-	ctx, cancel := context.WithCancel(ctx)
-	answered := make(chan messages.InputAnswer, 1)
-	d.host.functions.start("input", func() { // ends with the answer
-		defer cancel()
-		idle := time.NewTimer(d.exec.InputTimeout)
-		defer idle.Stop()
-		select {
-		case a := <-q.answer:
-			answered <- a
-			return
-		case <-idle.C:
-			in.settle(id, messages.InputAnswer{Status: messages.InputExpired, Idle: d.exec.InputTimeout})
-		case <-ctx.Done():
-			in.settle(id, messages.InputAnswer{Status: messages.InputExpired})
-		}
-		answered <- <-q.answer
-	})
-	if d.input != nil {
-		d.host.functions.start("input handler", func() { // ends with the handler, which is told when nobody waits any more
-			var value string
-			supervisor.Guarded(func() (err error) {
-				if value, err = d.input(ctx, r); err == nil {
-					value, err = inputLine(value)
-				}
-				return err
-			}, func(err error) {
-				switch {
-				case err == nil:
-					in.settle(id, messages.InputAnswer{Value: value, Status: messages.InputAccepted})
-				case ctx.Err() == nil:
-					d.host.o.Logger.Debug("an input handler gave no answer", "err", err)
-					in.settle(id, messages.InputAnswer{Status: messages.InputExpired})
-				}
-			})
-		})
-	}
-	return answered
 }

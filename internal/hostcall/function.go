@@ -1,4 +1,4 @@
-package coppice
+package hostcall
 
 import (
 	"bytes"
@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// HostFunction is a function of the host that code in cells may call:
+// Function is a function of the host that code in cells may call:
 //
 //	tool.search(query="coppice", limit=3)
 //
-// [Function] makes one of a typed Go function.
-type HostFunction struct {
+// [Of] makes one of a typed Go function.
+type Function struct {
 	// Name is what code calls it by. It must not begin with an underscore.
 	Name string
 	// Description is for whoever writes the code.
@@ -42,17 +41,17 @@ type HostFunction struct {
 	Pause bool
 }
 
-// Function makes a HostFunction of f. The arguments are decoded into In, and
+// Of makes a Function of f. The arguments are decoded into In, and
 // one that In does not have is a TypeError in the code.
-func Function[In, Out any](name, description string, f func(context.Context, In) (Out, error)) HostFunction {
-	return HostFunction{Name: name, Description: description, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+func Of[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Function {
+	return Function{Name: name, Description: description, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
 		var in In
 		dec := json.NewDecoder(bytes.NewReader(args))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
 			problem := strings.TrimPrefix(err.Error(), "json: ")
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-				problem = fmt.Sprintf("%s must be %s, not %s", wrong.Field, "a JSON "+jsonName(wrong.Type.Kind().String()), "a "+wrong.Value)
+				problem = fmt.Sprintf("%s must be %s, not %s", wrong.Field, "a JSON "+JSONName(wrong.Type.Kind().String()), "a "+wrong.Value)
 			}
 			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
 		}
@@ -60,8 +59,8 @@ func Function[In, Out any](name, description string, f func(context.Context, In)
 	}}
 }
 
-// HostCaller says who calls a host function.
-type HostCaller struct {
+// Caller says who calls a host function.
+type Caller struct {
 	// Call is the id of the call, which its events carry.
 	Call string
 	// Session is whose code calls.
@@ -77,13 +76,13 @@ type callerKey struct{}
 
 // CallOf returns who calls the host function that got ctx. False: ctx is of no
 // such call.
-func CallOf(ctx context.Context) (HostCaller, bool) {
-	c, ok := ctx.Value(callerKey{}).(HostCaller)
+func CallOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
 	return c, ok
 }
 
-// checkFunctions refuses functions that cannot be called.
-func checkFunctions(list []HostFunction) error {
+// Check refuses functions that cannot be called.
+func Check(list []Function) error {
 	seen := map[string]bool{}
 	for _, f := range list {
 		switch {
@@ -120,70 +119,6 @@ func hostError(err error) *messages.HostError {
 	return &messages.HostError{Type: kind, Message: err.Error()}
 }
 
-// running are the goroutines that run code of the host: functions, primitives,
-// input handlers. The host owns them; each ends when that code does, and
-// Shutdown joins them as far as they end.
-type running struct {
-	mu    sync.Mutex
-	names map[string]int // what runs; guarded by mu
-	none  chan struct{}  // closed when nothing runs; nil while nobody waits; guarded by mu
-}
-
-func (r *running) start(name string, f func()) {
-	r.mu.Lock()
-	if r.names == nil {
-		r.names = map[string]int{}
-	}
-	r.names[name]++
-	r.mu.Unlock()
-	go func() {
-		defer r.done(name)
-		f()
-	}()
-}
-
-func (r *running) done(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.names[name]--; r.names[name] == 0 {
-		delete(r.names, name)
-	}
-	if len(r.names) == 0 && r.none != nil {
-		close(r.none)
-		r.none = nil
-	}
-}
-
-// wait returns when nothing runs any more, or with the names of what still does
-// when ctx ends.
-func (r *running) wait(ctx context.Context) []messages.Leftover {
-	r.mu.Lock()
-	if len(r.names) == 0 {
-		r.mu.Unlock()
-		return nil
-	}
-	if r.none == nil {
-		r.none = make(chan struct{})
-	}
-	none := r.none
-	r.mu.Unlock()
-	select {
-	case <-none:
-		return nil
-	case <-ctx.Done():
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var left []messages.Leftover
-	for name, n := range r.names {
-		left = append(left, messages.Leftover{
-			Path: "host-function/" + name,
-			Exit: messages.Exit{Kind: messages.ExitHung, Reason: fmt.Sprintf("%d calls have not returned", n)},
-		})
-	}
-	return left
-}
-
 // failure is what a host function's end means for the code that called it. The
 // text of a panic stays with the host: it is no answer.
 func failure(name string, err error) *messages.HostError {
@@ -191,4 +126,20 @@ func failure(name string, err error) *messages.HostError {
 		return &messages.HostError{Type: "HostCallError", Message: fmt.Sprintf("the host function %s failed inside (%s)", name, exit.Kind)}
 	}
 	return hostError(err)
+}
+
+// JSONName is the name that JSON has for a kind of Go.
+func JSONName(kind string) string {
+	switch kind {
+	case "slice", "array":
+		return "list"
+	case "struct", "map":
+		return "object"
+	case "bool":
+		return "boolean"
+	case "string":
+		return "string"
+	default:
+		return "number"
+	}
 }
