@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
-	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -45,7 +46,7 @@ type Host struct {
 	door   string // the name of the gateway in the tree, and of its backend
 	why    string // why it is this backend
 	// found is the interpreter, when the choice of the backend looked for it.
-	found *python.Runtime
+	found *environment.Runtime
 	// prelude is what every session runs first, "" when it has no helpers.
 	prelude string
 	runner  *runner.Server // nil with the gateway backend
@@ -60,7 +61,7 @@ type Host struct {
 	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
 
-	trace     *checkup.Trace // nil when nobody traces
+	trace     *ipctrace.File // nil when nobody traces
 	preflight preflight
 
 	shutdown sync.Once
@@ -95,8 +96,18 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.offered(ctx) },
 	})
-	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
+	h.door, h.why = r.chooseBackend(func() error {
+		problem := h.look(ctx)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("choose a backend: %w", context.Cause(ctx))
+		}
+		return problem
+	})
+	if err != nil {
 		return nil, errors.Join(err, r.clean())
+	}
+	if h.door == "" {
+		h.door = BackendRunner // its first call says what is wrong with Python
 	}
 	starting.stage("choose the backend: " + h.door + ", since " + h.why)
 	h.prelude = prelude(h.door, r)
@@ -142,32 +153,14 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// chooseBackend names the backend and says why it is this one. It returns the
-// interpreter, if it looked for it.
-func chooseBackend(ctx context.Context, r resolved) (name, why string, found *python.Runtime, err error) {
-	switch {
-	case r.Backend != BackendAuto:
-		return r.Backend, "it was asked for", nil, nil
-	case r.GatewayURL != "":
-		return BackendGateway, "an external gateway is set", nil, nil
-	case r.KernelName != "":
-		return BackendGateway, "a kernel was named", nil, nil
-	case r.skipCheck():
-		return BackendGateway, skipWhy, nil, nil
-	}
-	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
+// look finds the host's interpreter, and says why no Kernel Gateway can be started.
+func (h *Host) look(ctx context.Context) error {
+	rt, err := environment.Find(ctx, h.o.environment())
 	if err == nil {
-		found = &rt
-		_, err = python.Preflight(ctx, rt)
+		h.found = &rt
+		_, err = environment.Preflight(ctx, rt)
 	}
-	switch {
-	case ctx.Err() != nil:
-		return "", "", nil, fmt.Errorf("choose a backend: %w", context.Cause(ctx))
-	case err != nil:
-		return BackendRunner, "a gateway cannot be started: " + err.Error(), found, nil
-	default:
-		return BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable", found, nil
-	}
+	return err
 }
 
 // Backend returns the backend that the host's calls run on, gateway or runner,
@@ -218,7 +211,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		h.jupyter = s
 		journal := ""
 		if h.o.KeepSessions {
-			journal = jupyter.SharedDir(h.o.dir)
+			journal = coordinator.DirIn(h.o.dir)
 		}
 		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Helpers: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
 	}

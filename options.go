@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -127,7 +127,7 @@ type Options struct {
 	// costs the memory of a kernel (50 MiB). 0: one when the machine allows it, that
 	// is with at least 4 processors and 2 GiB of free memory, and with MaxSessions
 	// of at least 2: it is started once the first session has answered, and ended
-	// when no session has begun for IdleTTL ([Doctor] tells). Negative: none. A
+	// when no session has begun for IdleTTL ([environment.Doctor] tells). Negative: none. A
 	// positive number is started with the host and stays. The runner backend and
 	// external gateways have none.
 	WarmKernels int

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/checkup"
-	"github.com/coppice-run/coppice/actors/kernel/jupyter"
-	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // preflightTime bounds the check for [Host.Tools].
@@ -60,14 +59,14 @@ func (h *Host) CheckPython(ctx context.Context) error {
 
 func (h *Host) checkPython(ctx context.Context) error {
 	if h.door == BackendGateway && h.o.GatewayURL != "" {
-		return askExternal(ctx, h.o)
+		return environment.AskExternal(ctx, h.o.GatewayURL, h.o.GatewayToken)
 	}
 	if h.found != nil {
 		return nil // the choice of the backend has looked
 	}
-	rt, err := python.Resolve(ctx, python.Options{Python: h.o.Python, Home: h.o.dir, Env: h.o.Env})
+	rt, err := environment.Find(ctx, h.o.environment())
 	if err == nil && h.door == BackendGateway {
-		_, err = python.Preflight(ctx, rt)
+		_, err = environment.Preflight(ctx, rt)
 	}
 	return err
 }
@@ -76,40 +75,20 @@ func (h *Host) checkPython(ctx context.Context) error {
 // so that another interpreter is: each says why. Where the host has not run them
 // itself, as with a Backend that was named, it is what shows without that. It is nil
 // when the interpreter was named, or is that of an external gateway.
-func (h *Host) PassedOver() []PythonStep {
+func (h *Host) PassedOver() []environment.Step {
 	switch {
 	case h.o.Python != "" || h.o.GatewayURL != "":
 		return nil
 	case h.found == nil:
-		return python.Broken(python.Options{Home: h.o.dir, Env: h.o.Env})
+		return environment.PassedOver(h.o.environment())
 	}
-	var broken []PythonStep
-	for _, s := range h.found.Steps {
-		if s.Outcome == python.OutcomeBroken {
-			broken = append(broken, s)
-		}
-	}
-	return broken
+	return environment.Broken(h.found.Steps)
 }
-
-// PythonStep is one place where an interpreter was looked for.
-type PythonStep = python.Step
 
 // externals are the servers that somebody else runs.
 func (r resolved) externals() []jupyter.Remote {
 	all, _ := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken) // resolve has checked them
 	return all
-}
-
-// askExternal returns nil when one of the external servers can be used, else why
-// the last cannot.
-func askExternal(ctx context.Context, r resolved) (err error) {
-	for _, e := range r.externals() {
-		if _, err = checkup.Ask(ctx, e.URL, e.Token); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // ToolMode says which of the tools python and bash [Host.Tools] gives, and why it

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/machine"
 )
 
 // What a machine needs so that a kernel waits though nobody asked for one.
@@ -33,7 +33,7 @@ func (r resolved) warm() warming {
 	case r.MaxSessions < 2:
 		return warming{why: "none waits: there is one session at a time"}
 	}
-	return warmOn(runtime.GOMAXPROCS(0), checkup.Look(home.TempDir(r.Env)).Available)
+	return warmOn(runtime.GOMAXPROCS(0), machine.Look(home.TempDir(r.Env)).Available)
 }
 
 // warmOn decides it for a machine; a system that does not tell its free memory (0)
@@ -43,7 +43,7 @@ func warmOn(processors int, free uint64) warming {
 	case processors < warmProcessors:
 		return warming{why: fmt.Sprintf("none waits for new sessions of the gateway backend: of %d processors %d are there, and its start would slow others", warmProcessors, processors)}
 	case free > 0 && free < warmMemory:
-		return warming{why: fmt.Sprintf("none waits for new sessions of the gateway backend: %s of memory is free, less than %s", size(free), size(warmMemory))}
+		return warming{why: fmt.Sprintf("none waits for new sessions of the gateway backend: %s of memory is free, less than %s", machine.Size(free), machine.Size(warmMemory))}
 	}
 	return warming{kernels: 1, lazy: true, why: fmt.Sprintf("one waits for new sessions of the gateway backend once the first has answered (%d processors)", processors)}
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
+// DirIn returns the folder of the shared gateways and of the journal in a home
+// folder (~/.<brand>).
+func DirIn(home string) string { return filepath.Join(home, "agent", "python-gateway") }
+
 // Gateway is one entry of gateway.json.
 type Gateway struct {
 	URL   string `json:"url"`

@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "internal/home", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "environment", "internal/home", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -60,12 +60,13 @@ var layers = []layer{
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/tools", ours: []string{"messages", "internal/...", "actors/launcher"}},
-	{dir: "actors/checkup", ours: []string{"internal/..."}},
-	{dir: "actors/python", ours: []string{"internal/pyenv", "internal/pysrc"}},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
+	// Python on this machine, without a host.
+	{dir: "environment", ours: []string{"internal/..."}},
+
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages", "internal/home"}},

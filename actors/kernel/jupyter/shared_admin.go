@@ -12,7 +12,7 @@ type SharedStatus = coordinator.Status
 
 // LookShared tells of the shared gateways in a home folder (~/.<brand>).
 func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return coordinator.Look(ctx, SharedDir(home))
+	return coordinator.Look(ctx, coordinator.DirIn(home))
 }
 
 // StartShared finds or starts the first shared gateway of an interpreter, and tells
@@ -23,7 +23,7 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 		return nil, err
 	}
 	lease, err := coordinator.Acquire(ctx, coordinator.Options{
-		Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
+		Dir: coordinator.DirIn(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
 	})
 	if err != nil {
 		return nil, err
@@ -34,5 +34,5 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 
 // StopShared ends the shared gateways in a home folder, with their kernels.
 func StopShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return coordinator.Stop(ctx, SharedDir(home))
+	return coordinator.Stop(ctx, coordinator.DirIn(home))
 }

@@ -1,4 +1,4 @@
-package coppice
+package environment
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/internal/machine"
 )
 
 // diagnose runs the quick checks and returns what one of them found.
-func diagnose(t *testing.T, o Options, check string) []Finding {
+func diagnose(t *testing.T, s Settings, check string) []Finding {
 	t.Helper()
-	o.Home = t.TempDir()
-	d, err := Doctor(t.Context(), o, DoctorOptions{Quick: true})
+	s.Home = t.TempDir()
+	d, err := Doctor(t.Context(), DoctorOptions{Settings: s, Quick: true})
 	require.NoError(t, err)
 	var found []Finding
 	for _, f := range d.Findings {
@@ -58,7 +58,7 @@ func TestDoctorExternal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			env := []string{"PATH=" + os.Getenv("PATH"), "PI_PYTHON_GATEWAY_URL=" + tt.url, "PI_PYTHON_GATEWAY_TOKEN=" + tt.token}
-			found := diagnose(t, Options{Env: env}, checkExternal)
+			found := diagnose(t, Settings{Env: env}, checkExternal)
 			require.Len(t, found, 1)
 			require.Equal(t, tt.state, found[0].State, found)
 			require.Contains(t, found[0].Detail, tt.detail)
@@ -74,7 +74,7 @@ func TestDoctorExternal(t *testing.T) {
 func TestDoctorSharedGatewayOff(t *testing.T) {
 	t.Parallel()
 	off := false
-	found := diagnose(t, Options{SharedGateway: &off}, checkSettings)
+	found := diagnose(t, Settings{SharedGateway: &off}, checkSettings)
 	require.Equal(t, []Finding{{
 		Check: checkSettings, State: FindingFailed, Detail: "Shared Python gateway required; local gateways are disabled",
 		Mend: "leave python.sharedGateway out, or set it to true",
@@ -85,36 +85,36 @@ func TestDoctorSharedGatewayOff(t *testing.T) {
 func TestDoctorEnds(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	d, err := Doctor(ctx, Options{Home: t.TempDir()}, DoctorOptions{Progress: func(check string) {
+	d, err := Doctor(ctx, DoctorOptions{Settings: Settings{Home: t.TempDir()}, Progress: func(check string) {
 		if check == checkManaged {
 			cancel(os.ErrDeadlineExceeded)
 		}
 	}})
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NotEmpty(t, d.Findings)
-	_, err = Doctor(t.Context(), Options{Backend: "steam"}, DoctorOptions{})
+	_, err = Doctor(t.Context(), DoctorOptions{Settings: Settings{Brand: "a/b"}})
 	require.ErrorIs(t, err, ErrOptions)
 }
 
 // TestLimitFindings judges what a machine allows. A zero is not known.
 func TestLimitFindings(t *testing.T) {
 	t.Parallel()
-	plenty := checkup.Limits{OpenFiles: 65536, Processes: 30000, PIDs: 32768, PIDsUsed: 300, Memory: 8 << 30, Available: 4 << 30, Temp: 10 << 30}
+	plenty := machine.Limits{OpenFiles: 65536, Processes: 30000, PIDs: 32768, PIDsUsed: 300, Memory: 8 << 30, Available: 4 << 30, Temp: 10 << 30}
 	for _, tt := range []struct {
 		name   string
-		change func(*checkup.Limits)
+		change func(*machine.Limits)
 		want   FindingState
 	}{
-		{"plenty", func(*checkup.Limits) {}, ""},
-		{"nothing known", func(l *checkup.Limits) { *l = checkup.Limits{} }, ""},
-		{"few files", func(l *checkup.Limits) { l.OpenFiles = 1024 }, FindingWarning},
-		{"very few files", func(l *checkup.Limits) { l.OpenFiles = 256 }, FindingFailed},
-		{"few processes", func(l *checkup.Limits) { l.Processes = 100 }, FindingWarning},
-		{"control group full", func(l *checkup.Limits) { l.PIDs = 310 }, FindingFailed},
-		{"more than there may be", func(l *checkup.Limits) { l.PIDsUsed = 40000 }, FindingFailed},
-		{"little memory", func(l *checkup.Limits) { l.Available = 200 << 20 }, FindingWarning},
-		{"no memory", func(l *checkup.Limits) { l.Available = 1 }, FindingFailed},
-		{"no room", func(l *checkup.Limits) { l.Temp = 1 << 20 }, FindingFailed},
+		{"plenty", func(*machine.Limits) {}, ""},
+		{"nothing known", func(l *machine.Limits) { *l = machine.Limits{} }, ""},
+		{"few files", func(l *machine.Limits) { l.OpenFiles = 1024 }, FindingWarning},
+		{"very few files", func(l *machine.Limits) { l.OpenFiles = 256 }, FindingFailed},
+		{"few processes", func(l *machine.Limits) { l.Processes = 100 }, FindingWarning},
+		{"control group full", func(l *machine.Limits) { l.PIDs = 310 }, FindingFailed},
+		{"more than there may be", func(l *machine.Limits) { l.PIDsUsed = 40000 }, FindingFailed},
+		{"little memory", func(l *machine.Limits) { l.Available = 200 << 20 }, FindingWarning},
+		{"no memory", func(l *machine.Limits) { l.Available = 1 }, FindingFailed},
+		{"no room", func(l *machine.Limits) { l.Temp = 1 << 20 }, FindingFailed},
 	} {
 		l := plenty
 		tt.change(&l)
@@ -134,9 +134,9 @@ func TestLimitFindings(t *testing.T) {
 func TestEscapeFinding(t *testing.T) {
 	t.Parallel()
 	held := []Escape{{Attempt: "write a file outside", Prevented: true, Promised: true}, {Attempt: "use UDP", Prevented: false}}
-	require.Equal(t, FindingOK, escapeFinding(IsolationLandlock, held).State)
-	require.Equal(t, FindingWarning, escapeFinding(IsolationPrivileges, held).State)
-	f := escapeFinding(IsolationLandlock, append(held, Escape{Attempt: "read a secret", Promised: true, Detail: "secret"}))
+	require.Equal(t, FindingOK, escapeFinding("landlock", held).State)
+	require.Equal(t, FindingWarning, escapeFinding("privileges", held).State)
+	f := escapeFinding("landlock", append(held, Escape{Attempt: "read a secret", Promised: true, Detail: "secret"}))
 	require.Equal(t, FindingFailed, f.State)
 	require.Contains(t, f.Detail, "code could read a secret (secret)")
 }

@@ -1,4 +1,4 @@
-package checkup_test
+package jupyter_test
 
 import (
 	"context"
@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// TestSilence tells a server that does not answer from one that is not there.
-func TestSilence(t *testing.T) {
+// TestAskTellsSilenceFromAbsence tells a server that does not answer from one that
+// is not there.
+func TestAskTellsSilenceFromAbsence(t *testing.T) {
 	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -28,12 +26,12 @@ func TestSilence(t *testing.T) {
 	defer close(over)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	how, err := checkup.Ask(ctx, server.URL, "")
-	require.Equal(t, checkup.ExternalTimeout, how)
+	how, err := jupyter.AskExternal(ctx, server.URL, "")
+	require.Equal(t, jupyter.ExternalTimeout, how)
 	require.EqualError(t, err, "external gateway at "+server.URL+" is not reachable (timeout)")
 
 	server.Close()
-	how, err = checkup.Ask(t.Context(), server.URL, "")
-	require.Equal(t, checkup.ExternalUnreachable, how)
+	how, err = jupyter.AskExternal(t.Context(), server.URL, "")
+	require.Equal(t, jupyter.ExternalUnreachable, how)
 	require.ErrorContains(t, err, "is not reachable: ")
 }

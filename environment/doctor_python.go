@@ -1,4 +1,4 @@
-package coppice
+package environment
 
 import (
 	"context"
@@ -6,26 +6,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/checkup"
-	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/coordinator"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // python looks for an interpreter and its packages, as a host would.
 func (x *examination) python() {
-	o := x.o
-	env, err := Environment(x.ctx, o, x.cwd)
+	env, err := Look(x.ctx, x.d.options(), x.cwd)
 	if err != nil {
-		return // options were resolved before; ctx has ended
+		return // the options were resolved before; ctx has ended
 	}
 	x.env = env
-	for _, s := range env.Steps {
-		if s.Outcome == "broken" {
-			state := FindingWarning
-			if env.Python == nil {
-				state = FindingFailed
-			}
-			x.find(checkPython, state, mendStep(s), "%s (%s) %s; it is passed over", s.Name, s.Path, s.Why)
+	for _, s := range Broken(env.Steps) {
+		state := FindingWarning
+		if env.Python == nil {
+			state = FindingFailed
 		}
+		x.find(checkPython, state, mendStep(s), "%s (%s) %s; it is passed over", s.Name, s.Path, s.Why)
 	}
 	if env.Python == nil {
 		x.find(checkPython, FindingFailed, "install Python from your system's packages or python.org, or name one with --python", "%s", env.Problem)
@@ -37,17 +36,17 @@ func (x *examination) python() {
 }
 
 // mendStep is what mends an interpreter that was passed over.
-func mendStep(s python.Step) string {
+func mendStep(s Step) string {
 	switch {
-	case s.Name == "managed":
+	case s.Name == pyenv.SourceManaged:
 		return "coppice setup"
-	case s.Name == "--python":
+	case s.Name == pyenv.SourceOption:
 		return "name another interpreter with --python, or none"
-	case s.Name == "VIRTUAL_ENV" && s.Why == "no such directory":
+	case s.Name == pyenv.SourceVirtualEnv && s.Why == "no such directory":
 		return "unset VIRTUAL_ENV"
-	case s.Name == "CONDA_PREFIX":
+	case s.Name == pyenv.SourceConda:
 		return "conda deactivate"
-	case s.Name == "python" || s.Name == "python3":
+	case s.Name == pyenv.SourcePython || s.Name == pyenv.SourcePython3:
 		return "take it out of PATH, or install it again"
 	default:
 		return "python3 -m venv --clear " + quoteShell(venvOfStep(s.Path))
@@ -67,26 +66,26 @@ func venvOfStep(path string) string {
 
 // packages looks at those that a Kernel Gateway needs.
 func (x *examination) packages() {
-	if x.r.GatewayURL != "" {
+	if x.d.GatewayURL != "" {
 		x.skip(checkPackages, "an external gateway is set: none are needed here")
 		return
 	}
 	pip := quoteShell(x.env.Python.Path) + " -m pip install"
-	missing := python.Missing(x.env.Packages)
+	missing := pyenv.Missing(x.env.Packages)
 	var have, old []string
 	for _, p := range x.env.Packages {
-		switch pinned := python.Pinned(p.Dist); {
+		switch pinned := pyenv.Pinned(p.Dist); {
 		case !p.Found: // missing, or another stands in for it
 		case p.Version == "":
 			have = append(have, p.Dist)
-		case pinned != "" && python.Older(python.Major(p.Version), python.Major(pinned)):
+		case pinned != "" && pyenv.Older(pyenv.Major(p.Version), pyenv.Major(pinned)):
 			old = append(old, p.Dist+" "+p.Version+" (tested: "+pinned+" and later)")
 		default:
 			have = append(have, p.Dist+" "+p.Version)
 		}
 	}
 	state := FindingWarning // the runner backend needs none of them
-	if x.r.Backend == BackendGateway || x.r.KernelName != "" {
+	if x.d.Backend == backendGateway || x.d.KernelName != "" {
 		state = FindingFailed
 	}
 	if len(missing) > 0 {
@@ -102,15 +101,15 @@ func (x *examination) packages() {
 
 // managed looks at the environment that coppice setup makes.
 func (x *examination) managed() {
-	s, err := python.Check(x.ctx, python.SetupOptions{Home: x.r.dir, Env: x.r.Env})
+	s, err := pyenv.Check(x.ctx, pyenv.SetupOptions{Home: x.home.Dir(), Env: x.home.Env})
 	switch {
 	case err != nil:
 		x.find(checkManaged, FindingFailed, "coppice setup", "%v", err)
-	case s.State == python.EnvReady:
+	case s.State == Ready:
 		x.ok(checkManaged, "%s is ready (Python %s)", s.Dir, s.Version)
-	case s.State == "absent":
+	case s.State == Absent:
 		x.skip(checkManaged, "it was not set up; coppice setup makes one")
-	case s.State == "foreign":
+	case s.State == Foreign:
 		x.find(checkManaged, FindingWarning, "move "+quoteShell(s.Dir)+" away, then coppice setup", "%s: %s", s.Dir, s.Why)
 	default:
 		x.find(checkManaged, FindingWarning, "coppice setup", "%s is %s: %s", s.Dir, s.State, s.Why)
@@ -119,37 +118,46 @@ func (x *examination) managed() {
 
 // backend says which backend a host would take.
 func (x *examination) backend() {
-	if x.env.Backend == "" {
-		x.find(checkBackend, FindingFailed, "", "none can be used: %s", x.env.BackendWhy)
+	if x.d.Trial == nil {
+		x.skip(checkBackend, "left out")
 		return
 	}
-	x.ok(checkBackend, "%s, since %s", x.env.Backend, x.env.BackendWhy)
+	plan, err := x.d.Trial.Plan(x.d.Settings, x.env.Err())
+	switch {
+	case err != nil:
+		x.find(checkBackend, FindingFailed, "", "%v", err)
+	case plan.Backend == "":
+		x.find(checkBackend, FindingFailed, "", "none can be used: %s", plan.Why)
+	default:
+		x.ok(checkBackend, "%s, since %s", plan.Backend, plan.Why)
+	}
 }
 
 // external asks the servers of somebody else that are set.
 func (x *examination) external() {
-	if x.r.GatewayURL == "" {
+	if x.d.GatewayURL == "" {
 		if !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == checkExternal }) {
 			x.skip(checkExternal, "none is set")
 		}
 		return
 	}
-	for _, e := range x.r.externals() {
-		how, err := checkup.Ask(x.ctx, e.URL, e.Token)
+	all, _ := jupyter.ParseRemotes(x.d.GatewayURL, x.d.GatewayToken) // settings has checked them
+	for _, e := range all {
+		how, err := jupyter.AskExternal(x.ctx, e.URL, e.Token)
 		mend := ""
 		switch how {
-		case checkup.ExternalOK:
+		case jupyter.ExternalOK:
 			x.ok(checkExternal, "a Jupyter server answers and takes the token")
 			continue
-		case checkup.ExternalURL:
+		case jupyter.ExternalURL:
 			mend = "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
-		case checkup.ExternalToken:
+		case jupyter.ExternalToken:
 			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the server's token>"
-		case checkup.ExternalTimeout:
+		case jupyter.ExternalTimeout:
 			mend = "look whether the server is well and the network lets you through, or unset PI_PYTHON_GATEWAY_URL"
-		case checkup.ExternalUnreachable:
+		case jupyter.ExternalUnreachable:
 			mend = "start the server or mend PI_PYTHON_GATEWAY_URL, or unset it"
-		case checkup.ExternalAnswer:
+		case jupyter.ExternalAnswer:
 			mend = "let PI_PYTHON_GATEWAY_URL name a Jupyter server, with its base path"
 		}
 		x.find(checkExternal, FindingFailed, mend, "%v", err)
@@ -158,7 +166,7 @@ func (x *examination) external() {
 
 // shared looks at the gateways that hosts of this user share.
 func (x *examination) shared() {
-	all, err := Gateways(x.ctx, x.o)
+	all, err := coordinator.Look(x.ctx, x.sharedDir())
 	if err != nil {
 		x.find(checkShared, FindingFailed, "chmod u+rw "+quoteShell(x.sharedDir()+"/gateway.json"), "%v", err)
 		return
@@ -166,10 +174,10 @@ func (x *examination) shared() {
 	alive := 0
 	for _, g := range all {
 		switch g.State {
-		case GatewayRunning:
+		case coordinator.StateRunning:
 			alive++
 			x.ok(checkShared, "gateway %d at %s (shard %d) answers; %s, %s of %d, %s", g.PID, g.URL, g.Shard, count(g.Hosts, "host"), count(max(g.Kernels, 0), "kernel"), g.MaxKernels, count(g.Sessions, "kept session"))
-		case "silent":
+		case coordinator.StateSilent:
 			alive++
 			x.find(checkShared, FindingFailed, "coppice gateway stop (its sessions are lost)", "gateway %d at %s (shard %d) lives and does not answer: %s", g.PID, g.URL, g.Shard, g.Why)
 		}
@@ -181,12 +189,12 @@ func (x *examination) shared() {
 
 // lock looks at the lock of those gateways.
 func (x *examination) lock() {
-	h, state := checkup.Locked(x.sharedDir())
+	h, state := coordinator.Locked(x.sharedDir())
 	switch state {
-	case checkup.LockStuck:
+	case coordinator.LockStuck:
 		x.find(checkLock, FindingFailed, "kill -9 "+itoa(h.PID), "process %d holds %s/gateway.lock and has not said so since %s: it is stuck (%s)",
 			h.PID, x.sharedDir(), h.Beat.Format("15:04:05"), h.Doing)
-	case checkup.LockHeld:
+	case coordinator.LockHeld:
 		x.ok(checkLock, "process %d holds it just now (%s)", h.PID, h.Doing)
 	default:
 		x.ok(checkLock, "it is free")
@@ -197,7 +205,7 @@ func (x *examination) lock() {
 // asked for.
 func (x *examination) leftovers() {
 	if !x.d.Fix {
-		found, err := checkup.Leftovers(x.sharedDir())
+		found, err := coordinator.Leftovers(x.sharedDir())
 		if err != nil {
 			x.find(checkLeftovers, FindingFailed, "", "%v", err)
 		}
@@ -208,7 +216,7 @@ func (x *examination) leftovers() {
 			}
 			x.find(checkLeftovers, state, "coppice doctor --fix", "%s", l.What)
 		}
-		groups := checkup.LeftGroups()
+		groups := cgroup.Leftovers(cgroup.Options{})
 		for _, dir := range groups {
 			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the control group %s of a host that was killed", dir)
 		}
@@ -219,18 +227,18 @@ func (x *examination) leftovers() {
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, cleanWait)
 	defer cancel()
-	gone, err := checkup.Clean(ctx, x.sharedDir())
+	gone, err := coordinator.Clean(ctx, x.sharedDir())
 	for _, l := range gone {
 		x.find(checkLeftovers, FindingFixed, "", "%s: gone", l.What)
 	}
-	groups, failed := checkup.CleanGroups(ctx)
+	groups, failed := cgroup.Clean(ctx, cgroup.Options{})
 	for _, dir := range groups {
 		x.find(checkLeftovers, FindingFixed, "", "the control group %s of a host that was killed: gone", dir)
 	}
 	if failed != nil {
 		x.find(checkLeftovers, FindingFailed, "", "%v", failed)
 	}
-	locked, held := errors.AsType[*checkup.LockedError](err)
+	locked, held := errors.AsType[*coordinator.LockedError](err)
 	switch {
 	case held && locked.PID != 0:
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)
@@ -247,7 +255,7 @@ func (x *examination) modules() {
 		x.skip(checkModules, "there is no interpreter to read them")
 		return
 	}
-	functions, modules, err := describeModules(x.ctx, x.r, x.cwd)
+	functions, modules, err := ModuleHelpers(x.ctx, x.d.options(), x.cwd)
 	if err != nil {
 		x.find(checkModules, FindingWarning, "", "%v", err)
 		return

@@ -1,4 +1,4 @@
-package coppice
+package environment
 
 import (
 	"context"
@@ -8,23 +8,30 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // DoctorOptions says what [Doctor] looks at. The zero value of each field is its
 // default.
 type DoctorOptions struct {
+	// Settings are those of the host that is asked about.
+	Settings
+	// Trial starts hosts: coppice.Trial. nil: what needs a host is left out, that is
+	// the choice of the backend, the kernels that wait, and a cell on each backend.
+	Trial Trial
 	// Cwd is the working directory of the sessions that are asked about. "": that
 	// of this process.
 	Cwd string
-	// Fix ends kernels and gateways that nobody claims and that hosts of this user
-	// started, and removes their files. Nothing else is changed. false: nothing is.
+	// Fix ends kernels and gateways that no program claims and that hosts of this
+	// user started, and removes their files. Nothing else is changed. false: nothing
+	// is.
 	Fix bool
 	// Quick leaves out what takes over a second: no kernel is started. false: a cell
 	// runs on each backend that can be had.
 	Quick bool
-	// Progress hears which check begins, from the goroutine of Doctor. nil: nobody.
+	// Progress hears which check begins, from the goroutine of Doctor. nil: no one is
+	// told.
 	Progress func(check string)
 }
 
@@ -81,22 +88,26 @@ const (
 	checkModules     = "modules"
 )
 
-// Doctor looks for what keeps sessions from working with these options: each
+// Doctor looks for what keeps sessions from working with these settings: each
 // known failure has a check that names it and the command that mends it. It takes
 // a few seconds, since it runs a cell on each backend; whatever it starts ends
 // before it returns.
 //
-// The error is for options that are invalid for another reason than a check names
-// (it matches [ErrOptions]) and for the end of ctx; the findings until then are
-// returned. Any goroutine may call it.
-func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) {
-	x := &examination{ctx: ctx, o: o, d: d}
+// The error is for settings that are invalid for another reason than a check names
+// (it matches [ErrOptions], or is that of [Trial]) and for the end of ctx; the
+// findings until then are returned. Any goroutine may call it.
+func Doctor(ctx context.Context, d DoctorOptions) (Diagnosis, error) {
+	x := &examination{ctx: ctx, d: d}
 	x.settings()
-	r, err := x.o.resolve()
-	if err != nil {
+	var err error
+	if x.home, err = x.d.options().resolve(); err != nil {
 		return x.result(), err
 	}
-	x.r = r
+	if x.d.Trial != nil {
+		if x.plan, err = x.d.Trial.Plan(x.d.Settings, nil); err != nil {
+			return x.result(), err
+		}
+	}
 	for _, c := range []struct {
 		name string
 		do   func()
@@ -111,7 +122,7 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 		{checkLeftovers, x.leftovers},
 		{checkPermissions, x.permissions},
 		{checkLimits, x.limits},
-		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warm().why) }},
+		{checkWarm, x.warm},
 		{checkModules, x.modules},
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},
@@ -129,10 +140,10 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 // examination is one run of Doctor. It belongs to Doctor's goroutine.
 type examination struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as one call of Doctor
-	o     Options
-	r     resolved
-	d     DoctorOptions
-	env   EnvReport
+	d     DoctorOptions   // once settings has run, without what cannot be used
+	home  home.Home
+	plan  Plan
+	env   Report
 	cwd   string // "" when the asked one cannot be used
 	found []Finding
 }
@@ -164,45 +175,43 @@ func (x *examination) skip(check, format string, args ...any) {
 func (x *examination) settings() {
 	x.begin(checkSettings)
 	before := len(x.found)
-	env := x.o.Env
-	if env == nil {
-		env = os.Environ()
+	s := &x.d.Settings
+	if s.Env == nil {
+		s.Env = os.Environ()
 	}
-	if x.o.SharedGateway != nil && !*x.o.SharedGateway {
+	if s.SharedGateway != nil && !*s.SharedGateway {
 		x.find(checkSettings, FindingFailed, "leave python.sharedGateway out, or set it to true", "Shared Python gateway required; local gateways are disabled")
-		x.o.SharedGateway = nil
+		s.SharedGateway = nil
 	}
-	url := x.o.GatewayURL
-	if url == "" {
-		url = home.Lookup(env, "PI_PYTHON_GATEWAY_URL")
+	if s.GatewayURL == "" {
+		s.GatewayURL = home.Lookup(s.Env, urlVariable)
 	}
-	token := x.o.GatewayToken
-	if token == "" {
-		token = home.Lookup(env, "PI_PYTHON_GATEWAY_TOKEN")
+	if s.GatewayToken == "" {
+		s.GatewayToken = home.Lookup(s.Env, tokenVariable)
 	}
-	if _, err := jupyter.ParseRemotes(url, token); err != nil {
-		mend := "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
+	if _, err := jupyter.ParseRemotes(s.GatewayURL, s.GatewayToken); err != nil {
+		mend := "export " + urlVariable + "=http://127.0.0.1:8888"
 		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
-			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the first server's token>,<the second's>"
+			mend = "export " + tokenVariable + "=<the first server's token>,<the second's>"
 		}
 		x.find(checkExternal, FindingFailed, mend, "%v", err)
 		// The rest is looked at as if it were not set.
-		x.o.GatewayURL = ""
-		x.o.Env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "PI_PYTHON_GATEWAY_URL=") })
+		s.GatewayURL = ""
+		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(kv string) bool { return strings.HasPrefix(kv, urlVariable+"=") })
 	}
-	switch py := home.Lookup(env, "PI_PY"); toolModeOf(py) {
+	switch py := home.Lookup(s.Env, "PI_PY"); home.ToolMode(py) {
 	case "":
 		if py != "" {
 			x.find(checkSettings, FindingWarning, "export PI_PY=both", "PI_PY=%s is none of 0, bash, 1, py, mix, both, and is not heard", py)
 		}
-	case ToolsBash:
+	case "bash-only":
 		x.find(checkSettings, FindingWarning, "unset PI_PY", "PI_PY=%s hides the tool python: agents get bash alone", py)
 	}
 	for _, v := range []struct{ name, what string }{
 		{"PI_PYTHON_SKIP_CHECK", "no check is made before the tools are handed out"},
 		{"PI_PYTHON_IPC_TRACE", "every message is written to a file, which takes time and room"},
 	} {
-		if home.SwitchedOn(env, v.name) {
+		if home.SwitchedOn(s.Env, v.name) {
 			x.find(checkSettings, FindingWarning, "unset "+v.name, "%s is set: %s", v.name, v.what)
 		}
 	}
@@ -211,30 +220,33 @@ func (x *examination) settings() {
 	}
 }
 
+// The variables that name external servers.
+const (
+	urlVariable   = "PI_PYTHON_GATEWAY_URL"
+	tokenVariable = "PI_PYTHON_GATEWAY_TOKEN" //nolint:gosec // a name
+)
+
 // folders looks at the working directory, the home and the place of temporary
 // files.
 func (x *examination) folders() {
 	before := len(x.found)
-	cwd, err := cleanCwd(x.d.Cwd)
-	if bad, ok := errors.AsType[*RequestError](err); ok {
-		err = errors.New(bad.Problem)
-	}
+	cwd, err := home.WorkingDir(x.d.Cwd)
 	if x.cwd = cwd; err != nil {
 		x.find(checkFolders, FindingFailed, "name a folder that is there with --cwd", "%v", err)
 	}
-	place, mend := x.r.dir, "mkdir -m 700 -p "+quoteShell(x.r.dir)
+	place, mend := x.home.Dir(), "mkdir -m 700 -p "+quoteShell(x.home.Dir())
 	if _, err := os.Lstat(place); errors.Is(err, os.ErrNotExist) {
-		place = x.r.Home
+		place = x.home.Path
 	}
 	if err := writable(place); err != nil {
 		x.find(checkFolders, FindingFailed, mend+", or set COPPICE_HOME to a folder of yours", "files cannot be kept in %s: %v", place, err)
 	}
-	temp := home.TempDir(x.r.Env)
+	temp := home.TempDir(x.home.Env)
 	if err := writable(temp); err != nil {
 		x.find(checkFolders, FindingFailed, "export TMPDIR=/tmp", "temporary files cannot be made in %s: %v", temp, err)
 	}
 	if len(x.found) == before {
-		x.ok(checkFolders, "%s, %s and %s can be used", x.cwd, x.r.dir, temp)
+		x.ok(checkFolders, "%s, %s and %s can be used", x.cwd, x.home.Dir(), temp)
 	}
 }
 

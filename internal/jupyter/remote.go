@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // Remote is a server that somebody else runs, and what opens it.
@@ -45,7 +43,7 @@ func ParseRemotes(urls, tokens string) ([]Remote, error) {
 	}
 	var remotes []Remote
 	for i, one := range all {
-		client, err := jupyter.NewClient(jupyter.Options{URL: one})
+		client, err := NewClient(Options{URL: one})
 		if err != nil {
 			return nil, err
 		}
