@@ -21,9 +21,11 @@ type EnvReport struct {
 
 // Environment says what a host with these options would use: what
 // [environment.Look] finds, and the backend. Nothing is started but the
-// interpreters that are tried. cwd is the session's working directory, "" that of
-// this process. The error is only for invalid options, for a working directory that
-// cannot be used, or for the end of ctx; a missing Python is part of the report.
+// interpreters that are tried. cwd is a session's working directory, "" that of
+// this process: a host has one interpreter for all its sessions, and the report says
+// when cwd holds another. The error is only for invalid options, for a working
+// directory that cannot be used, or for the end of ctx; a missing Python is part of
+// the report.
 func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) {
 	r, err := o.resolve()
 	if err != nil {

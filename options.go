@@ -50,8 +50,9 @@ type Options struct {
 	// Backend is auto, gateway or runner. "": auto.
 	Backend string
 	// Python is the interpreter to use. "": the first that works of VIRTUAL_ENV,
-	// an active conda environment that is not its base, <cwd>/.venv, <cwd>/venv,
-	// the managed environment, and PATH.
+	// an active conda environment that is not its base, .venv and venv in the working
+	// directory of this process, the managed environment, and PATH. All sessions have
+	// it, whatever their working directories.
 	Python string
 	// Env is the environment that kernels inherit, after the filter that keeps
 	// secrets out. nil: that of this process.

@@ -26,6 +26,9 @@ func (x *examination) python() {
 		}
 		x.find(checkPython, state, mendStep(s), "%s (%s) %s; it is passed over", s.Name, s.Path, s.Why)
 	}
+	if env.Unused != "" {
+		x.find(checkPython, FindingWarning, "name it with --python "+quoteShell(env.Unused), "%s is not used for sessions in %s: %s", env.Unused, x.cwd, whyUnused)
+	}
 	if env.Python == nil {
 		x.find(checkPython, FindingFailed, "install Python from your system's packages or python.org, or name one with --python", "%s", env.Problem)
 		x.skip(checkPackages, "there is no interpreter to ask")
@@ -34,6 +37,9 @@ func (x *examination) python() {
 	x.ok(checkPython, "%s (Python %s, found by %s)", env.Python.Path, env.Python.Version, env.Python.Source)
 	x.packages()
 }
+
+// whyUnused says why the virtual environment of a working directory is not used.
+const whyUnused = "a host has one Python for all its sessions, and looks for it in its own working directory"
 
 // mendStep is what mends an interpreter that was passed over.
 func mendStep(s Step) string {

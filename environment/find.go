@@ -34,7 +34,7 @@ func Find(ctx context.Context, o Options) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, err
 	}
-	return pyenv.Resolve(ctx, search(o, place, ""))
+	return pyenv.Resolve(ctx, search(o, place))
 }
 
 // Preflight says which packages for a Kernel Gateway an interpreter has. It runs it
@@ -53,7 +53,7 @@ func PassedOver(o Options) []Step {
 	if err != nil {
 		return nil
 	}
-	return pyenv.Broken(search(o, place, ""))
+	return pyenv.Broken(search(o, place))
 }
 
 // Broken returns the steps at which something was that cannot be used.

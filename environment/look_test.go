@@ -45,6 +45,44 @@ func TestLook(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 }
 
+// TestLookElsewhere looks on behalf of a session in a folder with a virtual
+// environment: the host has another, and says so.
+func TestLookElsewhere(t *testing.T) {
+	t.Parallel()
+	python := testpython.Path(t)
+	path := "PATH=" + filepath.Dir(python)
+	cwd := t.TempDir()
+	own := filepath.Join(cwd, ".venv", "bin", "python")
+	require.NoError(t, os.MkdirAll(filepath.Dir(own), 0o700))
+	require.NoError(t, os.Symlink(python, own))
+	linked := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Dir(filepath.Dir(python)), filepath.Join(linked, "venv")))
+	for name, tc := range map[string]struct {
+		o      Options
+		cwd    string
+		unused string
+	}{
+		"another one":         {Options{Env: []string{path}}, cwd, own},
+		"none works":          {Options{Env: []string{"PATH=/nowhere"}}, cwd, own},
+		"none there":          {Options{Env: []string{path}}, t.TempDir(), ""},
+		"here":                {Options{Env: []string{path}}, "", ""},
+		"the same":            {Options{Env: []string{path}}, linked, ""},
+		"it was named":        {Options{Python: own}, cwd, ""},
+		"one that goes first": {Options{Env: []string{path, "VIRTUAL_ENV=" + filepath.Dir(filepath.Dir(python))}}, cwd, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.o.Home = t.TempDir()
+			r, err := Look(t.Context(), tc.o, tc.cwd)
+			require.NoError(t, err)
+			require.Equal(t, tc.unused, r.Unused)
+			if rt, err := Find(t.Context(), tc.o); err == nil {
+				require.Equal(t, rt, *r.Python, "a host would take this one")
+			}
+		})
+	}
+}
+
 // TestPassedOver names the environments that come first and cannot be used.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()

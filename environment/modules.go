@@ -41,8 +41,8 @@ func ModulesCode(modules []Module) (string, error) {
 
 // ModuleHelpers lists the functions that the modules of a session in a working
 // directory offer, and all modules in the order in which they are loaded, with the
-// problems that show. The modules are read by an interpreter and not run; the list
-// is kept in ~/.<brand>/agent/pycache, and made again when one of them has changed.
+// problems that show. The modules are read by the interpreter of the host, see
+// [Find], and not run; the list is kept in ~/.<brand>/agent/pycache, and made again when one of them has changed.
 //
 // cwd is absolute, as for [Modules]. The error says why the modules could not be
 // read.
@@ -56,7 +56,7 @@ func ModuleHelpers(ctx context.Context, o Options, cwd string) ([]Helper, []Modu
 		return nil, nil, err
 	}
 	found, modules, err := pyenv.DescribeModules(ctx, place.Join("agent", "pycache"), modules, func(ctx context.Context) (Runtime, error) {
-		return pyenv.Resolve(ctx, search(o, place, cwd))
+		return pyenv.Resolve(ctx, search(o, place))
 	})
 	if err != nil {
 		return nil, modules, fmt.Errorf("list what modules offer: %w", err)

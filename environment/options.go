@@ -35,8 +35,8 @@ func (o Options) resolve() (home.Home, error) {
 	return place, nil
 }
 
-// search is where an interpreter is looked for. Relative places start at cwd, "" at
-// the working directory of this process.
-func search(o Options, place home.Home, cwd string) pyenv.Options {
-	return pyenv.Options{Python: o.Python, Cwd: cwd, Home: place.Dir(), Env: place.Env}
+// search is where a host looks for its interpreter: relative places start at the
+// working directory of this process.
+func search(o Options, place home.Home) pyenv.Options {
+	return pyenv.Options{Python: o.Python, Home: place.Dir(), Env: place.Env}
 }

@@ -3,6 +3,8 @@ package environment
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/pyenv"
@@ -29,6 +31,12 @@ type Interpreter struct {
 	Problem string `json:"problem,omitempty"`
 	// Steps are the places where an interpreter was looked for, in order.
 	Steps []Step `json:"steps"`
+	// Unused is the interpreter of a virtual environment in the session's working
+	// directory that is not used: a host has one interpreter for all its sessions,
+	// and looks for it in its own working directory. To use it, a host has to name
+	// it. "" when there is none, and when an interpreter was named or an active
+	// environment goes before it.
+	Unused string `json:"unused,omitempty"`
 	// Packages are those that the gateway backend needs.
 	Packages []Package `json:"packages"`
 	// Passed and Withheld are the names of the variables of the environment
@@ -43,9 +51,10 @@ type Interpreter struct {
 // a [*MissingPackagesError], or why the interpreter did not answer.
 func (i Interpreter) Err() error { return i.err }
 
-// Look says what a host with these options would find, without starting anything
-// but the interpreters that it tries. cwd is the session's working directory, ""
-// that of this process. The error is for options that are invalid (it matches
+// Look says what a host with these options would find in this process, without
+// starting anything but the interpreters that it tries. cwd is a session's working
+// directory, "" that of this process; it decides nothing but Interpreter.Unused. The
+// error is for options that are invalid (it matches
 // [ErrOptions]), for a working directory that cannot be used, and for the end of
 // ctx; a missing Python is part of the report.
 func Look(ctx context.Context, o Options, cwd string) (Report, error) {
@@ -58,7 +67,7 @@ func Look(ctx context.Context, o Options, cwd string) (Report, error) {
 	}
 	r := Report{Folders: Folders{Brand: place.Brand, Home: place.Path, Dir: place.Dir()}}
 	r.Passed, r.Withheld = split(place.Env)
-	rt, err := pyenv.Resolve(ctx, search(o, place, cwd))
+	rt, err := pyenv.Resolve(ctx, search(o, place))
 	r.Steps = rt.Steps
 	if err == nil {
 		r.Python = &rt
@@ -70,7 +79,27 @@ func Look(ctx context.Context, o Options, cwd string) (Report, error) {
 	if r.err = err; err != nil {
 		r.Problem = err.Error()
 	}
+	r.Unused = unused(o, rt, cwd)
 	return r, nil
+}
+
+// unused returns the interpreter that a host in cwd would take, and this one does
+// not since it is elsewhere.
+func unused(o Options, rt Runtime, cwd string) string {
+	if o.Python != "" || rt.Source == pyenv.SourceVirtualEnv || rt.Source == pyenv.SourceConda {
+		return ""
+	}
+	own := pyenv.OwnPython(cwd)
+	if own == "" || sameFile(cwd, ".") || rt.Venv != "" && sameFile(filepath.Dir(filepath.Dir(own)), rt.Venv) {
+		return ""
+	}
+	return own
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, wrong := os.Stat(b)
+	return err == nil && wrong == nil && os.SameFile(one, other)
 }
 
 // split returns the names of the variables that pass the filter, and of those

@@ -1,4 +1,4 @@
-// Package pyenv finds the Python interpreter of a session, says what reaches it
+// Package pyenv finds the Python interpreter of a host, says what reaches it
 // of the host's environment, and builds an environment for those who have none.
 //
 // # Guarantees

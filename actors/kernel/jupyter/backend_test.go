@@ -215,7 +215,7 @@ func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
 		o    jupyter.ServerOptions
 		want string
 	}{
-		"no python":        {jupyter.ServerOptions{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}, Cwd: t.TempDir()}, "Python"},
+		"no python":        {jupyter.ServerOptions{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}}, "Python"},
 		"external refused": {jupyter.ServerOptions{URL: "http://127.0.0.1:1"}, "not reachable"},
 		"not a URL":        {jupyter.ServerOptions{URL: "ftp://x"}, "ftp"},
 	} {

@@ -30,9 +30,6 @@ type ServerOptions struct {
 
 	// Home is ~/.<brand>, where the managed environment is.
 	Home string
-	// Cwd is where the interpreter is looked for first. "": the directory of
-	// the process.
-	Cwd string
 	// Python is the interpreter. "": look around.
 	Python string
 	// Env is the host's environment, unfiltered. nil: that of the process.
@@ -183,7 +180,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if s.o.URL != "" {
 		return s.runExternal(ctx, up)
 	}
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env})
 	if err != nil {
 		return stopped(ctx, err)
 	}

@@ -18,7 +18,7 @@ func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
 // StartShared finds or starts the first shared gateway of an interpreter, and tells
 // of all of them. Of o it takes what says which interpreter, IdleEnd and ShardKernels.
 func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Cwd: o.Cwd, Home: o.Home, Env: o.Env})
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Home: o.Home, Env: o.Env})
 	if err != nil {
 		return nil, err
 	}

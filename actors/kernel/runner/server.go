@@ -20,9 +20,6 @@ import (
 type ServerOptions struct {
 	// Home is ~/.<brand>, where the managed environment is.
 	Home string
-	// Cwd is where the interpreter is looked for first. "": the directory of
-	// the process.
-	Cwd string
 	// Python is the interpreter. "": look around.
 	Python string
 	// Found is the interpreter when somebody has just looked for it in the same
@@ -287,7 +284,7 @@ func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 		s.o.Found = nil
 		return *found, nil
 	}
-	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
+	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env})
 }
 
 // withoutFork serves where an interpreter is started for each session.
