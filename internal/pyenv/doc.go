@@ -6,7 +6,8 @@
 //   - [Filter] lets through what it lists and nothing else. Names that look like
 //     secrets never pass, whatever prefix they carry.
 //   - [Resolve] and [Preflight] change nothing. They run an interpreter for at
-//     most 10 s, in a filtered environment.
+//     most 10 s, in a filtered environment. One that is ended by a signal meanwhile
+//     is run again: that says nothing about it.
 //   - [Setup] may be interrupted at any instant and run again. An environment
 //     that it did not finish is never chosen by Resolve.
 //   - Setup installs what requirements.txt pins, by hash, from whatever index

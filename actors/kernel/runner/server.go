@@ -70,6 +70,7 @@ var DefaultPreload = []string{
 // time, the other methods by any.
 type Server struct {
 	o      ServerOptions // Found belongs to Run
+	served pyenv.Known   // the interpreter of a fork server that was up; belongs to Run
 	copies copies
 
 	mu      sync.Mutex
@@ -218,6 +219,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
+	known := pyenv.Know(rt)
 	rules, env, err := s.confined(rt)
 	if err != nil {
 		return err
@@ -242,6 +244,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}()
 	p.server, p.spares, p.taken = server, make(chan *Interpreter, s.o.Spares), make(chan struct{}, s.o.Spares)
 	defer p.close()
+	s.served = known
 	s.set(p, nil)
 	up(server.PID())
 	quiet := time.NewTimer(0)
@@ -278,11 +281,15 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}
 }
 
-// resolve finds the interpreter. The second start looks anew: it may be gone.
+// resolve finds the interpreter. One that has served is taken again, whatever a look
+// would meet just now, for as long as its file is the same.
 func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 	if found := s.o.Found; found != nil {
 		s.o.Found = nil
 		return *found, nil
+	}
+	if rt, ok := s.served.Recall(); ok {
+		return rt, nil
 	}
 	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env})
 }
