@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -15,9 +16,8 @@ func (h *Host) openAudit() error {
 		return nil
 	}
 	o := *h.o.Audit
-	o.Secrets = append([]string{h.o.GatewayToken}, o.Secrets...)
-	for _, e := range h.o.externals() {
-		o.Secrets = append(o.Secrets, e.Token)
+	if b, ok := can[kernel.Secretive](h); ok {
+		o.Secrets = append(b.Secrets(), o.Secrets...)
 	}
 	for _, kv := range h.o.Env {
 		if k, v, ok := strings.Cut(kv, "="); ok && (secret.Name(k) || secret.Value(v)) {

@@ -215,10 +215,8 @@ type Options struct {
 	OnEvent func(messages.Lifecycle)
 }
 
-// maxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the
-// 1,023 sockets of its ZeroMQ context, and some must be left for those that are
-// on their way in or out.
-const maxKernels = 150
+// maxKernels is how many kernels one Kernel Gateway holds.
+const maxKernels = jupyter.MaxKernels
 
 // ErrOptions is matched by every error about Options.
 var ErrOptions = errors.New("invalid options")

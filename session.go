@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -28,7 +29,7 @@ type Session struct {
 func (h *Host) Session(key messages.SessionKey) *Session {
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, door: h.door, err: err}
+	return &Session{host: h, key: key, door: h.backend.Name(), err: err}
 }
 
 func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.door) }
@@ -242,8 +243,8 @@ func (s *Session) Reset(ctx context.Context) error {
 // cancelled, waiting ones are not started.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
-	if s.host.jupyter != nil {
-		s.host.jupyter.Closing(s.key)
+	if b, ok := can[kernel.Keeper](s.host); ok {
+		b.Closing(s.key)
 	}
 	return s.ask(ctx, messages.Close{Key: s.key})
 }

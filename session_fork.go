@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -58,7 +59,7 @@ func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, er
 		if err != nil {
 			c := context.WithoutCancel(ctx)
 			for at, other := range made {
-				s.host.runner.DropWaiting(names[at])
+				s.host.dropWaiting(names[at])
 				if at <= i {
 					err = errors.Join(err, other.Close(c))
 				}
@@ -91,8 +92,8 @@ type Checkpoint struct {
 //
 // The error is as of Fork.
 func (s *Session) Checkpoint(ctx context.Context) (*Checkpoint, error) {
-	if s.host.runner != nil {
-		if n := len(s.host.runner.Waiting(checkpointPrefix)); n >= MaxCheckpoints {
+	if b, ok := can[kernel.Forker](s.host); ok {
+		if n := len(b.Waiting(checkpointPrefix)); n >= MaxCheckpoints {
 			return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("the host keeps %d checkpoints, which is the most; drop one first", n)}
 		}
 	}
@@ -119,18 +120,19 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	if c.Key.Cwd != s.key.Cwd {
 		return &RequestError{"cwd", fmt.Sprintf("the checkpoint belongs to %s, and the session to %s; use a session of the same directory", c.Key.Cwd, s.key.Cwd)}
 	}
-	if s.host.runner == nil || c.host != s.host {
+	forker, ok := can[kernel.Forker](s.host)
+	if !ok || c.host != s.host {
 		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint belongs to another host"}
 	}
 	for {
-		if err := s.host.runner.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
+		if err := forker.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
 			return err
 		}
 		err := s.ask(ctx, messages.Rewind{Key: s.key})
 		if err == nil {
 			return nil
 		}
-		taken := !s.host.runner.DropWaiting(s.key.ID())
+		taken := !forker.DropWaiting(s.key.ID())
 		if refused, ok := errors.AsType[*messages.ForkRefused](err); !ok || refused.Reason != messages.ForkStarting {
 			return err
 		}
@@ -151,34 +153,31 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 // Memory returns what the checkpoint occupies, in bytes: the memory that is its
 // own by now, and all that it refers to, which is the most that it can come to
 // cost. 0, 0 when it is gone, or when the system does not tell.
-func (c *Checkpoint) Memory() (own, all int64) { return c.host.runner.MemoryOf(c.name) }
+func (c *Checkpoint) Memory() (own, all int64) {
+	if b, ok := can[kernel.Forker](c.host); ok {
+		return b.MemoryOf(c.name)
+	}
+	return 0, 0
+}
 
 // Drop ends the checkpoint. A second call does nothing.
-func (c *Checkpoint) Drop() { c.host.runner.DropWaiting(c.name) }
+func (c *Checkpoint) Drop() { c.host.dropWaiting(c.name) }
 
 // copy has the session's kernel make copies.
 func (s *Session) copy(ctx context.Context, names []string) error {
-	if s.host.runner == nil {
-		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "the gateway backend cannot copy kernels; use the runner backend"}
+	if _, ok := can[kernel.Forker](s.host); !ok {
+		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: s.host.cannot("cannot copy kernels; use the runner backend")}
 	}
 	return s.ask(ctx, messages.Fork{Key: s.key, Names: names})
 }
 
 // forgetCopy ends a copy that waits to become the session's kernel, because the
 // session is to begin anew.
-func (s *Session) forgetCopy() {
-	if s.host.runner != nil {
-		s.host.runner.DropWaiting(s.key.ID())
-	}
-}
+func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
 
-// Forks reports whether the host's sessions are forked from a warm interpreter,
-// which takes milliseconds, and if not, why: each then has an interpreter started
-// for it, or is a Jupyter kernel. It waits while the fork server starts; the error
-// is why it could not.
-func (h *Host) Forks(ctx context.Context) (forks bool, why string, err error) {
-	if h.runner == nil {
-		return false, "the gateway backend starts Jupyter kernels", nil
+// dropWaiting ends the copy that waits under a name, if there is one.
+func (h *Host) dropWaiting(name string) {
+	if b, ok := can[kernel.Forker](h); ok {
+		b.DropWaiting(name)
 	}
-	return h.runner.Forks(ctx)
 }

@@ -2,15 +2,11 @@ package checkup
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/ipctrace"
-	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/machine"
 )
 
@@ -74,45 +70,3 @@ func CleanGroups(ctx context.Context) ([]string, error) {
 
 // Locked looks at the lock of the shared gateways.
 func Locked(dir string) (LockHolder, LockState) { return coordinator.Locked(dir) }
-
-// External says why a Jupyter server cannot be used.
-type External int
-
-// What may be wrong with an external server.
-const (
-	ExternalOK          External = iota
-	ExternalURL                  // the URL cannot be used
-	ExternalToken                // it wants a token, or another one
-	ExternalTimeout              // it did not answer in time
-	ExternalUnreachable          // there was no connection
-	ExternalAnswer               // something answers, and not as a Jupyter server
-)
-
-// externalTimeout bounds the wait for an answer.
-const externalTimeout = 5 * time.Second
-
-// Ask asks a Jupyter server whether it answers and takes the token. The error is
-// set for all but ExternalOK, and holds no token.
-func Ask(ctx context.Context, url, token string) (External, error) {
-	client, err := jupyter.NewClient(jupyter.Options{URL: url, Token: token})
-	if err != nil {
-		return ExternalURL, err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
-	defer cancel()
-	err = client.Healthy(ctx)
-	away, silent := errors.AsType[*jupyter.UnreachableError](err)
-	switch {
-	case err == nil:
-		return ExternalOK, nil
-	case errors.Is(err, jupyter.ErrUnauthorized):
-		return ExternalToken, fmt.Errorf("external gateway at %s %w", client.URL(), jupyter.ErrUnauthorized)
-	case silent && away.Timeout:
-		return ExternalTimeout, fmt.Errorf("external gateway at %s is not reachable (timeout)", client.URL())
-	case silent:
-		return ExternalUnreachable, fmt.Errorf("external gateway at %s is not reachable: %w", client.URL(), away.Err)
-	default:
-		return ExternalAnswer, fmt.Errorf("external gateway at %s: %w", client.URL(), err)
-	}
-}

@@ -1,9 +1,11 @@
-package coppice
+package jupyter
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
 )
 
 func TestWarmOn(t *testing.T) {
@@ -33,20 +35,18 @@ func TestWarmOn(t *testing.T) {
 func TestWarmByOptions(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		o    Options
+		o    HostOptions
+		max  int
 		want int
 	}{
-		"so many":          {Options{WarmKernels: 3}, 3},
-		"none":             {Options{WarmKernels: -1}, 0},
-		"one session":      {Options{MaxSessions: 1}, 0},
-		"external gateway": {Options{WarmKernels: 2, GatewayURL: "http://127.0.0.1:1"}, 0},
+		"so many":          {HostOptions{WarmKernels: 3}, 4, 3},
+		"none":             {HostOptions{WarmKernels: -1}, 4, 0},
+		"one session":      {HostOptions{}, 1, 0},
+		"external gateway": {HostOptions{WarmKernels: 2, URL: "http://127.0.0.1:1"}, 4, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.o.Home = t.TempDir()
-			r, err := tc.o.resolve()
-			require.NoError(t, err)
-			w := r.warm()
+			w := warmth(tc.o, kernel.Site{MaxSessions: tc.max})
 			require.Equal(t, tc.want, w.kernels)
 			require.False(t, w.lazy)
 			require.NotEmpty(t, w.why)

@@ -1,4 +1,4 @@
-package checkup_test
+package jupyter_test
 
 import (
 	"context"
@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestSilence tells a server that does not answer from one that is not there.
 func TestSilence(t *testing.T) {
@@ -28,12 +25,12 @@ func TestSilence(t *testing.T) {
 	defer close(over)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	how, err := checkup.Ask(ctx, server.URL, "")
-	require.Equal(t, checkup.ExternalTimeout, how)
+	how, err := jupyter.Ask(ctx, server.URL, "")
+	require.Equal(t, jupyter.ExternalTimeout, how)
 	require.EqualError(t, err, "external gateway at "+server.URL+" is not reachable (timeout)")
 
 	server.Close()
-	how, err = checkup.Ask(t.Context(), server.URL, "")
-	require.Equal(t, checkup.ExternalUnreachable, how)
+	how, err = jupyter.Ask(t.Context(), server.URL, "")
+	require.Equal(t, jupyter.ExternalUnreachable, how)
 	require.ErrorContains(t, err, "is not reachable: ")
 }
