@@ -52,9 +52,9 @@ func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, er
 	}
 	for i, one := range made {
 		// A call without cells gives the copy its place in the tree.
-		r, err := one.Execute(ctx, Request{Owner: owner})
+		r, err := one.execute(ctx, Request{Owner: owner})
 		if err == nil && r.Outcome != messages.OutcomeOK {
-			err = fmt.Errorf("%w: %s", ErrNoRoom, r.Reason)
+			err = fmt.Errorf("%w: %w", ErrNoRoom, r.Err())
 		}
 		if err != nil {
 			c := context.WithoutCancel(ctx)
@@ -140,7 +140,7 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 			return nil // the kernel that was about to start is the copy
 		}
 		// A call without cells returns when the kernel has started.
-		if r, err := s.Execute(ctx, Request{}); err != nil {
+		if r, err := s.execute(ctx, Request{}); err != nil {
 			return err
 		} else if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -268,7 +268,11 @@ func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 func (c ToolCall) run(ctx context.Context, s *Session, r Request) (messages.Result, error) {
 	r.Owner, r.Input = c.Owner, c.Input
 	if c.OnEvent == nil {
-		return s.Execute(ctx, r)
+		result, err := s.Execute(ctx, r)
+		if _, refused := errors.AsType[*messages.NotStartedError](err); refused {
+			err = nil // the result says so to the model
+		}
+		return result, err
 	}
 	var result messages.Result
 	for e, err := range s.Stream(ctx, r) {

@@ -3,6 +3,7 @@ package trpc
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -96,7 +97,11 @@ func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeE
 
 func (c *CodeExecutor) run(ctx context.Context, session *coppice.Session, request coppice.Request) (messages.Result, error) {
 	if c.o.OnEvent == nil {
-		return session.Execute(ctx, request)
+		result, err := session.Execute(ctx, request)
+		if _, refused := errors.AsType[*messages.NotStartedError](err); refused {
+			err = nil // the result says so
+		}
+		return result, err
 	}
 	var result messages.Result
 	for e, err := range session.Stream(ctx, request) {

@@ -206,7 +206,7 @@ func (f runFlags) recording() ([]sinks.Attachment, error) {
 func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Request, f runFlags, starting *progress) (messages.Result, error) {
 	if f.json {
 		result, err := session.Execute(ctx, r)
-		if err != nil {
+		if _, refused := errors.AsType[*messages.NotStartedError](err); err != nil && !refused {
 			return result, err
 		}
 		starting.done()

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -93,7 +94,7 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 	}
 	// A call without cells returns when there is a kernel.
 	result, err := session.Execute(r.Context(), coppice.Request{Owner: o.Owner})
-	if err == nil && result.Outcome != messages.OutcomeOK {
+	if _, refused := errors.AsType[*messages.NotStartedError](err); refused || err == nil && result.Outcome != messages.OutcomeOK {
 		err = fmt.Errorf("%w for the session %s: %s", errOverloaded, key, result.Reason)
 	}
 	if err == nil && o.Pin {
