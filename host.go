@@ -188,6 +188,36 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 	return node, nil
 }
 
+// SessionInfo is a session that has a kernel.
+type SessionInfo struct {
+	// Key is the session's name and working directory.
+	Key messages.SessionKey
+	// Node is its kernel in the tree: state, queue, owner, memory, when it expires.
+	messages.Node
+}
+
+// Sessions returns the sessions that have a kernel now, in the order of their names.
+// Kernels that serve one call alone are not among them. The error is that of
+// [Host.Snapshot]. Any goroutine may call it.
+func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	tree, err := h.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []SessionInfo
+	for _, g := range tree.Children {
+		if g.Name != h.backend.Name() {
+			continue
+		}
+		for _, n := range g.Children {
+			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" {
+				list = append(list, SessionInfo{Key: key, Node: n})
+			}
+		}
+	}
+	return list, nil
+}
+
 // Watch calls fn for every change in the tree, from one goroutine, until stop
 // is called. fn must not block.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }

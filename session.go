@@ -23,10 +23,22 @@ type Session struct {
 	err  error  // why the key cannot be used
 }
 
-// Session returns the session of key. An empty Cwd means the working directory
-// of this process; a relative one is relative to it. A directory that is not
-// there is reported by the first call.
-func (h *Host) Session(key messages.SessionKey) *Session {
+// SessionOption says more about the session that [Host.Session] returns.
+type SessionOption func(*messages.SessionKey)
+
+// In is the session's working directory; a relative one is relative to that of this
+// process. Each directory has a state of its own: the same name in another directory
+// is another session. "", as without In: the working directory of this process.
+func In(dir string) SessionOption { return func(key *messages.SessionKey) { key.Cwd = dir } }
+
+// Session returns the session of this name. Nothing is started: its first call does
+// that. A working directory that is not there is reported by the first call. Any
+// goroutine may call it.
+func (h *Host) Session(name string, options ...SessionOption) *Session {
+	key := messages.SessionKey{Session: name}
+	for _, o := range options {
+		o(&key)
+	}
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
 	return &Session{host: h, key: key, door: h.backend.Name(), err: err}

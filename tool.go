@@ -257,7 +257,7 @@ func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 	default:
 		key.Session = name
 	}
-	s := h.Session(key.In(cwd))
+	s := h.Session(key.Session, In(key.In(cwd).Cwd))
 	if bad, ok := errors.AsType[*RequestError](s.err); ok {
 		return nil, &ToolError{Argument: bad.Field, Problem: bad.Problem}
 	}

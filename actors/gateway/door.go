@@ -113,7 +113,7 @@ func (d *door) drained() {
 func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Execute) {
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
-		c.child += "#" + exec.ID
+		c.child = exec.Key.CallID(exec.ID)
 		c.work.Last = true
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner

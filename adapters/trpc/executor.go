@@ -88,11 +88,15 @@ func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeE
 		}
 		request.Cells = append(request.Cells, messages.Cell{Code: code})
 	}
-	r, err := c.run(ctx, c.host.Session(c.o.key(ctx, input.ExecutionID)), request)
+	r, err := c.run(ctx, c.session(c.o.key(ctx, input.ExecutionID)), request)
 	if err != nil {
 		return codeexecutor.CodeExecutionResult{}, fmt.Errorf("execute code: %w", err)
 	}
 	return codeexecutor.CodeExecutionResult{Output: r.Text, OutputFiles: files(r.Images)}, nil
+}
+
+func (c *CodeExecutor) session(key messages.SessionKey) *coppice.Session {
+	return c.host.Session(key.Session, coppice.In(key.Cwd))
 }
 
 func (c *CodeExecutor) run(ctx context.Context, session *coppice.Session, request coppice.Request) (messages.Result, error) {

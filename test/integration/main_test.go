@@ -149,5 +149,5 @@ func run(t *testing.T, s *coppice.Session, r coppice.Request) messages.Result {
 }
 
 func session(h *coppice.Host, name any) *coppice.Session {
-	return h.Session(messages.SessionKey{Session: fmt.Sprint(name)})
+	return h.Session(fmt.Sprint(name))
 }

@@ -81,7 +81,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			}
 			t.Cleanup(end)
 
-			r := run(t, host.Session(messages.SessionKey{Session: "secrets"}), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
+			r := run(t, host.Session("secrets"), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 			for _, want := range []string{"names []", "values []", "children 0"} {
 				require.Contains(t, r.Text, want)
@@ -154,7 +154,7 @@ func TestAuditMasksSecretsOfTheEnvironment(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(context.Background()) })
-	r, err := host.Session(messages.SessionKey{Session: "audit"}).Execute(t.Context(), coppice.Request{
+	r, err := host.Session("audit").Execute(t.Context(), coppice.Request{
 		Cells: []messages.Cell{{Code: code + "'hostile-value-of-request']; visible = 'stays'"}}, Env: map[string]string{"REQUEST_PAT": "hostile-value-of-request"},
 	})
 	require.NoError(t, err)

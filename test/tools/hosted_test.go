@@ -64,7 +64,7 @@ func TestToolsInTheTreeOfAHost(t *testing.T) {
 			up[c.Kind] = true
 		}
 	}}, toolbox.Tool{ID: "my-tool"})
-	result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{
+	result, err := h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{
 		{Code: `print(tool.my_tool(do="echo", arg=[1, 2])["result"])`},
 		{Code: `
 for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
@@ -95,7 +95,7 @@ for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
 	}, patience, tick, "one stream of events: %v", up)
 
 	box.Add(toolbox.Tool{ID: "late"})
-	result, err = h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.late(arg=3)["result"]["echo"]`}}})
+	result, err = h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.late(arg=3)["result"]["echo"]`}}})
 	require.NoError(t, err)
 	require.Equal(t, "3", result.Text, "a tool that came later is there too")
 	require.True(t, h.Launcher().Shutdown(t.Context()).Clean())
@@ -113,7 +113,7 @@ func TestToolsInCells(t *testing.T) {
 	}
 	for _, backend := range backends {
 		h, _ := hosted(t, coppice.Options{Backend: backend}, toolbox.Tool{ID: "my-tool"})
-		result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
+		result, err := h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
 		require.NoError(t, err)
 		require.Equal(t, "3", result.Text, backend)
 	}

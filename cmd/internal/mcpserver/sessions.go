@@ -80,7 +80,7 @@ func (s *server) named(req *mcp.CallToolRequest, args sessionArgs) *coppice.Sess
 	if key.Session == "" {
 		key.Session = coppice.DefaultSession
 	}
-	return s.o.Host.Session(key.In(args.Cwd))
+	return s.o.Host.Session(key.Session, coppice.In(key.In(args.Cwd).Cwd))
 }
 
 // sessions lists those that have a kernel.
