@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	h.hub, err = sinks.NewHub(r.hub())
+	h.hub, err = sinks.NewHub(h.o.hub())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}

@@ -199,10 +199,20 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	}
 	calls.Ended(result.Outcome)
 	result.Duration = time.Since(begin)
-	s.host.record(exec, result)
 	result.Text = sinks.BuildText(result, limitOf(ctx, exec, begin))
-	return s.host.limit(result, s.host.o.Output.tokens()), nil
+	result = s.host.limit(result, s.host.o.Output.tokens())
+	// A sink that does not return must not hold a result: it has as long as the
+	// end of a call's output has.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
+	defer cancel()
+	if err := out.Finish(late, result); err != nil {
+		s.host.o.Logger.Error("a sink did not take the result in time", "exec", exec.ID, "err", err)
+	}
+	return result, nil
 }
+
+// finishWait bounds the wait for sinks that take results.
+const finishWait = 30 * time.Second
 
 // limitOf is the time that a call had: its own timeout, or what its context left of
 // that; 0 when nothing bounded it.

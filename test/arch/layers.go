@@ -46,6 +46,7 @@ var layers = []layer{
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
+	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/lines", "sinks/sinktest", "internal/secret"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
 	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
