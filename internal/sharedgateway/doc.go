@@ -1,4 +1,4 @@
-// Package coordinator lets the hosts of one user share one local Kernel
+// Package sharedgateway lets the hosts of one user share one local Kernel
 // Gateway for each Python environment, and lets sessions outlive their host.
 //
 // # Guarantees
@@ -76,4 +76,4 @@
 //
 // All functions and methods may be called from any goroutine. Sharing works
 // where files have flock and processes start times: [Supported].
-package coordinator
+package sharedgateway

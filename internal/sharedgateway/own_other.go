@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package coordinator
+package sharedgateway
 
 import "os"
 

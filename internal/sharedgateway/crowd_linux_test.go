@@ -1,4 +1,4 @@
-package coordinator_test
+package sharedgateway_test
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -44,8 +44,8 @@ func playProgram(dir string) {
 	var said told
 	o, err := realOptions(context.Background(), dir)
 	if err == nil {
-		var lease *coordinator.Lease
-		if lease, err = coordinator.Acquire(context.Background(), o); err == nil {
+		var lease *sharedgateway.Lease
+		if lease, err = sharedgateway.Acquire(context.Background(), o); err == nil {
 			said = told{PID: lease.Process.PID, URL: lease.URL, Lock: lease.Waits.Lock, Answer: lease.Waits.Answer, Launches: lease.Waits.Launches}
 			lease.Release()
 		}
@@ -58,11 +58,11 @@ func playProgram(dir string) {
 }
 
 // realOptions are for gateways of the tests' Python.
-func realOptions(ctx context.Context, dir string) (coordinator.Options, error) {
+func realOptions(ctx context.Context, dir string) (sharedgateway.Options, error) {
 	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: os.Getenv("COPPICE_TEST_PYTHON")})
 	// No filter: the mark is how the test finds what was started.
 	rt.Env = os.Environ()
-	return coordinator.Options{Dir: dir, Runtime: rt, Check: func(ctx context.Context) error {
+	return sharedgateway.Options{Dir: dir, Runtime: rt, Check: func(ctx context.Context) error {
 		_, err := pyenv.Preflight(ctx, rt)
 		return err
 	}}, err
@@ -77,7 +77,7 @@ func newCrowd(t *testing.T) crowd {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err := coordinator.Stop(ctx, c.dir)
+		_, err := sharedgateway.Stop(ctx, c.dir)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return len(proc.WithEnv(crowdMark, c.mark)) == 0 }, 30*time.Second, 20*time.Millisecond,
 			"left behind: %v", proc.WithEnv(crowdMark, c.mark))
@@ -244,12 +244,12 @@ func TestOneGatewayForManyPrograms(t *testing.T) {
 		require.LessOrEqual(t, died, 1)
 		require.Len(t, pids, 1, "all use one gateway")
 		require.Equal(t, 1, atOnce, "gateways at once")
-		running, err := coordinator.Look(t.Context(), c.dir)
+		running, err := sharedgateway.Look(t.Context(), c.dir)
 		require.NoError(t, err)
 		require.Len(t, running, 1)
-		require.Equal(t, coordinator.StateRunning, running[0].State)
+		require.Equal(t, sharedgateway.StateRunning, running[0].State)
 		require.Zero(t, running[0].Hosts)
-		require.Equal(t, coordinator.DefaultMaxKernels, running[0].MaxKernels, "its sockets are bounded")
+		require.Equal(t, sharedgateway.DefaultMaxKernels, running[0].MaxKernels, "its sockets are bounded")
 	}
 	slices.Sort(locks)
 	slices.Sort(starts)

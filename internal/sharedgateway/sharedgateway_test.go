@@ -1,6 +1,6 @@
 //go:build linux
 
-package coordinator_test
+package sharedgateway_test
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -42,7 +42,7 @@ const token = "a-token-that-no-text-may-show"
 type gateway struct {
 	status atomic.Int64 // 0: silent
 	proc   *exec.Cmd
-	entry  coordinator.Gateway
+	entry  sharedgateway.Gateway
 }
 
 func newGateway(t *testing.T, rt pyenv.Runtime) *gateway {
@@ -72,11 +72,11 @@ func newGateway(t *testing.T, rt pyenv.Runtime) *gateway {
 	t.Cleanup(func() { close(quiet) })
 	id, err := process.Identify(g.proc.Process.Pid)
 	require.NoError(t, err)
-	g.entry = coordinator.Gateway{URL: server.URL, Token: token, Process: id, Fingerprint: coordinator.Fingerprint(rt), Dir: filepath.Join(t.TempDir(), "cpk-none")}
+	g.entry = sharedgateway.Gateway{URL: server.URL, Token: token, Process: id, Fingerprint: sharedgateway.Fingerprint(rt), Dir: filepath.Join(t.TempDir(), "cpk-none")}
 	return g
 }
 
-func record(t *testing.T, dir string, all ...coordinator.Gateway) {
+func record(t *testing.T, dir string, all ...sharedgateway.Gateway) {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{"gateways": all})
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestReuse(t *testing.T) {
 		{"it answers", func(*gateway) {}, true},
 		{"it fails, which is an answer", func(g *gateway) { g.status.Store(http.StatusInternalServerError) }, true},
 		{"its process has ended", func(g *gateway) { g.entry.Process.Start = "1@before" }, false},
-		{"it is of another environment", func(g *gateway) { g.entry.Fingerprint = coordinator.Fingerprint(other) }, false},
+		{"it is of another environment", func(g *gateway) { g.entry.Fingerprint = sharedgateway.Fingerprint(other) }, false},
 		{"its port is somebody else's", func(g *gateway) { g.entry.Token = "wrong" }, false},
 	}
 	for _, tt := range tests {
@@ -109,7 +109,7 @@ func TestReuse(t *testing.T) {
 			g := newGateway(t, none)
 			tt.change(g)
 			record(t, dir, g.entry)
-			lease, err := coordinator.Acquire(t.Context(), coordinator.Options{Dir: dir, Runtime: none, Suspicion: 100 * time.Millisecond})
+			lease, err := sharedgateway.Acquire(t.Context(), sharedgateway.Options{Dir: dir, Runtime: none, Suspicion: 100 * time.Millisecond})
 			if !tt.reused {
 				require.ErrorContains(t, err, "start a kernel gateway", "it is not reused: another is started")
 				require.NotContains(t, err.Error(), token)
@@ -118,11 +118,11 @@ func TestReuse(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, g.entry.URL, lease.URL)
 			require.NotContains(t, fmt.Sprintf("%v %+v %#v", lease.Gateway, lease.Gateway, lease.Gateway), token)
-			found, err := coordinator.Look(t.Context(), dir)
+			found, err := sharedgateway.Look(t.Context(), dir)
 			require.NoError(t, err)
 			require.Equal(t, 1, found[0].Hosts)
 			lease.Release()
-			found, err = coordinator.Look(t.Context(), dir)
+			found, err = sharedgateway.Look(t.Context(), dir)
 			require.NoError(t, err)
 			require.Zero(t, found[0].Hosts)
 			require.True(t, process.Alive(g.entry.Process), "a release ends nothing")
@@ -135,20 +135,20 @@ func TestSilenceIsSuspicionFirst(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "python-gateway")
 	g := newGateway(t, none)
 	record(t, dir, g.entry)
-	lease, err := coordinator.Acquire(t.Context(), coordinator.Options{Dir: dir, Runtime: none})
+	lease, err := sharedgateway.Acquire(t.Context(), sharedgateway.Options{Dir: dir, Runtime: none})
 	require.NoError(t, err)
 	defer lease.Release()
 
 	g.status.Store(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err = coordinator.Acquire(ctx, coordinator.Options{Dir: dir, Runtime: none})
+	_, err = sharedgateway.Acquire(ctx, sharedgateway.Options{Dir: dir, Runtime: none})
 	require.ErrorContains(t, err, "does not answer")
 	require.True(t, process.Alive(g.entry.Process), "a slow answer kills nobody")
 
 	watched := make(chan error, 1)
 	go func() { watched <- lease.Watch(t.Context(), nil) }()
-	_, err = coordinator.Acquire(t.Context(), coordinator.Options{Dir: dir, Runtime: none, Suspicion: 300 * time.Millisecond})
+	_, err = sharedgateway.Acquire(t.Context(), sharedgateway.Options{Dir: dir, Runtime: none, Suspicion: 300 * time.Millisecond})
 	require.ErrorContains(t, err, "start a kernel gateway", "it was replaced, as far as it could be")
 	require.False(t, process.Alive(g.entry.Process))
 	require.ErrorContains(t, <-watched, "ended", "who uses it is told")
@@ -157,18 +157,18 @@ func TestSilenceIsSuspicionFirst(t *testing.T) {
 func TestStopEndsAndForgets(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "python-gateway")
-	stopped, err := coordinator.Stop(t.Context(), dir)
+	stopped, err := sharedgateway.Stop(t.Context(), dir)
 	require.NoError(t, err)
 	require.Empty(t, stopped)
 	require.NoDirExists(t, dir, "a stop makes nothing")
 
 	g := newGateway(t, none)
 	record(t, dir, g.entry)
-	claim, err := coordinator.Take(t.Context(), dir, messages.SessionKey{Session: "a"})
+	claim, err := sharedgateway.Take(t.Context(), dir, messages.SessionKey{Session: "a"})
 	require.NoError(t, err)
-	require.NoError(t, claim.Write(coordinator.Entry{Kernel: "k", Gateway: g.entry.Process}))
+	require.NoError(t, claim.Write(sharedgateway.Entry{Kernel: "k", Gateway: g.entry.Process}))
 	claim.Release()
-	stopped, err = coordinator.Stop(t.Context(), dir)
+	stopped, err = sharedgateway.Stop(t.Context(), dir)
 	require.NoError(t, err)
 	require.Len(t, stopped, 1)
 	require.False(t, process.Alive(g.entry.Process))
@@ -189,12 +189,12 @@ func TestAFreshLockIsNotStolen(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gateway.lock"), []byte(`{"process":{"pid":77},"doing":"dreaming"}`), 0o600))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	_, err = coordinator.Stop(ctx, dir)
-	var locked *coordinator.LockedError
+	_, err = sharedgateway.Stop(ctx, dir)
+	var locked *sharedgateway.LockedError
 	require.ErrorAs(t, err, &locked)
 	require.ErrorContains(t, err, "process 77 holds it (dreaming")
 	require.NoError(t, l.Close())
-	_, err = coordinator.Stop(t.Context(), dir)
+	_, err = sharedgateway.Stop(t.Context(), dir)
 	require.NoError(t, err)
 }
 
@@ -202,20 +202,20 @@ func TestJournal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "python-gateway")
 	key := messages.SessionKey{Session: "a/../b", Cwd: "/tmp"}
-	claim, err := coordinator.Take(t.Context(), dir, key)
+	claim, err := sharedgateway.Take(t.Context(), dir, key)
 	require.NoError(t, err)
 	_, ok := claim.Entry()
 	require.False(t, ok)
-	want := coordinator.Entry{Kernel: "k", Gateway: process.Identity{PID: 1, Start: "s"}}
+	want := sharedgateway.Entry{Kernel: "k", Gateway: process.Identity{PID: 1, Start: "s"}}
 	require.NoError(t, claim.Write(want))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = coordinator.Take(ctx, dir, key)
+	_, err = sharedgateway.Take(ctx, dir, key)
 	require.ErrorContains(t, err, `another process uses the session "a/../b"`)
 
 	claim.Release()
-	claim, err = coordinator.Take(t.Context(), dir, key)
+	claim, err = sharedgateway.Take(t.Context(), dir, key)
 	require.NoError(t, err)
 	defer claim.Release()
 	got, ok := claim.Entry()
@@ -224,7 +224,7 @@ func TestJournal(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, got))
 
 	// A file that tells of another session adopts nobody's variables.
-	other, err := coordinator.Take(t.Context(), dir, messages.SessionKey{Session: "b", Cwd: "/tmp"})
+	other, err := sharedgateway.Take(t.Context(), dir, messages.SessionKey{Session: "b", Cwd: "/tmp"})
 	require.NoError(t, err)
 	defer other.Release()
 	require.NoError(t, other.Write(want))
@@ -251,7 +251,7 @@ func TestJournal(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	base := coordinator.Fingerprint(none)
+	base := sharedgateway.Fingerprint(none)
 	require.Len(t, base, 16)
 	for _, tt := range []struct {
 		entry string
@@ -259,9 +259,9 @@ func TestFingerprint(t *testing.T) {
 	}{{"PI_B=2", true}, {"TERM=dumb", true}, {"PYTHONPATH=/x", false}, {"LD_LIBRARY_PATH=/x", false}, {"LC_ALL=C", false}} {
 		rt := none
 		rt.Env = append([]string{tt.entry}, none.Env...)
-		require.Equal(t, tt.same, base == coordinator.Fingerprint(rt), tt.entry)
+		require.Equal(t, tt.same, base == sharedgateway.Fingerprint(rt), tt.entry)
 	}
 	rt := none
 	rt.Version = "3.13.0"
-	require.NotEqual(t, base, coordinator.Fingerprint(rt))
+	require.NotEqual(t, base, sharedgateway.Fingerprint(rt))
 }
