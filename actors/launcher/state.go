@@ -10,7 +10,7 @@ import (
 
 // state describes all tools that the launcher knows of.
 func (d *door) state(s *supervisor.Shell) messages.ToolsState {
-	all := messages.ToolsState{Cap: d.o.Policy.WarmMax, MemoryBudgetMB: d.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
+	all := messages.ToolsState{Cap: d.o.WarmMax, MemoryBudgetMB: d.o.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
 	keep := warmKeep{d}
 	for id, e := range d.tools {
 		t := messages.ToolState{ID: id, State: messages.ChildGone, Pinned: e.pinned, InFlight: len(e.flying), Waiting: len(e.waiting), Spawns: e.spawns, Runs: e.runs}
@@ -19,7 +19,7 @@ func (d *door) state(s *supervisor.Shell) messages.ToolsState {
 			t.Started, t.LastUsed, t.Expires = c.StartedAt, c.LastDone, keep.due(c)
 			if c.Live() {
 				all.Warm++
-				all.MemoryMB += e.spec.MemoryMB
+				all.MemoryMB += e.plan.MemoryMB
 			}
 		}
 		e.record.describe(&t)

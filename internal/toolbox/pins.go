@@ -1,4 +1,4 @@
-package coppice
+package toolbox
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/coppice-run/coppice/messages"
 )
 
 // pinFile holds the pins of a folder of tools, so that they outlive a host.
@@ -20,36 +18,16 @@ type pinned struct {
 	Pinned []string `json:"pinned"`
 }
 
-// Pin exempts a tool from making room for others, or ends the exemption; it is
-// still ended when nobody uses it. A pin is kept in the folder of tools, and
-// holds for hosts that are started later.
-func (t *Launcher) Pin(ctx context.Context, id string, on bool) error {
-	if _, err := t.catalogue.Find(ctx, id); err != nil && on {
-		return err
-	}
-	if _, err := askTools[bool](ctx, t, messages.ToolPin{Tool: id, Pinned: on}); err != nil {
-		return err
-	}
-	t.pins.Lock()
-	defer t.pins.Unlock()
-	return savePin(t.o.Dir, id, on)
-}
+// Pinned returns the tools that are pinned for hosts that are started later.
+func (b *Box) Pinned() ([]string, error) { return readPins(b.o.Dir) }
 
-// restorePins pins what was pinned, and what asks for it in its tool.json.
-func (t *Launcher) restorePins(ctx context.Context) error {
-	ids, err := readPins(t.o.Dir)
-	entries, listErr := t.catalogue.List(ctx)
-	for _, e := range entries {
-		if e.Tool != nil && e.Tool.PinnedWarm && !slices.Contains(ids, e.ID) {
-			ids = append(ids, e.ID)
-		}
+// Pin pins a tool for hosts that are started later, or ends that. The error is a
+// *messages.ToolError when a tool that shall be pinned is not there, or is broken.
+func (b *Box) Pin(ctx context.Context, id string, on bool) error {
+	if _, err := b.Find(ctx, id); err != nil && on {
+		return err
 	}
-	for _, id := range ids {
-		if _, pinErr := askTools[bool](ctx, t, messages.ToolPin{Tool: id, Pinned: true}); pinErr != nil {
-			return pinErr
-		}
-	}
-	return errors.Join(err, listErr)
+	return savePin(b.o.Dir, id, on)
 }
 
 func readPins(dir string) ([]string, error) {

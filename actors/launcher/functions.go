@@ -1,8 +1,7 @@
-package coppice
+package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -11,35 +10,34 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// ToolFunction is a tool in the form in which it is offered to a model, or to
+// Function is a tool in the form in which it is offered to a model, or to
 // the Python of a session: a function with a name, a schema and a way to call
 // it. Any goroutine may call it.
-type ToolFunction struct {
+type Function struct {
 	// Name is the tool's id as an identifier: word_count.
 	Name string `json:"name"`
-	// Tool is the tool's id.
+	// Tool is the tool's id, and Label its name for people.
 	Tool        string `json:"tool"`
+	Label       string `json:"-"`
 	Description string `json:"description"`
 	// Schema describes the arguments as a JSON Schema (draft 2020-12) of type
 	// object.
-	Schema json.RawMessage `json:"schema"`
+	Schema messages.RawJSON `json:"schema"`
 	// Call makes a run with arguments that are a JSON object, and returns the
 	// outputs as a JSON object. The error is a *messages.ToolError when the run
-	// did not end well, or ErrClosed. The end of ctx cancels the run.
-	Call func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) `json:"-"`
-
-	label string // for people
+	// did not end well, or [ErrClosed]. The end of ctx cancels the run.
+	Call func(ctx context.Context, args messages.RawJSON) (messages.RawJSON, error) `json:"-"`
 }
 
 // Functions returns every tool that can be used as a function, as the folder is
 // now. Tools that are broken, or archived, are left out. No two have one name: of
 // a-b and a.b the second is a_b_2.
-func (t *Launcher) Functions(ctx context.Context) ([]ToolFunction, error) {
-	entries, err := t.catalogue.List(ctx)
+func (l *Launcher) Functions(ctx context.Context) ([]Function, error) {
+	entries, err := l.box.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list []ToolFunction
+	var list []Function
 	taken := map[string]bool{}
 	for _, e := range entries {
 		if e.Tool == nil || e.Tool.Archived {
@@ -50,16 +48,16 @@ func (t *Launcher) Functions(ctx context.Context) ([]ToolFunction, error) {
 			name = functionName(e.ID) + "_" + strconv.Itoa(n)
 		}
 		taken[name] = true
-		list = append(list, ToolFunction{
-			Name: name, Tool: e.ID, Description: describe(e.Tool), Schema: e.Tool.InputSchema(), Call: t.caller(e.ID), label: e.Tool.Name,
+		list = append(list, Function{
+			Name: name, Tool: e.ID, Description: describe(e.Tool), Schema: e.Tool.InputSchema(), Call: l.caller(e.ID), Label: e.Tool.Name,
 		})
 	}
 	return list, nil
 }
 
-func (t *Launcher) caller(id string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
-		result, err := t.Run(ctx, ToolRequest{Tool: id, Inputs: args})
+func (l *Launcher) caller(id string) func(context.Context, messages.RawJSON) (messages.RawJSON, error) {
+	return func(ctx context.Context, args messages.RawJSON) (messages.RawJSON, error) {
+		result, err := l.Run(ctx, Request{Tool: id, Inputs: args})
 		switch {
 		case err != nil:
 			return nil, err
@@ -71,7 +69,7 @@ func (t *Launcher) caller(id string) func(context.Context, json.RawMessage) (jso
 	}
 }
 
-func describe(s *ToolSpec) string {
+func describe(s *Spec) string {
 	text := s.Name
 	if s.Description != "" {
 		text += ": " + s.Description
@@ -100,24 +98,23 @@ func functionName(id string) string {
 	return name
 }
 
-var _ error = (*messages.ToolError)(nil)
-
 // HostFunctions returns every tool that can be used as a function that code in
-// cells may call (Options.HostFunctions, Request.HostFunctions):
+// cells may call (a coppice.HostFunction, for HostFunctions of its Options and of its
+// Request):
 //
 //	tool.word_count(text="to be or not to be")
 //
 // A run that does not end well is raised: inputs that the tool refuses as
 // ValueError, its limits as TimeoutError and MemoryError, all else as
 // HostCallError with the kind of the messages.ToolError.
-func (t *Launcher) HostFunctions(ctx context.Context) ([]HostFunction, error) {
-	list, err := t.Functions(ctx)
+func (l *Launcher) HostFunctions(ctx context.Context) ([]hostcall.Function, error) {
+	list, err := l.Functions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	hosts := make([]HostFunction, 0, len(list))
+	hosts := make([]hostcall.Function, 0, len(list))
 	for _, f := range list {
-		hosts = append(hosts, HostFunction{Name: f.Name, Description: f.Description, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+		hosts = append(hosts, hostcall.Function{Name: f.Name, Description: f.Description, Call: func(ctx context.Context, args messages.RawJSON) (any, error) {
 			outputs, err := f.Call(ctx, args)
 			if told, ok := errors.AsType[*messages.ToolError](err); ok {
 				return nil, &messages.HostError{Type: raised(told.Kind), Message: told.Message}
@@ -128,15 +125,16 @@ func (t *Launcher) HostFunctions(ctx context.Context) ([]HostFunction, error) {
 	return hosts, nil
 }
 
-// offered are the tools of the folder as it is now, as functions for code in
-// cells, by name; none without a launcher, or when the folder cannot be read.
-func (t *Launcher) offered(ctx context.Context) map[string]HostFunction {
-	if t == nil {
+// Offered is HostFunctions by name, for a host that looks a function up when a cell
+// calls it. A nil launcher has none, nor has one whose folder cannot be read, which is
+// logged.
+func (l *Launcher) Offered(ctx context.Context) map[string]hostcall.Function {
+	if l == nil {
 		return nil
 	}
-	list, err := t.HostFunctions(ctx)
+	list, err := l.HostFunctions(ctx)
 	if err != nil {
-		t.o.Logger.Warn("list the tools for a cell", "err", err)
+		l.o.Logger.Warn("list the tools for a cell", "err", err)
 	}
 	return hostcall.ByName(list)
 }

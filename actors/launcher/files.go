@@ -1,9 +1,8 @@
-package coppice
+package launcher
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +13,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/tools"
+	"github.com/coppice-run/coppice/internal/toolbox"
+	"github.com/coppice-run/coppice/internal/toolproc"
+	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// ToolFile is a file that a run has left. Close it.
-type ToolFile struct {
+// File is a file that a run has left. Close it.
+type File struct {
 	io.ReadSeekCloser
 	// Name is its name in the folder of the run, with forward slashes.
 	Name string
@@ -33,18 +34,18 @@ type ToolFile struct {
 // the tool says in its tool.json that it has them (provides_file_endpoint), one
 // that it serves itself at /files/RUN/NAME; then it is started if need be. Of how
 // many runs the folders are kept says retain_runs. The error is a
-// *messages.ToolError when there is no such file, or ErrClosed.
-func (t *Launcher) OpenFile(ctx context.Context, id, run, name string) (*ToolFile, error) {
-	entry, err := t.catalogue.Find(ctx, id)
+// *messages.ToolError when there is no such file, or [ErrClosed].
+func (l *Launcher) OpenFile(ctx context.Context, id, run, name string) (*File, error) {
+	entry, err := l.box.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	missing := &messages.ToolError{Kind: messages.ToolErrorNotFound, Message: fmt.Sprintf("the run %q of %s has left no file %q", run, id, name)}
-	if !tools.IsID(run) || !fs.ValidPath(name) || name == "." {
+	if !toolspec.IsID(run) || !fs.ValidPath(name) || name == "." {
 		return nil, missing
 	}
-	file := &ToolFile{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
-	f, err := t.catalogue.OpenRunFile(entry.ID, run, name)
+	file := &File{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
+	f, err := l.box.OpenRunFile(entry.ID, run, name)
 	switch {
 	case err == nil:
 		file.ReadSeekCloser = f
@@ -57,7 +58,7 @@ func (t *Launcher) OpenFile(ctx context.Context, id, run, name string) (*ToolFil
 	case !entry.Tool.ProvidesFileEndpoint:
 		return nil, missing
 	}
-	fetched, err := t.fetch(ctx, entry.ID, tools.FilePath(run, name))
+	fetched, err := l.fetch(ctx, entry.ID, toolproc.FilePath(run, name))
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +78,9 @@ func (inMemory) Close() error { return nil }
 // autocomplete: endpoint is what tool.json names there, text what was typed. The
 // tool gets GET /autocomplete/ENDPOINT?q=TEXT, and is started if need be; a tool
 // that makes one run at a time is asked between two. What it returns is JSON. The
-// error is a *messages.ToolError, or ErrClosed.
-func (t *Launcher) Autocomplete(ctx context.Context, id, endpoint, text string) (json.RawMessage, error) {
-	entry, err := t.catalogue.Find(ctx, id)
+// error is a *messages.ToolError, or [ErrClosed].
+func (l *Launcher) Autocomplete(ctx context.Context, id, endpoint, text string) (messages.RawJSON, error) {
+	entry, err := l.box.Find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -96,19 +97,19 @@ func (t *Launcher) Autocomplete(ctx context.Context, id, endpoint, text string) 
 		}
 		return nil, told
 	}
-	fetched, err := t.fetch(ctx, entry.ID, tools.AutocompletePath(endpoint, text))
+	fetched, err := l.fetch(ctx, entry.ID, toolproc.AutocompletePath(endpoint, text))
 	if err != nil {
 		return nil, err
 	}
-	if !json.Valid(fetched.Data) {
+	if !toolbox.IsJSON(fetched.Data) {
 		return nil, &messages.ToolError{Kind: messages.ToolErrorOutput, Message: "the suggestions of " + endpoint + " are not JSON"}
 	}
 	return fetched.Data, nil
 }
 
 // fetch gets something of a tool that is no run.
-func (t *Launcher) fetch(ctx context.Context, id, path string) (*messages.ToolFetched, error) {
-	r, err := t.run(ctx, ToolRequest{Tool: id, fetch: path}, nil)
+func (l *Launcher) fetch(ctx context.Context, id, path string) (*messages.ToolFetched, error) {
+	r, err := l.run(ctx, Request{Tool: id, fetch: path}, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,4 +1,4 @@
-package coppice
+package toolbox
 
 import (
 	"encoding/json"
@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/toolcheck"
+	"github.com/coppice-run/coppice/internal/toolspec"
 )
 
 // checkFile holds how the last validations of a folder of tools went.
@@ -26,7 +29,7 @@ type validation struct {
 // Validated returns how the last validation of each tool went: pass, warn or
 // fail, by id. Tools that have changed since, or were validated more than 30 days
 // ago, are not there.
-func (b *Toolbox) Validated(entries []ToolEntry) (map[string]string, error) {
+func (b *Box) Validated(entries []toolspec.Entry) (map[string]string, error) {
 	all, err := readChecks(b.o.Dir)
 	valid := map[string]string{}
 	for _, e := range entries {
@@ -54,7 +57,7 @@ func readChecks(dir string) (map[string]validation, error) {
 
 // keepCheck remembers a report on the tool of an entry. Of two that end at the
 // same time one may be forgotten.
-func (b *Toolbox) keepCheck(e ToolEntry, r ToolReport) error {
+func (b *Box) keepCheck(e toolspec.Entry, r toolcheck.Report) error {
 	all, err := readChecks(b.o.Dir)
 	if err != nil {
 		return err
