@@ -55,9 +55,7 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 	case messages.ToolStop:
 		d.stop(s, w, m.Tool)
 	case messages.ToolPin:
-		d.entry(m.Tool).pinned = m.Pinned
-		s.Pin(m.Tool, m.Pinned)
-		w.Settle(true)
+		w.Settle(d.pin(s, m.Tool, m.Pinned))
 	case messages.ToolsQuery:
 		w.Settle(d.state(s))
 	case logs:

@@ -28,8 +28,6 @@ type Launcher struct {
 	door   supervisor.Ref
 	hosted bool // the tree is the host's
 
-	pins sync.Mutex // held while the file of pins is changed
-
 	shutdown sync.Once
 	report   messages.ShutdownReport
 }

@@ -10,17 +10,13 @@ import (
 
 // Pin exempts a tool from making room for others, or ends the exemption; it is
 // still ended when it is not used. A pin is kept in the folder of tools, and
-// holds for hosts that are started later.
+// holds for hosts that are started later; another launcher of the folder that runs
+// does not hear of it. The end of ctx ends only the wait for others that change pins.
 func (l *Launcher) Pin(ctx context.Context, id string, on bool) error {
-	if _, err := l.box.Find(ctx, id); err != nil && on {
-		return err
-	}
-	if _, err := askTools[bool](ctx, l, messages.ToolPin{Tool: id, Pinned: on}); err != nil {
-		return err
-	}
-	l.pins.Lock()
-	defer l.pins.Unlock()
-	return l.box.Pin(ctx, id, on)
+	return l.box.Pin(ctx, id, on, func(on bool) (was bool, err error) {
+		// A change that is half made would leave this launcher and the file apart.
+		return askTools[bool](context.WithoutCancel(ctx), l, messages.ToolPin{Tool: id, Pinned: on})
+	})
 }
 
 // restorePins pins what was pinned, and what asks for it in its tool.json.

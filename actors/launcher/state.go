@@ -41,3 +41,23 @@ func (r *record) describe(t *messages.ToolState) {
 		t.Failure = &f
 	}
 }
+
+// pin exempts a tool from making room, or ends that, and returns what was so before.
+// Of a tool that has nothing else to tell, the end of its pin is forgotten with it.
+func (d *door) pin(s *supervisor.Shell, id string, on bool) (was bool) {
+	if d.tools[id] == nil && !on {
+		return false
+	}
+	e := d.entry(id)
+	was, e.pinned = e.pinned, on
+	s.Pin(id, on)
+	if _, known := s.Child(id); !on && !known && e.blank() {
+		delete(d.tools, id)
+	}
+	return was
+}
+
+// blank says that nothing was ever asked of the tool.
+func (e *entry) blank() bool {
+	return e.spawns == 0 && e.runs == 0 && e.lease == nil && len(e.waiting)+len(e.flying)+len(e.stops) == 0
+}

@@ -58,7 +58,9 @@ func (b *Toolbox) Pinned() ([]string, error) { return b.box.Pinned() }
 
 // Pin pins a tool for hosts that are started later, or ends that. The error is a
 // *messages.ToolError when a tool that shall be pinned is not there, or is broken.
-func (b *Toolbox) Pin(ctx context.Context, id string, on bool) error { return b.box.Pin(ctx, id, on) }
+func (b *Toolbox) Pin(ctx context.Context, id string, on bool) error {
+	return b.box.Pin(ctx, id, on, nil)
+}
 
 // New writes the files of a new tool into a folder named id, and returns it. It
 // does not write over anything.

@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,20 +56,21 @@ func readChecks(dir string) (map[string]validation, error) {
 	return all, nil
 }
 
-// keepCheck remembers a report on the tool of an entry. Of two that end at the
-// same time one may be forgotten.
-func (b *Box) keepCheck(e toolspec.Entry, r toolcheck.Report) error {
-	all, err := readChecks(b.o.Dir)
-	if err != nil {
-		return err
-	}
-	for id, v := range all {
-		if time.Since(v.At) >= keepChecks {
-			delete(all, id)
+// keepCheck remembers a report on the tool of an entry.
+func (b *Box) keepCheck(ctx context.Context, e toolspec.Entry, r toolcheck.Report) error {
+	return b.change(ctx, func() error {
+		all, err := readChecks(b.o.Dir)
+		if err != nil {
+			return err
 		}
-	}
-	all[e.ID] = validation{Overall: string(r.Overall), Stamp: e.Stamp, At: r.Timestamp}
-	return saveBeside(b.o.Dir, checkFile, all)
+		for id, v := range all {
+			if time.Since(v.At) >= keepChecks {
+				delete(all, id)
+			}
+		}
+		all[e.ID] = validation{Overall: string(r.Overall), Stamp: e.Stamp, At: r.Timestamp}
+		return saveBeside(b.o.Dir, checkFile, all)
+	})
 }
 
 // saveBeside writes a file of ours in a folder of tools anew, whole or not at all.

@@ -26,7 +26,7 @@ func (b *Box) Validate(ctx context.Context, dir string, progress func(toolcheck.
 		if e.Dir != filepath.Clean(dir) {
 			continue
 		}
-		if err := b.keepCheck(e, report); err != nil {
+		if err := b.keepCheck(ctx, e, report); err != nil {
 			keepErr = fmt.Errorf("keep the report of the tool %s: %w", e.ID, err)
 		}
 	}

@@ -23,11 +23,32 @@ func (b *Box) Pinned() ([]string, error) { return readPins(b.o.Dir) }
 
 // Pin pins a tool for hosts that are started later, or ends that. The error is a
 // *messages.ToolError when a tool that shall be pinned is not there, or is broken.
-func (b *Box) Pin(ctx context.Context, id string, on bool) error {
+//
+// apply makes the same change where pins hold already, and returns what was there; it
+// is called again with that when the file cannot be written. No other change of the
+// pins of this folder comes in between. nil: there is no such place.
+func (b *Box) Pin(ctx context.Context, id string, on bool, apply func(on bool) (was bool, err error)) error {
 	if _, err := b.Find(ctx, id); err != nil && on {
 		return err
 	}
-	return savePin(b.o.Dir, id, on)
+	if apply == nil {
+		apply = func(bool) (bool, error) { return false, nil }
+	}
+	return b.change(ctx, func() error {
+		ids, err := readPins(b.o.Dir)
+		if err != nil {
+			return err
+		}
+		was, err := apply(on)
+		if err != nil {
+			return err
+		}
+		if err := savePin(b.o.Dir, ids, id, on); err != nil {
+			_, undone := apply(was)
+			return errors.Join(err, undone)
+		}
+		return nil
+	})
 }
 
 func readPins(dir string) ([]string, error) {
@@ -45,12 +66,8 @@ func readPins(dir string) ([]string, error) {
 	return p.Pinned, nil
 }
 
-// savePin writes the file anew, whole or not at all.
-func savePin(dir, id string, on bool) error {
-	ids, err := readPins(dir)
-	if err != nil {
-		return err
-	}
+// savePin writes the file, whole or not at all, if the change of one tool changes ids.
+func savePin(dir string, ids []string, id string, on bool) error {
 	if slices.Contains(ids, id) == on {
 		return nil
 	}
