@@ -30,6 +30,8 @@
 //     of their arrival, whether they stream or not.
 //   - A run that a process never began is given to the next process.
 //   - The end of the launcher ends all processes, at the same time.
+//   - What hears of a stream or of a set-up is called in the goroutine that asked for
+//     it: its panic is that of the caller, and the run is cancelled.
 //
 // # The actor
 //

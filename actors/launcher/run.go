@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/toolbox"
@@ -35,55 +34,26 @@ func (l *Launcher) Run(ctx context.Context, r Request) (messages.ToolResult, err
 	return l.run(ctx, r, nil)
 }
 
-// Stream is Run with what the tool returns as it comes. emit is called from one
-// goroutine at a time and not after Stream has returned; while it blocks the
-// tool waits, and its error cancels the run.
+// Stream is Run with what the tool returns as it comes. emit is called in the goroutine
+// that called Stream, and not after Stream has returned; while it blocks the tool
+// waits, and its error cancels the run. So does its panic, which goes on to the caller
+// once the run has ended.
 func (l *Launcher) Stream(ctx context.Context, r Request, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return l.run(ctx, r, &outlet{emit: emit, cancel: cancel})
-}
-
-// outlet passes events on until the caller has its result.
-type outlet struct {
-	emit   func(messages.ToolEvent) error
-	cancel context.CancelFunc
-
-	mu   sync.Mutex
-	over bool // guarded by mu
-}
-
-var errOver = errors.New("the run is over")
-
-// Emit passes an event on.
-func (o *outlet) Emit(e messages.ToolEvent) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.over {
-		return errOver
+	type answer struct {
+		result messages.ToolResult
+		err    error
 	}
-	err := o.emit(e)
-	if err != nil {
-		o.over = true
-		o.cancel()
-	}
-	return err
+	a := hearing(ctx, emit, func(ctx context.Context, tell func(messages.ToolEvent) error) answer {
+		result, err := l.run(ctx, r, outlet(tell))
+		return answer{result, err}
+	})
+	return a.result, a.err
 }
 
-func (o *outlet) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.over = true
-}
-
-func (l *Launcher) run(ctx context.Context, r Request, out *outlet) (messages.ToolResult, error) {
-	run := launch{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout, Fetch: r.fetch}}
+func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) (messages.ToolResult, error) {
+	run := launch{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout, Fetch: r.fetch, Out: out}}
 	if run.ID == "" {
 		run.ID = messages.NewID()
-	}
-	if out != nil {
-		run.Out = out
-		defer out.close()
 	}
 	refused := messages.ToolResult{Run: run.ID, Tool: r.Tool, Outcome: messages.OutcomeNotStarted}
 	if err := r.check(run.ID); err != nil {

@@ -69,9 +69,24 @@ func (b *Toolbox) New(id string) (string, error) { return b.box.New(id) }
 // Setup makes the virtual environment of the tool in a folder, or finds it
 // ready: with the packages that its requirements.txt pins, or those that its
 // pyproject.toml depends on. python is the interpreter to make it with; "":
-// python3 on PATH. progress hears what pip prints; nil: nothing does.
+// python3 on PATH. progress hears what pip prints, in the goroutine
+// that called Setup; nil: nothing does.
 func (b *Toolbox) Setup(ctx context.Context, dir, python string, force bool, progress func(line string)) (Env, error) {
-	return b.box.Setup(ctx, toolenv.Options{Dir: dir, Python: python, Force: force, Progress: progress})
+	o := toolenv.Options{Dir: dir, Python: python, Force: force}
+	if progress == nil {
+		return b.box.Setup(ctx, o)
+	}
+	type answer struct {
+		env Env
+		err error
+	}
+	hear := func(line string) error { progress(line); return nil }
+	a := hearing(ctx, hear, func(ctx context.Context, tell func(string) error) answer {
+		o.Progress = func(line string) { _ = tell(line) } // the end of ctx ends the set-up
+		env, err := b.box.Setup(ctx, o)
+		return answer{env, err}
+	})
+	return a.env, a.err
 }
 
 // Validate makes the twelve checks of the tool in a folder, with a process of

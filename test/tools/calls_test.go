@@ -175,6 +175,25 @@ func TestACallerThatLeaves(t *testing.T) {
 	require.Equal(t, 1, h.tool("x").Spawns)
 }
 
+// TestAReaderThatPanics has its panic for itself: its run is cancelled, and nothing else
+// ends.
+func TestAReaderThatPanics(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Stream: true})
+	require.PanicsWithValue(t, "the reader broke", func() {
+		_, _ = h.Stream(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
+			if e.Seq == 3 {
+				panic("the reader broke")
+			}
+			return nil
+		})
+	})
+	require.Zero(t, h.tool("x").InFlight, "the run has ended when the panic goes on")
+	h.eventually(func() bool { return h.Lines("x", "gone.log") == 1 }, "the tool saw that its reader had gone")
+	require.Equal(t, messages.OutcomeOK, h.run("x", "stream", 3).Outcome)
+	require.Equal(t, 1, h.tool("x").Spawns)
+}
+
 // TestACancel is soft when the tool takes it, hard when it does not, and
 // answers at once when the run waits.
 func TestACancel(t *testing.T) {
