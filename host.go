@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/actors/python"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/primitive"
@@ -44,7 +45,7 @@ type Host struct {
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *python.Runtime
 
-	launcher *Launcher // nil when there is none
+	launcher *launcher.Launcher // nil when there is none
 
 	calls *hostcall.Host // what code asks of the host
 
@@ -85,7 +86,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{o: r}
 	h.calls = hostcall.New(hostcall.Options{
 		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
-		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.offered(ctx) },
+		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
 	})
 	if err := h.openTrace(); err != nil {
 		return nil, errors.Join(err, r.clean())
@@ -94,10 +95,10 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, h.trace.Close(), r.clean())
 	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
-	var warm LauncherOptions
+	var warm *launcher.Child
 	if r.Launcher != nil {
-		if warm, err = r.Launcher.within(r); err != nil {
-			return nil, errors.Join(err, r.clean())
+		if warm, err = launcher.Within(*r.Launcher, launcher.Options{Brand: r.Brand, Home: r.Home, Env: r.Env, Logger: r.Logger}); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), r.clean())
 		}
 	}
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
@@ -111,16 +112,15 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}
-	if r.Launcher != nil {
-		children = append(children, warm.spec())
+	if warm != nil {
+		children = append(children, warm.Spec())
 	}
 	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
-	if r.Launcher != nil {
-		h.launcher = warm.attach(ctx, h.system)
-		h.launcher.hosted = true
+	if warm != nil {
+		h.launcher = warm.Attach(ctx, h.system)
 	}
 	starting.stage("start the supervision tree")
 	return h, nil
@@ -170,7 +170,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
 
 // Launcher returns the launcher of Options.Launcher, nil when there is none.
-func (h *Host) Launcher() *Launcher { return h.launcher }
+func (h *Host) Launcher() *launcher.Launcher { return h.launcher }
 
 // Snapshot returns the supervision tree as it is now. The error matches ErrClosed
 // after Shutdown.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -120,10 +121,10 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 		t.Parallel()
 		box := toolbox.New(t)
 		box.Add(toolbox.Tool{ID: "peek"})
-		l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: t.TempDir(), Env: env})
+		l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: t.TempDir(), Env: env})
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Shutdown(context.Background()) })
-		r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "peek", Inputs: toolbox.Inputs("env")})
+		r, err := l.Run(t.Context(), launcher.Request{Tool: "peek", Inputs: toolbox.Inputs("env")})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 		text := string(r.Outputs)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
@@ -25,7 +26,7 @@ func hosted(t *testing.T, o coppice.Options, tools ...toolbox.Tool) (*coppice.Ho
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &coppice.LauncherOptions{Dir: box.Dir, Home: home, Artifacts: t.TempDir()}
+	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &launcher.Options{Dir: box.Dir, Home: home, Artifacts: t.TempDir()}
 	h, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -161,18 +162,23 @@ func TestToolsForAModel(t *testing.T) {
 
 	box.Add(toolbox.Tool{ID: "late"})
 	require.Contains(t, list(), "tool_late")
+
+	require.True(t, h.Shutdown(t.Context()).Clean())
+	_, err = tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{})
+	require.Equal(t, coppice.ErrClosed, err, "the words of a host, not those of its launcher")
 }
 
 // TestALauncherThatAHostRefuses names the option.
 func TestALauncherThatAHostRefuses(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]coppice.LauncherOptions{
+	for name, o := range map[string]launcher.Options{
 		"Options.OnEvent":       {OnEvent: func(messages.Lifecycle) {}},
-		"a limit is negative":   {WarmMax: -1},
+		"WarmMax is negative":   {WarmMax: -1},
 		"is not a folder of to": {Dir: "main_test.go"},
 	} {
 		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Launcher: &o})
 		require.ErrorIs(t, err, coppice.ErrOptions)
+		require.ErrorIs(t, err, launcher.ErrOptions)
 		require.ErrorContains(t, err, name)
 	}
 }

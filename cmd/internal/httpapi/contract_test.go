@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
@@ -26,8 +27,8 @@ import (
 func TestTheDocumentIsTrue(t *testing.T) {
 	t.Parallel()
 	box := toolbox.New(t)
-	launcher := &coppice.LauncherOptions{Dir: box.Dir, ArtifactFiles: 2}
-	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, IdleTTL: -1, Launcher: launcher}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
+	tools := &launcher.Options{Dir: box.Dir, ArtifactFiles: 2}
+	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, IdleTTL: -1, Launcher: tools}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
 	s.refusals()
 	s.lives()
 	s.executions()

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -53,7 +54,7 @@ func fuzz(f *testing.F) *fuzzed {
 	require.NoError(f, os.Mkdir(filepath.Join(s.cwd, "dir.ipynb"), 0o700))
 	host, err := coppice.Start(f.Context(), coppice.Options{
 		Home: f.TempDir(), Backend: coppice.BackendRunner, Python: filepath.Join(s.cwd, "no-python"), Env: []string{}, Artifacts: f.TempDir(),
-		Launcher: &coppice.LauncherOptions{Dir: f.TempDir()},
+		Launcher: &launcher.Options{Dir: f.TempDir()},
 	})
 	require.NoError(f, err)
 	logger := slog.New(slog.NewTextHandler(s.log, nil))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -87,8 +88,8 @@ func (s *server) tools(box *toolbox.Box) {
 // ending asks a server whose host has ended.
 func (s *server) ending(box *toolbox.Box) {
 	t, ctx := s.t, s.t.Context()
-	launcher := &coppice.LauncherOptions{Dir: box.Dir}
-	over := serveAs(t, s.spec, coppice.Options{Launcher: launcher}, httpapi.Options{}, toolapi.Options{Developer: true})
+	tools := &launcher.Options{Dir: box.Dir}
+	over := serveAs(t, s.spec, coppice.Options{Launcher: tools}, httpapi.Options{}, toolapi.Options{Developer: true})
 	status, _ := over.ask("GET", "/api/launcher/state", "")
 	require.Equal(t, http.StatusOK, status)
 	end, cancel := context.WithTimeout(ctx, time.Minute)
