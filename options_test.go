@@ -75,7 +75,10 @@ func TestRequestsThatCannotBeMadeAreRefused(t *testing.T) {
 func TestWithoutPythonACallSaysSo(t *testing.T) {
 	t.Parallel()
 	r, err := bare(t).Session("").Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
-	require.NoError(t, err)
+	var refused *messages.NotStartedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, messages.RefusedStart, refused.Refusal)
+	require.Empty(t, r.State)
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Text, "Python")
 }
