@@ -72,7 +72,8 @@ type (
 
 // Launcher keeps the tools of a folder warm: processes that answer HTTP on the
 // loopback interface, one for each tool, started by the first run and ended when
-// nobody uses them. Any goroutine may use it.
+// nobody uses them. Any goroutine may use it. A run gives a tool its inputs and
+// nothing of a session; what a tool keeps in its process, all who run it share.
 //
 // It has a supervision tree of its own, from StartLauncher, or is a part of a
 // host's, with Options.Launcher.
