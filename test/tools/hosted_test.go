@@ -57,7 +57,7 @@ func TestSessionsThatCallATool(t *testing.T) {
 	t.Parallel()
 	h, _ := hosted(t, coppice.Options{Backend: coppice.BackendRunner}, toolbox.Tool{ID: "my-tool"})
 	for _, name := range []string{"a", "b", "a"} {
-		r, err := h.Session(messages.SessionKey{Session: name}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `
+		r, err := h.Session(name).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `
 mine_` + name + ` = tool.my_tool(do="echo", arg="` + name + `")["result"]["echo"]
 print(mine_` + name + `, [n for n in globals() if n.startswith("mine_")])`}}})
 		require.NoError(t, err)

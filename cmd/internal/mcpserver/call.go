@@ -107,7 +107,7 @@ func (m *made) run(ctx context.Context) (*mcp.CallToolResult, error) {
 // remember keeps in mind whose session the call has used, so that it ends when it is
 // of use to nobody. It reports whether the client is to be told the name.
 func (m *made) remember(ctx context.Context, r *messages.Result) (tell bool) {
-	if r == nil || r.Outcome == messages.OutcomeNotStarted || m.tool.Name == bashTool {
+	if r == nil || !r.Ran() || m.tool.Name == bashTool {
 		return false
 	}
 	key := messages.SessionKey{Session: r.Session, Cwd: r.Cwd}
