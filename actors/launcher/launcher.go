@@ -17,7 +17,8 @@ var ErrClosed = errors.New("the launcher is shut down")
 
 // Launcher keeps the tools of a folder warm: processes that answer HTTP on the
 // loopback interface, one for each tool, started by the first run and ended when
-// no run has come for a while. Any goroutine may use it.
+// no run has come for a while. A run gives a tool its inputs and nothing of a session;
+// what a tool keeps in its process, all who run it share. Any goroutine may use it.
 //
 // It has a supervision tree of its own, from [Start], or is a part of a host's, with
 // Options.Launcher of package coppice.

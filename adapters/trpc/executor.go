@@ -16,9 +16,11 @@ import (
 
 // Options say how code is run. The zero value of a field is its default.
 type Options struct {
-	// Session says whose variables an execution uses; id is its execution id, ""
-	// for a tool. nil: the id is the name of the session, and what has none shares
-	// the session coppice.DefaultSession.
+	// Session says whose variables an execution uses: a name for each conversation;
+	// id is its execution id, "" for a tool. nil: the id is the name of the session.
+	// Give it where a model writes the id, as with the framework's tool for code: two
+	// models may write the same. What has no name in the end is not run, since it
+	// would be everybody's: the error is coppice.ErrNoSession.
 	Session func(ctx context.Context, id string) messages.SessionKey
 	// Owner is the agent that calls; see coppice.Request.Owner.
 	Owner string
@@ -34,9 +36,6 @@ type Options struct {
 func (o Options) key(ctx context.Context, id string) messages.SessionKey {
 	if o.Session != nil {
 		return o.Session(ctx, id)
-	}
-	if id == "" {
-		id = coppice.DefaultSession
 	}
 	return messages.SessionKey{Session: id}
 }
@@ -75,7 +74,7 @@ func (*CodeExecutor) CodeBlockDelimiter() codeexecutor.CodeBlockDelimiter {
 
 // ExecuteCode runs the blocks of an input, in their order, in the session of its
 // execution id. Pictures are output files. An error is a *LanguageError, a
-// *coppice.RequestError, or says that the host has ended.
+// *coppice.RequestError, coppice.ErrNoSession, or says that the host has ended.
 func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeExecutionInput) (codeexecutor.CodeExecutionResult, error) {
 	if len(input.CodeBlocks) == 0 {
 		return codeexecutor.CodeExecutionResult{}, nil
@@ -88,7 +87,11 @@ func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeE
 		}
 		request.Cells = append(request.Cells, messages.Cell{Code: code})
 	}
-	r, err := c.run(ctx, c.session(c.o.key(ctx, input.ExecutionID)), request)
+	key := c.o.key(ctx, input.ExecutionID)
+	if key.Session == "" {
+		return codeexecutor.CodeExecutionResult{}, fmt.Errorf("execute code: %w", coppice.ErrNoSession)
+	}
+	r, err := c.run(ctx, c.session(key), request)
 	if err != nil {
 		return codeexecutor.CodeExecutionResult{}, fmt.Errorf("execute code: %w", err)
 	}

@@ -89,7 +89,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			}
 			tools, err := host.Tools(coppice.ToolOptions{Mode: coppice.ToolsBash})
 			require.NoError(t, err)
-			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
+			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
 			require.NoError(t, err)
 			require.Contains(t, said.Text, "ran")
 			require.NotContains(t, said.Text, mark)

@@ -52,6 +52,20 @@ func find(n *messages.Node, name string) *messages.Node {
 	return nil
 }
 
+// TestSessionsThatCallATool share the tool and nothing of their own: it gets the
+// inputs of a run, and no session sees a name of another.
+func TestSessionsThatCallATool(t *testing.T) {
+	t.Parallel()
+	h, _ := hosted(t, coppice.Options{Backend: coppice.BackendRunner}, toolbox.Tool{ID: "my-tool"})
+	for _, name := range []string{"a", "b", "a"} {
+		r, err := h.Session(name).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `
+mine_` + name + ` = tool.my_tool(do="echo", arg="` + name + `")["result"]["echo"]
+print(mine_` + name + `, [n for n in globals() if n.startswith("mine_")])`}}})
+		require.NoError(t, err)
+		require.Contains(t, r.Text, name+" ['mine_"+name+"']")
+	}
+}
+
 // TestToolsInTheTreeOfAHost: sessions and tools have one tree, one stream of
 // events and one end.
 func TestToolsInTheTreeOfAHost(t *testing.T) {

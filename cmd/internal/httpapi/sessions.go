@@ -100,9 +100,13 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, status, s)
 }
 
-// checkName refuses names that no path can hold.
+// checkName refuses names that no path can hold, and a request without one: two
+// clients that leave it out do not mean the same session.
 func checkName(name string) error {
 	const most = 200
+	if name == "" {
+		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
+	}
 	if name == "." || name == ".." || len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
 		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)}
 	}

@@ -97,8 +97,8 @@ func (s *server) ending(box *toolbox.Box) {
 	require.NoError(t, over.api.Close())
 	require.True(t, over.host.Shutdown(end).Clean())
 	bodies := map[string]string{
-		"POST /api/executions": `{"cells":[{"code":"1"}]}`, "POST /api/sessions": `{}`, "POST /api/sessions/{session}/fork": `{"copies":1}`,
-		"POST /api/notebooks/run": fmt.Sprintf(`{"path":%q}`, s.cwd+"/a.ipynb"),
+		"POST /api/executions": `{"session":"a","cells":[{"code":"1"}]}`, "POST /api/sessions": `{"session":"a"}`, "POST /api/sessions/{session}/fork": `{"copies":1}`,
+		"POST /api/notebooks/run": fmt.Sprintf(`{"path":%q,"session":"a"}`, s.cwd+"/a.ipynb"),
 	}
 	for path, methods := range s.spec.Paths {
 		for method, operation := range methods {
