@@ -36,6 +36,7 @@ var layers = []layer{
 	{dir: "messages"},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
+	{dir: "internal/loopback"},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
