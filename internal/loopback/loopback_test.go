@@ -19,7 +19,7 @@ func TestHost(t *testing.T) {
 		"": false, "0.0.0.0": false, "::": false, "192.168.1.1": false, "128.0.0.1": false, "::ffff:10.0.0.1": false,
 		"example.org": false, "localhost.example.org": false, "127.0.0.1.example.org": false, "localhost.": false, "a.localhost": false,
 		"127.1": false, "2130706433": false, "0x7f.0.0.1": false, "127.0.0.01": false, "::1%lo": false, "fe80::1%lo": false,
-		"[::1": false, "::1]": false, "[[::1]]": false, "[127.0.0.1]": false, "[localhost]": false, "127.0.0.1:80": false, " 127.0.0.1": false,
+		"[::1": false, "::1]": false, "[[::1]]": false, "[127.0.0.1]": false, "[localhost]": false, "127.0.0.1:80": false, "\t127.0.0.1": false,
 	} {
 		require.Equal(t, want, loopback.Host(host), "%q", host)
 	}
