@@ -23,7 +23,7 @@ type Limits struct {
 const (
 	// patience is how long a new connection has to make itself known before it may
 	// be closed for a newer one.
-	patience = 50 * time.Millisecond
+	patience = 100 * time.Millisecond
 	// linger is how long the rest of a request is taken after its answer.
 	linger = 500 * time.Millisecond
 	// maxStrangers and minStrangers bound how many strangers there may be, whatever
