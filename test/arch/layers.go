@@ -36,6 +36,7 @@ var layers = []layer{
 	{dir: "messages"},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
+	{dir: "internal/loopback"},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
@@ -74,7 +75,8 @@ var layers = []layer{
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
-	{dir: "cmd/internal/mcpserver", ours: public, theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
+	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/inbound", "internal/loopback"}},
+	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},

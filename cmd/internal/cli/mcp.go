@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 )
 
@@ -126,12 +127,19 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 	if err != nil {
 		return failure(err)
 	}
-	l, err := mcpserver.Listen(ctx, f.http)
-	if err != nil {
+	l, err := mcpserver.Listen(ctx, f.http, server, token, o)
+	switch {
+	case errors.Is(err, httpserver.ErrAddress):
 		return usageError{err}
+	case err != nil:
+		return failure(fmt.Errorf("%w; another address: --http 127.0.0.1:0", err))
 	}
-	a.err.lines(fmt.Sprintf("coppice mcp: serving at http://%s%s, the token is in %s", l.Addr(), mcpserver.Path, file))
-	return failure(mcpserver.Serve(ctx, l, server, token, o))
+	a.err.lines(fmt.Sprintf("coppice mcp: serving at %s%s, the token is in %s", l.URL(), mcpserver.Path, file))
+	err = l.Serve(ctx)
+	if errors.Is(err, httpserver.ErrCut) { // the calls that run end with the host
+		err = nil
+	}
+	return failure(err)
 }
 
 // readToken reads a token, or makes one. Nobody but its owner may have read it.

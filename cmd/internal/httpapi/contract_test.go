@@ -33,6 +33,7 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	s.lives()
 	s.executions()
 	s.books()
+	s.slow()
 	s.full()
 	s.tools(box)
 	s.ending(box)

@@ -26,8 +26,8 @@
 //   - Artifacts are resources, and so are the notebooks in the working directory of
 //     the server; no path of a resource leads out of it.
 //   - Over HTTP nothing is served without the bearer token, to another Host than
-//     the loopback, or across origins; the token is compared in constant time and
-//     appears in no log.
+//     the loopback, or across origins, and who has no token cannot keep out who has:
+//     the server is that of package httpserver.
 //     Clients with sessions of the protocol, and those of its stateless version,
 //     are served side by side.
 //   - Over HTTP no client reaches the session of another, by accident or on purpose;
