@@ -1,9 +1,11 @@
 package coppice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
@@ -36,8 +38,16 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
+		StartTimeout: serverStarts * h.o.startTimeout(),
 	}
 }
+
+// serverStarts is how many starts of a kernel the process may take that they come
+// from: who gives it up has to begin at nothing, and each kernel that waits for it
+// has a limit of its own.
+const serverStarts = 2
+
+func (r resolved) startTimeout() time.Duration { return cmp.Or(r.StartTimeout, time.Minute) }
 
 // choose returns the first backend that is available, and why it is this one. Of
 // the last it is the first call that says what is missing.

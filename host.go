@@ -144,16 +144,19 @@ func (h *Host) provision(ctx context.Context) error {
 	return nil
 }
 
+// startMargin is what the supervisor of a kernel allows beyond the kernel's own limit.
+const startMargin = 30 * time.Second
+
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko := kernel.Options{StartTimeout: h.o.startTimeout(), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
 		server = gateway.ServerSpec(b.Process())
 	}
 	door := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(),
+		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,

@@ -150,7 +150,8 @@ type Options struct {
 	// this process and the environment of kernels. false: they cannot.
 	Bash bool
 
-	// StartTimeout bounds the start of one kernel. 0: 60 s.
+	// StartTimeout bounds the start of one kernel, and twice that the start of the
+	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended. 0: 1.5 s.

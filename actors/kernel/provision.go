@@ -48,6 +48,9 @@ type Site struct {
 	// idle one is ended.
 	MaxSessions int
 	IdleTTL     time.Duration
+	// StartTimeout bounds the start of the process that interpreters come from. 0:
+	// as long as the backend thinks right.
+	StartTimeout time.Duration
 	// HostCalls says that code may call functions of the host.
 	HostCalls bool
 	// Limits bound each session, Isolation says what it is kept from, and Keep that

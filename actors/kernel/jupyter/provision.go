@@ -121,7 +121,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	warm := warmth(o, s)
 	server := NewServer(ServerOptions{
 		Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: s.IdleTTL, Home: s.Dir, Python: s.Python, Env: s.Env, URL: o.URL, Token: o.Token, HostCalls: s.HostCalls,
-		Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
+		StartTimeout: s.StartTimeout, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
 	})
 	journal := ""
 	if s.Keep {
