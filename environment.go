@@ -2,7 +2,6 @@ package coppice
 
 import (
 	"context"
-	"errors"
 
 	"github.com/coppice-run/coppice/environment"
 )
@@ -39,36 +38,17 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 	if err != nil {
 		return report, err
 	}
-	report.Backend, report.BackendWhy = r.chooseBackend(seen.Err)
+	chosen, err := r.wouldChoose(ctx, func(context.Context) (*environment.Runtime, error) { return seen.Python, seen.Err() })
+	if err != nil {
+		return report, err
+	}
+	if report.BackendWhy = chosen.why; chosen.able {
+		report.Backend = chosen.Name()
+	}
 	return report, nil
 }
 
 // environment are the options that say which Python is meant.
 func (r resolved) environment() environment.Options {
 	return environment.Options{Brand: r.Brand, Home: r.Home, Python: r.Python, Env: r.Env}
-}
-
-// chooseBackend names the backend of a host and says why it is this one; "" when
-// nothing can run. problem says why no Kernel Gateway can be started, nil when one
-// can; it is asked only where nothing else decides. Nothing else chooses.
-func (r resolved) chooseBackend(problem func() error) (name, why string) {
-	switch {
-	case r.Backend != BackendAuto:
-		return r.Backend, "it was asked for"
-	case r.GatewayURL != "":
-		return BackendGateway, "an external gateway is set"
-	case r.KernelName != "":
-		return BackendGateway, "a kernel was named"
-	case r.skipCheck():
-		return BackendGateway, skipWhy
-	}
-	err := problem()
-	switch {
-	case err == nil:
-		return BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"
-	case errors.As(err, new(*environment.MissingPackagesError)):
-		return BackendRunner, "the gateway's packages are missing; coppice setup installs them"
-	default:
-		return "", "no Python interpreter can be used"
-	}
 }

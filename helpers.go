@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/environment"
-	"github.com/coppice-run/coppice/messages"
 )
 
 // Helpers lists the functions that every session has, by category and name. It is
 // empty with [Options.NoHelpers].
 func (h *Host) Helpers() []environment.Helper {
-	if h.prelude == "" {
+	if h.o.NoHelpers {
 		return nil
 	}
 	return environment.Helpers()
@@ -33,19 +32,6 @@ func (h *Host) HelpersIn(ctx context.Context, cwd string) (helpers []environment
 	}
 	found, modules, err := environment.ModuleHelpers(ctx, h.o.environment(), cwd)
 	return append(helpers, found...), modules, err
-}
-
-// prelude is what brings the helpers into a session: the code for the runner, for a
-// kernel the type of their status events. "": it has none.
-func prelude(backend string, r resolved) string {
-	mime := messages.StatusMIME(r.Brand)
-	switch {
-	case r.NoHelpers:
-		return ""
-	case backend == BackendRunner:
-		return environment.Prelude(mime)
-	}
-	return mime
 }
 
 // modules says whether sessions load the user's modules.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
-	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // preflightTime bounds the check for [Host.Tools].
@@ -58,17 +58,10 @@ func (h *Host) CheckPython(ctx context.Context) error {
 }
 
 func (h *Host) checkPython(ctx context.Context) error {
-	if h.door == BackendGateway && h.o.GatewayURL != "" {
-		return environment.AskExternal(ctx, h.o.GatewayURL, h.o.GatewayToken)
+	if b, ok := can[kernel.Checker](h); ok {
+		return b.Check(ctx)
 	}
-	if h.found != nil {
-		return nil // the choice of the backend has looked
-	}
-	rt, err := environment.Find(ctx, h.o.environment())
-	if err == nil && h.door == BackendGateway {
-		_, err = environment.Preflight(ctx, rt)
-	}
-	return err
+	return nil
 }
 
 // PassedOver returns the virtual environments that come first and cannot be used,
@@ -83,12 +76,6 @@ func (h *Host) PassedOver() []environment.Step {
 		return environment.PassedOver(h.o.environment())
 	}
 	return environment.Broken(h.found.Steps)
-}
-
-// externals are the servers that somebody else runs.
-func (r resolved) externals() []jupyter.Remote {
-	all, _ := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken) // resolve has checked them
-	return all
 }
 
 // ToolMode says which of the tools python and bash [Host.Tools] gives, and why it

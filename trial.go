@@ -2,8 +2,10 @@ package coppice
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -34,8 +36,19 @@ func (Trial) Plan(s environment.Settings, problem error) (environment.Plan, erro
 	if err != nil {
 		return environment.Plan{}, err
 	}
-	p := environment.Plan{Warm: r.warm().why}
-	p.Backend, p.Why = r.chooseBackend(func() error { return problem })
+	chosen, err := r.wouldChoose(context.Background(), func(context.Context) (*environment.Runtime, error) {
+		if errors.As(problem, new(*environment.NoPythonError)) {
+			return nil, problem
+		}
+		return &environment.Runtime{}, problem
+	})
+	if err != nil {
+		return environment.Plan{}, err
+	}
+	p := environment.Plan{Why: chosen.why, Warm: r.warming()}
+	if chosen.able {
+		p.Backend = chosen.Name()
+	}
 	return p, nil
 }
 
@@ -49,14 +62,17 @@ func (Trial) Run(ctx context.Context, s environment.Settings, c environment.Cell
 	t := environment.Tried{}
 	t.Level, _ = h.Isolation()
 	began := time.Now()
-	result, err := h.Session(messages.SessionKey{Session: c.Session + "-" + messages.NewID(), Cwd: c.Cwd}).Execute(ctx, Request{
+	result, err := h.Session(c.Session+"-"+messages.NewID(), In(c.Cwd)).Execute(ctx, Request{
 		Cells: []messages.Cell{{Code: c.Code}}, Mode: messages.ModePerCall, Timeout: c.Timeout,
 	})
+	if refused, ok := errors.AsType[*messages.NotStartedError](err); ok && refused.Refusal == messages.RefusedStart {
+		err = nil // the result says why there is no kernel
+	}
 	t.Took, t.Err, t.OK, t.Text = time.Since(began), err, result.Outcome == messages.OutcomeOK, result.Text
 	if len(result.JSON) > 0 {
 		t.JSON = result.JSON[0]
 	}
-	if h.runner != nil && ctx.Err() == nil {
+	if _, ok := can[kernel.Forker](h); ok && ctx.Err() == nil {
 		t.Forks, t.NoFork, t.ForksErr = h.Forks(ctx)
 	}
 	for _, l := range h.Shutdown(ctx).Leftovers {

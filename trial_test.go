@@ -54,7 +54,8 @@ func TestOneChoiceOfTheBackend(t *testing.T) {
 	require.Equal(t, "the gateway's packages are missing; coppice setup installs them", plan.Why)
 	plan, err = coppice.Trial{}.Plan(environment.Settings{Env: nothing}, errors.New("it does not answer"))
 	require.NoError(t, err)
-	require.Empty(t, plan.Backend)
+	require.Equal(t, "runner", plan.Backend)
+	require.Equal(t, "a gateway cannot be started: it does not answer", plan.Why)
 }
 
 // TestTrial runs a cell on a host that ends with it.
@@ -80,6 +81,13 @@ func TestTrial(t *testing.T) {
 	tried, err = coppice.Trial{}.Run(t.Context(), s, environment.Cell{Session: "t", Cwd: "/no/such/folder"})
 	require.NoError(t, err)
 	require.ErrorAs(t, tried.Err, new(*coppice.RequestError))
+
+	s.Python = "/no/such/python"
+	tried, err = coppice.Trial{}.Run(t.Context(), s, environment.Cell{Session: "t", Code: "1"})
+	require.NoError(t, err)
+	require.NoError(t, tried.Err)
+	require.False(t, tried.OK)
+	require.Contains(t, tried.Text, "/no/such/python")
 
 	s.Backend = "steam"
 	_, err = coppice.Trial{}.Run(t.Context(), s, environment.Cell{})

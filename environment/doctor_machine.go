@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // Bounds of Doctor.
@@ -23,7 +23,7 @@ const (
 	looseMost = 5
 )
 
-func (x *examination) sharedDir() string { return coordinator.DirIn(x.home.Dir()) }
+func (x *examination) sharedDir() string { return sharedgateway.DirIn(x.home.Dir()) }
 
 // permissions looks whether others can read what we keep.
 func (x *examination) permissions() {

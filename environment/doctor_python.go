@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // python looks for an interpreter and its packages, as a host would.
@@ -172,7 +172,7 @@ func (x *examination) external() {
 
 // shared looks at the gateways that hosts of this user share.
 func (x *examination) shared() {
-	all, err := coordinator.Look(x.ctx, x.sharedDir())
+	all, err := sharedgateway.Look(x.ctx, x.sharedDir())
 	if err != nil {
 		x.find(checkShared, FindingFailed, "chmod u+rw "+quoteShell(x.sharedDir()+"/gateway.json"), "%v", err)
 		return
@@ -180,10 +180,10 @@ func (x *examination) shared() {
 	alive := 0
 	for _, g := range all {
 		switch g.State {
-		case coordinator.StateRunning:
+		case sharedgateway.StateRunning:
 			alive++
 			x.ok(checkShared, "gateway %d at %s (shard %d) answers; %s, %s of %d, %s", g.PID, g.URL, g.Shard, count(g.Hosts, "host"), count(max(g.Kernels, 0), "kernel"), g.MaxKernels, count(g.Sessions, "kept session"))
-		case coordinator.StateSilent:
+		case sharedgateway.StateSilent:
 			alive++
 			x.find(checkShared, FindingFailed, "coppice gateway stop (its sessions are lost)", "gateway %d at %s (shard %d) lives and does not answer: %s", g.PID, g.URL, g.Shard, g.Why)
 		}
@@ -195,12 +195,12 @@ func (x *examination) shared() {
 
 // lock looks at the lock of those gateways.
 func (x *examination) lock() {
-	h, state := coordinator.Locked(x.sharedDir())
+	h, state := sharedgateway.Locked(x.sharedDir())
 	switch state {
-	case coordinator.LockStuck:
+	case sharedgateway.LockStuck:
 		x.find(checkLock, FindingFailed, "kill -9 "+itoa(h.PID), "process %d holds %s/gateway.lock and has not said so since %s: it is stuck (%s)",
 			h.PID, x.sharedDir(), h.Beat.Format("15:04:05"), h.Doing)
-	case coordinator.LockHeld:
+	case sharedgateway.LockHeld:
 		x.ok(checkLock, "process %d holds it just now (%s)", h.PID, h.Doing)
 	default:
 		x.ok(checkLock, "it is free")
@@ -211,7 +211,7 @@ func (x *examination) lock() {
 // asked for.
 func (x *examination) leftovers() {
 	if !x.d.Fix {
-		found, err := coordinator.Leftovers(x.sharedDir())
+		found, err := sharedgateway.Leftovers(x.sharedDir())
 		if err != nil {
 			x.find(checkLeftovers, FindingFailed, "", "%v", err)
 		}
@@ -233,7 +233,7 @@ func (x *examination) leftovers() {
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, cleanWait)
 	defer cancel()
-	gone, err := coordinator.Clean(ctx, x.sharedDir())
+	gone, err := sharedgateway.Clean(ctx, x.sharedDir())
 	for _, l := range gone {
 		x.find(checkLeftovers, FindingFixed, "", "%s: gone", l.What)
 	}
@@ -244,7 +244,7 @@ func (x *examination) leftovers() {
 	if failed != nil {
 		x.find(checkLeftovers, FindingFailed, "", "%v", failed)
 	}
-	locked, held := errors.AsType[*coordinator.LockedError](err)
+	locked, held := errors.AsType[*sharedgateway.LockedError](err)
 	switch {
 	case held && locked.PID != 0:
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)

@@ -19,8 +19,3 @@ func Helpers() []Helper {
 	}
 	return slices.Clone(list)
 }
-
-// Prelude is the code that brings the helpers into a session of the runner
-// backend; mime is the type of their status events, as messages.StatusMIME names
-// it.
-func Prelude(mime string) string { return pysrc.SessionPrelude(mime) }

@@ -123,14 +123,4 @@ func TestModuleHelpers(t *testing.T) {
 	require.NotEmpty(t, all)
 	all[0].Name = "changed"
 	require.NotEqual(t, "changed", Helpers()[0].Name, "the list is the caller's own")
-	require.Contains(t, Prelude("application/x-steam-status"), "application/x-steam-status")
-}
-
-// TestAskExternal takes the first server that can be used, and tells of the last
-// that cannot.
-func TestAskExternal(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, AskExternal(t.Context(), "", ""))
-	require.ErrorContains(t, AskExternal(t.Context(), "http://127.0.0.1:1, http://127.0.0.1:2", ""), "127.0.0.1:2 is not reachable")
-	require.ErrorContains(t, AskExternal(t.Context(), "steam://engine", ""), "steam")
 }

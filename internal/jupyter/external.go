@@ -49,3 +49,14 @@ func AskExternal(ctx context.Context, url, token string) (External, error) {
 		return ExternalAnswer, fmt.Errorf("external gateway at %s: %w", client.URL(), err)
 	}
 }
+
+// AskExternals returns nil when one of the servers can be used, else why the last
+// cannot.
+func AskExternals(ctx context.Context, remotes []Remote) (err error) {
+	for _, r := range remotes {
+		if _, err = AskExternal(ctx, r.URL, r.Token); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // runShared uses the gateways that the hosts of this user share.
@@ -141,7 +141,7 @@ func (i *Interpreter) journal() error {
 		return nil
 	}
 	at := i.server.Shared
-	return i.claim.Write(coordinator.Entry{
+	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity,
 	})
 }
