@@ -30,8 +30,8 @@ type DoctorOptions struct {
 	// Quick leaves out what takes over a second: no kernel is started. false: a cell
 	// runs on each backend that can be had.
 	Quick bool
-	// Progress hears which check begins, from the goroutine of Doctor. nil: no one is
-	// told.
+	// Progress hears which check begins, from the goroutine of Doctor. nil: progress
+	// is not reported.
 	Progress func(check string)
 }
 

@@ -20,7 +20,7 @@ type SetupOptions struct {
 	// proxy and certificates. nil: that of this process.
 	Env []string
 	// Progress hears what is done. It is called from one goroutine at a time
-	// and must not block. nil: no one is told.
+	// and must not block. nil: progress is not reported.
 	Progress func(Stage)
 }
 

@@ -112,7 +112,7 @@ func run(ctx context.Context, c command) (out string, err error) {
 
 // endedFromOutside says that a run was ended by a signal of those by which people
 // and programs end others. Signals of the system for what a program has done itself,
-// as SIGSEGV and SIGILL, are none of them: they do say something about it. A shim
+// as SIGSEGV and SIGILL, do not count: they do say something about it. A shim
 // that is a shell script exits with 128 and the number of the signal.
 func endedFromOutside(err error) bool {
 	exit, ok := errors.AsType[*process.ExitError](err)
