@@ -37,7 +37,7 @@ var layers = []layer{
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
 	{dir: "internal/loopback"},
-	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
+	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise"}, theirs: []string{"github.com/alecthomas/chroma/v2/...", "github.com/yuin/goldmark/...", terminal}},
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
