@@ -49,7 +49,7 @@ var layers = []layer{
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/lines", "sinks/sinktest", "internal/secret"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood, terminal}},
 	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -73,7 +73,7 @@ var layers = []layer{
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
-	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
+	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/inbound", "internal/loopback"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
