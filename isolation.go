@@ -9,10 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/pylit"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -72,7 +72,7 @@ func (h *Host) TryToEscape(ctx context.Context) (_ []Escape, err error) {
 	}
 	const most = 30 * time.Second
 	result, err := h.Session("escape-"+messages.NewID(), In(cwd)).Execute(ctx, Request{
-		Cells: []messages.Cell{{Code: "aim = " + pythonText(string(aim)) + "\n" + escapeCode}}, Mode: messages.ModePerCall, Timeout: most,
+		Cells: []messages.Cell{{Code: "aim = " + pylit.String(string(aim)) + "\n" + escapeCode}}, Mode: messages.ModePerCall, Timeout: most,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("try to escape: %w", err)
@@ -102,9 +102,4 @@ func promised(level, attempt string, network bool) bool {
 	default:
 		return true
 	}
-}
-
-// pythonText returns a Python literal for text that is JSON.
-func pythonText(s string) string {
-	return `"""` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"""`
 }

@@ -38,7 +38,8 @@ var layers = []layer{
 	{dir: "internal/home"},
 	{dir: "internal/loopback"},
 	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise"}, theirs: []string{"github.com/alecthomas/chroma/v2/...", "github.com/yuin/goldmark/...", terminal}},
-	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "internal/pylit"},
+	{dir: "notebook/...", ours: []string{"internal/pylit"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
 	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
