@@ -9,8 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/coppice-run/coppice/internal/pylit"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
@@ -70,7 +70,7 @@ func TryToEscape(ctx context.Context, dir string, run func(ctx context.Context, 
 	if err != nil {
 		return nil, fmt.Errorf("try to escape: %w", err)
 	}
-	ran, err := run(ctx, "aim = "+pythonText(string(aim))+"\n"+escapeCode)
+	ran, err := run(ctx, "aim = "+pylit.String(string(aim))+"\n"+escapeCode)
 	if err != nil {
 		return nil, fmt.Errorf("try to escape: %w", err)
 	}
@@ -102,9 +102,4 @@ func promised(level, attempt string, network bool) bool {
 	default:
 		return true
 	}
-}
-
-// pythonText returns a Python literal for text that is JSON.
-func pythonText(s string) string {
-	return `"""` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"""`
 }
