@@ -234,7 +234,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: h.door, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: h.door, Kind: "gateway", New: func() supervisor.Behaviour { return door }}
 }
 
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }

@@ -106,7 +106,7 @@ func StartLauncher(ctx context.Context, o LauncherOptions) (*Launcher, error) {
 
 // spec is the launcher as a child of a tree.
 func (o LauncherOptions) spec() supervisor.Spec {
-	return supervisor.Spec{Key: nameLauncher, Kind: nameLauncher, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return launcher.New(o.launcher()) }}
+	return supervisor.Spec{Key: nameLauncher, Kind: nameLauncher, New: func() supervisor.Behaviour { return launcher.New(o.launcher()) }}
 }
 
 // attach returns the launcher that stands in a tree, with its pins restored.

@@ -79,5 +79,5 @@ func (h *Host) bashSpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: bash.Name, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: bash.Name, Kind: "gateway", New: func() supervisor.Behaviour { return door }}
 }

@@ -125,7 +125,7 @@ func (h *Hub) Artifacts() *artifact.Store { return h.o.Store }
 // Spec returns how to make the hub's shell: a child for the root of a tree. It
 // should be the first one there, so that it ends last.
 func (h *Hub) Spec() supervisor.Spec {
-	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
+	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", New: func() supervisor.Behaviour {
 		var children []supervisor.Spec
 		for i, st := range h.static() {
 			kind := "result"
@@ -133,7 +133,7 @@ func (h *Hub) Spec() supervisor.Spec {
 				kind = "sink"
 			}
 			children = append(children, supervisor.Spec{
-				Key: st.key, Kind: kind, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return &consumer{st: st} },
+				Key: st.key, Kind: kind, New: func() supervisor.Behaviour { return &consumer{st: st} },
 			})
 		}
 		return supervisor.NewShell(supervisor.Options{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // station is the place of one sink actor in the tree, and the lanes that it
@@ -164,15 +165,15 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 type again struct{}
 
 // Decide answers failures.
-func (again) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	f, ok := ev.(supervisor.Fail)
+func (again) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	f, ok := ev.(strategy.Fail)
 	if !ok {
 		return nil
 	}
 	if c, ok := v.Child(f.Key); !ok || c.UpAt.IsZero() {
 		return nil
 	}
-	return []supervisor.Directive{supervisor.Restart(f.Key, 0)}
+	return []strategy.Directive{strategy.Restart(f.Key, 0)}
 }
 
 // door is the hub's part of its shell. Its methods run in the shell's goroutine.
@@ -247,6 +248,6 @@ func (d *door) Close(*supervisor.Shell, supervisor.Exit) { d.hub.closed() }
 
 var (
 	_ supervisor.Behaviour = (*consumer)(nil)
-	_ supervisor.Strategy  = again{}
+	_ strategy.Strategy    = again{}
 	_ supervisor.Door      = (*door)(nil)
 )

@@ -243,37 +243,13 @@ func TestErrors(t *testing.T) {
 	require.ErrorAs(t, supervisor.Unknown(question{}), &unknown)
 	require.Equal(t, "supervisor_test.question", unknown.Msg)
 
-	rows := []struct {
-		exit    supervisor.Exit
-		text    string
-		value   messages.Exit
-		failure bool
-	}{
-		{supervisor.Exit{Kind: messages.ExitNormal}, "normal", messages.Exit{Kind: messages.ExitNormal}, false},
-		{supervisor.Exit{}, "", messages.Exit{}, false},
-		{supervisor.Exit{Kind: messages.ExitReset}, "reset", messages.Exit{Kind: messages.ExitReset}, false},
-		{supervisor.Exit{Kind: messages.ExitShutdown, Err: errTest, Msg: "int"}, "shutdown: on purpose", messages.Exit{Kind: messages.ExitShutdown, Reason: "on purpose"}, false},
-		{supervisor.Exit{Kind: messages.ExitFailed, Err: errTest, Msg: "int"}, "failed: on purpose", messages.Exit{Kind: messages.ExitFailed, Reason: "on purpose"}, true},
-		{supervisor.Exit{Kind: messages.ExitPanicked, Panic: "oh", Msg: "int", Stack: []byte("secret")}, "panicked: oh (in int)", messages.Exit{Kind: messages.ExitPanicked, Reason: "oh (in int)"}, true},
-		{supervisor.Exit{Kind: messages.ExitKilled, Msg: "int"}, "killed: in int", messages.Exit{Kind: messages.ExitKilled, Reason: "in int"}, true},
-		{supervisor.Exit{Kind: messages.ExitOverloaded}, "overloaded", messages.Exit{Kind: messages.ExitOverloaded}, true},
-	}
-	for _, row := range rows {
-		require.EqualError(t, row.exit, row.text)
-		require.Equal(t, row.value, row.exit.Value())
-		require.Equal(t, row.failure, row.exit.Failure())
-	}
-	require.ErrorIs(t, supervisor.Exit{Panic: errTest}, errTest)
-	require.NotErrorIs(t, supervisor.Exit{Panic: "text"}, errTest)
-
 	e := error(&supervisor.ServiceError{Key: "k", Kind: supervisor.ErrDraining})
 	require.EqualError(t, e, "k: draining")
 	require.ErrorIs(t, e, supervisor.ErrDraining)
 	require.NotErrorIs(t, e, supervisor.ErrLost)
-	e = &supervisor.ServiceError{Key: "k", Kind: supervisor.ErrLost, Exit: failed}
+	e = &supervisor.ServiceError{Key: "k", Kind: supervisor.ErrLost, Exit: supervisor.Exit{Kind: messages.ExitFailed, Err: errTest}}
 	require.ErrorIs(t, e, errTest)
 	var exit supervisor.Exit
 	require.ErrorAs(t, e, &exit)
 	require.Equal(t, messages.ExitFailed, exit.Kind)
-	require.Equal(t, "none", supervisor.Verb(0).String())
 }

@@ -8,7 +8,7 @@ import (
 // Behaviour is what an actor does. The supervisor owns the actor's goroutine
 // and calls the three methods from it, one at a time, always under its guard:
 // a panic, a returned error and runtime.Goexit all become a typed [Exit] that
-// the parent's [Strategy] decides about. None of them ends the program.
+// the parent's [strategy.Strategy] decides about. None of them ends the program.
 //
 //	New ─▶ Init ─▶ Handle, Handle, … ─▶ Terminate
 //

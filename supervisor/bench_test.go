@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 func benchSystem(b *testing.B, o supervisor.Options) (*supervisor.System, supervisor.Ref) {
@@ -202,13 +203,59 @@ func fill(b *testing.B, gate supervisor.Ref, n int) {
 	}
 }
 
+// gatewayPolicy is what a gateway asks about its children, with room for n.
+func gatewayPolicy(n int) strategy.Strategy {
+	return strategy.Chain(strategy.For("", strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(time.Hour),
+		strategy.Pin(strategy.Chain(strategy.IdleTTL(time.Hour), strategy.Quota(2*n), strategy.LRU(n))))))
+}
+
+// BenchmarkEvict is a new key where no place is free: the child that has been
+// idle for longest ends, another starts and answers.
+func BenchmarkEvict(b *testing.B) {
+	for _, n := range []int{4, 1000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+			fill(b, gate, n)
+			i := 0
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				w, r := supervisor.NewWork[int](1)
+				w.Owner = "ann"
+				gate.Tell(job{strconv.Itoa(i), w})
+				if _, err := r.Wait(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkExec is one work at a time for a child that lives, under the
+// strategy of a gateway that is full.
+func BenchmarkExec(b *testing.B) {
+	const n = 1000
+	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+	fill(b, gate, n)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		w, r := supervisor.NewWork[int](1)
+		gate.Tell(job{"session-7", w})
+		if _, err := r.Wait(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkTick is one tick of a gateway's strategies over idle children.
 func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			strategy := supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(time.Hour),
-				supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(time.Hour), supervisor.LRU(2*n))))
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: strategy, Tick: time.Hour})
+			policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(time.Hour),
+				strategy.Pin(strategy.Chain(strategy.IdleTTL(time.Hour), strategy.LRU(2*n))))
+			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: policy, Tick: time.Hour})
 			fill(b, gate, n)
 			done := make(chan struct{})
 			b.ReportAllocs()
@@ -216,7 +263,7 @@ func BenchmarkTick(b *testing.B) {
 			gate.Tell(do(func(s *supervisor.Shell) error {
 				defer close(done)
 				for b.Loop() {
-					if ds := strategy.Decide(s.View(), supervisor.Tick{}); len(ds) > 0 {
+					if ds := policy.Decide(s.View(), strategy.Tick{}); len(ds) > 0 {
 						return fmt.Errorf("decided %v", ds)
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // sequel is what follows the end of an incarnation.
@@ -22,12 +23,6 @@ const (
 	sequelFail
 	// sequelAgain: another incarnation starts, in the same place.
 	sequelAgain
-)
-
-// Limits of the failure history.
-const (
-	maxFailures      = 32
-	maxGroupFailures = 1024
 )
 
 // child is a key of a shell: its place in the tree, its work, and its present
@@ -180,8 +175,8 @@ func (ch *child) up() bool { return ch.upAt != 0 }
 func (ch *child) isShell() bool { return ch.cell != nil && ch.cell.shell.Load() != nil }
 
 // view describes the child.
-func (ch *child) view(s *Shell) ChildView {
-	v := ChildView{
+func (ch *child) view(s *Shell) strategy.ChildView {
+	v := strategy.ChildView{
 		Key: ch.spec.Key, Kind: ch.spec.Kind, Owner: ch.spec.Owner,
 		Epoch: ch.epoch, State: ch.state,
 		Since: s.sys.at(ch.since), StartedAt: s.sys.at(ch.startedAt), UpAt: s.sys.at(ch.upAt),

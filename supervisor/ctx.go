@@ -87,7 +87,7 @@ func (c *Ctx) Up() {
 	}
 }
 
-// Beat says that the behaviour and what it owns are alive. [Heartbeat] stops a
+// Beat says that the behaviour and what it owns are alive. [strategy.Heartbeat] stops a
 // child that has beaten once and then stays silent.
 func (c *Ctx) Beat() { c.c.beat.Store(int64(time.Since(c.c.sys.began)) + 1) }
 

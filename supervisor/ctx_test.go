@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestContext: it ends before Terminate, with the reason for its cause.
@@ -192,7 +193,7 @@ func TestPrevious(t *testing.T) {
 			},
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: supervisor.Intensity(9, time.Hour)}),
+			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -344,10 +345,10 @@ func TestStashIsBounded(t *testing.T) {
 // slow thinks about a failure until it may go on.
 type slow struct{ until chan struct{} }
 
-func (s slow) Decide(_ supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if f, ok := e.(supervisor.Fail); ok {
+func (s slow) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
+	if f, ok := e.(strategy.Fail); ok {
 		<-s.until
-		return []supervisor.Directive{supervisor.Resume(f.Key)}
+		return []strategy.Directive{strategy.Resume(f.Key)}
 	}
 	return nil
 }

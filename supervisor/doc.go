@@ -1,7 +1,7 @@
 // Package supervisor is supervision trees on Hollywood actors. It knows nothing
 // of what the actors do: it runs [Behaviour] values as children of [Shell]
-// values, gives them [Work], and lets [Strategy] values decide what becomes of
-// a child that fails, hangs, is idle or is one too many.
+// values, gives them [Work], and lets [strategy.Strategy] values decide what
+// becomes of a child that fails, hangs, is idle or is one too many.
 //
 // A [System] is a tree. Its inner nodes are shells, its leaves are behaviours
 // of the application. Each incarnation of a child lives in a cell, which is the
@@ -115,16 +115,12 @@
 //
 // # Strategies
 //
-// A strategy is a pure value; what a shell does can be read where it is made:
+// A strategy is a pure value of package strategy, below this one; what a shell
+// does can be read where its strategy is made:
 //
-//	supervisor.Chain(
-//		supervisor.RestartOnce(),
-//		supervisor.Heartbeat(5*time.Second),
-//		supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(5*time.Minute), supervisor.LRU(4))),
+//	strategy.Chain(
+//		strategy.RestartOnce(),
+//		strategy.Heartbeat(5*time.Second),
+//		strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Minute), strategy.LRU(4))),
 //	)
-//
-// Failures: [RestartOnce], [Intensity], [Backoff], the groups [OneForOne],
-// [OneForAll] and [RestForOne], [EscalateAfter], [AutoShutdown]. Health:
-// [Heartbeat]. Capacity: [IdleTTL], [LRU], [LRUQueue], [Quota], [MaxRSS].
-// Composition: [Chain], [For], [Pin].
 package supervisor

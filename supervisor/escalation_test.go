@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestEscalation: a root that fails ends the tree, and says so once.
@@ -17,13 +18,13 @@ func TestEscalation(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name     string
-		strategy supervisor.Strategy
+		strategy strategy.Strategy
 		tell     error
 		kind     messages.ExitKind
 	}{
-		{"too many failures", supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Minute)), errTest, messages.ExitEscalated},
-		{"the strategy panics", badStrategy{func(e supervisor.Event) bool { _, ok := e.(supervisor.Fail); return ok }, func() { panic(errTest) }}, errTest, messages.ExitPanicked},
-		{"a significant child is done", supervisor.AutoShutdown(false), supervisor.ErrDone, messages.ExitShutdown},
+		{"too many failures", strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Minute)), errTest, messages.ExitEscalated},
+		{"the strategy panics", badStrategy{func(e strategy.Event) bool { _, ok := e.(strategy.Fail); return ok }, func() { panic(errTest) }}, errTest, messages.ExitPanicked},
+		{"a significant child is done", strategy.AutoShutdown(false), supervisor.ErrDone, messages.ExitShutdown},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +60,7 @@ func TestNoEscalationHook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.EscalateAfter(0, time.Minute),
+			Strategy: strategy.EscalateAfter(0, time.Minute),
 			Children: []supervisor.Spec{{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})}},
 		})
 		ended := sys.Monitor()
@@ -83,7 +84,7 @@ func TestStuckShell(t *testing.T) {
 			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)),
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
 			Children: []supervisor.Spec{{Key: "gate", New: newGate}},
 		})
 		gate, below := sys.Ref("gate"), sys.Ref("gate", "below")
@@ -145,7 +146,7 @@ func TestShellComesBack(t *testing.T) {
 			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)),
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
 			Children: []supervisor.Spec{{Key: "gate", New: newGate}},
 		})
 		gate := sys.Ref("gate")
@@ -186,7 +187,7 @@ func TestOrphans(t *testing.T) {
 		stuckShell := func(kids ...supervisor.Spec) supervisor.Options {
 			return supervisor.Options{Children: kids, Door: &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}}
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Strategy: supervisor.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			shell("s", stuckShell(
 				supervisor.Spec{Key: "hung", New: of(stuck)},
 				supervisor.Spec{Key: "fine", New: of(echo)},
@@ -213,7 +214,7 @@ func TestOrphansAtShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		sys := startOnly(t, supervisor.SystemOptions{Strategy: supervisor.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			shell("s", supervisor.Options{
 				Door:     &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }},
 				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},

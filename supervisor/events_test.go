@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestEvents: watchers hear everything in order, until they stop.
@@ -31,9 +32,9 @@ func TestEvents(t *testing.T) {
 			}
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.RestartOnce(),
+			Strategy: strategy.RestartOnce(),
 			OnEvent:  func(e messages.Lifecycle) { seen = append(seen, say(e)) },
-			Children: []supervisor.Spec{shell("s", supervisor.Options{Strategy: supervisor.RestartOnce(), Children: []supervisor.Spec{
+			Children: []supervisor.Spec{shell("s", supervisor.Options{Strategy: strategy.RestartOnce(), Children: []supervisor.Spec{
 				{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})},
 			}})},
 		})
@@ -92,7 +93,7 @@ func TestSnapshot(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{
 			{Key: "plain", Kind: "sink", New: of(behaviour{init: func(c *supervisor.Ctx) error { c.Note(supervisor.Facts{Detail: "writes"}); return nil }})},
 			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-				Door: dynamic(g.behaviour()), Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.IdleTTL(time.Hour), supervisor.LRUQueue(2, 2)),
+				Door: dynamic(g.behaviour()), Strategy: strategy.Chain(strategy.RestartOnce(), strategy.IdleTTL(time.Hour), strategy.LRUQueue(2, 2)),
 			})}}),
 		}})
 		gate := sys.Ref("s", "gate")

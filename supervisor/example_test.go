@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // counter is an actor that counts what it is told, and can be asked for it.
@@ -97,10 +98,10 @@ func ExampleShell() {
 		New: func() supervisor.Behaviour {
 			return supervisor.NewShell(supervisor.Options{
 				Door: desk{},
-				Strategy: supervisor.Chain(
-					supervisor.RestartOnce(),
-					supervisor.IdleTTL(5*time.Minute),
-					supervisor.LRU(4),
+				Strategy: strategy.Chain(
+					strategy.RestartOnce(),
+					strategy.IdleTTL(5*time.Minute),
+					strategy.LRU(4),
 				),
 			})
 		},
@@ -129,35 +130,3 @@ func ExampleShell() {
 	// true
 	// 20 <nil>
 }
-
-// atNight is a strategy of one's own: it ends what is idle between two and
-// three in the morning.
-type atNight struct{}
-
-func (atNight) Decide(v supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if _, tick := e.(supervisor.Tick); !tick || v.Now().Hour() != 2 {
-		return nil
-	}
-	var ds []supervisor.Directive
-	for c := range v.Children() {
-		if c.Evictable() {
-			ds = append(ds, supervisor.Stop(c.Key, supervisor.Exit{Kind: "evicted", Err: errors.New("it is night")}))
-		}
-	}
-	return ds
-}
-
-// A strategy is a value with one method, and chains with the others.
-func ExampleStrategy() {
-	s := supervisor.Chain(supervisor.RestartOnce(), supervisor.Pin(atNight{}))
-	night := view{children: []supervisor.ChildView{idle("a", time.Second), busy("b"), idle("c", time.Second, pinned)}}
-	for _, d := range s.Decide(nightView{night}, supervisor.Tick{}) {
-		fmt.Println(d.Verb, d.Key, d.Exit)
-	}
-	// Output: stop a evicted: it is night
-}
-
-// nightView is a view at half past two.
-type nightView struct{ view }
-
-func (nightView) Now() time.Time { return noon.Add(14*time.Hour + 30*time.Minute) }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/anthdm/hollywood/actor"
+
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Live counts the incarnations that are not over.
@@ -26,4 +28,4 @@ func (s *System) Poison(r Ref) context.Context { return s.engine.Poison(r.live()
 func (s *System) Engine() *actor.Engine { return s.engine }
 
 // View is what a strategy would see of the shell now.
-func (s *Shell) View() View { return shellView{s} }
+func (s *Shell) View() strategy.View { return shellView{s} }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 var errTest = errors.New("on purpose")
@@ -133,11 +134,11 @@ func TestGuardNew(t *testing.T) {
 
 // badStrategy fails when it is asked about one kind of event.
 type badStrategy struct {
-	on func(supervisor.Event) bool
+	on func(strategy.Event) bool
 	do func()
 }
 
-func (b badStrategy) Decide(_ supervisor.View, e supervisor.Event) []supervisor.Directive {
+func (b badStrategy) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
 	if b.on(e) {
 		b.do()
 	}
@@ -204,13 +205,13 @@ func TestGuardShell(t *testing.T) {
 						}
 						d.close = func(*supervisor.Shell, supervisor.Exit) { _ = fail("Close") }
 						return supervisor.NewShell(supervisor.Options{Door: d, MaxQueue: 1, Strategy: badStrategy{
-							on: func(e supervisor.Event) bool { s, ok := e.(supervisor.Spawning); return ok && s.Key == "trigger" },
+							on: func(e strategy.Event) bool { s, ok := e.(strategy.Spawning); return ok && s.Key == "trigger" },
 							do: func() { _ = fail("Strategy") },
 						}})
 					}
 					sys := startOnly(t, supervisor.SystemOptions{
-						Children: []supervisor.Spec{{Key: "gate", New: newGate, Restart: supervisor.Permanent}},
-						Strategy: supervisor.OneForOne(),
+						Children: []supervisor.Spec{{Key: "gate", New: newGate, Restart: strategy.Permanent}},
+						Strategy: strategy.OneForOne(),
 					})
 					gate := sys.Ref("gate")
 					quiet := ill
@@ -299,7 +300,7 @@ func TestPoison(t *testing.T) {
 			child := echo
 			child.terminate = func(*supervisor.Ctx, supervisor.Exit) { terminates.Add(1) }
 			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-				shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+				shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 			}})
 			require.Equal(t, 1, answer(t, submit(t, sys.Ref("gate"), "k", 1)))
 			ended := sys.Monitor("gate", "k")
@@ -320,10 +321,10 @@ func TestPoison(t *testing.T) {
 			var terminates atomic.Int32
 			child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { terminates.Add(1) }}
 			sys := startOnly(t, supervisor.SystemOptions{
-				Children: []supervisor.Spec{{Key: "gate", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
+				Children: []supervisor.Spec{{Key: "gate", Restart: strategy.Permanent, New: func() supervisor.Behaviour {
 					return supervisor.NewShell(supervisor.Options{Children: []supervisor.Spec{{Key: "a", New: of(child)}, {Key: "b", New: of(child)}}})
 				}}},
-				Strategy: supervisor.OneForOne(),
+				Strategy: strategy.OneForOne(),
 			})
 			a := sys.Ref("gate", "a")
 			require.True(t, a.Tell(1))

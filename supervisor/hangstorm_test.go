@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // sloth is a child that takes its time for everything, now and then more than
@@ -94,8 +95,8 @@ func TestHangStorm(t *testing.T) {
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{shell("wood", supervisor.Options{
 			Door: d, MaxQueue: n, MaxAbandoned: n,
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second),
-				supervisor.IdleTTL(20*time.Second), supervisor.LRUQueue(keys/2, keys)),
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second),
+				strategy.IdleTTL(20*time.Second), strategy.LRUQueue(keys/2, keys)),
 		})}})
 		wood := sys.Ref("wood")
 		replies := make([]supervisor.Reply[int], n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // These are the cases of supervisor_SUITE about what becomes of the supervisor
@@ -18,15 +19,15 @@ import (
 // is a failure of the shell; outside of the period it is not.
 func TestOTPIntensity(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]supervisor.Strategy{
-		"one for one": supervisor.OneForOne(), "one for all": supervisor.OneForAll(), "rest for one": supervisor.RestForOne(),
+	for name, s := range map[string]strategy.Strategy{
+		"one for one": strategy.OneForOne(), "one for all": strategy.OneForAll(), "rest for one": strategy.RestForOne(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &log{}
-				sys := group(t, supervisor.Chain(s, supervisor.EscalateAfter(2, 5*time.Second)),
-					otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent))
+				sys := group(t, strategy.Chain(s, strategy.EscalateAfter(2, 5*time.Second)),
+					otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent))
 				ended := sys.Monitor("g")
 				fail := func(key string) {
 					require.True(t, sys.Ref("g", key).Tell(errTest))
@@ -57,11 +58,11 @@ func TestOTPEscalates(t *testing.T) {
 		l := &log{}
 		inner := func() supervisor.Behaviour {
 			return supervisor.NewShell(supervisor.Options{
-				Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(1, time.Hour)),
-				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent)},
+				Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(1, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent)},
 			})
 		}
-		sys := group(t, supervisor.OneForOne(), supervisor.Spec{Key: "inner", New: inner, Restart: supervisor.Transient}, otpChild(l, "b", supervisor.Permanent))
+		sys := group(t, strategy.OneForOne(), supervisor.Spec{Key: "inner", New: inner, Restart: strategy.Transient}, otpChild(l, "b", strategy.Permanent))
 		l.take()
 		a := sys.Ref("g", "inner", "a")
 		for range 2 {
@@ -84,8 +85,8 @@ func TestOTPResumedShell(t *testing.T) {
 		l := &log{}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{
 			shell("g", supervisor.Options{
-				Door: &door{}, Strategy: supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Hour)),
-				Children: []supervisor.Spec{otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent)},
+				Door: &door{}, Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Hour)),
+				Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent)},
 			}),
 		}})
 		require.True(t, sys.Ref("g", "a").Tell(errTest))
@@ -105,10 +106,10 @@ func TestOTPTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		level := func(key string, kids ...supervisor.Spec) supervisor.Spec {
-			return shell(key, supervisor.Options{Strategy: supervisor.OneForAll(), Children: kids})
+			return shell(key, supervisor.Options{Strategy: strategy.OneForAll(), Children: kids})
 		}
-		c := func(key string) supervisor.Spec { return otpChild(l, key, supervisor.Permanent) }
-		sys := group(t, supervisor.OneForAll(), c("a"), level("l1", c("b"), level("l2", c("c"), c("d"))), c("e"))
+		c := func(key string) supervisor.Spec { return otpChild(l, key, strategy.Permanent) }
+		sys := group(t, strategy.OneForAll(), c("a"), level("l1", c("b"), level("l2", c("c"), c("d"))), c("e"))
 		require.Equal(t, []string{"+a1", "+b1", "+c1", "+d1", "+e1"}, l.take())
 		require.True(t, sys.Ref("g", "l1", "l2", "d").Tell(errTest))
 		synctest.Wait()
@@ -123,19 +124,19 @@ func TestOTPSignificant(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name     string
-		strategy supervisor.Strategy
-		types    [3]supervisor.RestartType // a and b are significant, c is not
-		tell     []string                  // "a done", "b fails"
+		strategy strategy.Strategy
+		types    [3]strategy.RestartType // a and b are significant, c is not
+		tell     []string                // "a done", "b fails"
 		ends     bool
 	}{
-		{"never", supervisor.OneForOne(), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done", "b done"}, false},
-		{"any, transient, done", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a done"}, true},
-		{"any, transient, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, false},
-		{"any, temporary, fails", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Transient, supervisor.Transient}, []string{"a fails"}, true},
-		{"any, not significant", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Transient, supervisor.Temporary}, []string{"c done"}, false},
-		{"all, the first", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done"}, false},
-		{"all, both", supervisor.Chain(supervisor.OneForOne(), supervisor.AutoShutdown(true)), [3]supervisor.RestartType{supervisor.Transient, supervisor.Temporary, supervisor.Transient}, []string{"a done", "b fails"}, true},
-		{"ended because of a sibling", supervisor.Chain(supervisor.OneForAll(), supervisor.AutoShutdown(false)), [3]supervisor.RestartType{supervisor.Temporary, supervisor.Temporary, supervisor.Permanent}, []string{"c fails"}, false},
+		{"never", strategy.OneForOne(), [3]strategy.RestartType{strategy.Transient, strategy.Transient, strategy.Transient}, []string{"a done", "b done"}, false},
+		{"any, transient, done", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(false)), [3]strategy.RestartType{strategy.Transient, strategy.Transient, strategy.Transient}, []string{"a done"}, true},
+		{"any, transient, fails", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(false)), [3]strategy.RestartType{strategy.Transient, strategy.Transient, strategy.Transient}, []string{"a fails"}, false},
+		{"any, temporary, fails", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(false)), [3]strategy.RestartType{strategy.Temporary, strategy.Transient, strategy.Transient}, []string{"a fails"}, true},
+		{"any, not significant", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(false)), [3]strategy.RestartType{strategy.Transient, strategy.Transient, strategy.Temporary}, []string{"c done"}, false},
+		{"all, the first", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(true)), [3]strategy.RestartType{strategy.Transient, strategy.Temporary, strategy.Transient}, []string{"a done"}, false},
+		{"all, both", strategy.Chain(strategy.OneForOne(), strategy.AutoShutdown(true)), [3]strategy.RestartType{strategy.Transient, strategy.Temporary, strategy.Transient}, []string{"a done", "b fails"}, true},
+		{"ended because of a sibling", strategy.Chain(strategy.OneForAll(), strategy.AutoShutdown(false)), [3]strategy.RestartType{strategy.Temporary, strategy.Temporary, strategy.Permanent}, []string{"c fails"}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -177,8 +178,8 @@ func TestOTPEndInBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		ill := false
-		sys := group(t, supervisor.Chain(supervisor.OneForOne(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second, Multiplier: 1, Max: time.Second})),
-			supervisor.Spec{Key: "a", Restart: supervisor.Permanent, New: of(behaviour{
+		sys := group(t, strategy.Chain(strategy.OneForOne(), strategy.Backoff(strategy.BackoffOptions{Initial: time.Second, Multiplier: 1, Max: time.Second})),
+			supervisor.Spec{Key: "a", Restart: strategy.Permanent, New: of(behaviour{
 				init: func(*supervisor.Ctx) error {
 					if tries++; ill {
 						return errTest
@@ -206,8 +207,8 @@ func TestOTPGroupBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
-		sys := group(t, supervisor.Chain(supervisor.OneForAll(), supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Minute})),
-			otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), otpChild(l, "c", supervisor.Permanent))
+		sys := group(t, strategy.Chain(strategy.OneForAll(), strategy.Backoff(strategy.BackoffOptions{Initial: time.Minute})),
+			otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent), otpChild(l, "c", strategy.Permanent))
 		l.take()
 		require.True(t, sys.Ref("g", "b").Tell(errTest))
 		later(time.Second)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // world is the system under test together with the model of it.
@@ -91,8 +92,8 @@ func newWorld(t *rapid.T) *world {
 	}
 	sys, err := supervisor.Start(context.Background(), supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
 		Door: d, MaxQueue: modelQueue,
-		Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(modelBeat),
-			supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(modelTTL), supervisor.LRUQueue(modelCapacity, modelWaiting)))),
+		Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(modelBeat),
+			strategy.Pin(strategy.Chain(strategy.IdleTTL(modelTTL), strategy.LRUQueue(modelCapacity, modelWaiting)))),
 	})}})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Options say how a shell supervises. The zero value is a shell without
@@ -16,8 +17,8 @@ type Options struct {
 	// Name says what the shell is, in errors; it need not be its key.
 	Name string
 	// Strategy decides about the children. nil: a child that fails is stopped.
-	Strategy Strategy
-	// Tick is how often the strategy gets a [Tick]. 0: 1 s.
+	Strategy strategy.Strategy
+	// Tick is how often the strategy gets a [strategy.Tick]. 0: 1 s.
 	Tick time.Duration
 	// Children are the static children. They are started in order, each up
 	// before the next, and stopped in reverse. The shell is up when they all
@@ -184,18 +185,18 @@ func (s *Shell) Ref(key string) Ref {
 }
 
 // Child describes the child of key.
-func (s *Shell) Child(key string) (ChildView, bool) {
+func (s *Shell) Child(key string) (strategy.ChildView, bool) {
 	ch := s.table[key]
 	if ch == nil {
-		return ChildView{}, false
+		return strategy.ChildView{}, false
 	}
 	return ch.view(s), true
 }
 
 // Children ranges over all children, in the order in which their keys became
 // known.
-func (s *Shell) Children() iter.Seq[ChildView] {
-	return func(yield func(ChildView) bool) {
+func (s *Shell) Children() iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
 		for ch := s.first; ch != nil; ch = ch.behind {
 			if !yield(ch.view(s)) {
 				return

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // shellView is the View of one event.
 type shellView struct{ s *Shell }
 
-func (v shellView) Now() time.Time                     { return v.s.Now() }
-func (v shellView) Child(key string) (ChildView, bool) { return v.s.Child(key) }
-func (v shellView) Children() iter.Seq[ChildView]      { return v.s.Children() }
-func (v shellView) Len() int                           { return len(v.s.table) }
-func (v shellView) GroupFailures() []time.Time         { return v.s.times(v.s.groupFailures) }
+func (v shellView) Now() time.Time                              { return v.s.Now() }
+func (v shellView) Child(key string) (strategy.ChildView, bool) { return v.s.Child(key) }
+func (v shellView) Children() iter.Seq[strategy.ChildView]      { return v.s.Children() }
+func (v shellView) Len() int                                    { return len(v.s.table) }
+func (v shellView) GroupFailures() []time.Time                  { return v.s.times(v.s.groupFailures) }
 
 func (v shellView) Failures(key string) []time.Time {
 	if ch := v.s.table[key]; ch != nil {
@@ -39,19 +40,19 @@ func (s *Shell) times(l []instant) []time.Time {
 // decide asks the strategy about an event and does what it says about other
 // children than self. What it says about self is returned; grouped says that a
 // group restart has taken self over and nothing is left to do.
-func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
+func (s *Shell) decide(ev strategy.Event, self *child) (d strategy.Directive, grouped bool) {
 	if s.o.Strategy == nil || s.ending != nil {
-		return Directive{}, false
+		return strategy.Directive{}, false
 	}
-	var all []Directive
+	var all []strategy.Directive
 	s.protect(func() error { all = s.o.Strategy.Decide(shellView{s}, ev); return nil })
 	if len(all) == 0 {
-		return Directive{}, false
+		return strategy.Directive{}, false
 	}
-	all = worst(all)
-	if i := slices.IndexFunc(all, func(d Directive) bool { return d.Verb == VerbEscalate }); i >= 0 {
+	all = strategy.Severest(all)
+	if i := slices.IndexFunc(all, func(d strategy.Directive) bool { return d.Verb == strategy.VerbEscalate }); i >= 0 {
 		s.escalate(&all[i])
-		return Directive{}, false
+		return strategy.Directive{}, false
 	}
 	why := cause(ev)
 	group := s.groupRestart(all, why)
@@ -74,16 +75,16 @@ func (s *Shell) decide(ev Event, self *child) (d Directive, grouped bool) {
 
 // cause is the exit that children get which are restarted because of an event
 // of another one.
-func cause(ev Event) *Exit {
-	exit := exitf(messages.ExitShutdown, "restarted by its supervisor")
-	if key := eventKey(ev); key != "" {
-		exit = exitf(messages.ExitShutdown, "restarted together with %s", key)
+func cause(ev strategy.Event) *Exit {
+	exit := strategy.Exitf(messages.ExitShutdown, "restarted by its supervisor")
+	if key := ev.Subject(); key != "" {
+		exit = strategy.Exitf(messages.ExitShutdown, "restarted together with %s", key)
 	}
 	return &exit
 }
 
 // escalate ends the shell.
-func (s *Shell) escalate(d *Directive) {
+func (s *Shell) escalate(d *strategy.Directive) {
 	s.announce(d)
 	if !d.Exit.Failure() {
 		s.fail(d.Exit)
@@ -97,16 +98,16 @@ func (s *Shell) escalate(d *Directive) {
 }
 
 // apply does what was decided about a child that the event was not about.
-func (s *Shell) apply(ch *child, d *Directive, why *Exit) {
+func (s *Shell) apply(ch *child, d *strategy.Directive, why *Exit) {
 	switch {
-	case d.Verb == VerbRestart && ch.cell != nil && ch.next == sequelOpen:
+	case d.Verb == strategy.VerbRestart && ch.cell != nil && ch.next == sequelOpen:
 		ch.after = d.After
 		s.stop(ch, why, sequelAgain)
-	case d.Verb == VerbRestart && ch.cell == nil && ch.static && ch.group == groupNone &&
+	case d.Verb == strategy.VerbRestart && ch.cell == nil && ch.static && ch.group == groupNone &&
 		(ch.state == messages.ChildGone || ch.state == messages.ChildFailed):
 		ch.after = d.After
 		s.again(ch)
-	case d.Verb == VerbAbandon && ch.cell != nil:
+	case d.Verb == strategy.VerbAbandon && ch.cell != nil:
 		next, grouped := ch.next, false
 		if next == sequelOpen {
 			next, grouped = s.afterStop(ch, d)
@@ -114,7 +115,7 @@ func (s *Shell) apply(ch *child, d *Directive, why *Exit) {
 		if !grouped {
 			s.abandon(ch, &d.Exit, next)
 		}
-	case d.Verb != VerbStop && d.Verb != VerbAbandon:
+	case d.Verb != strategy.VerbStop && d.Verb != strategy.VerbAbandon:
 	case ch.cell != nil:
 		if ch.next != sequelOpen {
 			return
@@ -135,7 +136,7 @@ func (s *Shell) apply(ch *child, d *Directive, why *Exit) {
 // missing, the strategy is asked about it as about any other failure, so that
 // one policy for restarts holds for both. True: a group restart has taken the
 // child over.
-func (s *Shell) afterStop(ch *child, d *Directive) (next sequel, grouped bool) {
+func (s *Shell) afterStop(ch *child, d *strategy.Directive) (next sequel, grouped bool) {
 	if !d.Exit.Failure() || d.Exit.Kind == messages.ExitExhausted || !ch.up() {
 		if d.Exit.Failure() {
 			s.count(ch)
@@ -150,9 +151,9 @@ func (s *Shell) afterStop(ch *child, d *Directive) (next sequel, grouped bool) {
 }
 
 // announce tells the watchers what a strategy decided.
-func (s *Shell) announce(d *Directive) {
+func (s *Shell) announce(d *strategy.Directive) {
 	ch := s.table[d.Key]
-	if d.Verb <= VerbResume || !s.sys.events.watched() || d.Verb == VerbWait && ch != nil && ch.waitingStill() {
+	if d.Verb <= strategy.VerbResume || !s.sys.events.watched() || d.Verb == strategy.VerbWait && ch != nil && ch.waitingStill() {
 		return
 	}
 	ev := messages.Decided{At: s.Now(), Path: cmp.Or(s.ctx.c.slot.path, s.ctx.c.slot.name), Directive: d.Verb.String(), After: d.After}
@@ -168,28 +169,3 @@ func (s *Shell) announce(d *Directive) {
 
 // waitingStill says that the key is known to wait.
 func (ch *child) waitingStill() bool { return ch.told == messages.ChildWaiting }
-
-// worst keeps, of several directives about one key, the most severe one; of
-// two restarts the one that waits longer. The order is kept.
-func worst(all []Directive) []Directive {
-	if len(all) < 2 {
-		return all
-	}
-	at := make(map[string]int, len(all))
-	out := make([]Directive, 0, len(all))
-	for _, d := range all {
-		key := d.Key
-		if d.Verb == VerbEscalate {
-			key = ""
-		}
-		i, seen := at[key]
-		switch {
-		case !seen:
-			at[key] = len(out)
-			out = append(out, d)
-		case d.Verb > out[i].Verb || d.Verb == out[i].Verb && d.After > out[i].After:
-			out[i] = d
-		}
-	}
-	return out
-}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // groupRole is a static child's part in the operation that is under way.
@@ -38,11 +39,11 @@ func insert(l []*child, ch *child) []*child {
 // groupRestart starts an operation if the directives restart more than one
 // static child, or one that is part of an operation. It returns the children
 // that it has taken over.
-func (s *Shell) groupRestart(all []Directive, why *Exit) []*child {
+func (s *Shell) groupRestart(all []strategy.Directive, why *Exit) []*child {
 	var group []*child
 	joins := false
 	for _, d := range all {
-		if ch := s.table[d.Key]; d.Verb == VerbRestart && ch != nil && ch.static {
+		if ch := s.table[d.Key]; d.Verb == strategy.VerbRestart && ch != nil && ch.static {
 			group = append(group, ch)
 			joins = joins || ch.group != groupNone
 		}
@@ -58,7 +59,7 @@ func (s *Shell) groupRestart(all []Directive, why *Exit) []*child {
 		case slices.Contains(group[:restarts], ch):
 			s.join(ch, why)
 			ch.after = d.After
-		case d.Verb == VerbStop && ch.cell != nil && ch.next == sequelOpen && d.Exit.Kind == messages.ExitShutdown:
+		case d.Verb == strategy.VerbStop && ch.cell != nil && ch.next == sequelOpen && d.Exit.Kind == messages.ExitShutdown:
 			group = append(group, ch) // ends in its turn, and stays down
 			s.joinStop(ch)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // tally counts the dynamic children of one kind and owner.
@@ -41,7 +42,7 @@ func (s *Shell) setState(ch *child, state messages.ChildState) {
 	case messages.ChildFailed:
 		s.failures.add(ch)
 	}
-	wasLive, isLive := live(from), live(state)
+	wasLive, isLive := strategy.Live(from), strategy.Live(state)
 	by := tally{btoi(isLive) - btoi(wasLive), btoi(state == messages.ChildStopping) - btoi(from == messages.ChildStopping), 0}
 	if by != (tally{}) {
 		// The Spec of a key changes only while it is not live.
@@ -119,8 +120,8 @@ func (l *childList) remove(ch *child) {
 	ch.elder, ch.younger = nil, nil
 }
 
-func (s *Shell) viewsOf(l *childList) iter.Seq[ChildView] {
-	return func(yield func(ChildView) bool) {
+func (s *Shell) viewsOf(l *childList) iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
 		for ch := l.eldest; ch != nil; ch = ch.younger {
 			if !yield(ch.view(s)) {
 				return
@@ -132,40 +133,40 @@ func (s *Shell) viewsOf(l *childList) iter.Seq[ChildView] {
 // shellIndex is the index of a shellView.
 type shellIndex struct{ s *Shell }
 
-func (v shellView) index() index { return shellIndex(v) }
+func (v shellView) Index() strategy.Index { return shellIndex(v) }
 
-func (i shellIndex) idle() iter.Seq[ChildView]   { return i.s.viewsOf(&i.s.idle) }
-func (i shellIndex) failed() iter.Seq[ChildView] { return i.s.viewsOf(&i.s.failures) }
+func (i shellIndex) Idle() iter.Seq[strategy.ChildView]   { return i.s.viewsOf(&i.s.idle) }
+func (i shellIndex) Failed() iter.Seq[strategy.ChildView] { return i.s.viewsOf(&i.s.failures) }
 
-func (i shellIndex) census(kind, owner string, turn uint64) census {
-	var n census
+func (i shellIndex) Census(kind, owner string, turn uint64) strategy.Census {
+	var n strategy.Census
 	if owner == "" {
 		owner = anyOwner
 	}
 	if kind != "" {
 		t := i.s.tallies[tallyKey{kind, owner}]
-		n.live, n.ending, n.strays = t.live, t.ending, t.strays
+		n.Live, n.Ending, n.Strays = t.live, t.ending, t.strays
 	} else {
 		for key, t := range i.s.tallies {
 			if key.owner == owner {
-				n.live += t.live
-				n.ending += t.ending
-				n.strays += t.strays
+				n.Live += t.live
+				n.Ending += t.ending
+				n.Strays += t.strays
 			}
 		}
 	}
 	for ch := i.s.line.head; ch != nil && ch.turn <= turn; ch = ch.younger {
 		if (kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
-			n.waiting++
+			n.Waiting++
 		}
 	}
 	return n
 }
 
-func (i shellIndex) silent(then time.Time) iter.Seq[ChildView] {
+func (i shellIndex) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 	s := i.s
 	limit := int64(then.Sub(s.sys.began)) + 1
-	return func(yield func(ChildView) bool) {
+	return func(yield func(strategy.ChildView) bool) {
 		for ch := s.first; ch != nil; ch = ch.behind {
 			if ch.cell == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
 				continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // spawn starts the next incarnation.
@@ -36,7 +37,7 @@ func (s *Shell) onUp(ch *child) {
 	s.undue(ch)
 	s.to(ch, messages.ChildIdle, nil)
 	s.moved()
-	s.decide(Up{Key: ch.spec.Key}, nil)
+	s.decide(strategy.Up{Key: ch.spec.Key}, nil)
 	s.kick(ch)
 }
 
@@ -74,7 +75,7 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	ch.astray = true
 	s.strayed(ch, c, exit)
 	if len(s.strays) > s.o.MaxAbandoned && s.ending == nil {
-		s.fail(exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.strays)))
+		s.fail(strategy.Exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.strays)))
 	}
 	s.onGone(ch, exit)
 }
@@ -121,7 +122,7 @@ func (s *Shell) onFail(ch *child, exit *Exit) {
 	case grouped || ch.next != sequelOpen:
 	case next == sequelOpen:
 		s.resume(ch)
-	case verb == VerbAbandon:
+	case verb == strategy.VerbAbandon:
 		s.abandon(ch, exit, next)
 	default:
 		s.stop(ch, exit, next)
@@ -132,16 +133,16 @@ func (s *Shell) onFail(ch *child, exit *Exit) {
 // follows the incarnation; sequelOpen if it may go on. Grouped says that a
 // group restart has taken the child over. A child that has failed in its last
 // work is not restarted, because nobody will ask it again.
-func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb Verb, next sequel, grouped bool) {
+func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, next sequel, grouped bool) {
 	s.count(ch)
 	ch.failure = exit
 	s.to(ch, messages.ChildSuspended, exit)
-	d, grouped := s.decide(Fail{Key: ch.spec.Key, Exit: *exit}, ch)
+	d, grouped := s.decide(strategy.Fail{Key: ch.spec.Key, Exit: *exit}, ch)
 	switch {
-	case d.Verb == VerbRestart && !last:
+	case d.Verb == strategy.VerbRestart && !last:
 		ch.after = d.After
 		return d.Verb, sequelAgain, grouped
-	case d.Verb == VerbResume:
+	case d.Verb == strategy.VerbResume:
 		return d.Verb, sequelOpen, grouped
 	default:
 		return d.Verb, ch.afterFailure(&d), grouped
@@ -152,7 +153,7 @@ func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb Verb, next sequel,
 func (ch *child) inLast(begun uint64) bool { w := ch.work(); return w.Last && w.seq == begun }
 
 // afterFailure is what follows a Stop or Abandon of a failed child.
-func (ch *child) afterFailure(d *Directive) sequel {
+func (ch *child) afterFailure(d *strategy.Directive) sequel {
 	switch {
 	case d.Exit.Kind == messages.ExitExhausted:
 		ch.final = &d.Exit
@@ -182,8 +183,8 @@ func (s *Shell) resume(ch *child) {
 
 // count notes a failure in the child's history and in the group's.
 func (s *Shell) count(ch *child) {
-	ch.failures = appendBounded(ch.failures, s.now, maxFailures)
-	s.groupFailures = appendBounded(s.groupFailures, s.now, maxGroupFailures)
+	ch.failures = appendBounded(ch.failures, s.now, strategy.MaxFailures)
+	s.groupFailures = appendBounded(s.groupFailures, s.now, strategy.MaxGroupFailures)
 }
 
 func appendBounded(l []instant, t instant, limit int) []instant {
@@ -233,7 +234,7 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 				return
 			}
 			if ch.next = next; next == sequelOpen {
-				ch.next = ch.afterFailure(&Directive{})
+				ch.next = ch.afterFailure(&strategy.Directive{})
 			}
 		case !ch.up():
 			ch.next = sequelRefuse
@@ -279,7 +280,7 @@ func (s *Shell) sequel(ch *child, exit *Exit) {
 		s.to(ch, messages.ChildFailed, ch.final)
 		s.ungroup(ch)
 		s.notStarted(ch, exit)
-		s.decide(Gone{Key: ch.spec.Key, Exit: *ch.final, BySelf: ch.bySelf}, nil)
+		s.decide(strategy.Gone{Key: ch.spec.Key, Exit: *ch.final, BySelf: ch.bySelf}, nil)
 	case sequelRefuse:
 		s.unserveQueue(ch, ErrStartFailed, exit)
 		s.end(ch, exit)
@@ -336,10 +337,10 @@ func (s *Shell) again(ch *child) {
 // bring it back, otherwise it is forgotten.
 func (s *Shell) end(ch *child, exit *Exit) {
 	s.setState(ch, messages.ChildGone)
-	d, grouped := s.decide(Gone{Key: ch.spec.Key, Exit: *exit, BySelf: ch.bySelf}, ch)
+	d, grouped := s.decide(strategy.Gone{Key: ch.spec.Key, Exit: *exit, BySelf: ch.bySelf}, ch)
 	switch {
 	case grouped:
-	case d.Verb == VerbRestart:
+	case d.Verb == strategy.VerbRestart:
 		ch.after = d.After
 		s.again(ch)
 	default:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestDrain: what runs is finished, nothing else is begun, and every dynamic
@@ -53,7 +54,7 @@ func TestChanged(t *testing.T) {
 			steps.add(s)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()}),
+			shell("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)

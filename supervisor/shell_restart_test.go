@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 func TestRestart(t *testing.T) {
@@ -69,7 +70,7 @@ func TestNotBegun(t *testing.T) {
 			return errTest
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -100,7 +101,7 @@ func TestReturn(t *testing.T) {
 			return nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -112,9 +113,9 @@ func TestReturn(t *testing.T) {
 // resumer lets everything go on.
 type resumer struct{}
 
-func (resumer) Decide(_ supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if f, ok := e.(supervisor.Fail); ok {
-		return []supervisor.Directive{supervisor.Resume(f.Key)}
+func (resumer) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
+	if f, ok := e.(strategy.Fail); ok {
+		return []strategy.Directive{strategy.Resume(f.Key)}
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ func TestReplay(t *testing.T) {
 			w.Settle(e)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: supervisor.RestartOnce()}),
+			shell("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)

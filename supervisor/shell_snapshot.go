@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // snapshotPatience is how long a snapshot waits for shells that do not answer.
@@ -99,7 +100,7 @@ func (s *Shell) node(ch *child) messages.Node {
 	if n.Kind == "" && ch.isShell() {
 		n.Kind = "supervisor"
 	}
-	if t, ok := s.o.Strategy.(TTLs); ok {
+	if t, ok := s.o.Strategy.(strategy.TTLs); ok {
 		s.protect(func() error { n.TTL = t.TTL(shellView{s}, v.Key); return nil })
 	}
 	return n

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // propose has a key without a child get one. Keys are served in the order in
@@ -49,12 +50,12 @@ func (s *Shell) pointless(ch *child) bool {
 // ask asks the strategy whether a key that waits may start.
 func (s *Shell) ask(ch *child) {
 	s.setState(ch, messages.ChildWaiting)
-	d, _ := s.decide(Spawning{Key: ch.spec.Key}, ch)
+	d, _ := s.decide(strategy.Spawning{Key: ch.spec.Key}, ch)
 	switch d.Verb {
-	case VerbWait:
+	case strategy.VerbWait:
 		s.line.told(ch)
 		s.to(ch, messages.ChildWaiting, nil)
-	case VerbStop, VerbAbandon:
+	case strategy.VerbStop, strategy.VerbAbandon:
 		s.refuse(ch, &d.Exit)
 	default:
 		s.unwait(ch)

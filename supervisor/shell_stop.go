@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Restart ends the incarnation of key's child, and starts another one: a
@@ -65,7 +66,7 @@ func (s *Shell) End(key string, exit Exit) bool {
 	return true
 }
 
-// Pin exempts the child of key from what a [Pin] strategy covers, or ends the
+// Pin exempts the child of key from what a [strategy.Pin] strategy covers, or ends the
 // exemption. False: the key is not known.
 func (s *Shell) Pin(key string, on bool) bool {
 	ch := s.table[key]
@@ -114,7 +115,7 @@ func (s *Shell) retire(ch *child) bool {
 
 // drainBelow drains this shell and those below it.
 func (s *Shell) drainBelow(r *round) {
-	s.Drain(exitf(messages.ExitShutdown, "the system shuts down"))
+	s.Drain(strategy.Exitf(messages.ExitShutdown, "the system shuts down"))
 	for ch := s.first; ch != nil; ch = ch.behind {
 		if ch.cell == nil {
 			continue

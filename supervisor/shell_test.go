@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // echo answers every work with its message.
@@ -72,7 +73,7 @@ func (g *gated) behaviour() behaviour {
 }
 
 // gatedShell starts a system with one shell of gated children.
-func gatedShell(t *testing.T, s supervisor.Strategy, keys ...string) (*supervisor.System, supervisor.Ref, *gated) {
+func gatedShell(t *testing.T, s strategy.Strategy, keys ...string) (*supervisor.System, supervisor.Ref, *gated) {
 	t.Helper()
 	g := newGated(keys...)
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
@@ -137,7 +138,7 @@ func TestOrder(t *testing.T) {
 // TestLost: the work in hand of a child that fails is lost, what waits is not.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	for name, strategy := range map[string]supervisor.Strategy{"stopped": nil, "restarted": supervisor.RestartOnce()} {
+	for name, strategy := range map[string]strategy.Strategy{"stopped": nil, "restarted": strategy.RestartOnce()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestLost(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, supervisor.RestartOnce(), "a")
+		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
 		r1, r2, r3 := submit(t, gate, "a", 1), submit(t, gate, "a", 2), submit(t, gate, "a", 3)
 		g.open["a"] <- errTest
 		g.open["a"] <- errTest
@@ -193,7 +194,7 @@ func TestExhausted(t *testing.T) {
 // and the next work tries again, under RestartOnce too.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
-	for name, strategy := range map[string]supervisor.Strategy{"undecided": nil, "restart once": supervisor.RestartOnce()} {
+	for name, strategy := range map[string]strategy.Strategy{"undecided": nil, "restart once": strategy.RestartOnce()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestRestartThatDoesNotStart(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", "crash")), supervisor.ErrLost)
@@ -282,7 +283,7 @@ func TestBarren(t *testing.T) {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, supervisor.RestartOnce(), "a")
+		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
 		fresh := func(w *supervisor.Work) { w.Fresh = true }
 		r1 := submitWork(t, gate, "a", 1, fresh)
 		r2 := submitWork(t, gate, "a", 2, fresh)
@@ -300,7 +301,7 @@ func TestFresh(t *testing.T) {
 func TestLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, supervisor.RestartOnce(), "a")
+		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
 		last := func(w *supervisor.Work) { w.Last = true }
 		r1, r2 := submitWork(t, gate, "a", 1, last), submitWork(t, gate, "a", 2, last)
 		g.open["a"] <- nil

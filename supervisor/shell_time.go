@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // A child has at most one deadline at a time: while it starts, while it ends,
@@ -60,7 +61,7 @@ func (s *Shell) onTimer() {
 	if late := s.now - s.nextTick; late >= 0 {
 		s.skipTicks()
 		s.leaveLine()
-		s.decide(Tick{Late: time.Duration(late)}, nil)
+		s.decide(strategy.Tick{Late: time.Duration(late)}, nil)
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {
 		ch := s.due[0]
@@ -89,7 +90,7 @@ func (s *Shell) expired(ch *child) {
 		}
 		s.onFail(ch, &Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
 	default:
-		exit := exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell()))
+		exit := strategy.Exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell()))
 		if s.hurried {
 			exit.Err = errDeadline
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 var stormSize = flag.Int("storm", 15_000, "how many works TestStorm sends; 100,000 is a thorough run")
@@ -167,8 +168,8 @@ func TestStorm(t *testing.T) {
 	s := &storm{works: make([]stormWork, n)}
 	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("sea", supervisor.Options{
 		Door: s.door(), MaxQueue: n, Tick: 5 * time.Millisecond,
-		Strategy: supervisor.Chain(supervisor.RestartOnce(),
-			supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(5*time.Millisecond), supervisor.LRUQueue(150, stormKeys)))),
+		Strategy: strategy.Chain(strategy.RestartOnce(),
+			strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Millisecond), strategy.LRUQueue(150, stormKeys)))),
 	})}})
 	sea := sys.Ref("sea")
 	var senders sync.WaitGroup

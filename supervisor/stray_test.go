@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // limpet is a behaviour whose first incarnation of key "a" does not end before
@@ -37,7 +38,7 @@ func TestAStrayKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-			Door: dynamic(limpet(release)), Strategy: supervisor.Pin(supervisor.LRU(2)),
+			Door: dynamic(limpet(release)), Strategy: strategy.Pin(strategy.LRU(2)),
 		})}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -76,7 +77,7 @@ func TestAKeyWaitsForAStray(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
 				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-					Door: dynamic(limpet(release)), Strategy: supervisor.LRUQueue(1, 4),
+					Door: dynamic(limpet(release)), Strategy: strategy.LRUQueue(1, 4),
 				})}})
 				gate := sys.Ref("gate")
 				require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -113,7 +114,7 @@ func TestAnOwnersStray(t *testing.T) {
 			return supervisor.Spec{Owner: w.Owner, New: of(b)}, nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-			Door: d, Strategy: supervisor.Quota(1),
+			Door: d, Strategy: strategy.Quota(1),
 		})}})
 		gate := sys.Ref("gate")
 		of := func(owner string) func(*supervisor.Work) { return func(w *supervisor.Work) { w.Owner = owner } }

@@ -11,6 +11,7 @@ import (
 	"github.com/anthdm/hollywood/actor"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // SystemOptions say what a system consists of. The zero value is a system
@@ -22,7 +23,7 @@ type SystemOptions struct {
 	// next, and stopped in reverse.
 	Children []Spec
 	// Strategy decides about them. nil: a child that fails is stopped.
-	Strategy Strategy
+	Strategy strategy.Strategy
 	// OnEscalate is called once, from a goroutine of its own, when the root
 	// itself fails. The tree is shut down at the same time, in any case.
 	OnEscalate func(Exit)

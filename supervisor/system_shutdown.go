@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // lastGrace is how long the shells have, when a shutdown has run out of time,
@@ -156,7 +157,7 @@ func (s *System) abandonTree(c *cell, exit *Exit) bool {
 func (s *System) adopt(c *cell) {
 	limit := c.spec.stopTimeout(c.shell.Load() != nil)
 	late := func() {
-		exit := exitf(messages.ExitHung, "did not end within %v", limit)
+		exit := strategy.Exitf(messages.ExitHung, "did not end within %v", limit)
 		s.abandonTree(c, &exit)
 	}
 	s.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // logged is a child that writes its life down; each step takes its time.
@@ -76,7 +77,7 @@ func TestStartIsRetried(t *testing.T) {
 		tries := 0
 		began := time.Now()
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second}),
+			Strategy: strategy.Backoff(strategy.BackoffOptions{Initial: time.Second}),
 			Children: []supervisor.Spec{{Key: "a", New: of(behaviour{init: func(*supervisor.Ctx) error {
 				if tries++; tries < 3 {
 					return errTest
@@ -335,7 +336,7 @@ func TestShutdownFullQueues(t *testing.T) {
 				w.Settle(e) // the others are forgotten, which a Door should not do
 			}
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d, Strategy: supervisor.LRUQueue(3, 1000)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d, Strategy: strategy.LRUQueue(3, 1000)})}})
 		var replies []supervisor.Reply[any]
 		in(t, sys.Ref("gate"), func(s *supervisor.Shell) {
 			for i := range 1000 {

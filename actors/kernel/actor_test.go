@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,10 +66,10 @@ func inTree(t *testing.T, o kernel.Options, f func(*testing.T, *tree)) {
 			o.Backend = backend
 		}
 		o.Key = messages.SessionKey{Session: "s", Cwd: "/w"}
-		strategy := supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(5*time.Second))
+		policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(5*time.Second))
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
 			Key: "door", Kind: "supervisor", New: func() supervisor.Behaviour {
-				return supervisor.NewShell(supervisor.Options{Name: "door", Strategy: strategy, Door: &door{o: o}})
+				return supervisor.NewShell(supervisor.Options{Name: "door", Strategy: policy, Door: &door{o: o}})
 			},
 		}}})
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Policy is what happens to tools, in numbers. The zero value of a field is its
@@ -35,10 +36,10 @@ type tools interface {
 	memoryMB(key string) int
 }
 
-func (p Policy) strategy(t tools) supervisor.Strategy {
-	return supervisor.Chain(
-		supervisor.Heartbeat(p.Heartbeat),
-		supervisor.Pin(supervisor.Chain(memoryBudget{p.MemoryBudgetMB, t}, supervisor.LRU(p.WarmMax))),
+func (p Policy) strategy(t tools) strategy.Strategy {
+	return strategy.Chain(
+		strategy.Heartbeat(p.Heartbeat),
+		strategy.Pin(strategy.Chain(memoryBudget{p.MemoryBudgetMB, t}, strategy.LRU(p.WarmMax))),
 		warmKeep{t},
 	)
 }
@@ -47,21 +48,21 @@ func (p Policy) strategy(t tools) supervisor.Strategy {
 type warmKeep struct{ tools tools }
 
 // Decide answers Tick.
-func (w warmKeep) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	if _, ok := ev.(supervisor.Tick); !ok {
+func (w warmKeep) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	if _, ok := ev.(strategy.Tick); !ok {
 		return nil
 	}
-	var ds []supervisor.Directive
+	var ds []strategy.Directive
 	for c := range v.Children() {
 		if at := w.due(c); !at.IsZero() && !v.Now().Before(at) {
-			ds = append(ds, supervisor.Stop(c.Key, evicted("idle for %v", w.tools.warmKeep(c.Key))))
+			ds = append(ds, strategy.Stop(c.Key, evicted("idle for %v", w.tools.warmKeep(c.Key))))
 		}
 	}
 	return ds
 }
 
 // TTL is when the tool will have been idle for long enough.
-func (w warmKeep) TTL(v supervisor.View, key string) time.Time {
+func (w warmKeep) TTL(v strategy.View, key string) time.Time {
 	c, ok := v.Child(key)
 	if !ok {
 		return time.Time{}
@@ -69,7 +70,7 @@ func (w warmKeep) TTL(v supervisor.View, key string) time.Time {
 	return w.due(c)
 }
 
-func (w warmKeep) due(c supervisor.ChildView) time.Time {
+func (w warmKeep) due(c strategy.ChildView) time.Time {
 	if !c.Evictable() {
 		return time.Time{}
 	}
@@ -89,17 +90,17 @@ type memoryBudget struct {
 }
 
 // Decide answers Spawning.
-func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	spawning, ok := ev.(supervisor.Spawning)
+func (m memoryBudget) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	spawning, ok := ev.(strategy.Spawning)
 	if !ok || m.limit <= 0 {
 		return nil
 	}
 	need := m.tools.memoryMB(spawning.Key)
 	if need > m.limit {
-		return []supervisor.Directive{refuse(spawning.Key, "the tool may use %d MB, and all warm tools together %d MB", need, m.limit)}
+		return []strategy.Directive{refuse(spawning.Key, "the tool may use %d MB, and all warm tools together %d MB", need, m.limit)}
 	}
 	used, ending, spare := 0, 0, 0
-	var idle []supervisor.ChildView
+	var idle []strategy.ChildView
 	for c := range v.Children() {
 		if c.Key == spawning.Key || !c.Live() {
 			continue
@@ -117,9 +118,9 @@ func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []superviso
 	if over <= 0 {
 		return nil
 	}
-	ds := []supervisor.Directive{supervisor.Wait(spawning.Key)}
+	ds := []strategy.Directive{strategy.Wait(spawning.Key)}
 	over -= ending
-	slices.SortStableFunc(idle, func(a, b supervisor.ChildView) int {
+	slices.SortStableFunc(idle, func(a, b strategy.ChildView) int {
 		return cmp.Or(m.tools.memoryMB(b.Key)-m.tools.memoryMB(a.Key), a.LastDone.Compare(b.LastDone))
 	})
 	for _, c := range idle {
@@ -127,19 +128,19 @@ func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []superviso
 			break
 		}
 		over -= m.tools.memoryMB(c.Key)
-		ds = append(ds, supervisor.Stop(c.Key, evicted("made room: the tools may use %d MB together", m.limit)))
+		ds = append(ds, strategy.Stop(c.Key, evicted("made room: the tools may use %d MB together", m.limit)))
 	}
 	if over > 0 {
-		return []supervisor.Directive{refuse(spawning.Key, "%d of %d MB are taken by tools that are not idle, and this one may use %d MB", used-spare, m.limit, need)}
+		return []strategy.Directive{refuse(spawning.Key, "%d of %d MB are taken by tools that are not idle, and this one may use %d MB", used-spare, m.limit, need)}
 	}
 	return ds
 }
 
-func refuse(key, format string, args ...any) supervisor.Directive {
-	return supervisor.Stop(key, supervisor.Exit{Kind: messages.ExitOverloaded, Err: fmt.Errorf(format, args...)})
+func refuse(key, format string, args ...any) strategy.Directive {
+	return strategy.Stop(key, supervisor.Exit{Kind: messages.ExitOverloaded, Err: fmt.Errorf(format, args...)})
 }
 
 var (
-	_ supervisor.TTLs     = warmKeep{}
-	_ supervisor.Strategy = memoryBudget{}
+	_ strategy.TTLs     = warmKeep{}
+	_ strategy.Strategy = memoryBudget{}
 )

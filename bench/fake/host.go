@@ -52,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	})
 	system, err := supervisor.Start(ctx, supervisor.SystemOptions{
 		OnEvent:  o.OnEvent,
-		Children: []supervisor.Spec{{Key: door, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return gate }}},
+		Children: []supervisor.Spec{{Key: door, Kind: "gateway", New: func() supervisor.Behaviour { return gate }}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the supervision tree: %w", err)

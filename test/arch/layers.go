@@ -40,14 +40,15 @@ var layers = []layer{
 	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
-	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
+	{dir: "supervisor/strategy", ours: []string{"messages"}, theirs: []string{"github.com/cenkalti/backoff/v4"}, not: append([]string{"os", "io", "log/...", "context", "sync/...", "runtime/..."}, mechanisms...)},
+	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
 	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -57,12 +58,12 @@ var layers = []layer{
 	{dir: "internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
 	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
-	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/tools", ours: []string{"messages", "internal/...", "actors/launcher"}},
 	{dir: "actors/checkup", ours: []string{"internal/..."}},
 	{dir: "actors/python", ours: []string{"internal/pyenv", "internal/pysrc"}},
-	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
 	{dir: ".", ours: []string{"internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},

@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"iter"
@@ -10,7 +10,7 @@ import (
 
 type pin struct{ s Strategy }
 
-// Pin keeps pinned children (Shell.Pin) from being evicted by s. What s says
+// Pin keeps pinned children (the supervisor's Pin) from being evicted by s. What s says
 // about failures of a pinned child stands.
 func Pin(s Strategy) Strategy { return pin{s} }
 
@@ -49,3 +49,16 @@ func (p pinned) of(c ChildView) ChildView {
 	c.Held = c.Held || c.Pinned
 	return c
 }
+
+// Index is that of the view inside.
+func (p pinned) Index() Index {
+	if i := indexOf(p.View); i != nil {
+		return pinnedIndex{i}
+	}
+	return nil
+}
+
+type pinnedIndex struct{ Index }
+
+func (p pinnedIndex) Idle() iter.Seq[ChildView]   { return mapView(p.Index.Idle(), pinned{}.of) }
+func (p pinnedIndex) Failed() iter.Seq[ChildView] { return mapView(p.Index.Failed(), pinned{}.of) }

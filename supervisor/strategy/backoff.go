@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"hash/fnv"
@@ -28,7 +28,7 @@ type BackoffOptions struct {
 	Reset time.Duration
 	// Limit is how many failures in a row are answered by a restart; one more
 	// leaves the key failed, with an exit of kind exhausted. 0: no limit.
-	// Values above 31 count as no limit, because a shell remembers no more.
+	// Values above 31 count as no limit, because a view remembers no more ([MaxFailures]).
 	Limit int
 }
 
@@ -61,7 +61,7 @@ func (o BackoffOptions) Decide(v View, ev Event) []Directive {
 		return nil
 	}
 	n := o.inARow(fail.Key, v.Failures(fail.Key))
-	if o.Limit > 0 && o.Limit < maxFailures && n > o.Limit {
+	if o.Limit > 0 && o.Limit < MaxFailures && n > o.Limit {
 		return []Directive{Stop(fail.Key, exhausted(fail.Exit, "failed %d times in a row", n))}
 	}
 	return []Directive{Restart(fail.Key, o.delay(fail.Key, n))}

@@ -1,31 +1,27 @@
-package supervisor
+package strategy
 
 import (
-	"iter"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
 )
 
-// View is what a strategy sees of a shell: its children at the moment of the
-// event. It is good for the duration of Decide only.
-type View interface {
-	// Now is the instant of the event.
-	Now() time.Time
-	// Child returns the child of key.
-	Child(key string) (ChildView, bool)
-	// Children ranges over all children, in the order in which their keys
-	// became known: static children come first, in the order of Options.
-	Children() iter.Seq[ChildView]
-	// Len is how many children there are.
-	Len() int
-	// Failures returns when the child failed, oldest first; of many, the last
-	// 32. A reset (Shell.Restart) clears them.
-	Failures(key string) []time.Time
-	// GroupFailures returns when any child of the shell failed, oldest first;
-	// of many, the last 1024.
-	GroupFailures() []time.Time
-}
+// RestartType says whether a child that ended is started again. The group
+// strategies ([OneForOne], [OneForAll], [RestForOne]) read it; [RestartOnce],
+// [Intensity] and [Backoff] restart what fails, whatever its type.
+type RestartType string
+
+// The restart types.
+const (
+	// Temporary children are never started again. It is what the zero value
+	// means.
+	Temporary RestartType = "temporary"
+	// Transient children are started again when they failed.
+	Transient RestartType = "transient"
+	// Permanent children are started again when they failed and when they
+	// ended in order by themselves.
+	Permanent RestartType = "permanent"
+)
 
 // ChildView is what can be known of a child.
 type ChildView struct {
@@ -60,10 +56,10 @@ type ChildView struct {
 	// Restarts counts the restarts since a work was last finished or the child
 	// was reset, TotalRestarts all since the key became known.
 	Restarts, TotalRestarts int
-	// Pinned is what Shell.Pin set. Held says that a [Pin] further out honours
+	// Pinned is what the supervisor's Pin set. Held says that a [Pin] further out honours
 	// it, so that the child must not be evicted.
 	Pinned, Held bool
-	// WaitingForCredit is what Ctx.Hold set: the child waits for somebody else.
+	// WaitingForCredit is what Ctx.Hold set: the child waits for someone else.
 	WaitingForCredit bool
 	// Static says that the child is one of Options.Children.
 	Static bool
@@ -84,7 +80,7 @@ type ChildView struct {
 
 // Live reports whether the child takes a place in the capacity: it is
 // starting, idle, busy, suspended, restarting or stopping.
-func (c ChildView) Live() bool { return live(c.State) }
+func (c ChildView) Live() bool { return Live(c.State) }
 
 // Evictable reports whether the child may be ended to make room: it is dynamic
 // and idle, nothing waits for it, and it is not held.
@@ -92,7 +88,8 @@ func (c ChildView) Evictable() bool {
 	return c.State == messages.ChildIdle && c.Queue == 0 && !c.Held && !c.Static
 }
 
-func live(s messages.ChildState) bool {
+// Live reports whether a child in state s takes a place in the capacity.
+func Live(s messages.ChildState) bool {
 	switch s {
 	case messages.ChildStarting, messages.ChildIdle, messages.ChildBusy,
 		messages.ChildSuspended, messages.ChildRestarting, messages.ChildStopping:

@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"time"
@@ -12,12 +12,12 @@ type heartbeat struct{ every time.Duration }
 // in every; when it has been silent for two and a half times that, it is
 // stopped with an exit of kind hung. Children that never beat are not expected
 // to. A child whose Handle has not returned for that long, and which does not
-// wait for somebody else (Ctx.Hold), cannot be stopped in order: it is
+// wait for someone else (Ctx.Hold), cannot be stopped in order: it is
 // abandoned. Whether it is started again is for the strategy that decides about
 // failures.
 //
 // A tick that is late by more than every says that this process itself stood
-// still. It judges nobody; the next one does.
+// still. It judges no child; the next one does.
 func Heartbeat(every time.Duration) Strategy { return heartbeat{every} }
 
 // Decide answers Tick.
@@ -33,7 +33,7 @@ func (h heartbeat) Decide(v View, ev Event) []Directive {
 			continue
 		}
 		if !c.HandlingSince.IsZero() && !c.WaitingForCredit && now.Sub(c.HandlingSince) > patience {
-			ds = append(ds, Abandon(c.Key, exitf(messages.ExitHung, "one call did not return for %v", now.Sub(c.HandlingSince).Round(time.Millisecond))))
+			ds = append(ds, Abandon(c.Key, Exitf(messages.ExitHung, "one call did not return for %v", now.Sub(c.HandlingSince).Round(time.Millisecond))))
 			continue
 		}
 		if c.LastBeat.IsZero() {
@@ -44,7 +44,7 @@ func (h heartbeat) Decide(v View, ev Event) []Directive {
 			last = c.UpAt
 		}
 		if silent := now.Sub(last); silent > patience {
-			ds = append(ds, Stop(c.Key, exitf(messages.ExitHung, "no sign of life for %v", silent.Round(time.Millisecond))))
+			ds = append(ds, Stop(c.Key, Exitf(messages.ExitHung, "no sign of life for %v", silent.Round(time.Millisecond))))
 		}
 	}
 	return ds

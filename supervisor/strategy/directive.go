@@ -1,65 +1,6 @@
-package supervisor
+package strategy
 
 import "time"
-
-// Strategy decides what becomes of the children of a shell. It is a value
-// without state, I/O or clock: the same view and event give the same answer.
-// A shell calls Decide from its own goroutine.
-//
-// A strategy that has no opinion returns nil. What nobody decides is: a child
-// that failed is stopped ([Fail]), a key that wants to start is started
-// ([Spawning]), and everything else stays as it is.
-type Strategy interface {
-	Decide(View, Event) []Directive
-}
-
-// TTLs is implemented by strategies that end idle children after a while, so
-// that a snapshot can show when.
-type TTLs interface {
-	// TTL returns when the strategy will end the child if nothing happens to
-	// it before; the zero time when it will not.
-	TTL(v View, key string) time.Time
-}
-
-// Event is what a strategy decides about. The types in this file are all
-// there are.
-type Event interface{ event() }
-
-type (
-	// Tick comes once every Options.Tick.
-	Tick struct {
-		// Late is how much later than it should the tick came. A large value
-		// means that this process was stopped or starved of CPU, and so that
-		// silence of a child says nothing about the child.
-		Late time.Duration
-	}
-	// Spawning says that the child of Key, which is in state waiting, wants to
-	// start. It comes again whenever a child ended, became idle or was
-	// unpinned, until the answer is something else than [Wait].
-	Spawning struct{ Key string }
-	// Up says that the child is ready for work.
-	Up struct{ Key string }
-	// Fail says that the child failed. It is in state suspended; the view
-	// counts this failure already.
-	Fail struct {
-		Key  string
-		Exit Exit
-	}
-	// Gone says that the child has ended and that nothing is planned that
-	// starts it again.
-	Gone struct {
-		Key  string
-		Exit Exit
-		// BySelf says that nobody had asked it to end.
-		BySelf bool
-	}
-)
-
-func (Tick) event()     {}
-func (Spawning) event() {}
-func (Up) event()       {}
-func (Fail) event()     {}
-func (Gone) event()     {}
 
 // Verb is what a directive says. Verbs are ordered: the greater is the more
 // severe.
@@ -77,7 +18,7 @@ const (
 	VerbStop
 	// VerbAbandon: the incarnation counts as gone at once, whatever it does.
 	VerbAbandon
-	// VerbEscalate: the shell itself ends.
+	// VerbEscalate: the supervisor itself ends.
 	VerbEscalate
 )
 
@@ -114,7 +55,7 @@ type Directive struct {
 }
 
 // Resume lets a failed child go on with the message after the one that it
-// failed on. A Work in hand stays in hand.
+// failed on. A work in hand stays in hand.
 func Resume(key string) Directive { return Directive{Verb: VerbResume, Key: key} }
 
 // Restart ends the incarnation and starts another one, not before after has
@@ -143,7 +84,32 @@ func Abandon(key string, exit Exit) Directive {
 // Wait answers Spawning: not yet.
 func Wait(key string) Directive { return Directive{Verb: VerbWait, Key: key} }
 
-// Escalate ends the shell. An exit that is a failure becomes a failure of the
-// shell, of kind escalated, for the shell's own parent to decide about; any
-// other exit ends the shell in order.
+// Escalate ends the supervisor. An exit that is a failure becomes a failure of
+// the supervisor, of kind escalated, for its own parent to decide about; any
+// other exit ends the supervisor in order.
 func Escalate(exit Exit) Directive { return Directive{Verb: VerbEscalate, Exit: exit} }
+
+// Severest keeps, of several directives about one key, the most severe one; of
+// two restarts the one that waits longer. The order is kept.
+func Severest(all []Directive) []Directive {
+	if len(all) < 2 {
+		return all
+	}
+	at := make(map[string]int, len(all))
+	out := make([]Directive, 0, len(all))
+	for _, d := range all {
+		key := d.Key
+		if d.Verb == VerbEscalate {
+			key = ""
+		}
+		i, seen := at[key]
+		switch {
+		case !seen:
+			at[key] = len(out)
+			out = append(out, d)
+		case d.Verb > out[i].Verb || d.Verb == out[i].Verb && d.After > out[i].After:
+			out[i] = d
+		}
+	}
+	return out
+}

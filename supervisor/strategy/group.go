@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"github.com/coppice-run/coppice/messages"
@@ -64,15 +64,15 @@ func (g group) Decide(v View, ev Event) []Directive {
 		case o.RestartType != Temporary && o.RestartType != "":
 			ds = append(ds, Restart(o.Key, 0))
 		case o.Live(): // never started again, not even because of another one
-			ds = append(ds, Stop(o.Key, exitf(messages.ExitShutdown, "ended together with %s", key)))
+			ds = append(ds, Stop(o.Key, Exitf(messages.ExitShutdown, "ended together with %s", key)))
 		}
 	}
 	return ds
 }
 
-// AutoShutdown ends a shell when its significant children (Spec.Significant)
+// AutoShutdown ends a supervisor when its significant children (Spec.Significant)
 // have ended by themselves and are not started again: when the first has, or,
-// with all, when the last has. The shell ends in order, with an exit of kind
+// with all, when the last has. The supervisor ends in order, with an exit of kind
 // shutdown. Chain it with a strategy that restarts.
 func AutoShutdown(all bool) Strategy { return autoShutdown{all} }
 
@@ -95,5 +95,5 @@ func (a autoShutdown) Decide(v View, ev Event) []Directive {
 			}
 		}
 	}
-	return []Directive{Escalate(exitf(messages.ExitShutdown, "its significant child %s has ended", gone.Key))}
+	return []Directive{Escalate(Exitf(messages.ExitShutdown, "its significant child %s has ended", gone.Key))}
 }

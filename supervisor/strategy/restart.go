@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"time"
@@ -35,7 +35,7 @@ func (restartOnce) Decide(v View, ev Event) []Directive {
 
 // exhausted is the exit of a child that is given up after a failure.
 func exhausted(last Exit, format string, args ...any) Exit {
-	exit := exitf(messages.ExitExhausted, format+": %w", append(args, last)...)
+	exit := Exitf(messages.ExitExhausted, format+": %w", append(args, last)...)
 	exit.Stack = last.Stack
 	return exit
 }
@@ -67,7 +67,7 @@ type escalateAfter struct {
 	period time.Duration
 }
 
-// EscalateAfter ends the shell when its children together fail more than n
+// EscalateAfter ends the supervisor when its children together fail more than n
 // times within period; 0 escalates the first failure. It is what OTP calls the
 // intensity of a supervisor. Chain it with a strategy that restarts.
 func EscalateAfter(n int, period time.Duration) Strategy { return escalateAfter{n, period} }
@@ -82,7 +82,7 @@ func (e escalateAfter) Decide(v View, ev Event) []Directive {
 	if n <= e.n {
 		return nil
 	}
-	exit := exitf(messages.ExitEscalated, "children failed %d times within %v, last %s: %w", n, e.period, fail.Key, fail.Exit)
+	exit := Exitf(messages.ExitEscalated, "children failed %d times within %v, last %s: %w", n, e.period, fail.Key, fail.Exit)
 	return []Directive{Escalate(exit)}
 }
 

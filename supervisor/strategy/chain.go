@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"iter"
@@ -32,10 +32,10 @@ func (c chain) Decide(v View, ev Event) []Directive {
 		if len(ds) == 0 {
 			continue
 		}
-		v = foresee(v, ds, eventKey(ev))
+		v = foresee(v, ds, ev.Subject())
 		all = append(all, ds...)
 	}
-	return worst(all)
+	return Severest(all)
 }
 
 // TTL is the earliest of all.
@@ -51,22 +51,6 @@ func (c chain) TTL(v View, key string) time.Time {
 		}
 	}
 	return first
-}
-
-// eventKey is the child that an event is about; "" for Tick.
-func eventKey(ev Event) string {
-	switch ev := ev.(type) {
-	case Spawning:
-		return ev.Key
-	case Up:
-		return ev.Key
-	case Fail:
-		return ev.Key
-	case Gone:
-		return ev.Key
-	default:
-		return ""
-	}
 }
 
 // foreseen is a view in which some children are ending already.
@@ -106,4 +90,37 @@ func (f foreseen) of(c ChildView) ChildView {
 		c.State = messages.ChildStopping
 	}
 	return c
+}
+
+// Index is that of the view inside, without the children that are ending.
+func (f foreseen) Index() Index {
+	if i := indexOf(f.View); i != nil {
+		return foreseenIndex{i, f}
+	}
+	return nil
+}
+
+type foreseenIndex struct {
+	Index
+	f foreseen
+}
+
+func (f foreseenIndex) Census(kind, owner string, turn uint64) Census {
+	n := f.Index.Census(kind, owner, turn)
+	for key := range f.f.ending {
+		c, ok := f.f.View.Child(key)
+		if ok && !c.Static && c.Live() && c.State != messages.ChildStopping &&
+			(kind == "" || c.Kind == kind) && (owner == "" || c.Owner == owner) {
+			n.Ending++
+		}
+	}
+	return n
+}
+
+func (f foreseenIndex) stays(c ChildView) bool      { return !f.f.ending[c.Key] }
+func (f foreseenIndex) Idle() iter.Seq[ChildView]   { return filter(f.Index.Idle(), f.stays) }
+func (f foreseenIndex) Failed() iter.Seq[ChildView] { return filter(f.Index.Failed(), f.stays) }
+
+func (f foreseenIndex) Silent(then time.Time) iter.Seq[ChildView] {
+	return filter(f.Index.Silent(then), f.stays)
 }

@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"fmt"
@@ -26,11 +26,11 @@ func (i idleTTL) Decide(v View, ev Event) []Directive {
 		if now.Before(i.due(c)) {
 			break // the rest has been idle for less
 		}
-		ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "idle for %v", i.after)))
+		ds = append(ds, Stop(c.Key, Exitf(messages.ExitEvicted, "idle for %v", i.after)))
 	}
 	for c := range failedKeys(v) {
 		if at := i.due(c); !at.IsZero() && !now.Before(at) {
-			ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "failed for %v", i.after)))
+			ds = append(ds, Stop(c.Key, Exitf(messages.ExitEvicted, "failed for %v", i.after)))
 		}
 	}
 	return ds
@@ -114,28 +114,28 @@ func (r roomFor) spawning(v View, key string) []Directive {
 	self, _ := v.Child(key)
 	n := takeCensus(v, r.owner, self.Turn)
 	switch {
-	case n.live < r.limit:
+	case n.Live < r.limit:
 		return nil
-	case n.ending >= n.waiting:
+	case n.Ending >= n.Waiting:
 		return []Directive{Wait(key)} // one that ends makes room for this one too
 	}
 	for c := range byIdleness(v, r.owner) {
 		return []Directive{Stop(c.Key, r.evicted()), Wait(key)}
 	}
-	if n.waiting-1 < r.waiting {
+	if n.Waiting-1 < r.waiting {
 		return []Directive{Wait(key)}
 	}
 	unknown := ""
-	if n.strays > 0 {
-		unknown = fmt.Sprintf(", %d of them not known to be gone", n.strays)
+	if n.Strays > 0 {
+		unknown = fmt.Sprintf(", %d of them not known to be gone", n.Strays)
 	}
-	return []Directive{Stop(key, exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle%s", n.live, r.limit, r.what, unknown))}
+	return []Directive{Stop(key, Exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle%s", n.Live, r.limit, r.what, unknown))}
 }
 
 // excess ends the idle children that are too many.
 func (r roomFor) excess(v View) []Directive {
 	n := takeCensus(v, r.owner, 0)
-	over := n.live - n.ending - r.limit
+	over := n.Live - n.Ending - r.limit
 	if over <= 0 {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r roomFor) excess(v View) []Directive {
 }
 
 func (r roomFor) evicted() Exit {
-	return exitf(messages.ExitEvicted, "made room: %d %s are allowed", r.limit, r.what)
+	return Exitf(messages.ExitEvicted, "made room: %d %s are allowed", r.limit, r.what)
 }
 
 type maxRSS struct{ bytes int64 }
@@ -168,7 +168,7 @@ func (m maxRSS) Decide(v View, ev Event) []Directive {
 	var ds []Directive
 	for c := range byIdleness(v, "") {
 		if c.RSS > m.bytes {
-			ds = append(ds, Stop(c.Key, exitf(messages.ExitEvicted, "its memory, %d MiB, is over the limit of %d MiB", c.RSS>>20, m.bytes>>20)))
+			ds = append(ds, Stop(c.Key, Exitf(messages.ExitEvicted, "its memory, %d MiB, is over the limit of %d MiB", c.RSS>>20, m.bytes>>20)))
 		}
 	}
 	return ds

@@ -1,4 +1,4 @@
-package supervisor
+package strategy
 
 import (
 	"iter"
@@ -11,12 +11,12 @@ type forKind struct {
 }
 
 // For restricts s to children of one kind: it sees no others, and no events
-// about others. GroupFailures remain those of the whole shell.
+// about others. GroupFailures remain those of the whole supervisor.
 func For(kind string, s Strategy) Strategy { return forKind{kind, s} }
 
 // Decide asks s about events of its kind.
 func (f forKind) Decide(v View, ev Event) []Directive {
-	if key := eventKey(ev); key != "" {
+	if key := ev.Subject(); key != "" {
 		if c, ok := v.Child(key); !ok || c.Kind != f.kind {
 			return nil
 		}
@@ -70,4 +70,32 @@ func (o ofKind) Failures(key string) []time.Time {
 		return nil
 	}
 	return o.View.Failures(key)
+}
+
+// Index is that of the view inside, for one kind.
+func (o ofKind) Index() Index {
+	if i := indexOf(o.View); i != nil {
+		return ofKindIndex{i, o.kind}
+	}
+	return nil
+}
+
+type ofKindIndex struct {
+	Index
+	kind string
+}
+
+func (o ofKindIndex) Census(kind, owner string, turn uint64) Census {
+	if kind != "" && kind != o.kind {
+		return Census{}
+	}
+	return o.Index.Census(o.kind, owner, turn)
+}
+
+func (o ofKindIndex) fits(c ChildView) bool       { return c.Kind == o.kind }
+func (o ofKindIndex) Idle() iter.Seq[ChildView]   { return filter(o.Index.Idle(), o.fits) }
+func (o ofKindIndex) Failed() iter.Seq[ChildView] { return filter(o.Index.Failed(), o.fits) }
+
+func (o ofKindIndex) Silent(then time.Time) iter.Seq[ChildView] {
+	return filter(o.Index.Silent(then), o.fits)
 }
