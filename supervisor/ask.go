@@ -2,13 +2,6 @@ package supervisor
 
 import "context"
 
-// ask is how a question travels, so that a cell which will not handle it can
-// answer it.
-type ask struct {
-	w   Work
-	msg any
-}
-
 // Begin asks an actor: build makes the message around the Work that the actor
 // has to settle, and Begin sends it. The Reply waits for the answer; its Wait
 // also returns, with [ErrGone], when the actor ends without one, or fails while

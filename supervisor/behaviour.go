@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"errors"
-	"fmt"
 )
 
 // Behaviour is what an actor does. The supervisor owns the actor's goroutine
@@ -69,15 +68,4 @@ type Facts struct {
 	PID int
 	// RSS is the resident memory of that process in bytes, 0 if not known.
 	RSS int64
-}
-
-func typeName(v any) string {
-	switch v := v.(type) {
-	case Work:
-		return typeName(v.Msg)
-	case ask:
-		return typeName(v.msg)
-	default:
-		return fmt.Sprintf("%T", v)
-	}
 }

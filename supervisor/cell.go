@@ -30,7 +30,7 @@ const maxStash = 1024
 // the only caller of the behaviour.
 type cell struct {
 	// Set before the cell is visible, never changed.
-	sys    *System
+	sys    *commons
 	parent *ctlBox
 	slot   *slot
 	spec   *Spec
@@ -41,8 +41,9 @@ type cell struct {
 	pid    *actor.PID
 	ctx    Ctx
 
-	// child is the entry in the parent's table; the parent's goroutine only.
-	child *child
+	// entry is the parent's own, to find what the cell is to it; the parent's
+	// goroutine only.
+	entry any
 
 	// The cell's own goroutine only.
 	behaviour Behaviour
@@ -56,7 +57,7 @@ type cell struct {
 	beat     atomic.Int64 // the last beat, +1; 0: none
 	held     atomic.Bool
 	facts    atomic.Pointer[Facts]
-	shell    atomic.Pointer[Shell] // the behaviour, if it is a shell
+	above    atomic.Pointer[overseer] // the behaviour, if it is a shell
 	dropped  atomic.Int32
 
 	// mu makes "taken" exact: a message is in the mailbox before the request
@@ -69,6 +70,34 @@ type cell struct {
 	taken     uint64        // number of the last work that was begun; written by the own goroutine under RLock
 	earlier   uint64        // what taken was before; likewise
 	rare      *rare         // what most cells never have; see extra
+}
+
+// overseer is a behaviour that has incarnations below it: a shell, as the cell
+// sees it. The cell calls control and failed; seal and disown are for whoever
+// abandons the cell.
+type overseer interface {
+	Behaviour
+	// claim takes the shell for one cell; false: it has one already.
+	claim() bool
+	// control handles the messages that go before all others.
+	control() error
+	// failed returns what went wrong since the last call.
+	failed() error
+	// finished reports whether Terminate has come to its end.
+	finished() bool
+	// seal keeps what is below from reporting. Any goroutine may call it.
+	seal()
+	// disown answers all work that the shell has, and says how much that was.
+	// Any goroutine may call it.
+	disown() int
+}
+
+// overseer is the behaviour if it is a shell, otherwise nil.
+func (c *cell) overseer() overseer {
+	if o := c.above.Load(); o != nil {
+		return *o
+	}
+	return nil
 }
 
 // rare is the part of a cell that only those have which somebody asks for it.
@@ -150,7 +179,7 @@ func (c *cell) begin() {
 	switch {
 	case exit != nil:
 		c.failed(exit)
-	case !c.spec.ManualUp && c.shell.Load() == nil:
+	case !c.spec.ManualUp && c.above.Load() == nil:
 		c.reportUp()
 	}
 }
@@ -177,7 +206,7 @@ func (c *cell) deliver(m any, dispatched bool) {
 }
 
 func (c *cell) handle(m any, dispatched bool) {
-	if c.shell.Load() != nil {
+	if c.above.Load() != nil {
 		// Control overtakes data: what is reported is known before the next
 		// message is looked at.
 		if c.wake(); c.suspended || c.ended {
@@ -242,11 +271,11 @@ func (c *cell) call(o op, msg any) error {
 		if c.behaviour == nil {
 			return errors.New("the New of its Spec returned nil")
 		}
-		if s, ok := c.behaviour.(*Shell); ok {
-			if !s.claimed.CompareAndSwap(false, true) {
+		if o, ok := c.behaviour.(overseer); ok {
+			if !o.claim() {
 				return errors.New("a Shell serves one incarnation; the New of its Spec has to make a new one")
 			}
-			c.shell.Store(s)
+			c.above.Store(&o)
 		}
 	case opInit:
 		c.inited = true
@@ -260,13 +289,13 @@ func (c *cell) call(o op, msg any) error {
 		}
 		return c.behaviour.Handle(&c.ctx, msg)
 	case opWake:
-		return c.shell.Load().control()
+		return c.overseer().control()
 	case opDrop:
 		msg.(Droppable).Dropped()
 	case opTerminate:
 		c.behaviour.Terminate(&c.ctx, *c.exit) // exit is fixed since phaseStopping
-		if s := c.shell.Load(); s != nil {
-			return s.failed()
+		if o := c.overseer(); o != nil {
+			return o.failed()
 		}
 	}
 	return nil
@@ -290,7 +319,7 @@ func (c *cell) resume() {
 		return
 	}
 	c.suspended = false
-	if c.shell.Load() != nil {
+	if c.above.Load() != nil {
 		c.wake()
 	}
 	stash := c.stash
@@ -334,7 +363,7 @@ func (c *cell) drop(m any, dispatched bool) {
 	}
 	c.dropped.Add(1)
 	if c.phaseNow() == phaseOver {
-		c.sys.emitDropped(c)
+		c.emitDropped()
 	}
 }
 

@@ -111,7 +111,7 @@ func (c *cell) killed(o op, msg any) {
 		c.endBySelf(exit)
 		return
 	}
-	if sh := c.shell.Load(); sh != nil && !sh.closed {
+	if o := c.overseer(); o != nil && !o.finished() {
 		// A Door has ended the goroutine of its shell while that terminated.
 		// Terminate goes on where it was. If that happens again, this call
 		// does not return, and the one below it does the rest.
@@ -221,7 +221,17 @@ func (c *cell) leave(exit *Exit) {
 	for _, w := range r.watchers {
 		w.fn(*exit)
 	}
-	c.sys.emitDropped(c)
+	c.emitDropped()
+}
+
+// emitDropped tells the watchers how many messages the cell has dropped.
+func (c *cell) emitDropped() {
+	if !c.sys.events.watched() {
+		return
+	}
+	if n := c.dropped.Swap(0); n > 0 {
+		c.sys.events.emit(messages.Dropped{At: time.Now(), Path: c.slot.path, Epoch: c.epoch, Count: int(n), What: "messages"})
+	}
 }
 
 // watch registers fn to be called with the exit, once. Nil: the cell is over.

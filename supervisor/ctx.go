@@ -89,7 +89,7 @@ func (c *Ctx) Up() {
 
 // Beat says that the behaviour and what it owns are alive. [strategy.Heartbeat] stops a
 // child that has beaten once and then stays silent.
-func (c *Ctx) Beat() { c.c.beat.Store(int64(time.Since(c.c.sys.began)) + 1) }
+func (c *Ctx) Beat() { c.c.beat.Store(int64(c.c.sys.now())) }
 
 // Hold says whether the behaviour waits for somebody else now, such as a
 // consumer without credit: a call that does not return is then no hang.

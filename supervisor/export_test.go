@@ -28,4 +28,4 @@ func (s *System) Poison(r Ref) context.Context { return s.engine.Poison(r.live()
 func (s *System) Engine() *actor.Engine { return s.engine }
 
 // View is what a strategy would see of the shell now.
-func (s *Shell) View() strategy.View { return shellView{s} }
+func (s *Shell) View() strategy.View { return tableView{&s.children} }

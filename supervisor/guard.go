@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"runtime/debug"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -30,7 +29,7 @@ const (
 // gone never moves again.
 func (c *cell) guarded(o op, msg any) (exit *Exit) {
 	returned := false
-	c.handling.Store(int64(time.Since(c.sys.began)) + 1)
+	c.handling.Store(int64(c.sys.now()))
 	defer func() {
 		if returned {
 			c.handling.Store(0)
@@ -77,24 +76,24 @@ func msgName(o op, msg any) string {
 	return ""
 }
 
-// protect calls a function of the Door or of the Strategy. A panic or an error
-// becomes the failure of the shell, which reports it at the end of its turn:
-// the shell's own tables are in order by then. It returns whether f returned
-// without error. runtime.Goexit goes on to the guard of the cell.
-func (s *Shell) protect(f func() error) (ok bool) {
+// protect calls a function of the Door or of the Strategy, which belong to the
+// application too, and tells fail what went wrong: a panic or an error. It
+// returns whether f returned without error. runtime.Goexit goes on to the guard
+// of the cell.
+func protect(f func() error, fail func(error)) (ok bool) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
 		if v := recover(); v != nil {
-			s.fail(Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()})
+			fail(Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()})
 		}
 	}()
 	err := f()
 	returned = true
 	if err != nil {
-		s.fail(err)
+		fail(err)
 	}
 	return err == nil
 }

@@ -1,7 +1,5 @@
 package supervisor
 
-import "github.com/coppice-run/coppice/messages"
-
 // line is the keys that wait for capacity, in the order of their turns, linked
 // through elder and younger. Those that have not been asked for yet are its end.
 // The Spec of a key does not change while it stands in line.
@@ -12,8 +10,6 @@ type line struct {
 	groups     map[tallyKey]int // how many of each kind and owner stand in it
 	turns      uint64           // how many have come, ever
 }
-
-func groupOf(ch *child) tallyKey { return tallyKey{ch.spec.Kind, ch.spec.Owner} }
 
 // add puts ch, which is in no list, at the end.
 func (l *line) add(ch *child) {
@@ -60,48 +56,5 @@ func (l *line) remove(ch *child) {
 	g := groupOf(ch)
 	if l.groups[g]--; l.groups[g] == 0 {
 		delete(l.groups, g)
-	}
-}
-
-// offerRoom asks for the keys that wait, oldest first. After one that has to
-// go on waiting, and that no child ends for, others of the same kind and owner
-// are not asked again: the answer would be the same.
-func (s *Shell) offerRoom() {
-	full := make(map[tallyKey]bool, 1)
-	for ch := s.line.head; ch != nil; {
-		told := ch.told == messages.ChildWaiting
-		if told && len(full) >= len(s.line.groups) {
-			ch = s.line.untold
-			continue
-		}
-		next := ch.younger
-		switch g := groupOf(ch); {
-		case s.pointless(ch):
-		case told && full[g]:
-		default:
-			ending := s.endings
-			s.ask(ch)
-			if ch.waiting && s.endings == ending {
-				full[g] = true
-			}
-		}
-		ch = next
-	}
-}
-
-// leaveLine forgets the keys that nothing waits for any more, because their
-// work was settled by somebody else.
-func (s *Shell) leaveLine() {
-	for ch := s.line.head; ch != nil; {
-		next := ch.younger
-		s.pointless(ch)
-		ch = next
-	}
-}
-
-// unwait takes a key out of those that wait for capacity.
-func (s *Shell) unwait(ch *child) {
-	if ch.waiting {
-		s.line.remove(ch)
 	}
 }

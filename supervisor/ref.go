@@ -14,8 +14,7 @@ type Ref struct{ s *slot }
 
 // slot is a place in the tree, which incarnations come to and leave.
 type slot struct {
-	name string
-	path string // from the root, names joined by /
+	place
 	// static says that the place outlives its incarnations. Its shell sets it
 	// before the first one.
 	static bool
@@ -106,7 +105,7 @@ func (s *slot) grow(name string) *slot {
 		if s.path != "" {
 			path = s.path + "/" + name
 		}
-		kid = &slot{name: name, path: path}
+		kid = &slot{place: place{name, path}}
 		k.m[name] = kid
 	}
 	return kid

@@ -63,25 +63,21 @@ type Shell struct {
 	o       Options
 	claimed atomic.Bool // it has a cell
 	ctx     *Ctx
-	sys     *System
+	sys     *commons
 
 	// box takes control messages from any goroutine; ledger has its own lock.
 	box    ctlBox
 	ledger ledger
 	bell   chan struct{} // rung by box while Terminate waits
 
-	table       map[string]*child
-	first, last *child // the table in order
-	order       int
-	seq         uint64
-	now         instant // of the present event
+	children
+	seq uint64
 
 	reading []ctl // control messages that were taken out of box; those before read are done
 	read    int
 	kicks   []*child // children that may have something to do
 	notes   []note   // what the Door is to be told; those before noted are done
 	noted   int
-	line    line   // keys that wait for capacity
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
 	initial bool   // the static children are being started for the first time
@@ -94,16 +90,11 @@ type Shell struct {
 	armed    instant // when the timer fires, 0: not armed
 	nextTick instant
 
-	idle, failures childList // dynamic children in these states
-	tallies        tallies   // how many dynamic children take a place
-
-	groupFailures []instant
-	strays        map[*cell]stray // abandoned, and not back; nil without
-	draining      *Exit           // no new work is taken
-	ending        *Exit           // Terminate runs
-	opened        bool            // Door.Open was entered, so Door.Close is owed
-	hurried       bool            // the shutdown has run out of time
-	closed        bool            // Terminate has come to its end
+	draining *Exit // no new work is taken
+	ending   *Exit // Terminate runs
+	opened   bool  // Door.Open was entered, so Door.Close is owed
+	hurried  bool  // the shutdown has run out of time
+	closed   bool  // Terminate has come to its end
 }
 
 // note is something that the Door is told when the tables are in order: that a
@@ -116,13 +107,14 @@ type note struct {
 
 // NewShell returns a shell. It serves one incarnation: make it in Spec.New.
 func NewShell(o Options) *Shell {
-	return &Shell{o: o.withDefaults(), table: make(map[string]*child), tallies: make(tallies), bell: make(chan struct{}, 1)}
+	return &Shell{o: o.withDefaults(), children: children{table: make(map[string]*child), tallies: make(tallies)}, bell: make(chan struct{}, 1)}
 }
 
 // Init opens the Door and starts the static children. It does not wait for
 // them.
 func (s *Shell) Init(ctx *Ctx) error {
 	s.ctx, s.sys = ctx, ctx.c.sys
+	s.clock, s.home = s.sys.clock, ctx.c.slot
 	self := ctx.c
 	s.box.rewire(func() { self.send(wakeMsg{}) })
 	s.now = s.sys.now()
@@ -157,6 +149,11 @@ func (s *Shell) Handle(_ *Ctx, msg any) error {
 	return s.failed()
 }
 
+// protect calls a function of the Door or of the Strategy. A panic or an error
+// becomes the failure of the shell, which reports it at the end of its turn:
+// the shell's own tables are in order by then.
+func (s *Shell) protect(f func() error) (ok bool) { return protect(f, s.fail) }
+
 // fail remembers the first failure of a turn.
 func (s *Shell) fail(err error) {
 	if s.failure == nil {
@@ -170,11 +167,28 @@ func (s *Shell) failed() error {
 	return err
 }
 
+func (s *Shell) claim() bool    { return s.claimed.CompareAndSwap(false, true) }
+func (s *Shell) finished() bool { return s.closed }
+func (s *Shell) seal()          { s.box.close() }
+func (s *Shell) disown() int    { return s.ledger.close(ErrGone) }
+func (s *Shell) shell() *Shell  { return s }
+
+// shellOf is the shell that lives in c, nil if c is nil or no shell.
+func shellOf(c *cell) *Shell {
+	if c == nil {
+		return nil
+	}
+	if o, ok := c.overseer().(interface{ shell() *Shell }); ok {
+		return o.shell() // also when a behaviour embeds its Shell
+	}
+	return nil
+}
+
 // Ctx is the shell's own context.
 func (s *Shell) Ctx() *Ctx { return s.ctx }
 
 // Now is the time of the present event.
-func (s *Shell) Now() time.Time { return s.sys.at(s.now) }
+func (s *Shell) Now() time.Time { return s.clock.at(s.now) }
 
 // Ref addresses the child of key; the zero Ref when there is none.
 func (s *Shell) Ref(key string) Ref {
@@ -190,7 +204,7 @@ func (s *Shell) Child(key string) (strategy.ChildView, bool) {
 	if ch == nil {
 		return strategy.ChildView{}, false
 	}
-	return ch.view(s), true
+	return ch.view(s.clock), true
 }
 
 // Children ranges over all children, in the order in which their keys became
@@ -198,43 +212,11 @@ func (s *Shell) Child(key string) (strategy.ChildView, bool) {
 func (s *Shell) Children() iter.Seq[strategy.ChildView] {
 	return func(yield func(strategy.ChildView) bool) {
 		for ch := s.first; ch != nil; ch = ch.behind {
-			if !yield(ch.view(s)) {
+			if !yield(ch.view(s.clock)) {
 				return
 			}
 		}
 	}
 }
 
-// add makes an entry for a key.
-func (s *Shell) add(spec *Spec, static bool) *child {
-	s.order++
-	ch := &child{spec: spec, static: static, order: s.order, slot: s.ctx.c.slot.grow(spec.Key), index: -1, before: s.last}
-	ch.since = s.now
-	ch.slot.static = static
-	if s.last != nil {
-		s.last.behind = ch
-	} else {
-		s.first = ch
-	}
-	s.last = ch
-	s.table[spec.Key] = ch
-	return ch
-}
-
-// remove takes the entry of a key out.
-func (s *Shell) remove(ch *child) {
-	if ch.before != nil {
-		ch.before.behind = ch.behind
-	} else {
-		s.first = ch.behind
-	}
-	if ch.behind != nil {
-		ch.behind.before = ch.before
-	} else {
-		s.last = ch.before
-	}
-	delete(s.table, ch.spec.Key)
-	s.ctx.c.slot.prune(ch.slot)
-}
-
-var _ Behaviour = (*Shell)(nil)
+var _ overseer = (*Shell)(nil)

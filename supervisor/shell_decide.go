@@ -2,40 +2,11 @@ package supervisor
 
 import (
 	"cmp"
-	"iter"
 	"slices"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
-
-// shellView is the View of one event.
-type shellView struct{ s *Shell }
-
-func (v shellView) Now() time.Time                              { return v.s.Now() }
-func (v shellView) Child(key string) (strategy.ChildView, bool) { return v.s.Child(key) }
-func (v shellView) Children() iter.Seq[strategy.ChildView]      { return v.s.Children() }
-func (v shellView) Len() int                                    { return len(v.s.table) }
-func (v shellView) GroupFailures() []time.Time                  { return v.s.times(v.s.groupFailures) }
-
-func (v shellView) Failures(key string) []time.Time {
-	if ch := v.s.table[key]; ch != nil {
-		return v.s.times(ch.failures)
-	}
-	return nil
-}
-
-func (s *Shell) times(l []instant) []time.Time {
-	if len(l) == 0 {
-		return nil
-	}
-	t := make([]time.Time, len(l))
-	for i, at := range l {
-		t[i] = s.sys.at(at)
-	}
-	return t
-}
 
 // decide asks the strategy about an event and does what it says about other
 // children than self. What it says about self is returned; grouped says that a
@@ -45,7 +16,7 @@ func (s *Shell) decide(ev strategy.Event, self *child) (d strategy.Directive, gr
 		return strategy.Directive{}, false
 	}
 	var all []strategy.Directive
-	s.protect(func() error { all = s.o.Strategy.Decide(shellView{s}, ev); return nil })
+	s.protect(func() error { all = s.o.Strategy.Decide(tableView{&s.children}, ev); return nil })
 	if len(all) == 0 {
 		return strategy.Directive{}, false
 	}
@@ -153,7 +124,7 @@ func (s *Shell) afterStop(ch *child, d *strategy.Directive) (next sequel, groupe
 // announce tells the watchers what a strategy decided.
 func (s *Shell) announce(d *strategy.Directive) {
 	ch := s.table[d.Key]
-	if d.Verb <= strategy.VerbResume || !s.sys.events.watched() || d.Verb == strategy.VerbWait && ch != nil && ch.waitingStill() {
+	if d.Verb <= strategy.VerbResume || !s.sys.events.watched() || d.Verb == strategy.VerbWait && ch != nil && ch.told == messages.ChildWaiting {
 		return
 	}
 	ev := messages.Decided{At: s.Now(), Path: cmp.Or(s.ctx.c.slot.path, s.ctx.c.slot.name), Directive: d.Verb.String(), After: d.After}
@@ -166,6 +137,3 @@ func (s *Shell) announce(d *strategy.Directive) {
 	}
 	s.sys.events.emit(ev)
 }
-
-// waitingStill says that the key is known to wait.
-func (ch *child) waitingStill() bool { return ch.told == messages.ChildWaiting }

@@ -7,15 +7,6 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// groupRole is a static child's part in the operation that is under way.
-type groupRole uint8
-
-const (
-	groupNone  groupRole = iota
-	groupStop            // its incarnation is to end, in reverse order
-	groupStart           // it is to be started, in order
-)
-
 // batch is an operation on several static children: their first start, or a
 // restart together. They end one after the other in reverse order, and are
 // started one after the other in order, each up before the next.

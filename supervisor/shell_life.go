@@ -18,7 +18,7 @@ func (s *Shell) spawn(ch *child) {
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
 	ch.astray = false
 	c := &cell{
-		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, child: ch,
+		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, entry: ch,
 		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit, depth: s.ctx.c.depth + 1,
 	}
 	ch.cell = c
@@ -69,7 +69,7 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	c := ch.cell
 	s.endings++
 	s.toEnding(ch, exit)
-	if !s.sys.abandonTree(c, exit) {
+	if !c.abandonTree(exit) {
 		return // it has just ended; its last word is in the box
 	}
 	ch.astray = true
@@ -78,37 +78,6 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 		s.fail(strategy.Exitf(messages.ExitEscalated, "%d abandoned children do not return", len(s.strays)))
 	}
 	s.onGone(ch, exit)
-}
-
-// strayed notes an incarnation that was abandoned. Nobody knows whether what it
-// owns is gone, so it keeps a place in the capacity until its goroutine has
-// come back. It does not count as one that ends: that may never be.
-func (s *Shell) strayed(ch *child, c *cell, exit *Exit) {
-	if s.strays == nil {
-		s.strays = make(map[*cell]stray)
-	}
-	st := stray{tallyKey{ch.spec.Kind, ch.spec.Owner}, ch.static, exit}
-	s.strays[c] = st
-	s.countStray(st, 1)
-}
-
-// returned hears that an abandoned incarnation is over.
-func (s *Shell) returned(c *cell) {
-	st, ok := s.strays[c]
-	if !ok {
-		return // whoever abandoned this shell abandoned it too
-	}
-	delete(s.strays, c)
-	s.countStray(st, -1)
-	s.room = true
-}
-
-func (s *Shell) countStray(st stray, by int) {
-	if st.static {
-		return // static children have no capacity
-	}
-	s.tallies.add(st.of, tally{live: by, strays: by})
-	s.tallies.add(tallyKey{st.of.kind, anyOwner}, tally{live: by, strays: by})
 }
 
 // onFail hears that the incarnation failed and is suspended.
@@ -149,22 +118,6 @@ func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, nex
 	}
 }
 
-// inLast reports whether the work that was begun last is the child's last.
-func (ch *child) inLast(begun uint64) bool { w := ch.work(); return w.Last && w.seq == begun }
-
-// afterFailure is what follows a Stop or Abandon of a failed child.
-func (ch *child) afterFailure(d *strategy.Directive) sequel {
-	switch {
-	case d.Exit.Kind == messages.ExitExhausted:
-		ch.final = &d.Exit
-		return sequelFail
-	case !ch.up():
-		return sequelRefuse
-	default:
-		return sequelForget
-	}
-}
-
 // resume lets a suspended incarnation go on.
 func (s *Shell) resume(ch *child) {
 	ch.failure = nil
@@ -179,19 +132,6 @@ func (s *Shell) resume(ch *child) {
 		s.kick(ch)
 	}
 	ch.cell.send(resumeMsg{})
-}
-
-// count notes a failure in the child's history and in the group's.
-func (s *Shell) count(ch *child) {
-	ch.failures = appendBounded(ch.failures, s.now, strategy.MaxFailures)
-	s.groupFailures = appendBounded(s.groupFailures, s.now, strategy.MaxGroupFailures)
-}
-
-func appendBounded(l []instant, t instant, limit int) []instant {
-	if len(l) >= limit {
-		l = slices.Delete(l, 0, len(l)-limit+1)
-	}
-	return append(l, t)
 }
 
 // onDying hears that the incarnation ends by itself: its Terminate runs.

@@ -101,3 +101,46 @@ func (s *Shell) refuse(ch *child, exit *Exit) {
 	s.unserveQueue(ch, kind, exit)
 	s.forget(ch, exit)
 }
+
+// offerRoom asks for the keys that wait, oldest first. After one that has to
+// go on waiting, and that no child ends for, others of the same kind and owner
+// are not asked again: the answer would be the same.
+func (s *Shell) offerRoom() {
+	full := make(map[tallyKey]bool, 1)
+	for ch := s.line.head; ch != nil; {
+		told := ch.told == messages.ChildWaiting
+		if told && len(full) >= len(s.line.groups) {
+			ch = s.line.untold
+			continue
+		}
+		next := ch.younger
+		switch g := groupOf(ch); {
+		case s.pointless(ch):
+		case told && full[g]:
+		default:
+			ending := s.endings
+			s.ask(ch)
+			if ch.waiting && s.endings == ending {
+				full[g] = true
+			}
+		}
+		ch = next
+	}
+}
+
+// leaveLine forgets the keys that nothing waits for any more, because their
+// work was settled by somebody else.
+func (s *Shell) leaveLine() {
+	for ch := s.line.head; ch != nil; {
+		next := ch.younger
+		s.pointless(ch)
+		ch = next
+	}
+}
+
+// unwait takes a key out of those that wait for capacity.
+func (s *Shell) unwait(ch *child) {
+	if ch.waiting {
+		s.line.remove(ch)
+	}
+}

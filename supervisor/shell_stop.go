@@ -117,10 +117,7 @@ func (s *Shell) retire(ch *child) bool {
 func (s *Shell) drainBelow(r *round) {
 	s.Drain(strategy.Exitf(messages.ExitShutdown, "the system shuts down"))
 	for ch := s.first; ch != nil; ch = ch.behind {
-		if ch.cell == nil {
-			continue
-		}
-		if below := ch.cell.shell.Load(); below != nil {
+		if below := shellOf(ch.cell); below != nil {
 			r.enter()
 			if !below.box.post(ctl{op: ctlDrain, round: r}) {
 				r.leave()

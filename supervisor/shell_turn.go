@@ -44,10 +44,12 @@ func (s *Shell) on(m ctl) {
 		return
 	}
 	if m.op == ctlBack {
-		s.returned(m.c)
+		if s.returned(m.c) {
+			s.room = true
+		}
 		return
 	}
-	ch := m.c.child
+	ch := m.c.entry.(*child)
 	if ch.cell != m.c {
 		return // an incarnation that was abandoned has nothing to say
 	}

@@ -28,7 +28,7 @@ func (s *Shell) Submit(key string, w Work) {
 		ch = s.unknown(key)
 	}
 	s.seq++
-	w.seq, w.at = s.seq, ch.slot
+	w.seq, w.at = s.seq, &ch.slot.place
 	switch {
 	case !s.ledger.add(w.t):
 		w.Settle(ErrGone)
@@ -50,7 +50,7 @@ func (s *Shell) Submit(key string, w Work) {
 //go:noinline
 func (s *Shell) unknown(key string) *child {
 	if s.draining != nil || s.ending != nil {
-		return &child{slot: &slot{name: key}}
+		return &child{slot: &slot{place: place{name: key}}}
 	}
 	return s.add(&Spec{Key: key}, false)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anthdm/hollywood/actor"
@@ -42,34 +41,13 @@ type SystemOptions struct {
 // engine that carries the messages. Any goroutine may use it, but Shutdown and
 // Snapshot not from within an actor of the system.
 type System struct {
-	o      SystemOptions
-	engine *actor.Engine
-	began  time.Time
-	events *events
-	root   *guardian
-	trip   *tripwire
+	*commons
 
-	serial  atomic.Int64 // makes actor ids unique
-	cells   atomic.Int64 // incarnations that are not over
-	stopped atomic.Int64 // incarnations that ended in order
+	o    SystemOptions
+	root *guardian
+	trip *tripwire
 
-	// inHand counts the work in the hands of children. quiet is rung when it
-	// becomes zero while the system shuts down.
-	inHand     atomic.Int64
-	closing    atomic.Bool
-	quiet      chan struct{}
-	unanswered atomic.Int64 // work that was not answered by a child since closing
-
-	hurry latch // the shutdown has no time left
-
-	mu      sync.Mutex
-	zombies map[*cell]*Exit       // abandoned, and their goroutine has not come back
-	orphans map[*cell]*time.Timer // below an abandoned shell, and asked to end
-	less    chan struct{}         // rung when one of these ends
-	bugs    []string
-
-	once   sync.Once // starts the shutdown
-	done   chan struct{}
+	once   sync.Once               // starts the shutdown
 	report messages.ShutdownReport // set before done is closed
 }
 
@@ -90,15 +68,11 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the actor engine: %w", err)
 	}
-	s := &System{
-		o: o, engine: engine, began: time.Now(), events: startEvents(),
-		quiet: make(chan struct{}, 1), less: make(chan struct{}, 1), done: make(chan struct{}),
-		zombies: make(map[*cell]*Exit), orphans: make(map[*cell]*time.Timer),
-	}
+	s := &System{commons: newCommons(engine), o: o}
 	if o.OnEvent != nil {
 		s.events.watch(o.OnEvent)
 	}
-	s.trip = newTripwire(s)
+	s.trip = newTripwire(engine, s.bug)
 	s.root = newGuardian(s)
 	s.root.start()
 	select {
@@ -143,51 +117,6 @@ func (s *System) Bugs() []string {
 	return append([]string(nil), s.bugs...)
 }
 
-func (s *System) bug(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bugs = append(s.bugs, fmt.Sprintf(format, args...))
-}
-
-// now is the time as the shells count it.
-func (s *System) now() instant { return instant(time.Since(s.began)) + 1 }
-
-// at turns an instant back into a time; never is the zero time.
-func (s *System) at(i instant) time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return s.began.Add(time.Duration(i - 1))
-}
-
-func (s *System) dispatched() { s.inHand.Add(1) }
-
-func (s *System) finished() {
-	if s.inHand.Add(-1) == 0 && s.closing.Load() {
-		select {
-		case s.quiet <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// unserved counts work that a shutdown ended.
-func (s *System) unserved() {
-	if s.closing.Load() {
-		s.unanswered.Add(1)
-	}
-}
-
-// emitDropped tells the watchers how many messages a cell has dropped.
-func (s *System) emitDropped(c *cell) {
-	if !s.events.watched() {
-		return
-	}
-	if n := c.dropped.Swap(0); n > 0 {
-		s.events.emit(messages.Dropped{At: time.Now(), Path: c.slot.path, Epoch: c.epoch, Count: int(n), What: "messages"})
-	}
-}
-
 // guardian is the parent of the root: it hears how the root does, and ends the
 // system when the root ends.
 type guardian struct {
@@ -208,7 +137,7 @@ type guardian struct {
 func newGuardian(s *System) *guardian {
 	o := s.o
 	g := &guardian{
-		sys: s, slot: &slot{name: o.Name, static: true}, ring: make(chan struct{}, 1),
+		sys: s, slot: &slot{place: place{name: o.Name}, static: true}, ring: make(chan struct{}, 1),
 		up: make(chan struct{}), failed: make(chan struct{}), gone: make(chan struct{}), since: time.Now(),
 	}
 	g.spec = Spec{Key: o.Name, Kind: "supervisor", New: func() Behaviour {
@@ -226,7 +155,7 @@ func newGuardian(s *System) *guardian {
 // start spawns the root, and the goroutine that hears from it; that ends when
 // the root is over.
 func (g *guardian) start() {
-	g.cell = &cell{sys: g.sys, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
+	g.cell = &cell{sys: g.sys.commons, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
 	go g.run()
 	g.cell.spawn()
 }
@@ -296,7 +225,7 @@ func (g *guardian) shell() *Shell {
 	if g.cell.phaseNow() == phaseOver {
 		return nil
 	}
-	return g.cell.shell.Load()
+	return shellOf(g.cell)
 }
 
 // node describes the root.

@@ -23,7 +23,7 @@ type Work struct {
 	// Owner is a label for whoever makes the child's Spec.
 	Owner string
 
-	at  *slot   // the child's place; set by Submit
+	at  *place  // the child's place; set by Submit
 	seq uint64  // set by Submit
 	t   *ticket // nil only in the zero Work
 }
@@ -94,7 +94,13 @@ func (w Work) same(o Work) bool { return w.t != nil && w.t == o.t }
 // goroutine may use it.
 type Reply[T any] struct {
 	t     *ticket
-	asked *cell // who was asked, if it was a question
+	asked mortal // who was asked, if it was a question
+}
+
+// mortal is whoever may end without an answer.
+type mortal interface {
+	// over returns a channel that is closed when it has ended.
+	over() <-chan struct{}
 }
 
 // Done is closed when the work was answered. A question's Done is not closed
@@ -150,6 +156,31 @@ func (r Reply[T]) result() (T, error) {
 		return v, nil
 	}
 	return zero, fmt.Errorf("answer of type %T where %T was expected", r.t.answer, zero)
+}
+
+// ask is how a question travels, so that an actor which will not handle it can
+// answer it.
+type ask struct {
+	w   Work
+	msg any
+}
+
+// typeName names what a message is, for people.
+func typeName(v any) string {
+	switch v := v.(type) {
+	case Work:
+		return typeName(v.Msg)
+	case ask:
+		return typeName(v.msg)
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
+
+// place is what a slot is called.
+type place struct {
+	name string
+	path string // from the root, names joined by /
 }
 
 // ledger is the account of all works that a shell has taken and that are not
