@@ -40,7 +40,7 @@ type child struct {
 	slot  *slot
 	order int
 
-	cell  *cell // nil between two incarnations
+	live  *incarnation // nil between two incarnations
 	epoch uint64
 	state messages.ChildState
 	told  messages.ChildState // the state that was last announced
@@ -92,7 +92,7 @@ func (ch *child) work() Work {
 // up reports whether the present incarnation became ready.
 func (ch *child) up() bool { return ch.upAt != 0 }
 
-func (ch *child) isShell() bool { return ch.cell != nil && ch.cell.above.Load() != nil }
+func (ch *child) isShell() bool { return ch.live != nil && ch.live.above.Load() != nil }
 
 // view describes the child.
 func (ch *child) view(clock clock) strategy.ChildView {
@@ -106,7 +106,7 @@ func (ch *child) view(clock clock) strategy.ChildView {
 		Pinned: ch.pinned, Static: ch.static, LastExit: ch.lastExit, Served: ch.served,
 		RestartType: ch.spec.Restart, Significant: ch.spec.Significant, Order: ch.order,
 	}
-	if c := ch.cell; c != nil {
+	if c := ch.live; c != nil {
 		v.LastBeat = clock.at(instant(c.beat.Load()))
 		v.HandlingSince = clock.at(instant(c.handling.Load()))
 		v.WaitingForCredit = c.held.Load()

@@ -24,7 +24,7 @@ type children struct {
 	tallies        tallies   // how many dynamic children take a place
 
 	groupFailures []instant
-	strays        map[*cell]stray // abandoned, and not back; nil without
+	strays        map[*incarnation]stray // abandoned, and not back; nil without
 }
 
 // add makes an entry for a key.
@@ -185,9 +185,9 @@ func (l *childList) remove(ch *child) {
 // strayed notes an incarnation that was abandoned. Nobody knows whether what it
 // owns is gone, so it keeps a place in the capacity until its goroutine has
 // come back. It does not count as one that ends: that may never be.
-func (s *children) strayed(ch *child, c *cell, exit *Exit) {
+func (s *children) strayed(ch *child, c *incarnation, exit *Exit) {
 	if s.strays == nil {
-		s.strays = make(map[*cell]stray)
+		s.strays = make(map[*incarnation]stray)
 	}
 	st := stray{tallyKey{ch.spec.Kind, ch.spec.Owner}, ch.static, exit}
 	s.strays[c] = st
@@ -196,7 +196,7 @@ func (s *children) strayed(ch *child, c *cell, exit *Exit) {
 
 // returned notes that an abandoned incarnation is over. False: it is not known,
 // because whoever abandoned the shell abandoned it too.
-func (s *children) returned(c *cell) bool {
+func (s *children) returned(c *incarnation) bool {
 	st, ok := s.strays[c]
 	if ok {
 		delete(s.strays, c)

@@ -21,9 +21,9 @@ type commons struct {
 	engine *actor.Engine
 	events *events
 
-	serial  atomic.Int64 // makes actor ids unique
-	cells   atomic.Int64 // incarnations that are not over
-	stopped atomic.Int64 // incarnations that ended in order
+	serial       atomic.Int64 // makes actor ids unique
+	incarnations atomic.Int64 // incarnations that are not over
+	stopped      atomic.Int64 // incarnations that ended in order
 
 	// inHand counts the work in the hands of children. quiet is rung when it
 	// becomes zero while the system shuts down.

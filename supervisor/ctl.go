@@ -1,15 +1,15 @@
 package supervisor
 
-// ctlOp is what a cell, a timer or the system tells a shell.
+// ctlOp is what an incarnation, a timer or the system tells a shell.
 type ctlOp uint8
 
 const (
-	ctlUp       ctlOp = iota // the cell is ready for work
-	ctlFinished              // the cell has finished the work t
-	ctlFail                  // the cell has failed and is suspended
-	ctlDying                 // the cell ends by itself; gone follows
-	ctlGone                  // the cell has ended: its last word
-	ctlBack                  // the cell was abandoned, and has ended after all
+	ctlUp       ctlOp = iota // the incarnation is ready for work
+	ctlFinished              // the incarnation has finished the work t
+	ctlFail                  // the incarnation has failed and is suspended
+	ctlDying                 // the incarnation ends by itself; gone follows
+	ctlGone                  // the incarnation has ended: its last word
+	ctlBack                  // the incarnation was abandoned, and has ended after all
 	ctlTimer                 // the shell's timer has fired
 	ctlDrain                 // take no new work
 	ctlSnapshot              // describe the children
@@ -18,7 +18,7 @@ const (
 // ctl is one control message to a shell.
 type ctl struct {
 	op    ctlOp
-	c     *cell
+	c     *incarnation
 	t     *ticket
 	exit  *Exit
 	round *round // with ctlDrain

@@ -10,20 +10,20 @@ import (
 // Now, Tell, Beat, Hold, Note and Finish may be called from any goroutine, at
 // any time; the rest from the behaviour's own goroutine only: from Init, Handle
 // and Terminate.
-type Ctx struct{ c *cell }
+type Ctx struct{ c *incarnation }
 
 // Context ends when the incarnation is asked to stop, ends by itself or is
 // abandoned, always before Terminate is called; its cause is the [Exit].
 // Goroutines of the behaviour live under it.
 func (c *Ctx) Context() context.Context {
-	cell := c.c
-	cell.mu.Lock()
-	defer cell.mu.Unlock()
-	r := cell.extra()
+	own := c.c
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	r := own.extra()
 	if r.life == nil {
 		r.life, r.cancel = context.WithCancelCause(context.Background())
-		if cell.phaseNow() != phaseLive {
-			r.cancel(*cell.exit)
+		if own.phaseNow() != phaseLive {
+			r.cancel(*own.exit)
 		}
 	}
 	return r.life

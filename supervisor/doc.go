@@ -4,9 +4,9 @@
 // becomes of a child that fails, hangs, is idle or is one too many.
 //
 // A [System] is a tree. Its inner nodes are shells, its leaves are behaviours
-// of the application. Each incarnation of a child lives in a cell, which is the
-// actor that Hollywood sees: it calls the behaviour, recovers what that panics
-// with, and reports how it ended.
+// of the application. Each incarnation of a child is one actor of Hollywood: it
+// calls the behaviour, recovers what that panics with, and reports how it
+// ended.
 //
 //	system ── root shell ─┬─ shell "gateway" ─┬─ "server"      static: listed in Options.Children
 //	                      │                   ├─ "session 1"   dynamic: made when work comes for the key

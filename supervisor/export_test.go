@@ -9,7 +9,7 @@ import (
 )
 
 // Live counts the incarnations that are not over.
-func (s *System) Live() int { return int(s.cells.Load()) }
+func (s *System) Live() int { return int(s.incarnations.Load()) }
 
 // InHand counts the work in the hands of children.
 func (s *System) InHand() int { return int(s.inHand.Load()) }

@@ -22,12 +22,12 @@ const (
 	opTerminate
 )
 
-// guarded calls op of the cell's behaviour, and returns how it failed; nil if
+// guarded calls op of the incarnation's behaviour, and returns how it failed; nil if
 // it did not. When the goroutine is ended under the call, by runtime.Goexit,
 // guarded does not return: its deferred function is the last that runs, and
 // ends the incarnation, because the Hollywood mailbox of a goroutine that is
 // gone never moves again.
-func (c *cell) guarded(o op, msg any) (exit *Exit) {
+func (c *incarnation) guarded(o op, msg any) (exit *Exit) {
 	returned := false
 	c.handling.Store(int64(c.sys.now()))
 	defer func() {
@@ -79,7 +79,7 @@ func msgName(o op, msg any) string {
 // protect calls a function of the Door or of the Strategy, which belong to the
 // application too, and tells fail what went wrong: a panic or an error. It
 // returns whether f returned without error. runtime.Goexit goes on to the guard
-// of the cell.
+// of the incarnation.
 func protect(f func() error, fail func(error)) (ok bool) {
 	returned := false
 	defer func() {

@@ -17,7 +17,7 @@ var errDeadline = errors.New("did not end before the deadline of the shutdown")
 
 // abandonTree abandons c. If it is a shell, what is below has lost its owner
 // and is asked to end. False: c was over already.
-func (c *cell) abandonTree(exit *Exit) bool {
+func (c *incarnation) abandonTree(exit *Exit) bool {
 	if !c.abandon(exit) {
 		return false
 	}
@@ -30,7 +30,7 @@ func (c *cell) abandonTree(exit *Exit) bool {
 		if !kid.static {
 			c.slot.prune(kid)
 		}
-		if below := kid.cell.Load(); below != nil {
+		if below := kid.live.Load(); below != nil {
 			below.orphaned()
 		}
 	}
@@ -38,9 +38,9 @@ func (c *cell) abandonTree(exit *Exit) bool {
 	return true
 }
 
-// orphaned asks a cell whose shell was abandoned to end, and abandons it when
-// it does not.
-func (c *cell) orphaned() {
+// orphaned asks an incarnation whose shell was abandoned to end, and abandons it
+// when it does not.
+func (c *incarnation) orphaned() {
 	s := c.sys
 	limit := c.spec.stopTimeout(c.overseer() != nil)
 	giveUp := func(exit *Exit) { c.abandonTree(exit) }
@@ -64,8 +64,8 @@ func (c *cell) orphaned() {
 	c.stop(&Exit{Kind: messages.ExitKilled, Err: errors.New("its supervisor was abandoned")})
 }
 
-// leftover describes a cell that was abandoned.
-func (c *cell) leftover(exit *Exit) messages.Leftover {
+// leftover describes an incarnation that was abandoned.
+func (c *incarnation) leftover(exit *Exit) messages.Leftover {
 	l := messages.Leftover{Path: cmp.Or(c.slot.path, c.slot.name), Exit: exit.Value()}
 	if f := c.facts.Load(); f != nil {
 		l.PID = f.PID

@@ -18,9 +18,9 @@ type slot struct {
 	// static says that the place outlives its incarnations. Its shell sets it
 	// before the first one.
 	static bool
-	// cell is the live incarnation, nil when there is none. Its shell stores
-	// it; the cell itself takes itself out when it ends.
-	cell atomic.Pointer[cell]
+	// live is the present incarnation, nil without. Its shell stores it; it takes
+	// itself out when it ends.
+	live atomic.Pointer[incarnation]
 	// kids are the places below, nil for a leaf. They belong to the place and
 	// not to the incarnation, so that Refs to static children survive a restart
 	// of their parent.
@@ -73,11 +73,11 @@ func (r Ref) Monitor() <-chan Exit {
 	return ch
 }
 
-func (r Ref) live() *cell {
+func (r Ref) live() *incarnation {
 	if r.s == nil {
 		return nil
 	}
-	return r.s.cell.Load()
+	return r.s.live.Load()
 }
 
 // child returns the slot below s that is called name, nil if there is none.

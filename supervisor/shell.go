@@ -52,16 +52,16 @@ func (o Options) withDefaults() Options {
 }
 
 // Shell is a supervisor: a behaviour that owns a table of children, their
-// queues of work, one timer, and a strategy. Being a behaviour it lives in a
-// cell itself, under another shell or under the system, and nests to any
-// depth.
+// queues of work, one timer, and a strategy. Being a behaviour it has
+// incarnations itself, under another shell or under the system, and nests to
+// any depth.
 //
 // Its methods, except Init, Handle and Terminate, are for its [Door], in the
 // shell's own goroutine. Everything in it belongs to that goroutine, except
 // what its comment says otherwise.
 type Shell struct {
 	o       Options
-	claimed atomic.Bool // it has a cell
+	claimed atomic.Bool // it has an incarnation
 	ctx     *Ctx
 	sys     *commons
 
@@ -174,7 +174,7 @@ func (s *Shell) disown() int    { return s.ledger.close(ErrGone) }
 func (s *Shell) shell() *Shell  { return s }
 
 // shellOf is the shell that lives in c, nil if c is nil or no shell.
-func shellOf(c *cell) *Shell {
+func shellOf(c *incarnation) *Shell {
 	if c == nil {
 		return nil
 	}

@@ -71,14 +71,14 @@ func (s *Shell) escalate(d *strategy.Directive) {
 // apply does what was decided about a child that the event was not about.
 func (s *Shell) apply(ch *child, d *strategy.Directive, why *Exit) {
 	switch {
-	case d.Verb == strategy.VerbRestart && ch.cell != nil && ch.next == sequelOpen:
+	case d.Verb == strategy.VerbRestart && ch.live != nil && ch.next == sequelOpen:
 		ch.after = d.After
 		s.stop(ch, why, sequelAgain)
-	case d.Verb == strategy.VerbRestart && ch.cell == nil && ch.static && ch.group == groupNone &&
+	case d.Verb == strategy.VerbRestart && ch.live == nil && ch.static && ch.group == groupNone &&
 		(ch.state == messages.ChildGone || ch.state == messages.ChildFailed):
 		ch.after = d.After
 		s.again(ch)
-	case d.Verb == strategy.VerbAbandon && ch.cell != nil:
+	case d.Verb == strategy.VerbAbandon && ch.live != nil:
 		next, grouped := ch.next, false
 		if next == sequelOpen {
 			next, grouped = s.afterStop(ch, d)
@@ -87,7 +87,7 @@ func (s *Shell) apply(ch *child, d *strategy.Directive, why *Exit) {
 			s.abandon(ch, &d.Exit, next)
 		}
 	case d.Verb != strategy.VerbStop && d.Verb != strategy.VerbAbandon:
-	case ch.cell != nil:
+	case ch.live != nil:
 		if ch.next != sequelOpen {
 			return
 		}
@@ -114,7 +114,7 @@ func (s *Shell) afterStop(ch *child, d *strategy.Directive) (next sequel, groupe
 		}
 		return ch.afterFailure(d), false
 	}
-	_, next, grouped = s.judge(ch, &d.Exit, ch.inLast(ch.cell.begun()))
+	_, next, grouped = s.judge(ch, &d.Exit, ch.inLast(ch.live.begun()))
 	if next == sequelOpen {
 		next = ch.afterFailure(d)
 	}

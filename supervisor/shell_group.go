@@ -50,7 +50,7 @@ func (s *Shell) groupRestart(all []strategy.Directive, why *Exit) []*child {
 		case slices.Contains(group[:restarts], ch):
 			s.join(ch, why)
 			ch.after = d.After
-		case d.Verb == strategy.VerbStop && ch.cell != nil && ch.next == sequelOpen && d.Exit.Kind == messages.ExitShutdown:
+		case d.Verb == strategy.VerbStop && ch.live != nil && ch.next == sequelOpen && d.Exit.Kind == messages.ExitShutdown:
 			group = append(group, ch) // ends in its turn, and stays down
 			s.joinStop(ch)
 		}
@@ -78,7 +78,7 @@ func (s *Shell) join(ch *child, why *Exit) {
 	}
 	b.start = insert(b.start, ch)
 	ch.group = groupStart
-	if ch.cell != nil {
+	if ch.live != nil {
 		b.stop = insert(b.stop, ch)
 		ch.group = groupStop
 	} else if ch.state != messages.ChildRestarting && ch.epoch > 0 {
@@ -110,7 +110,7 @@ func (s *Shell) advance() {
 	b := s.batch
 	for len(b.stop) > 0 {
 		ch := b.stop[len(b.stop)-1]
-		if ch.cell != nil {
+		if ch.live != nil {
 			next := sequelAgain
 			if !slices.Contains(b.start, ch) {
 				next = sequelForget
@@ -129,10 +129,10 @@ func (s *Shell) advance() {
 	for len(b.start) > 0 {
 		ch := b.start[0]
 		switch {
-		case ch.cell != nil && ch.up() && ch.next == sequelOpen:
+		case ch.live != nil && ch.up() && ch.next == sequelOpen:
 			ch.group = groupNone
 			b.start = b.start[1:]
-		case ch.cell != nil || ch.due != 0:
+		case ch.live != nil || ch.due != 0:
 			return // it starts, ends, or waits for its delay
 		case ch.after > 0:
 			s.deadline(ch, ch.after)

@@ -17,11 +17,11 @@ func (s *Shell) spawn(ch *child) {
 	ch.startedAt, ch.upAt, ch.doneEpoch, ch.served = s.now, 0, 0, false
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
 	ch.astray = false
-	c := &cell{
+	c := &incarnation{
 		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, entry: ch,
 		epoch: ch.epoch, served: ch.ever, prev: ch.lastExit, depth: s.ctx.c.depth + 1,
 	}
-	ch.cell = c
+	ch.live = c
 	s.live++
 	s.to(ch, messages.ChildStarting, nil)
 	s.deadline(ch, ch.spec.startTimeout(false))
@@ -50,7 +50,7 @@ func (s *Shell) stop(ch *child, exit *Exit, next sequel) {
 	if !asked {
 		s.endings++
 		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
-		ch.cell.stop(exit)
+		ch.live.stop(exit)
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *Shell) toEnding(ch *child, exit *Exit) {
 // abandon gives the incarnation up; then follows next.
 func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 	ch.next = next
-	c := ch.cell
+	c := ch.live
 	s.endings++
 	s.toEnding(ch, exit)
 	if !c.abandonTree(exit) {
@@ -86,7 +86,7 @@ func (s *Shell) onFail(ch *child, exit *Exit) {
 		return // it is about to end anyway
 	}
 	s.undue(ch)
-	verb, next, grouped := s.judge(ch, exit, ch.inLast(ch.cell.begun()))
+	verb, next, grouped := s.judge(ch, exit, ch.inLast(ch.live.begun()))
 	switch {
 	case grouped || ch.next != sequelOpen:
 	case next == sequelOpen:
@@ -131,7 +131,7 @@ func (s *Shell) resume(ch *child) {
 		s.to(ch, messages.ChildIdle, nil)
 		s.kick(ch)
 	}
-	ch.cell.send(resumeMsg{})
+	ch.live.send(resumeMsg{})
 }
 
 // onDying hears that the incarnation ends by itself: its Terminate runs.
@@ -145,9 +145,9 @@ func (s *Shell) onDying(ch *child) {
 
 // onGone hears that the incarnation is over.
 func (s *Shell) onGone(ch *child, exit *Exit) {
-	begun := ch.cell.begun()
+	begun := ch.live.begun()
 	last := ch.inLast(begun)
-	ch.cell = nil
+	ch.live = nil
 	s.live--
 	s.undue(ch)
 	s.moved()

@@ -24,7 +24,7 @@ func (s *Shell) describe(p *snap) {
 	var at []int
 	for ch := s.first; ch != nil; ch = ch.behind {
 		nodes = append(nodes, s.node(ch))
-		if sh := shellOf(ch.cell); sh != nil {
+		if sh := shellOf(ch.live); sh != nil {
 			below, at = append(below, sh), append(at, len(nodes)-1)
 		}
 	}

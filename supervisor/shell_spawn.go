@@ -21,7 +21,7 @@ func (s *Shell) propose(ch *child) {
 		s.forget(ch, exit)
 		return
 	}
-	if s.table[ch.spec.Key] != ch || ch.cell != nil {
+	if s.table[ch.spec.Key] != ch || ch.live != nil {
 		return // the Door ended it
 	}
 	if !ch.waiting {

@@ -23,8 +23,8 @@ func (s *Shell) Restart(key string, exit Exit) bool {
 	ch.failures, ch.restarts = nil, 0
 	switch {
 	case s.draining != nil || s.ending != nil:
-	case ch.cell != nil && ch.state == messages.ChildStarting:
-	case ch.cell != nil:
+	case ch.live != nil && ch.state == messages.ChildStarting:
+	case ch.live != nil:
 		ch.reset, ch.after = true, 0
 		s.stop(ch, &exit, sequelAgain)
 	case ch.state == messages.ChildRestarting:
@@ -57,7 +57,7 @@ func (s *Shell) End(key string, exit Exit) bool {
 	}
 	ch.endSeq = s.seq
 	s.unserveQueue(ch, ErrEnded, &exit)
-	if ch.cell == nil {
+	if ch.live == nil {
 		s.forget(ch, &exit)
 		return true
 	}
@@ -94,7 +94,7 @@ func (s *Shell) Drain(exit Exit) {
 		s.unserveQueue(ch, ErrDraining, &exit)
 		switch {
 		case ch.static:
-		case ch.cell == nil:
+		case ch.live == nil:
 			s.forget(ch, &exit)
 		default:
 			s.retire(ch)
@@ -117,7 +117,7 @@ func (s *Shell) retire(ch *child) bool {
 func (s *Shell) drainBelow(r *round) {
 	s.Drain(strategy.Exitf(messages.ExitShutdown, "the system shuts down"))
 	for ch := s.first; ch != nil; ch = ch.behind {
-		if below := shellOf(ch.cell); below != nil {
+		if below := shellOf(ch.live); below != nil {
 			r.enter()
 			if !below.box.post(ctl{op: ctlDrain, round: r}) {
 				r.leave()
@@ -152,7 +152,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 		ch.group, ch.waiting, ch.queued = groupNone, false, false
 		s.unserveQueue(ch, ErrDraining, down)
 		switch {
-		case ch.cell == nil:
+		case ch.live == nil:
 			s.forget(ch, down)
 		case !ch.static:
 			s.stop(ch, down, sequelForget)
@@ -177,7 +177,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 // stopStatic ends the last static child, once the dynamic ones are gone.
 func (s *Shell) stopStatic(exit *Exit) {
 	for ch := s.last; ch != nil; ch = ch.before {
-		if ch.cell == nil {
+		if ch.live == nil {
 			continue
 		}
 		if ch.static && ch.next != sequelForget {
@@ -197,7 +197,7 @@ func (s *Shell) hurryUp(exit *Exit) {
 	s.hurried = true
 	for ch := s.first; ch != nil; ch = ch.behind {
 		switch {
-		case ch.cell == nil:
+		case ch.live == nil:
 		case ch.isShell():
 			s.stop(ch, exit, sequelForget)
 			s.deadline(ch, s.grace())

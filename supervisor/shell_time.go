@@ -79,7 +79,7 @@ func (s *Shell) skipTicks() {
 // expired is what the end of a deadline means.
 func (s *Shell) expired(ch *child) {
 	switch {
-	case ch.cell == nil: // its delay is over
+	case ch.live == nil: // its delay is over
 		s.moved()
 		s.kick(ch)
 	case ch.state == messages.ChildStarting:

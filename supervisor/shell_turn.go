@@ -50,7 +50,7 @@ func (s *Shell) on(m ctl) {
 		return
 	}
 	ch := m.c.entry.(*child)
-	if ch.cell != m.c {
+	if ch.live != m.c {
 		return // an incarnation that was abandoned has nothing to say
 	}
 	switch m.op {
@@ -119,7 +119,7 @@ func (s *Shell) step(ch *child) {
 		return // forgotten in the meantime
 	}
 	switch {
-	case ch.cell != nil:
+	case ch.live != nil:
 		if ch.state == messages.ChildIdle {
 			s.dispatch(ch)
 		}
@@ -176,8 +176,8 @@ func (s *Shell) announceChange(ch *child, from messages.ChildState, exit *Exit) 
 		v := exit.Value()
 		ev.Exit = &v
 	}
-	if ch.cell != nil {
-		if f := ch.cell.facts.Load(); f != nil {
+	if ch.live != nil {
+		if f := ch.live.facts.Load(); f != nil {
 			ev.PID = f.PID
 		}
 	}

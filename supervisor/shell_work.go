@@ -113,9 +113,9 @@ func (s *Shell) hand(ch *child, w Work) {
 	ch.served, ch.busySince = true, s.now
 	s.sys.dispatched()
 	s.to(ch, messages.ChildBusy, nil)
-	// A refusal means that the cell has just ended: the work then is in hand
+	// A refusal means that the incarnation has just ended: the work then is in hand
 	// without having been begun, and goes to the next incarnation.
-	ch.cell.give(ch.inHand)
+	ch.live.give(ch.inHand)
 }
 
 // onFinished hears that the work in hand was finished.

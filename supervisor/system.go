@@ -123,7 +123,7 @@ type guardian struct {
 	sys  *System
 	slot *slot
 	spec Spec
-	cell *cell
+	live *incarnation
 	box  ctlBox
 	ring chan struct{}
 
@@ -155,9 +155,9 @@ func newGuardian(s *System) *guardian {
 // start spawns the root, and the goroutine that hears from it; that ends when
 // the root is over.
 func (g *guardian) start() {
-	g.cell = &cell{sys: g.sys.commons, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
+	g.live = &incarnation{sys: g.sys.commons, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
 	go g.run()
-	g.cell.spawn()
+	g.live.spawn()
 }
 
 func (g *guardian) run() {
@@ -174,7 +174,7 @@ func (g *guardian) run() {
 			g.escalate(exit)
 		}
 	}
-	over := g.cell.over()
+	over := g.live.over()
 	for {
 		for _, m := range g.box.take(nil) {
 			switch m.op {
@@ -222,10 +222,10 @@ func (g *guardian) why() *Exit {
 
 // shell is the root's behaviour; nil when it has ended.
 func (g *guardian) shell() *Shell {
-	if g.cell.phaseNow() == phaseOver {
+	if g.live.phaseNow() == phaseOver {
 		return nil
 	}
-	return shellOf(g.cell)
+	return shellOf(g.live)
 }
 
 // node describes the root.
@@ -236,7 +236,7 @@ func (g *guardian) node(s *System) messages.Node {
 		n.State = messages.ChildIdle
 	default:
 	}
-	switch g.cell.phaseNow() {
+	switch g.live.phaseNow() {
 	case phaseStopping:
 		n.State = messages.ChildStopping
 	case phaseOver:

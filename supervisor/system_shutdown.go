@@ -53,7 +53,7 @@ func (s *System) shutdown() {
 	s.mu.Unlock()
 
 	s.drain(drain)
-	s.root.cell.stop(s.root.why())
+	s.root.live.stop(s.root.why())
 	hurry := s.hurry.wait()
 	select {
 	case <-s.root.gone:
@@ -115,7 +115,7 @@ func (s *System) lastChance() {
 	select {
 	case <-s.root.gone:
 	case <-timer.C:
-		s.root.cell.abandonTree(&Exit{Kind: messages.ExitHung, Err: errDeadline})
+		s.root.live.abandonTree(&Exit{Kind: messages.ExitHung, Err: errDeadline})
 	}
 }
 

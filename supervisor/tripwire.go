@@ -5,8 +5,8 @@ import (
 )
 
 // tripwire listens to Hollywood's own events. Its restart code must never run,
-// because a cell lets nothing panic into it, and no two actors ever have one
-// name: if either happens, this package is wrong.
+// because an incarnation lets nothing panic into it, and no two actors ever
+// have one name: if either happens, this package is wrong.
 type tripwire struct {
 	engine *actor.Engine
 	pid    *actor.PID

@@ -99,10 +99,10 @@ func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 	limit := int64(v.clock.of(then))
 	return func(yield func(strategy.ChildView) bool) {
 		for ch := v.first; ch != nil; ch = ch.behind {
-			if ch.cell == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
+			if ch.live == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
 				continue
 			}
-			inCall, beat := ch.cell.handling.Load(), ch.cell.beat.Load()
+			inCall, beat := ch.live.handling.Load(), ch.live.beat.Load()
 			if (inCall != 0 && inCall <= limit || beat != 0 && beat <= limit) && !yield(ch.view(v.clock)) {
 				return
 			}

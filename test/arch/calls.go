@@ -19,7 +19,7 @@ func checkHollywood(t *Tree) []Violation {
 			case *ast.SelectorExpr:
 				switch n.Sel.Name {
 				case "Poison", "PoisonCtx", "Request":
-					// A test of the supervisor may do to a cell what a stranger could.
+					// A test of the supervisor may do to an actor what a stranger could.
 					if !inside || !f.IsTest() {
 						out.at(f, n.Sel.Pos(), "%s of Hollywood is forbidden", n.Sel.Name)
 					}

@@ -14,9 +14,9 @@ var (
 	errPoisoned = errors.New("stopped from outside of its tree")
 )
 
-// tell puts msg into the mailbox, or refuses it when the cell's time is over.
-// Any goroutine may call it.
-func (c *cell) tell(msg any) bool {
+// tell puts msg into the mailbox, or refuses it when the incarnation's time is
+// over. Any goroutine may call it.
+func (c *incarnation) tell(msg any) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if phase(c.phase.Load()) != phaseLive {
@@ -27,7 +27,7 @@ func (c *cell) tell(msg any) bool {
 }
 
 // give puts work into the mailbox as dispatched by the shell.
-func (c *cell) give(w any) {
+func (c *incarnation) give(w any) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if phase(c.phase.Load()) == phaseLive {
@@ -35,16 +35,16 @@ func (c *cell) give(w any) {
 	}
 }
 
-// stop asks the cell to end. Every message that was taken is in the mailbox
-// before the request. The cell answers with ctlGone. The parent calls it.
-func (c *cell) stop(exit *Exit) {
+// stop asks the incarnation to end. Every message that was taken is in the mailbox
+// before the request. The incarnation answers with ctlGone. The parent calls it.
+func (c *incarnation) stop(exit *Exit) {
 	if c.enter(phaseStopping, exit) {
 		c.send(stopMsg{})
 	}
 }
 
-// enter moves a live cell on and ends its context. False: it was not live.
-func (c *cell) enter(p phase, exit *Exit) bool {
+// enter moves a live incarnation on and ends its context. False: it was not live.
+func (c *incarnation) enter(p phase, exit *Exit) bool {
 	c.mu.Lock()
 	if phase(c.phase.Load()) != phaseLive {
 		c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *cell) enter(p phase, exit *Exit) bool {
 }
 
 // canceller ends the context, if there is one. The mutex is held.
-func (c *cell) canceller() context.CancelCauseFunc {
+func (c *incarnation) canceller() context.CancelCauseFunc {
 	if c.rare == nil || c.rare.cancel == nil {
 		return func(error) {}
 	}
@@ -67,15 +67,15 @@ func (c *cell) canceller() context.CancelCauseFunc {
 }
 
 // extra returns the rare part. The mutex is held.
-func (c *cell) extra() *rare {
+func (c *incarnation) extra() *rare {
 	if c.rare == nil {
 		c.rare = &rare{}
 	}
 	return c.rare
 }
 
-// over returns a channel that is closed when the cell is over.
-func (c *cell) over() <-chan struct{} {
+// over returns a channel that is closed when the incarnation is over.
+func (c *incarnation) over() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.extra()
@@ -88,8 +88,8 @@ func (c *cell) over() <-chan struct{} {
 	return r.over
 }
 
-// endBySelf ends the cell without having been asked to. Own goroutine.
-func (c *cell) endBySelf(exit *Exit) {
+// endBySelf ends the incarnation without having been asked to. Own goroutine.
+func (c *incarnation) endBySelf(exit *Exit) {
 	if c.ended {
 		return
 	}
@@ -102,7 +102,7 @@ func (c *cell) endBySelf(exit *Exit) {
 
 // killed is called when the goroutine is being ended below a call, by
 // runtime.Goexit. It runs in that goroutine, which dies when it returns.
-func (c *cell) killed(o op, msg any) {
+func (c *incarnation) killed(o op, msg any) {
 	exit := &Exit{Kind: messages.ExitKilled, Err: errGoexit, Msg: msgName(o, msg)}
 	if a, ok := msg.(ask); ok {
 		a.w.Settle(ErrGone)
@@ -125,7 +125,7 @@ func (c *cell) killed(o op, msg any) {
 }
 
 // end runs Terminate and reports the end. Own goroutine; once.
-func (c *cell) end() {
+func (c *incarnation) end() {
 	if c.ended {
 		return
 	}
@@ -146,14 +146,14 @@ func (c *cell) end() {
 }
 
 // why is the reason of the end.
-func (c *cell) why() *Exit {
+func (c *incarnation) why() *Exit {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.exit
 }
 
-// gone is the cell's last word. Own goroutine.
-func (c *cell) gone(exit *Exit) {
+// gone is the incarnation's last word. Own goroutine.
+func (c *incarnation) gone(exit *Exit) {
 	c.mu.Lock()
 	abandoned := c.abandoned
 	over := phase(c.phase.Load()) == phaseOver
@@ -171,11 +171,11 @@ func (c *cell) gone(exit *Exit) {
 	c.parent.post(ctl{op: ctlGone, c: c, exit: exit})
 }
 
-// abandon gives the cell up: it counts as over from now on, whatever its
+// abandon gives the incarnation up: it counts as over from now on, whatever its
 // goroutine does. When that comes back, it runs the Terminate that is owed and
-// finds nobody to report to. False: the cell is over already; its last word is
+// finds nobody to report to. False: the incarnation is over already; its last word is
 // in the parent's box. The parent calls it, or whoever abandons the parent.
-func (c *cell) abandon(exit *Exit) bool {
+func (c *incarnation) abandon(exit *Exit) bool {
 	c.mu.Lock()
 	p := phase(c.phase.Load())
 	if p == phaseOver {
@@ -198,12 +198,12 @@ func (c *cell) abandon(exit *Exit) bool {
 	return true
 }
 
-// leave takes the cell out of everything that points to it, and tells whoever
+// leave takes the incarnation out of everything that points to it, and tells whoever
 // watches. It runs once, by whoever made the phase phaseOver.
-func (c *cell) leave(exit *Exit) {
-	c.slot.cell.CompareAndSwap(c, nil)
+func (c *incarnation) leave(exit *Exit) {
+	c.slot.live.CompareAndSwap(c, nil)
 	c.sys.engine.Registry.Remove(c.pid)
-	c.sys.cells.Add(-1)
+	c.sys.incarnations.Add(-1)
 	c.mu.Lock()
 	var r rare
 	if c.rare != nil {
@@ -224,8 +224,8 @@ func (c *cell) leave(exit *Exit) {
 	c.emitDropped()
 }
 
-// emitDropped tells the watchers how many messages the cell has dropped.
-func (c *cell) emitDropped() {
+// emitDropped tells the watchers how many messages the incarnation has dropped.
+func (c *incarnation) emitDropped() {
 	if !c.sys.events.watched() {
 		return
 	}
@@ -234,8 +234,8 @@ func (c *cell) emitDropped() {
 	}
 }
 
-// watch registers fn to be called with the exit, once. Nil: the cell is over.
-func (c *cell) watch(fn func(Exit)) *watcher {
+// watch registers fn to be called with the exit, once. Nil: the incarnation is over.
+func (c *incarnation) watch(fn func(Exit)) *watcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if phase(c.phase.Load()) == phaseOver {
@@ -247,7 +247,7 @@ func (c *cell) watch(fn func(Exit)) *watcher {
 	return w
 }
 
-func (c *cell) unwatch(w *watcher) {
+func (c *incarnation) unwatch(w *watcher) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.rare; r != nil {
@@ -255,8 +255,8 @@ func (c *cell) unwatch(w *watcher) {
 	}
 }
 
-// after tells msg to the cell when d has passed.
-func (c *cell) after(d time.Duration, msg any) (stop func()) {
+// after tells msg to the incarnation when d has passed.
+func (c *incarnation) after(d time.Duration, msg any) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if phase(c.phase.Load()) != phaseLive {

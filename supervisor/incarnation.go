@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// phase is how far the life of a cell is. It only grows.
+// phase is how far an incarnation has come. It only grows.
 type phase uint32
 
 const (
@@ -23,13 +23,13 @@ const (
 	phaseOver           // it has ended, or was abandoned
 )
 
-// maxStash bounds the messages that a suspended cell keeps.
+// maxStash bounds the messages that a suspended incarnation keeps.
 const maxStash = 1024
 
-// cell is one incarnation of a child: the Receiver that Hollywood sees, and
-// the only caller of the behaviour.
-type cell struct {
-	// Set before the cell is visible, never changed.
+// incarnation is one life of a child: the Receiver that Hollywood sees, and the
+// only caller of the behaviour.
+type incarnation struct {
+	// Set before the incarnation is visible, never changed.
 	sys    *commons
 	parent *ctlBox
 	slot   *slot
@@ -41,11 +41,10 @@ type cell struct {
 	pid    *actor.PID
 	ctx    Ctx
 
-	// entry is the parent's own, to find what the cell is to it; the parent's
-	// goroutine only.
+	// entry is what the parent knows the child by; the parent's goroutine only.
 	entry any
 
-	// The cell's own goroutine only.
+	// The incarnation's own goroutine only.
 	behaviour Behaviour
 	inited    bool // Init was entered, so Terminate is owed
 	suspended bool
@@ -64,20 +63,20 @@ type cell struct {
 	// to stop, or was refused. Tell holds it for reading.
 	mu        sync.RWMutex
 	phase     atomic.Uint32 // written under mu
-	abandoned bool          // phaseOver without the cell's consent
+	abandoned bool          // phaseOver without the incarnation's consent
 	left      bool          // leave has run
 	exit      *Exit         // why, from phaseStopping on
 	taken     uint64        // number of the last work that was begun; written by the own goroutine under RLock
 	earlier   uint64        // what taken was before; likewise
-	rare      *rare         // what most cells never have; see extra
+	rare      *rare         // what most incarnations never have; see extra
 }
 
-// overseer is a behaviour that has incarnations below it: a shell, as the cell
-// sees it. The cell calls control and failed; seal and disown are for whoever
-// abandons the cell.
+// overseer is a behaviour that has incarnations below it: a shell, as its own
+// incarnation sees it, which calls control and failed. seal and disown are for
+// whoever abandons that.
 type overseer interface {
 	Behaviour
-	// claim takes the shell for one cell; false: it has one already.
+	// claim takes the shell for one incarnation; false: it has one already.
 	claim() bool
 	// control handles the messages that go before all others.
 	control() error
@@ -93,35 +92,35 @@ type overseer interface {
 }
 
 // overseer is the behaviour if it is a shell, otherwise nil.
-func (c *cell) overseer() overseer {
+func (c *incarnation) overseer() overseer {
 	if o := c.above.Load(); o != nil {
 		return *o
 	}
 	return nil
 }
 
-// rare is the part of a cell that only those have which somebody asks for it.
-// Cell.mu guards it.
+// rare is what an incarnation has only when it is asked for. incarnation.mu
+// guards it.
 type rare struct {
 	life     context.Context
 	cancel   context.CancelCauseFunc
 	timers   map[*time.Timer]struct{}
 	watchers []*watcher
-	over     chan struct{} // closed when the cell is over
+	over     chan struct{} // closed when the incarnation is over
 }
 
-// stashed is a message that came while the cell was suspended.
+// stashed is a message that came while the incarnation was suspended.
 type stashed struct {
 	msg        any
 	dispatched bool
 }
 
-// watcher is told once why a cell ended. fn must not block.
+// watcher is told once why an incarnation ended. fn must not block.
 type watcher struct{ fn func(Exit) }
 
 var noProcess = Exit{Kind: messages.ExitKilled, Err: ErrNoProcess}
 
-// Messages that a cell itself understands. They are not subject to the phase.
+// Messages that an incarnation itself understands. They are not subject to the phase.
 type (
 	beginMsg  struct{}
 	wakeMsg   struct{}
@@ -135,20 +134,20 @@ type (
 )
 
 // spawn makes the actor. It returns before any code of the child has run.
-func (c *cell) spawn() {
+func (c *incarnation) spawn() {
 	c.ctx.c = c
-	c.sys.cells.Add(1)
+	c.sys.incarnations.Add(1)
 	id := "#" + strconv.FormatUint(c.epoch, 10) + "~" + strconv.FormatInt(c.sys.serial.Add(1), 10) // unique, whatever the keys look like
 	c.pid = c.sys.engine.Spawn(func() actor.Receiver { return c }, c.slot.path,
 		actor.WithID(id), actor.WithMaxRestarts(-1), actor.WithInboxSize(c.spec.inbox()))
 	c.send(beginMsg{})
-	c.slot.cell.Store(c)
+	c.slot.live.Store(c)
 }
 
-func (c *cell) send(msg any) { c.sys.engine.SendLocal(c.pid, msg, nil) }
+func (c *incarnation) send(msg any) { c.sys.engine.SendLocal(c.pid, msg, nil) }
 
-// Receive is what Hollywood calls, from the cell's own goroutine.
-func (c *cell) Receive(hc *actor.Context) {
+// Receive is what Hollywood calls, from the incarnation's own goroutine.
+func (c *incarnation) Receive(hc *actor.Context) {
 	warm(false)
 	switch m := hc.Message().(type) {
 	case actor.Initialized, actor.Started:
@@ -168,7 +167,7 @@ func (c *cell) Receive(hc *actor.Context) {
 	}
 }
 
-func (c *cell) begin() {
+func (c *incarnation) begin() {
 	if c.phaseNow() != phaseLive {
 		return // a stop message follows
 	}
@@ -184,13 +183,13 @@ func (c *cell) begin() {
 	}
 }
 
-func (c *cell) reportUp() { c.parent.post(ctl{op: ctlUp, c: c}) }
+func (c *incarnation) reportUp() { c.parent.post(ctl{op: ctlUp, c: c}) }
 
-// deliver gives one message to the behaviour, keeps it while the cell is
+// deliver gives one message to the behaviour, keeps it while the incarnation is
 // suspended, or drops it when its time is over. Work that the shell dispatched
-// is told from a Work that anybody else tells by its sender, the cell itself:
-// that costs nothing.
-func (c *cell) deliver(m any, dispatched bool) {
+// differs from a Work that anyone else tells by its sender, which is the
+// incarnation itself: that costs nothing.
+func (c *incarnation) deliver(m any, dispatched bool) {
 	switch {
 	case c.ended || c.phaseNow() != phaseLive:
 		c.drop(m, dispatched)
@@ -205,7 +204,7 @@ func (c *cell) deliver(m any, dispatched bool) {
 	}
 }
 
-func (c *cell) handle(m any, dispatched bool) {
+func (c *incarnation) handle(m any, dispatched bool) {
 	if c.above.Load() != nil {
 		// Control overtakes data: what is reported is known before the next
 		// message is looked at.
@@ -215,7 +214,7 @@ func (c *cell) handle(m any, dispatched bool) {
 		}
 	}
 	if dispatched && !c.take(m.(Work).seq) {
-		return // the cell was fenced; its shell has the work
+		return // the incarnation was fenced; its shell has the work
 	}
 	if exit := c.guarded(opHandle, m); exit != nil {
 		c.failedIn(m, exit)
@@ -225,7 +224,7 @@ func (c *cell) handle(m any, dispatched bool) {
 // failedIn is failed for a call that had m in hand.
 //
 //go:noinline
-func (c *cell) failedIn(m any, exit *Exit) {
+func (c *incarnation) failedIn(m any, exit *Exit) {
 	if a, ok := m.(ask); ok {
 		a.w.Settle(fmt.Errorf("%w: %w", ErrGone, *exit))
 	}
@@ -233,8 +232,8 @@ func (c *cell) failedIn(m any, exit *Exit) {
 }
 
 // take notes that the work seq is begun. From then on it counts as lost when
-// the cell ends; before that it goes to the next incarnation.
-func (c *cell) take(seq uint64) bool {
+// the incarnation ends; before that it goes to the next incarnation.
+func (c *incarnation) take(seq uint64) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if phase(c.phase.Load()) != phaseLive {
@@ -245,7 +244,7 @@ func (c *cell) take(seq uint64) bool {
 }
 
 // giveBack takes the note back: nothing of the work seq was done.
-func (c *cell) giveBack(seq uint64) {
+func (c *incarnation) giveBack(seq uint64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.taken == seq {
@@ -254,14 +253,14 @@ func (c *cell) giveBack(seq uint64) {
 }
 
 // begun returns the number of the last work that was begun; 0: none.
-func (c *cell) begun() uint64 {
+func (c *incarnation) begun() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.taken
 }
 
 // call runs below the guard.
-func (c *cell) call(o op, msg any) error {
+func (c *incarnation) call(o op, msg any) error {
 	switch o {
 	case opNew:
 		if c.spec.New == nil {
@@ -303,7 +302,7 @@ func (c *cell) call(o op, msg any) error {
 
 // wake lets a shell look at its control messages. While it is suspended they
 // wait.
-func (c *cell) wake() {
+func (c *incarnation) wake() {
 	if c.ended || c.suspended || c.phaseNow() != phaseLive || !c.inited {
 		return
 	}
@@ -314,7 +313,7 @@ func (c *cell) wake() {
 
 // resume goes on after a failure: first with what was kept, until that fails
 // again.
-func (c *cell) resume() {
+func (c *incarnation) resume() {
 	if !c.suspended || c.ended {
 		return
 	}
@@ -335,7 +334,7 @@ func (c *cell) resume() {
 
 // failed handles the exit that a call ended with: an end in order, or a failure
 // to report.
-func (c *cell) failed(exit *Exit) {
+func (c *incarnation) failed(exit *Exit) {
 	if !exit.Failure() {
 		c.endBySelf(exit)
 		return
@@ -346,7 +345,7 @@ func (c *cell) failed(exit *Exit) {
 
 // drop lets go of a message that will not be handled. Work that the shell
 // dispatched stays the shell's.
-func (c *cell) drop(m any, dispatched bool) {
+func (c *incarnation) drop(m any, dispatched bool) {
 	if dispatched {
 		return
 	}
@@ -367,6 +366,6 @@ func (c *cell) drop(m any, dispatched bool) {
 	}
 }
 
-func (c *cell) phaseNow() phase { return phase(c.phase.Load()) }
+func (c *incarnation) phaseNow() phase { return phase(c.phase.Load()) }
 
-var _ actor.Receiver = (*cell)(nil)
+var _ actor.Receiver = (*incarnation)(nil)
