@@ -30,12 +30,12 @@ type station struct {
 
 // wake tells the actor that l has something for it. When that fails, the actor
 // is between two incarnations, or just about to be known at its place: the
-// shell, which starts it, passes the message on.
+// supervisor, which starts it, passes the message on.
 func (st *station) wake(l *lane) {
 	if st.tell(l) {
 		return
 	}
-	if shell := st.hub.shell.Load(); shell == nil || !shell.Tell(l) {
+	if actor := st.hub.actor.Load(); actor == nil || !actor.Tell(l) {
 		st.bury(l)
 	}
 }
@@ -176,21 +176,22 @@ func (again) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
 	return []strategy.Directive{strategy.Restart(f.Key, 0)}
 }
 
-// door is the hub's part of its shell. Its methods run in the shell's goroutine.
+// door is the hub's part of its supervisor. Its methods run in the supervisor's
+// goroutine.
 type door struct {
 	supervisor.BaseDoor
 	hub *Hub
 }
 
 // Open lets calls be opened.
-func (d *door) Open(s *supervisor.Shell) error {
+func (d *door) Open(s *supervisor.Supervisor) error {
 	d.hub.opened(s.Ctx().Self())
 	return nil
 }
 
-// Handle starts the actor of a single lane, or passes a wake on. An actor that is
-// not there when the shell looks is started later, and looks itself.
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+// Handle starts the actor of a single lane, or passes a wake on. An actor that
+// is not there when the supervisor looks is started later, and looks itself.
+func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case *lane:
 		if !m.station.tell(m) {
@@ -207,7 +208,7 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 }
 
 // Spec makes the actor of a single lane.
-func (d *door) Spec(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+func (d *door) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
@@ -217,7 +218,7 @@ func (d *door) Spec(_ *supervisor.Shell, _ string, w supervisor.Work) (superviso
 
 // Unserved starts the actor of a single lane again when it failed. The lane
 // counts the failures of its sink, and is dead after the second.
-func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		w.Settle(e)
@@ -232,7 +233,7 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.Se
 }
 
 // Changed ends the lanes of a static actor that is gone for good.
-func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
+func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.To != messages.ChildFailed && ev.To != messages.ChildGone {
 		return
 	}
@@ -244,7 +245,7 @@ func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
 }
 
 // Close ends what is still open.
-func (d *door) Close(*supervisor.Shell, supervisor.Exit) { d.hub.closed() }
+func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) { d.hub.closed() }
 
 var (
 	_ supervisor.Behaviour = (*consumer)(nil)

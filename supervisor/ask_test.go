@@ -151,7 +151,7 @@ func TestAskWhileItEnds(t *testing.T) {
 					}
 					return nil
 				}})
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
 				gate := sys.Ref("gate")
 				answer(t, submit(t, gate, "a", 1))
 				a := sys.Ref("gate", "a")
@@ -162,7 +162,7 @@ func TestAskWhileItEnds(t *testing.T) {
 				case "fails":
 					close(release)
 				default:
-					in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+					in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 				}
 				_, err = r.Wait(t.Context())
 				require.ErrorIs(t, err, supervisor.ErrGone)
@@ -222,7 +222,7 @@ func TestSubmitZero(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		did := make(chan any, 1)
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
 			Door: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
 				w := m.(supervisor.Work)
 				did <- w.Msg
@@ -230,7 +230,7 @@ func TestSubmitZero(t *testing.T) {
 				return nil
 			}}),
 		})}})
-		in(t, sys.Ref("gate"), func(s *supervisor.Shell) { s.Submit("a", supervisor.Work{Msg: "x"}) })
+		in(t, sys.Ref("gate"), func(s *supervisor.Supervisor) { s.Submit("a", supervisor.Work{Msg: "x"}) })
 		require.Equal(t, "x", <-did)
 		stop(t, sys)
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 func benchSystem(b *testing.B, o supervisor.Options) (*supervisor.System, supervisor.Ref) {
-	sys, err := supervisor.Start(b.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", o)}})
+	sys, err := supervisor.Start(b.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", o)}})
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		sys.Shutdown(context.Background())
@@ -33,7 +33,7 @@ type job struct {
 
 func benchDoor() *door {
 	d := dynamic(echo)
-	d.handle = func(s *supervisor.Shell, m any) error {
+	d.handle = func(s *supervisor.Supervisor, m any) error {
 		j := m.(job)
 		s.Submit(j.key, j.w)
 		return nil
@@ -41,8 +41,8 @@ func benchDoor() *door {
 	return d
 }
 
-// BenchmarkRoundTrip is one work at a time: caller to shell, shell to child,
-// answer to caller.
+// BenchmarkRoundTrip is one work at a time: caller to supervisor, supervisor to
+// child, answer to caller.
 func BenchmarkRoundTrip(b *testing.B) {
 	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
 	b.ReportAllocs()
@@ -260,7 +260,7 @@ func BenchmarkTick(b *testing.B) {
 			done := make(chan struct{})
 			b.ReportAllocs()
 			b.ResetTimer()
-			gate.Tell(do(func(s *supervisor.Shell) error {
+			gate.Tell(do(func(s *supervisor.Supervisor) error {
 				defer close(done)
 				for b.Loop() {
 					if ds := policy.Decide(s.View(), strategy.Tick{}); len(ds) > 0 {

@@ -74,8 +74,8 @@ func again[T any](l []T) []T {
 	return l[:0]
 }
 
-// round is a question that runs down the tree: every shell leaves it when it
-// has handled it, after the shells below were entered.
+// round is a question that runs down the tree: every supervisor leaves it when
+// it has handled it, after the supervisors below were entered.
 type round struct {
 	n    atomic.Int64
 	done chan struct{} // closed when everybody has left

@@ -33,8 +33,8 @@ const (
 	groupStart           // it is to be started, in order
 )
 
-// child is a key of a shell: its place in the tree, its work, and its present
-// incarnation. Only the shell's goroutine reads and writes it.
+// child is a key of a supervisor: its place in the tree, its work, and its
+// present incarnation. Only the supervisor's goroutine reads and writes it.
 type child struct {
 	spec  *Spec // never changed; specify replaces it
 	slot  *slot
@@ -55,7 +55,7 @@ type child struct {
 	done, doneEpoch         uint64
 	restarts, totalRestarts int32
 	barren                  int32 // incarnations in a row that ended without having begun work, while work waited
-	index                   int32 // in Shell.due, -1 when not
+	index                   int32 // in Supervisor.due, -1 when not
 	failures                []instant
 
 	lastExit *Exit         // why the last incarnation ended
@@ -63,10 +63,10 @@ type child struct {
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start
 	due      instant       // the deadline of the present state, 0: none
-	turn     uint64        // orders those in Shell.line
+	turn     uint64        // orders those in Supervisor.line
 
-	elder, younger *child // neighbours in Shell.idle, Shell.failures or Shell.line
-	before, behind *child // neighbours in the order of Shell.first
+	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.line
+	before, behind *child // neighbours in the order of Supervisor.first
 
 	static    bool
 	served    bool      // work was dispatched to this incarnation
@@ -74,13 +74,13 @@ type child struct {
 	bySelf    bool      // nobody had asked the last incarnation to end
 	next      sequel    // what follows the end of this incarnation
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
-	group     groupRole // its part in the operation Shell.batch
+	group     groupRole // its part in the operation Supervisor.batch
 	pinned    bool
 	astray    bool // the last incarnation was abandoned
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Door has said how to make the next incarnation
-	queued    bool // in Shell.kicks
-	waiting   bool // in Shell.line
+	queued    bool // in Supervisor.kicks
+	waiting   bool // in Supervisor.line
 }
 
 // work is the work in hand; the zero Work without.
@@ -92,7 +92,7 @@ func (ch *child) work() Work {
 // up reports whether the present incarnation became ready.
 func (ch *child) up() bool { return ch.upAt != 0 }
 
-func (ch *child) isShell() bool { return ch.live != nil && ch.live.above.Load() != nil }
+func (ch *child) supervises() bool { return ch.live != nil && ch.live.above.Load() != nil }
 
 // view describes the child.
 func (ch *child) view(clock clock) strategy.ChildView {

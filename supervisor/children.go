@@ -7,9 +7,9 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// children is the table of a shell, and what is known of it without a look at
-// every child: who is idle, who waits, how many take a place. It belongs to the
-// shell's goroutine.
+// children is the table of a supervisor, and what is known of it without a look
+// at every child: who is idle, who waits, how many take a place. It belongs to
+// the supervisor's goroutine.
 type children struct {
 	clock clock
 	now   instant // of the present event
@@ -195,7 +195,7 @@ func (s *children) strayed(ch *child, c *incarnation, exit *Exit) {
 }
 
 // returned notes that an abandoned incarnation is over. False: it is not known,
-// because whoever abandoned the shell abandoned it too.
+// because whoever abandoned the supervisor abandoned it too.
 func (s *children) returned(c *incarnation) bool {
 	st, ok := s.strays[c]
 	if ok {

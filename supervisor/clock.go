@@ -5,7 +5,7 @@ import "time"
 // instant is a time since a system began, plus one; 0 is never.
 type instant int64
 
-// clock is the time as the incarnations and shells of a system count it.
+// clock is the time as the incarnations and supervisors of a system count it.
 type clock struct{ began time.Time }
 
 func (c clock) now() instant { return instant(time.Since(c.began)) + 1 }

@@ -37,7 +37,7 @@ type commons struct {
 
 	mu      sync.Mutex
 	zombies map[survivor]*Exit  // abandoned, and their goroutine has not come back
-	orphans map[survivor]orphan // below an abandoned shell, and asked to end
+	orphans map[survivor]orphan // below an abandoned supervisor, and asked to end
 	less    chan struct{}       // rung when one of these ends
 	bugs    []string
 }
@@ -48,7 +48,7 @@ type survivor interface {
 	leftover(exit *Exit) messages.Leftover
 }
 
-// orphan is a survivor whose shell was abandoned.
+// orphan is a survivor whose supervisor was abandoned.
 type orphan struct {
 	timer  *time.Timer // gives it up when its time is over
 	giveUp func(*Exit)
@@ -112,7 +112,7 @@ func (s *commons) zombieEnded(c survivor) {
 	s.fewer()
 }
 
-// addOrphan notes that c has lost its shell. late is called when it has not
+// addOrphan notes that c has lost its supervisor. late is called when it has not
 // ended after limit, giveUp when the shutdown cannot wait for that.
 func (s *commons) addOrphan(c survivor, limit time.Duration, late func(), giveUp func(*Exit)) {
 	s.mu.Lock()

@@ -1,6 +1,6 @@
 package supervisor
 
-// ctlOp is what an incarnation, a timer or the system tells a shell.
+// ctlOp is what an incarnation, a timer or the system tells a supervisor.
 type ctlOp uint8
 
 const (
@@ -10,12 +10,12 @@ const (
 	ctlDying                 // the incarnation ends by itself; gone follows
 	ctlGone                  // the incarnation has ended: its last word
 	ctlBack                  // the incarnation was abandoned, and has ended after all
-	ctlTimer                 // the shell's timer has fired
+	ctlTimer                 // the supervisor's timer has fired
 	ctlDrain                 // take no new work
 	ctlSnapshot              // describe the children
 )
 
-// ctl is one control message to a shell.
+// ctl is one control message to a supervisor.
 type ctl struct {
 	op    ctlOp
 	c     *incarnation
@@ -35,11 +35,12 @@ func (m ctl) refuse() {
 	}
 }
 
-// ctlBox carries control messages from children to their shell. It is not the
-// shell's Hollywood mailbox, for three reasons: control overtakes data, so that
-// a finished work is known before the next one is looked at; the shell can wait
-// for it while it terminates; and it goes on working when the mailbox is gone,
-// after runtime.Goexit or a poison pill. Any goroutine may post.
+// ctlBox carries control messages from children to their supervisor. It is not
+// the supervisor's Hollywood mailbox, for three reasons: control overtakes
+// data, so that a finished work is known before the next one is looked at; the
+// supervisor can wait for it while it terminates; and it goes on working when
+// the mailbox is gone, after runtime.Goexit or a poison pill. Any goroutine may
+// post.
 type ctlBox struct{ box[ctl] }
 
 // close refuses what comes, and ends the rounds that wait in the box.

@@ -193,11 +193,11 @@ func TestPrevious(t *testing.T) {
 			},
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
+			supervise("gate", supervisor.Options{Door: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		synctest.Wait()
 		require.True(t, sys.Ref("gate", "a").Tell("fail"))
 		synctest.Wait()
@@ -324,7 +324,7 @@ func TestStashIsBounded(t *testing.T) {
 			return nil
 		}})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: slow{decide}}),
+			supervise("gate", supervisor.Options{Door: d, Strategy: slow{decide}}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))

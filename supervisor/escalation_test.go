@@ -70,9 +70,10 @@ func TestNoEscalationHook(t *testing.T) {
 	})
 }
 
-// TestStuckShell: a shell that hangs is abandoned by its parent. Its children
-// are ended, its work is settled, and another incarnation takes its place.
-func TestStuckShell(t *testing.T) {
+// TestStuckSupervisor: a supervisor that hangs is abandoned by its parent. Its
+// children are ended, its work is settled, and another incarnation takes its
+// place.
+func TestStuckSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
@@ -80,8 +81,8 @@ func TestStuckShell(t *testing.T) {
 		g := newGated("a")
 		newGate := func() supervisor.Behaviour {
 			d := dynamic(g.behaviour())
-			d.handle = func(*supervisor.Shell, any) error { <-release; return nil }
-			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
+			d.handle = func(*supervisor.Supervisor, any) error { <-release; return nil }
+			return supervisor.New(supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
 			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
@@ -114,19 +115,19 @@ func TestStuckShell(t *testing.T) {
 	})
 }
 
-// TestShellComesBack: what an abandoned shell does when it comes back touches
-// nothing in the tree, where another incarnation has taken its place.
-func TestShellComesBack(t *testing.T) {
+// TestSupervisorComesBack: what an abandoned supervisor does when it comes back
+// touches nothing in the tree, where another incarnation has taken its place.
+func TestSupervisorComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		late := make(chan supervisor.Reply[any], 3)
-		shells, closed := 0, 0
+		supervisors, closed := 0, 0
 		newGate := func() supervisor.Behaviour {
-			shells++
-			first := shells == 1
+			supervisors++
+			first := supervisors == 1
 			d := dynamic(echo)
-			d.handle = func(s *supervisor.Shell, _ any) error {
+			d.handle = func(s *supervisor.Supervisor, _ any) error {
 				<-release
 				for _, key := range []string{"a", "b", "new"} {
 					s.Restart(key, supervisor.Exit{})
@@ -138,12 +139,12 @@ func TestShellComesBack(t *testing.T) {
 				s.Restart("static", supervisor.Exit{})
 				return nil
 			}
-			d.close = func(*supervisor.Shell, supervisor.Exit) {
+			d.close = func(*supervisor.Supervisor, supervisor.Exit) {
 				if first {
 					closed++
 				}
 			}
-			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
+			return supervisor.New(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
 			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
@@ -177,21 +178,21 @@ func TestShellComesBack(t *testing.T) {
 	})
 }
 
-// TestOrphans: below a shell that was abandoned, what does not end is abandoned
-// as well.
+// TestOrphans: below a supervisor that was abandoned, what does not end is
+// abandoned as well.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		stuck := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
-		stuckShell := func(kids ...supervisor.Spec) supervisor.Options {
-			return supervisor.Options{Children: kids, Door: &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}}
+		stuckSupervisor := func(kids ...supervisor.Spec) supervisor.Options {
+			return supervisor.Options{Children: kids, Door: &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}}
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
-			shell("s", stuckShell(
+			supervise("s", stuckSupervisor(
 				supervisor.Spec{Key: "hung", New: of(stuck)},
 				supervisor.Spec{Key: "fine", New: of(echo)},
-				shell("deep", stuckShell(supervisor.Spec{Key: "hung", New: of(stuck)})),
+				supervise("deep", stuckSupervisor(supervisor.Spec{Key: "hung", New: of(stuck)})),
 			)),
 		}})
 		require.True(t, sys.Ref("s", "deep").Tell("hang"))
@@ -215,8 +216,8 @@ func TestOrphansAtShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
-			shell("s", supervisor.Options{
-				Door:     &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }},
+			supervise("s", supervisor.Options{
+				Door:     &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
 				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
 			}),
 		}})

@@ -67,7 +67,7 @@ func (s *session) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-// desk is the Door of a shell: it hands each request to the session of its
+// desk is the Door of a supervisor: it hands each request to the session of its
 // key.
 type desk struct{ supervisor.BaseDoor }
 
@@ -76,7 +76,7 @@ type request struct {
 	w       supervisor.Work
 }
 
-func (desk) Handle(s *supervisor.Shell, msg any) error {
+func (desk) Handle(s *supervisor.Supervisor, msg any) error {
 	r, ok := msg.(request)
 	if !ok {
 		return supervisor.Unknown(msg)
@@ -85,18 +85,18 @@ func (desk) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (desk) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (desk) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{Kind: "session", New: func() supervisor.Behaviour { return &session{} }}, nil
 }
 
-// A shell that makes a child for every key, restarts one that fails, and ends
-// those that are idle.
-func ExampleShell() {
+// A supervisor that makes a child for every key, restarts one that fails, and
+// ends those that are idle.
+func ExampleSupervisor() {
 	ctx := context.Background()
 	sys, err := supervisor.Start(ctx, supervisor.SystemOptions{Children: []supervisor.Spec{{
 		Key: "desk",
 		New: func() supervisor.Behaviour {
-			return supervisor.NewShell(supervisor.Options{
+			return supervisor.New(supervisor.Options{
 				Door: desk{},
 				Strategy: strategy.Chain(
 					strategy.RestartOnce(),

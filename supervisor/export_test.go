@@ -27,5 +27,5 @@ func (s *System) Poison(r Ref) context.Context { return s.engine.Poison(r.live()
 // Engine is the Hollywood engine.
 func (s *System) Engine() *actor.Engine { return s.engine }
 
-// View is what a strategy would see of the shell now.
-func (s *Shell) View() strategy.View { return tableView{&s.children} }
+// View is what a strategy would see of the supervisor now.
+func (s *Supervisor) View() strategy.View { return tableView{&s.children} }

@@ -17,16 +17,16 @@ const (
 	opNew op = iota
 	opInit
 	opHandle
-	opWake // a shell's control messages
+	opWake // a supervisor's control messages
 	opDrop // Dropped of a message
 	opTerminate
 )
 
-// guarded calls op of the incarnation's behaviour, and returns how it failed; nil if
-// it did not. When the goroutine is ended under the call, by runtime.Goexit,
-// guarded does not return: its deferred function is the last that runs, and
-// ends the incarnation, because the Hollywood mailbox of a goroutine that is
-// gone never moves again.
+// guarded calls op of the incarnation's behaviour, and returns how it failed;
+// nil if it did not. When the goroutine is ended under the call, by
+// runtime.Goexit, guarded does not return: its deferred function is the last
+// that runs, and ends the incarnation, because the Hollywood mailbox of a
+// goroutine that is gone never moves again.
 func (c *incarnation) guarded(o op, msg any) (exit *Exit) {
 	returned := false
 	c.handling.Store(int64(c.sys.now()))
@@ -98,9 +98,10 @@ func protect(f func() error, fail func(error)) (ok bool) {
 	return err == nil
 }
 
-// Guarded runs f, which is code of a host, and tells ended how it ended: nil, f's
-// error, or an [Exit] of the kind panicked or killed (runtime.Goexit). ended is
-// called once, in f's goroutine; after a Goexit it is the last that runs there.
+// Guarded runs f, which is code of a host, and tells ended how it ended: nil,
+// f's error, or an [Exit] of the kind panicked or killed (runtime.Goexit).
+// ended is called once, in f's goroutine; after a Goexit it is the last that
+// runs there.
 func Guarded(f func() error, ended func(error)) {
 	var err error
 	returned := false

@@ -36,7 +36,7 @@ type incarnation struct {
 	spec   *Spec
 	epoch  uint64
 	served bool
-	depth  uint8 // how many shells are above
+	depth  uint8 // how many supervisors are above
 	prev   *Exit
 	pid    *actor.PID
 	ctx    Ctx
@@ -56,7 +56,7 @@ type incarnation struct {
 	beat     atomic.Int64 // the last beat, +1; 0: none
 	held     atomic.Bool
 	facts    atomic.Pointer[Facts]
-	above    atomic.Pointer[overseer] // the behaviour, if it is a shell
+	above    atomic.Pointer[overseer] // the behaviour, if it is a supervisor
 	dropped  atomic.Int32
 
 	// mu makes "taken" exact: a message is in the mailbox before the request
@@ -71,12 +71,12 @@ type incarnation struct {
 	rare      *rare         // what most incarnations never have; see extra
 }
 
-// overseer is a behaviour that has incarnations below it: a shell, as its own
-// incarnation sees it, which calls control and failed. seal and disown are for
-// whoever abandons that.
+// overseer is a behaviour that has incarnations below it: a supervisor, as its
+// own incarnation sees it, which calls control and failed. seal and disown are
+// for whoever abandons that.
 type overseer interface {
 	Behaviour
-	// claim takes the shell for one incarnation; false: it has one already.
+	// claim takes the supervisor for one incarnation; false: it has one already.
 	claim() bool
 	// control handles the messages that go before all others.
 	control() error
@@ -86,12 +86,12 @@ type overseer interface {
 	finished() bool
 	// seal keeps what is below from reporting. Any goroutine may call it.
 	seal()
-	// disown answers all work that the shell has, and says how much that was.
-	// Any goroutine may call it.
+	// disown answers all work that the supervisor has, and says how much that
+	// was. Any goroutine may call it.
 	disown() int
 }
 
-// overseer is the behaviour if it is a shell, otherwise nil.
+// overseer is the behaviour if it is a supervisor, otherwise nil.
 func (c *incarnation) overseer() overseer {
 	if o := c.above.Load(); o != nil {
 		return *o
@@ -120,7 +120,8 @@ type watcher struct{ fn func(Exit) }
 
 var noProcess = Exit{Kind: messages.ExitKilled, Err: ErrNoProcess}
 
-// Messages that an incarnation itself understands. They are not subject to the phase.
+// Messages that an incarnation itself understands. They are not subject to the
+// phase.
 type (
 	beginMsg  struct{}
 	wakeMsg   struct{}
@@ -186,9 +187,9 @@ func (c *incarnation) begin() {
 func (c *incarnation) reportUp() { c.parent.post(ctl{op: ctlUp, c: c}) }
 
 // deliver gives one message to the behaviour, keeps it while the incarnation is
-// suspended, or drops it when its time is over. Work that the shell dispatched
-// differs from a Work that anyone else tells by its sender, which is the
-// incarnation itself: that costs nothing.
+// suspended, or drops it when its time is over. Work that the supervisor
+// dispatched differs from a Work that anyone else tells by its sender, which is
+// the incarnation itself: that costs nothing.
 func (c *incarnation) deliver(m any, dispatched bool) {
 	switch {
 	case c.ended || c.phaseNow() != phaseLive:
@@ -214,7 +215,7 @@ func (c *incarnation) handle(m any, dispatched bool) {
 		}
 	}
 	if dispatched && !c.take(m.(Work).seq) {
-		return // the incarnation was fenced; its shell has the work
+		return // the incarnation was fenced; its supervisor has the work
 	}
 	if exit := c.guarded(opHandle, m); exit != nil {
 		c.failedIn(m, exit)
@@ -272,7 +273,7 @@ func (c *incarnation) call(o op, msg any) error {
 		}
 		if o, ok := c.behaviour.(overseer); ok {
 			if !o.claim() {
-				return errors.New("a Shell serves one incarnation; the New of its Spec has to make a new one")
+				return errors.New("a Supervisor serves one incarnation; the New of its Spec has to make a new one")
 			}
 			c.above.Store(&o)
 		}
@@ -300,8 +301,8 @@ func (c *incarnation) call(o op, msg any) error {
 	return nil
 }
 
-// wake lets a shell look at its control messages. While it is suspended they
-// wait.
+// wake lets a supervisor look at its control messages. While it is suspended
+// they wait.
 func (c *incarnation) wake() {
 	if c.ended || c.suspended || c.phaseNow() != phaseLive || !c.inited {
 		return
@@ -343,8 +344,8 @@ func (c *incarnation) failed(exit *Exit) {
 	c.parent.post(ctl{op: ctlFail, c: c, exit: exit})
 }
 
-// drop lets go of a message that will not be handled. Work that the shell
-// dispatched stays the shell's.
+// drop lets go of a message that will not be handled. Work that the supervisor
+// dispatched stays the supervisor's.
 func (c *incarnation) drop(m any, dispatched bool) {
 	if dispatched {
 		return

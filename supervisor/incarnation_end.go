@@ -26,7 +26,7 @@ func (c *incarnation) tell(msg any) bool {
 	return true
 }
 
-// give puts work into the mailbox as dispatched by the shell.
+// give puts work into the mailbox as dispatched by the supervisor.
 func (c *incarnation) give(w any) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -35,15 +35,17 @@ func (c *incarnation) give(w any) {
 	}
 }
 
-// stop asks the incarnation to end. Every message that was taken is in the mailbox
-// before the request. The incarnation answers with ctlGone. The parent calls it.
+// stop asks the incarnation to end. Every message that was taken is in the
+// mailbox before the request. The incarnation answers with ctlGone. The parent
+// calls it.
 func (c *incarnation) stop(exit *Exit) {
 	if c.enter(phaseStopping, exit) {
 		c.send(stopMsg{})
 	}
 }
 
-// enter moves a live incarnation on and ends its context. False: it was not live.
+// enter moves a live incarnation on and ends its context. False: it was not
+// live.
 func (c *incarnation) enter(p phase, exit *Exit) bool {
 	c.mu.Lock()
 	if phase(c.phase.Load()) != phaseLive {
@@ -112,9 +114,9 @@ func (c *incarnation) killed(o op, msg any) {
 		return
 	}
 	if o := c.overseer(); o != nil && !o.finished() {
-		// A Door has ended the goroutine of its shell while that terminated.
-		// Terminate goes on where it was. If that happens again, this call
-		// does not return, and the one below it does the rest.
+		// A Door has ended the goroutine of its supervisor while that
+		// terminated. Terminate goes on where it was. If that happens again,
+		// this call does not return, and the one below it does the rest.
 		_ = c.guarded(opTerminate, nil)
 	}
 	c.handling.Store(0)
@@ -173,8 +175,9 @@ func (c *incarnation) gone(exit *Exit) {
 
 // abandon gives the incarnation up: it counts as over from now on, whatever its
 // goroutine does. When that comes back, it runs the Terminate that is owed and
-// finds nobody to report to. False: the incarnation is over already; its last word is
-// in the parent's box. The parent calls it, or whoever abandons the parent.
+// finds nobody to report to. False: the incarnation is over already; its last
+// word is in the parent's box. The parent calls it, or whoever abandons the
+// parent.
 func (c *incarnation) abandon(exit *Exit) bool {
 	c.mu.Lock()
 	p := phase(c.phase.Load())
@@ -198,8 +201,8 @@ func (c *incarnation) abandon(exit *Exit) bool {
 	return true
 }
 
-// leave takes the incarnation out of everything that points to it, and tells whoever
-// watches. It runs once, by whoever made the phase phaseOver.
+// leave takes the incarnation out of everything that points to it, and tells
+// whoever watches. It runs once, by whoever made the phase phaseOver.
 func (c *incarnation) leave(exit *Exit) {
 	c.slot.live.CompareAndSwap(c, nil)
 	c.sys.engine.Registry.Remove(c.pid)
@@ -234,7 +237,8 @@ func (c *incarnation) emitDropped() {
 	}
 }
 
-// watch registers fn to be called with the exit, once. Nil: the incarnation is over.
+// watch registers fn to be called with the exit, once. Nil: the incarnation is
+// over.
 func (c *incarnation) watch(fn func(Exit)) *watcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// lastGrace is how long the shells have, when a shutdown has run out of time,
-// to give up what is left below them.
+// lastGrace is how long the supervisors have, when a shutdown has run out of
+// time, to give up what is left below them.
 const lastGrace = 100 * time.Millisecond
 
 var errDeadline = errors.New("did not end before the deadline of the shutdown")
 
-// abandonTree abandons c. If it is a shell, what is below has lost its owner
-// and is asked to end. False: c was over already.
+// abandonTree abandons c. If it is a supervisor, what is below has lost its
+// owner and is asked to end. False: c was over already.
 func (c *incarnation) abandonTree(exit *Exit) bool {
 	if !c.abandon(exit) {
 		return false
@@ -38,8 +38,8 @@ func (c *incarnation) abandonTree(exit *Exit) bool {
 	return true
 }
 
-// orphaned asks an incarnation whose shell was abandoned to end, and abandons it
-// when it does not.
+// orphaned asks an incarnation whose supervisor was abandoned to end, and
+// abandons it when it does not.
 func (c *incarnation) orphaned() {
 	s := c.sys
 	limit := c.spec.stopTimeout(c.overseer() != nil)
@@ -50,7 +50,7 @@ func (c *incarnation) orphaned() {
 	}, giveUp)
 	ended := func(exit Exit) {
 		s.orphanEnded(c)
-		if s.events.watched() { // there is no shell any more that says so
+		if s.events.watched() { // there is no supervisor any more that says so
 			v := exit.Value()
 			s.events.emit(messages.ChildChanged{
 				At: time.Now(), Path: c.slot.path, Key: c.slot.name, Kind: c.spec.Kind, Epoch: c.epoch,

@@ -37,7 +37,7 @@ import (
 //	one_for_all_other_child_fails_restart   TestOTPSiblingFails
 //	rest_for_one, ..._escalation            TestOTPGroups, TestOTPIntensity
 //	rest_for_one_other_child_fails_restart  TestOTPSiblingFails
-//	simple_one_for_one and its variants     dynamic children: shell_test.go, policy_test.go
+//	simple_one_for_one and its variants     dynamic children: submit_test.go, policy_test.go
 //	simple_one_for_one_scale_many_...       TestShutdownParallel, BenchmarkSpawn
 //	child_unlink                            no: there are no links; TestPoison
 //	tree                                    TestOTPTree
@@ -62,11 +62,11 @@ func otpChild(l *log, key string, r strategy.RestartType) supervisor.Spec {
 	})}
 }
 
-// group starts a system whose shell "g" has the children.
+// group starts a system whose supervisor "g" has the children.
 func group(t *testing.T, s strategy.Strategy, children ...supervisor.Spec) *supervisor.System {
 	t.Helper()
 	return startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children}),
+		supervise("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children}),
 	}})
 }
 

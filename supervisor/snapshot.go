@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// unanswered is the detail of a shell that did not describe its children in
+// unanswered is the detail of a supervisor that did not describe its children in
 // time.
 const unanswered = "did not answer"
 
@@ -16,7 +16,8 @@ type snapshot struct {
 	closed bool // nobody writes into the nodes any more
 }
 
-// snap is the part of a snapshot that one shell answers: the children of node.
+// snap is the part of a snapshot that one supervisor answers: the children of
+// node.
 type snap struct {
 	of    *snapshot
 	round *round

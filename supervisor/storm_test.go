@@ -57,7 +57,7 @@ type gust struct {
 	w      supervisor.Work
 }
 
-// Dropped is for those that the shell was told, and did not come to handle.
+// Dropped is for those that the supervisor was told, and did not come to handle.
 func (g *gust) Dropped() { g.w.Settle(supervisor.ErrGone) }
 
 // ship is a child in the storm.
@@ -115,11 +115,11 @@ func (c *ship) Handle(ctx *supervisor.Ctx, msg any) error {
 
 func (s *storm) door() *door {
 	d := &door{}
-	d.spec = func(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+	d.spec = func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 		key := w.Msg.(*gust).key
 		return supervisor.Spec{Kind: "ship", New: func() supervisor.Behaviour { return &ship{s, key} }}, nil
 	}
-	d.handle = func(sh *supervisor.Shell, m any) error {
+	d.handle = func(sh *supervisor.Supervisor, m any) error {
 		g := m.(*gust)
 		key := fmt.Sprint(g.key)
 		if g.fate >= 990 {
@@ -131,7 +131,7 @@ func (s *storm) door() *door {
 		sh.Submit(key, g.w)
 		return nil
 	}
-	d.unserved = func(sh *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+	d.unserved = func(sh *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 		g := w.Msg.(*gust)
 		begun := s.works[g.n].begun.Load()
 		switch {
@@ -166,7 +166,7 @@ func (s *storm) door() *door {
 func TestStorm(t *testing.T) {
 	n := *stormSize
 	s := &storm{works: make([]stormWork, n)}
-	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("sea", supervisor.Options{
+	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("sea", supervisor.Options{
 		Door: s.door(), MaxQueue: n, Tick: 5 * time.Millisecond,
 		Strategy: strategy.Chain(strategy.RestartOnce(),
 			strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Millisecond), strategy.LRUQueue(150, stormKeys)))),

@@ -37,7 +37,7 @@ type SystemOptions struct {
 	Drain time.Duration
 }
 
-// System is a running tree: a root shell, everything below it, and the Hollywood
+// System is a running tree: its root, everything below that, and the Hollywood
 // engine that carries the messages. Any goroutine may use it, but Shutdown and
 // Snapshot not from within an actor of the system.
 type System struct {
@@ -141,7 +141,7 @@ func newGuardian(s *System) *guardian {
 		up: make(chan struct{}), failed: make(chan struct{}), gone: make(chan struct{}), since: time.Now(),
 	}
 	g.spec = Spec{Key: o.Name, Kind: "supervisor", New: func() Behaviour {
-		return NewShell(Options{Name: o.Name, Strategy: o.Strategy, Tick: o.Tick, Children: o.Children})
+		return New(Options{Name: o.Name, Strategy: o.Strategy, Tick: o.Tick, Children: o.Children})
 	}}
 	g.box.wake = func() {
 		select {
@@ -220,12 +220,12 @@ func (g *guardian) why() *Exit {
 	}
 }
 
-// shell is the root's behaviour; nil when it has ended.
-func (g *guardian) shell() *Shell {
+// supervisor is the root's behaviour; nil when it has ended.
+func (g *guardian) supervisor() *Supervisor {
 	if g.live.phaseNow() == phaseOver {
 		return nil
 	}
-	return shellOf(g.live)
+	return supervisorOf(g.live)
 }
 
 // node describes the root.

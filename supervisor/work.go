@@ -8,7 +8,8 @@ import (
 )
 
 // Work is something that is to be answered exactly once. Make one with
-// [NewWork] and hand it to a shell (Shell.Submit), or let [Ask] make one.
+// [NewWork] and hand it to a supervisor (Supervisor.Submit), or let [Ask] make
+// one.
 //
 // Work is a value: copies stand for the same work. The zero Work has nobody
 // who waits; settling it does nothing.
@@ -34,7 +35,8 @@ type ticket struct {
 	answer  any // written by the one that won settled, before done is closed
 	done    chan struct{}
 
-	// ledger is the account of the shell that has the work; nil before Submit.
+	// ledger is the account of the supervisor that has the work; nil before
+	// Submit.
 	ledger atomic.Pointer[ledger]
 	// next and prev are guarded by the ledger's mutex.
 	next, prev *ticket
@@ -70,13 +72,13 @@ func (t *ticket) settle(answer any) bool {
 	return true
 }
 
-// Settled reports whether the work was answered. A shell does not dispatch
+// Settled reports whether the work was answered. A supervisor does not dispatch
 // work that was answered while it waited, so settling a work is a way to
 // cancel it.
 func (w Work) Settled() bool { return w.t != nil && w.t.settled.Load() }
 
-// Seq is the work's number among those that were submitted to its shell, from
-// 1; 0 before that.
+// Seq is the work's number among those that were submitted to its supervisor,
+// from 1; 0 before that.
 func (w Work) Seq() uint64 { return w.seq }
 
 // Key is the child that the work was submitted to; empty before that.
@@ -183,9 +185,9 @@ type place struct {
 	path string // from the root, names joined by /
 }
 
-// ledger is the account of all works that a shell has taken and that are not
-// settled yet. It is what makes "every work is settled" true even when the
-// shell itself hangs and its own tables cannot be read any more.
+// ledger is the account of all works that a supervisor has taken and that are
+// not settled yet. It is what makes "every work is settled" true even when the
+// supervisor itself hangs and its own tables cannot be read any more.
 type ledger struct {
 	mu     sync.Mutex
 	head   *ticket
@@ -195,7 +197,7 @@ type ledger struct {
 // add takes t into the account; false: the ledger is closed.
 func (l *ledger) add(t *ticket) bool {
 	if old := t.ledger.Load(); old == l {
-		return true // submitted again by the same shell
+		return true // submitted again by the same supervisor
 	} else if old != nil {
 		old.remove(t)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // withdrawn is the result of a call that left the queue.
-func (d *door) withdrawn(s *supervisor.Shell, c *call, cause messages.InterruptCause) messages.Result {
+func (d *door) withdrawn(s *supervisor.Supervisor, c *call, cause messages.InterruptCause) messages.Result {
 	r := d.blank(c)
 	r.Outcome, r.Reason = messages.OutcomeCancelled, "the call was cancelled before it started"
 	if cause == messages.CauseTimeout {
@@ -22,7 +22,7 @@ func (d *door) withdrawn(s *supervisor.Shell, c *call, cause messages.InterruptC
 // state is what a session has while a call of it ends that no kernel served:
 // its variables are kept when the present incarnation has been given work and
 // goes on. What earlier incarnations did is gone with them.
-func state(s *supervisor.Shell, c *call) messages.State {
+func state(s *supervisor.Supervisor, c *call) messages.State {
 	child, ok := s.Child(c.child)
 	if !ok || !child.Served {
 		return messages.StateFresh
@@ -36,7 +36,7 @@ func state(s *supervisor.Shell, c *call) messages.State {
 }
 
 // unserved is the result of a call that no kernel will answer.
-func (d *door) unserved(s *supervisor.Shell, c *call, why *supervisor.ServiceError) messages.Result {
+func (d *door) unserved(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) messages.Result {
 	r := d.blank(c)
 	r.Outcome, r.Reason = messages.OutcomeNotStarted, reason(why)
 	r.State = state(s, c)

@@ -22,7 +22,7 @@ type due struct {
 type deadlinesDue struct{}
 
 // arm sees to it that the timer fires at the call's deadline, or earlier.
-func (d *door) arm(s *supervisor.Shell, c *call) {
+func (d *door) arm(s *supervisor.Supervisor, c *call) {
 	c.rung = false
 	if c.deadline.IsZero() || (!d.due.at.IsZero() && !c.deadline.Before(d.due.at)) {
 		return
@@ -36,7 +36,7 @@ func (d *door) arm(s *supervisor.Shell, c *call) {
 
 // deadlines ends what is overdue, in the order in which it became so, and sets the
 // timer anew.
-func (d *door) deadlines(s *supervisor.Shell) {
+func (d *door) deadlines(s *supervisor.Supervisor) {
 	if d.due.stop != nil {
 		d.due.stop() // of a timer that was set after this one had fired
 	}
@@ -65,7 +65,7 @@ func (d *door) deadlines(s *supervisor.Shell) {
 
 // deadline ends an overdue call, unless its kernel is still starting: then the
 // time that the start takes is added when it is up.
-func (d *door) deadline(s *supervisor.Shell, c *call) {
+func (d *door) deadline(s *supervisor.Supervisor, c *call) {
 	c.rung = true
 	if _, starting := d.starting[c.child]; starting {
 		return // extend arms it again

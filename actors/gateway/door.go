@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// door is the gateway's part of its shell. Everything in it belongs to the
-// shell's goroutine.
+// door is the gateway's part of its supervisor. Everything in it belongs to the
+// supervisor's goroutine.
 type door struct {
 	supervisor.BaseDoor
 	o Options
@@ -43,8 +43,8 @@ type call struct {
 	rung bool
 }
 
-// Handle serves what the shell itself does not know.
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+// Handle serves what the supervisor itself does not know.
+func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		return d.work(s, m)
@@ -59,7 +59,7 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 }
 
 // work serves what is to be answered.
-func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
+func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case messages.Execute:
 		d.execute(s, w, m)
@@ -91,7 +91,7 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 }
 
 // close ends a session and forgets it.
-func (d *door) close(s *supervisor.Shell, child string) {
+func (d *door) close(s *supervisor.Supervisor, child string) {
 	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
 	delete(d.served, child)
 	d.past.drop(child)
@@ -110,7 +110,7 @@ func (d *door) drained() {
 }
 
 // execute admits one call.
-func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Execute) {
+func (d *door) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
 		c.child += "#" + exec.ID
@@ -130,7 +130,7 @@ func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Exe
 }
 
 // Spec makes the kernel of a key that has none.
-func (d *door) Spec(_ *supervisor.Shell, child string, w supervisor.Work) (supervisor.Spec, error) {
+func (d *door) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work) (supervisor.Spec, error) {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
@@ -148,7 +148,7 @@ func (d *door) Spec(_ *supervisor.Shell, child string, w supervisor.Work) (super
 
 // interrupt ends a call early: one that waits leaves the queue and is answered
 // here, one that runs is its kernel's to end.
-func (d *door) interrupt(s *supervisor.Shell, m messages.Interrupt) {
+func (d *door) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 	c, ok := d.calls[m.Exec]
 	if !ok {
 		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
@@ -163,7 +163,7 @@ func (d *door) interrupt(s *supervisor.Shell, m messages.Interrupt) {
 }
 
 // withdraw answers a call that waits and is to end early.
-func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
+func (d *door) withdraw(s *supervisor.Supervisor, c *call) bool {
 	if c.left == "" || !s.Withdraw(c.child, c.work) {
 		return false
 	}
@@ -176,7 +176,7 @@ func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
 
 // Unserved answers work that will not reach a kernel, or whose kernel's actor
 // ended with it in hand.
-func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.ServiceError) {
+func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
 		w.Settle(why)
@@ -192,7 +192,7 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.
 // makeRoom ends the idle kernels when one could not start because the machine
 // has no descriptors or processes left, and tries once more. False: that is not
 // the reason, or it was tried already.
-func (d *door) makeRoom(s *supervisor.Shell, c *call, why *supervisor.ServiceError) bool {
+func (d *door) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
 	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !d.o.Exhausted(why.Exit.Err) {
 		return false
 	}
@@ -232,7 +232,7 @@ func (d *door) forget(c *call) {
 }
 
 // Changed follows the life of the kernels.
-func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
+func (d *door) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	if e.Kind != KindKernel {
 		return
 	}
@@ -261,7 +261,7 @@ func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
 }
 
 // Close answers who waits for the end of the last call: all have ended.
-func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
+func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) {
 	for _, w := range d.drains {
 		w.Settle(true)
 	}
@@ -270,7 +270,7 @@ func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
 // sweep forgets the calls of a child that its kernel has answered, and ends
 // those that are to end early and wait again, because a kernel that they were
 // given to has ended without having begun them.
-func (d *door) sweep(s *supervisor.Shell, child string) {
+func (d *door) sweep(s *supervisor.Supervisor, child string) {
 	calls := d.byKey[child]
 	if len(calls) > 1 { // both functions take calls out of the list
 		calls = slices.Clone(calls)
@@ -286,7 +286,7 @@ func (d *door) sweep(s *supervisor.Shell, child string) {
 
 // extend moves the deadlines of a child's calls by the time that they spent
 // waiting for its start.
-func (d *door) extend(s *supervisor.Shell, child string, since time.Time) {
+func (d *door) extend(s *supervisor.Supervisor, child string, since time.Time) {
 	for _, c := range d.byKey[child] {
 		if c.deadline.IsZero() {
 			continue

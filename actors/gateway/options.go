@@ -104,7 +104,7 @@ func (p Policy) Strategy() strategy.Strategy {
 }
 
 // New returns the gateway as a behaviour for a supervisor's tree.
-func New(o Options) *supervisor.Shell {
+func New(o Options) *supervisor.Supervisor {
 	if o.StopTimeout == 0 {
 		o.StopTimeout = 17 * time.Second
 	}
@@ -128,7 +128,7 @@ func New(o Options) *supervisor.Shell {
 		server.Kind = KindServer
 		children = []supervisor.Spec{server}
 	}
-	return supervisor.NewShell(supervisor.Options{
+	return supervisor.New(supervisor.Options{
 		Name: o.Name, Strategy: policy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
 		// The capacity bounds them already: a kernel whose end is not confirmed
 		// keeps its place.

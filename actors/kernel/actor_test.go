@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door is the least that a shell needs to serve one kernel.
+// door is the least that a supervisor needs to serve one kernel.
 type door struct {
 	supervisor.BaseDoor
 	o kernel.Options
@@ -26,7 +26,7 @@ type door struct {
 
 const childKey = "s@/w"
 
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		if _, reset := m.Msg.(messages.Reset); reset {
@@ -41,14 +41,14 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (d *door) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (d *door) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
 		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: d.o.StopTimeout(),
 		New: func() supervisor.Behaviour { return kernel.New(d.o) },
 	}, nil
 }
 
-// tree is a system with one shell that serves one kernel.
+// tree is a system with one supervisor that serves one kernel.
 type tree struct {
 	t       *testing.T
 	backend *fakeBackend
@@ -69,7 +69,7 @@ func inTree(t *testing.T, o kernel.Options, f func(*testing.T, *tree)) {
 		policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(5*time.Second))
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
 			Key: "door", Kind: "supervisor", New: func() supervisor.Behaviour {
-				return supervisor.NewShell(supervisor.Options{Name: "door", Strategy: policy, Door: &door{o: o}})
+				return supervisor.New(supervisor.Options{Name: "door", Strategy: policy, Door: &door{o: o}})
 			},
 		}}})
 		require.NoError(t, err)

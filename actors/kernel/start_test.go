@@ -35,7 +35,7 @@ type slowDoor struct {
 
 type endIt struct{}
 
-func (d *slowDoor) Handle(s *supervisor.Shell, msg any) error {
+func (d *slowDoor) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		s.Submit(childKey, m)
@@ -45,7 +45,7 @@ func (d *slowDoor) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (d *slowDoor) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (d *slowDoor) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
 		Key: childKey, ManualUp: true, StopTimeout: d.o.StopTimeout(),
 		New: func() supervisor.Behaviour { return slow{kernel.New(d.o)} },
@@ -60,7 +60,7 @@ func TestAnInterpreterThatStartedTooLateIsClosed(t *testing.T) {
 		o := kernel.Options{Backend: backend}
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{{
 			Key: "door", New: func() supervisor.Behaviour {
-				return supervisor.NewShell(supervisor.Options{Name: "door", Door: &slowDoor{o: o}})
+				return supervisor.New(supervisor.Options{Name: "door", Door: &slowDoor{o: o}})
 			},
 		}}})
 		require.NoError(t, err)

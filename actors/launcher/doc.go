@@ -28,13 +28,13 @@
 //
 // There is no restart in it: a tool that ended is started by the next run.
 //
-// # Runs and the shell
+// # Runs and the supervisor
 //
-// A shell gives a child one work at a time, and so holds it busy. Runs of a tool
-// may overlap, so what the shell sees is a lease: a work that begins when the
-// first run arrives and is finished when no run is left. The door owns the runs,
-// hands them to the tool while its lease lasts, and asks for a new lease when a
-// process ended under it:
+// A supervisor gives a child one work at a time, and so holds it busy. Runs of
+// a tool may overlap, so what the supervisor sees is a lease: a work that
+// begins when the first run arrives and is finished when no run is left. The
+// door owns the runs, hands them to the tool while its lease lasts, and asks
+// for a new lease when a process ended under it:
 //
 //	Run ─▶ waiting ─lease given, and its turn─▶ in flight ─▶ answered by the tool
 //	          │  ▲                                 │

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// door is the launcher's part of its shell. Everything in it belongs to the
-// shell's goroutine.
+// door is the launcher's part of its supervisor. Everything in it belongs to the
+// supervisor's goroutine.
 type door struct {
 	supervisor.BaseDoor
 	o      Options
@@ -20,13 +20,13 @@ type door struct {
 }
 
 // Open learns the way back to the door.
-func (d *door) Open(s *supervisor.Shell) error {
+func (d *door) Open(s *supervisor.Supervisor) error {
 	d.tell = s.Ctx().Tell
 	return nil
 }
 
-// Handle serves what the shell itself does not know.
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+// Handle serves what the supervisor itself does not know.
+func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		return d.work(s, m)
@@ -46,7 +46,7 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 }
 
 // work serves what is to be answered.
-func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
+func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case Run:
 		d.run(s, w, m)
@@ -92,7 +92,7 @@ func (d *door) holder(l *lease) *entry {
 }
 
 // run admits one run.
-func (d *door) run(s *supervisor.Shell, w supervisor.Work, m Run) {
+func (d *door) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
 	f := &flight{run: m, work: w, arrived: s.Now()}
 	e := d.entry(m.Tool)
 	switch {
@@ -118,14 +118,14 @@ func (d *door) run(s *supervisor.Shell, w supervisor.Work, m Run) {
 // pump moves what can move: it asks for a lease, hands runs to a tool that has
 // one, and ends the lease when no run is left. last is the run that has just
 // ended; it is answered on the way.
-func (d *door) pump(s *supervisor.Shell, e *entry, last ended) {
+func (d *door) pump(s *supervisor.Supervisor, e *entry, last ended) {
 	if !d.move(s, e, last) {
 		last.settle()
 	}
 }
 
 // move is pump without the answer; true: the tool gives it.
-func (d *door) move(s *supervisor.Shell, e *entry, last ended) bool {
+func (d *door) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 	e.waiting = slices.DeleteFunc(e.waiting, func(f *flight) bool {
 		if f.work.Settled() { // whoever asked has gone
 			delete(d.byRun, f.run.ID)
@@ -170,7 +170,7 @@ func (d *door) fits(e *entry) bool {
 }
 
 // ended hears that a run has ended.
-func (d *door) ended(s *supervisor.Shell, m ended) {
+func (d *door) ended(s *supervisor.Supervisor, m ended) {
 	e := d.entry(m.flight.run.Tool)
 	if e.flying[m.flight.run.ID] != m.flight {
 		m.settle()
@@ -195,7 +195,7 @@ func (d *door) answer(e *entry, f *flight, r messages.ToolResult) {
 }
 
 // Spec makes the actor of a tool that has none.
-func (d *door) Spec(_ *supervisor.Shell, key string, _ supervisor.Work) (supervisor.Spec, error) {
+func (d *door) Spec(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
 	e := d.entry(key)
 	spec, record := e.spec, e.record
 	e.stamp = spec.Stamp
@@ -206,7 +206,7 @@ func (d *door) Spec(_ *supervisor.Shell, key string, _ supervisor.Work) (supervi
 }
 
 // Changed follows the life of the tools.
-func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
+func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.Kind != KindTool && ev.Kind != "" {
 		return
 	}
@@ -233,7 +233,7 @@ func (d *door) stopped(e *entry) {
 }
 
 // Unserved hears that a lease, or a touch, will not be served.
-func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.ServiceError) {
+func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
 	w.Settle(why)
 	m, ok := w.Msg.(serve)
 	if !ok {
@@ -278,7 +278,7 @@ func inOrder(flying map[string]*flight) []*flight {
 
 // cancel ends one run early: one that waits is answered here, one in flight is
 // the tool's to end.
-func (d *door) cancel(s *supervisor.Shell, m messages.ToolCancel) {
+func (d *door) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
 	f := d.byRun[m.Run]
 	if f == nil || m.Tool != "" && f.run.Tool != m.Tool {
 		return
@@ -303,7 +303,7 @@ func (d *door) cancel(s *supervisor.Shell, m messages.ToolCancel) {
 }
 
 // prewarm starts a tool if that costs no other one its place.
-func (d *door) prewarm(s *supervisor.Shell, spec Tool) messages.ToolQueued {
+func (d *door) prewarm(s *supervisor.Supervisor, spec Tool) messages.ToolQueued {
 	e := d.entry(spec.ID)
 	live, used := 0, spec.MemoryMB
 	for c := range s.Children() {
@@ -329,7 +329,7 @@ func (d *door) prewarm(s *supervisor.Shell, spec Tool) messages.ToolQueued {
 }
 
 // stop ends a tool, and its runs.
-func (d *door) stop(s *supervisor.Shell, w supervisor.Work, id string) {
+func (d *door) stop(s *supervisor.Supervisor, w supervisor.Work, id string) {
 	e := d.tools[id]
 	if e == nil {
 		w.Settle(false)
@@ -350,7 +350,7 @@ func (d *door) stop(s *supervisor.Shell, w supervisor.Work, id string) {
 }
 
 // Close answers whatever is left.
-func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
+func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) {
 	for _, e := range d.tools {
 		for _, f := range append(inOrder(e.flying), e.waiting...) {
 			r := refused(f, messages.ToolErrorDraining, "the launcher has ended")

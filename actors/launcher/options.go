@@ -138,8 +138,8 @@ func positive[T int | int64 | time.Duration](v, otherwise T) T {
 
 // New returns the launcher as a behaviour for a supervisor's tree. It serves
 // one incarnation.
-func New(o Options) *supervisor.Shell {
+func New(o Options) *supervisor.Supervisor {
 	o = o.withDefaults()
 	d := &door{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
-	return supervisor.NewShell(supervisor.Options{Name: "launcher", Strategy: o.Policy.strategy(d), Door: d, Tick: o.Tick})
+	return supervisor.New(supervisor.Options{Name: "launcher", Strategy: o.Policy.strategy(d), Door: d, Tick: o.Tick})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // state describes all tools that the launcher knows of.
-func (d *door) state(s *supervisor.Shell) messages.ToolsState {
+func (d *door) state(s *supervisor.Supervisor) messages.ToolsState {
 	all := messages.ToolsState{Cap: d.o.Policy.WarmMax, MemoryBudgetMB: d.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
 	keep := warmKeep{d}
 	for id, e := range d.tools {

@@ -23,7 +23,7 @@ var echo = behaviour{handle: func(c *supervisor.Ctx, m any) error {
 
 // dynamic is a door whose children are all a.
 func dynamic(a behaviour) *door {
-	return &door{spec: func(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+	return &door{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 		return supervisor.Spec{New: of(a), Owner: w.Owner}, nil
 	}}
 }
@@ -72,21 +72,21 @@ func (g *gated) behaviour() behaviour {
 	}
 }
 
-// gatedShell starts a system with one shell of gated children.
-func gatedShell(t *testing.T, s strategy.Strategy, keys ...string) (*supervisor.System, supervisor.Ref, *gated) {
+// gatedSupervisor starts a system with one supervisor of gated children.
+func gatedSupervisor(t *testing.T, s strategy.Strategy, keys ...string) (*supervisor.System, supervisor.Ref, *gated) {
 	t.Helper()
 	g := newGated(keys...)
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("gate", supervisor.Options{Door: dynamic(g.behaviour()), Strategy: s}),
+		supervise("gate", supervisor.Options{Door: dynamic(g.behaviour()), Strategy: s}),
 	}})
 	return sys, sys.Ref("gate"), g
 }
 
-// states returns what the shell's children are up to: "a idle".
+// states returns what the supervisor's children are up to: "a idle".
 func states(t *testing.T, r supervisor.Ref) []string {
 	t.Helper()
 	var out []string
-	in(t, r, func(s *supervisor.Shell) {
+	in(t, r, func(s *supervisor.Supervisor) {
 		for c := range s.Children() {
 			out = append(out, fmt.Sprintf("%s %s", c.Key, c.State))
 		}
@@ -97,7 +97,7 @@ func states(t *testing.T, r supervisor.Ref) []string {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, nil, "a", "b")
+		sys, gate, g := gatedSupervisor(t, nil, "a", "b")
 		var replies []supervisor.Reply[any]
 		for i := range 3 {
 			replies = append(replies, submit(t, gate, "a", i))
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 		other := submit(t, gate, "b", "other")
 		synctest.Wait()
 		require.ElementsMatch(t, []string{"a#1", "a#1 begins 0", "b#1", "b#1 begins other"}, g.log.take(), "one at a time, keys independent")
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			w, ok := s.Running("a")
 			require.True(t, ok)
 			require.Equal(t, 0, w.Msg)
@@ -142,7 +142,7 @@ func TestLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sys, gate, g := gatedShell(t, strategy, "a")
+				sys, gate, g := gatedSupervisor(t, strategy, "a")
 				first, second := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 				g.open["a"] <- errTest
 				e := refusal(t, first)
@@ -165,7 +165,7 @@ func TestLost(t *testing.T) {
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
+		sys, gate, g := gatedSupervisor(t, strategy.RestartOnce(), "a")
 		r1, r2, r3 := submit(t, gate, "a", 1), submit(t, gate, "a", 2), submit(t, gate, "a", 3)
 		g.open["a"] <- errTest
 		g.open["a"] <- errTest
@@ -178,7 +178,7 @@ func TestExhausted(t *testing.T) {
 		require.Equal(t, []string{"a failed"}, states(t, gate))
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 4)), supervisor.ErrExhausted)
 
-		in(t, gate, func(s *supervisor.Shell) { require.True(t, s.Restart("a", supervisor.Exit{})) })
+		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
 		synctest.Wait()
 		require.Equal(t, []string{"a idle"}, states(t, gate), "a reset starts it at once")
 		r5 := submit(t, gate, "a", 5)
@@ -207,13 +207,13 @@ func TestStartFails(t *testing.T) {
 					return nil
 				}
 				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-					shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy}),
+					supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy}),
 				}})
 				gate := sys.Ref("gate")
 				for range 2 {
 					w, r := supervisor.NewWork[any](1)
 					w2, r2 := supervisor.NewWork[any](2)
-					in(t, gate, func(s *supervisor.Shell) { s.Submit("a", w); s.Submit("a", w2) })
+					in(t, gate, func(s *supervisor.Supervisor) { s.Submit("a", w); s.Submit("a", w2) })
 					for _, r := range []supervisor.Reply[any]{r, r2} {
 						e := refusal(t, r)
 						require.ErrorIs(t, e, supervisor.ErrStartFailed)
@@ -250,7 +250,7 @@ func TestRestartThatDoesNotStart(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", "crash")), supervisor.ErrLost)
@@ -272,7 +272,7 @@ func TestBarren(t *testing.T) {
 			c.Up()
 			return errTest
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
 		require.ErrorIs(t, refusal(t, submit(t, sys.Ref("gate"), "a", 1)), supervisor.ErrStartFailed)
 		require.Equal(t, 4, starts)
 		stop(t, sys)
@@ -283,7 +283,7 @@ func TestBarren(t *testing.T) {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
+		sys, gate, g := gatedSupervisor(t, strategy.RestartOnce(), "a")
 		fresh := func(w *supervisor.Work) { w.Fresh = true }
 		r1 := submitWork(t, gate, "a", 1, fresh)
 		r2 := submitWork(t, gate, "a", 2, fresh)
@@ -301,7 +301,7 @@ func TestFresh(t *testing.T) {
 func TestLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, strategy.RestartOnce(), "a")
+		sys, gate, g := gatedSupervisor(t, strategy.RestartOnce(), "a")
 		last := func(w *supervisor.Work) { w.Last = true }
 		r1, r2 := submitWork(t, gate, "a", 1, last), submitWork(t, gate, "a", 2, last)
 		g.open["a"] <- nil
@@ -324,16 +324,16 @@ func TestLast(t *testing.T) {
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, nil, "a")
+		sys, gate, g := gatedSupervisor(t, nil, "a")
 		var works []supervisor.Work
 		var replies []supervisor.Reply[any]
 		for i := range 4 {
 			w, r := supervisor.NewWork[any](i)
 			works, replies = append(works, w), append(replies, r)
-			in(t, gate, func(s *supervisor.Shell) { s.Submit("a", w) })
+			in(t, gate, func(s *supervisor.Supervisor) { s.Submit("a", w) })
 		}
 		synctest.Wait()
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			require.False(t, s.Withdraw("a", works[0]), "it runs")
 			require.True(t, s.Withdraw("a", works[2]))
 			require.False(t, s.Withdraw("a", works[2]), "it does not wait any more")
@@ -348,7 +348,7 @@ func TestWithdraw(t *testing.T) {
 		require.False(t, works[2].Settled(), "it is the caller's again")
 		require.Equal(t, []string{"a#1", "a#1 begins 0", "a#1 begins 3"}, g.log.take())
 		stop(t, sys)
-		require.True(t, works[2].Settled(), "but nothing that was submitted outlives the shell without an answer")
+		require.True(t, works[2].Settled(), "but nothing that was submitted outlives the supervisor without an answer")
 	})
 }
 
@@ -357,7 +357,7 @@ func TestMaxQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(g.behaviour()), MaxQueue: 1}),
+			supervise("gate", supervisor.Options{Door: dynamic(g.behaviour()), MaxQueue: 1}),
 		}})
 		gate := sys.Ref("gate")
 		r1 := submit(t, gate, "a", 1)
@@ -375,11 +375,11 @@ func TestMaxQueue(t *testing.T) {
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, nil, "a")
+		sys, gate, g := gatedSupervisor(t, nil, "a")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
 		w, r3 := supervisor.NewWork[any](3)
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			require.True(t, s.End("a", supervisor.Exit{Kind: messages.ExitShutdown, Err: errTest}))
 			require.False(t, s.End("nobody", supervisor.Exit{}))
 			s.Submit("a", w) // while it ends: gets another child

@@ -15,10 +15,10 @@ import (
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, nil, "a")
+		sys, gate, g := gatedSupervisor(t, nil, "a")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			for range 3 { // they are one
 				require.True(t, s.Restart("a", supervisor.Exit{Kind: messages.ExitReset, Err: errTest}))
 			}
@@ -42,10 +42,10 @@ func TestRestartWhileStarting(t *testing.T) {
 		inits := 0
 		child := echo
 		child.init = func(*supervisor.Ctx) error { inits++; <-up; return nil }
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
-		in(t, gate, func(s *supervisor.Shell) { require.True(t, s.Restart("a", supervisor.Exit{})) })
+		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
 		close(up)
 		require.Equal(t, 1, answer(t, r))
 		require.Equal(t, 1, inits)
@@ -70,7 +70,7 @@ func TestNotBegun(t *testing.T) {
 			return errTest
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -101,7 +101,7 @@ func TestReturn(t *testing.T) {
 			return nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 			return nil
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), Strategy: resumer{}}),
+			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: resumer{}}),
 		}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
@@ -175,7 +175,7 @@ func TestReplay(t *testing.T) {
 		g := newGated("a")
 		d := dynamic(g.behaviour())
 		replayed := 0
-		d.unserved = func(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+		d.unserved = func(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 			if replayed++; replayed == 1 {
 				s.Submit(w.Key(), w)
 				return
@@ -183,7 +183,7 @@ func TestReplay(t *testing.T) {
 			w.Settle(e)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -202,10 +202,10 @@ func TestReplay(t *testing.T) {
 func TestSpecFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{}, errTest
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
 		e := refusal(t, submit(t, sys.Ref("gate"), "a", 1))
 		require.ErrorIs(t, e, supervisor.ErrStartFailed)
 		require.ErrorIs(t, e, errTest)

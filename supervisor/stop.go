@@ -12,7 +12,7 @@ import (
 // state failed. Work in hand goes to the Door's Unserved when the child does
 // not finish it; work that waits goes to the next incarnation. Calls while a
 // start or restart is under way do nothing more. False: the key is not known.
-func (s *Shell) Restart(key string, exit Exit) bool {
+func (s *Supervisor) Restart(key string, exit Exit) bool {
 	ch := s.table[key]
 	if ch == nil {
 		return false
@@ -47,7 +47,7 @@ func (s *Shell) Restart(key string, exit Exit) bool {
 // Door's Unserved with ErrEnded; work in hand, with ErrLost, when the child
 // does not finish it while it ends. Work that is submitted later gets a new
 // child. False: the key is not known.
-func (s *Shell) End(key string, exit Exit) bool {
+func (s *Supervisor) End(key string, exit Exit) bool {
 	ch := s.table[key]
 	if ch == nil {
 		return false
@@ -66,9 +66,9 @@ func (s *Shell) End(key string, exit Exit) bool {
 	return true
 }
 
-// Pin exempts the child of key from what a [strategy.Pin] strategy covers, or ends the
-// exemption. False: the key is not known.
-func (s *Shell) Pin(key string, on bool) bool {
+// Pin exempts the child of key from what a [strategy.Pin] strategy covers, or
+// ends the exemption. False: the key is not known.
+func (s *Supervisor) Pin(key string, on bool) bool {
 	ch := s.table[key]
 	if ch == nil {
 		return false
@@ -80,9 +80,9 @@ func (s *Shell) Pin(key string, on bool) bool {
 
 // Drain takes no new work from now on: what waits and what comes goes to the
 // Door's Unserved with ErrDraining. Work in hand is finished. Every dynamic
-// child is ended as soon as it has none. Static children stay until the shell
-// itself ends.
-func (s *Shell) Drain(exit Exit) {
+// child is ended as soon as it has none. Static children stay until the
+// supervisor itself ends.
+func (s *Supervisor) Drain(exit Exit) {
 	if s.draining != nil || s.ending != nil {
 		return
 	}
@@ -102,8 +102,8 @@ func (s *Shell) Drain(exit Exit) {
 	}
 }
 
-// retire ends a dynamic child without work in hand, if the shell drains.
-func (s *Shell) retire(ch *child) bool {
+// retire ends a dynamic child without work in hand, if the supervisor drains.
+func (s *Supervisor) retire(ch *child) bool {
 	if s.draining == nil || ch.static {
 		return false
 	}
@@ -113,11 +113,11 @@ func (s *Shell) retire(ch *child) bool {
 	return true
 }
 
-// drainBelow drains this shell and those below it.
-func (s *Shell) drainBelow(r *round) {
+// drainBelow drains this supervisor and those below it.
+func (s *Supervisor) drainBelow(r *round) {
 	s.Drain(strategy.Exitf(messages.ExitShutdown, "the system shuts down"))
 	for ch := s.first; ch != nil; ch = ch.behind {
-		if below := shellOf(ch.live); below != nil {
+		if below := supervisorOf(ch.live); below != nil {
 			r.enter()
 			if !below.box.post(ctl{op: ctlDrain, round: r}) {
 				r.leave()
@@ -131,7 +131,7 @@ func (s *Shell) drainBelow(r *round) {
 // Terminate ends all children: the dynamic ones at once, then the static ones
 // in reverse order, each bounded by its StopTimeout. It returns when they are
 // gone or abandoned, and everything that was submitted is settled.
-func (s *Shell) Terminate(_ *Ctx, exit Exit) {
+func (s *Supervisor) Terminate(_ *Ctx, exit Exit) {
 	c := s.ctx.c
 	s.now = s.sys.now()
 	s.ending = &exit
@@ -175,7 +175,7 @@ func (s *Shell) Terminate(_ *Ctx, exit Exit) {
 }
 
 // stopStatic ends the last static child, once the dynamic ones are gone.
-func (s *Shell) stopStatic(exit *Exit) {
+func (s *Supervisor) stopStatic(exit *Exit) {
 	for ch := s.last; ch != nil; ch = ch.before {
 		if ch.live == nil {
 			continue
@@ -188,17 +188,17 @@ func (s *Shell) stopStatic(exit *Exit) {
 	}
 }
 
-// grace is how long the shells below have to give up what is below them, when
-// a shutdown has run out of time: half of what this one has.
-func (s *Shell) grace() time.Duration { return lastGrace >> (s.ctx.c.depth + 1) }
+// grace is how long the supervisors below have to give up what is below them,
+// when a shutdown has run out of time: half of what this one has.
+func (s *Supervisor) grace() time.Duration { return lastGrace >> (s.ctx.c.depth + 1) }
 
-// hurryUp gives up all children but shells, which do the same below them.
-func (s *Shell) hurryUp(exit *Exit) {
+// hurryUp gives up all children but supervisors, which do the same below them.
+func (s *Supervisor) hurryUp(exit *Exit) {
 	s.hurried = true
 	for ch := s.first; ch != nil; ch = ch.behind {
 		switch {
 		case ch.live == nil:
-		case ch.isShell():
+		case ch.supervises():
 			s.stop(ch, exit, sequelForget)
 			s.deadline(ch, s.grace())
 		default:
@@ -207,13 +207,13 @@ func (s *Shell) hurryUp(exit *Exit) {
 	}
 }
 
-// close is the last thing a shell does.
-func (s *Shell) close(exit Exit) {
+// close is the last thing a supervisor does.
+func (s *Supervisor) close(exit Exit) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	// There are incarnations left only if the shell itself was abandoned. They
-	// are in other hands then, and the work that they had was settled.
+	// There are incarnations left only if the supervisor itself was abandoned.
+	// They are in other hands then, and the work that they had was settled.
 	for ch := s.first; ch != nil; ch = ch.behind {
 		if ch.handT != nil {
 			s.release(ch)

@@ -11,29 +11,29 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// Options say how a shell supervises. The zero value is a shell without
-// children. NewShell copies them.
+// Options make a [Supervisor]. The zero value is one without children. New
+// copies them.
 type Options struct {
-	// Name says what the shell is, in errors; it need not be its key.
+	// Name says what the supervisor is, in errors; it need not be its key.
 	Name string
 	// Strategy decides about the children. nil: a child that fails is stopped.
 	Strategy strategy.Strategy
 	// Tick is how often the strategy gets a [strategy.Tick]. 0: 1 s.
 	Tick time.Duration
 	// Children are the static children. They are started in order, each up
-	// before the next, and stopped in reverse. The shell is up when they all
-	// are; if one does not come up and the strategy does not start it again,
-	// the shell fails.
+	// before the next, and stopped in reverse. The supervisor is up when they
+	// all are; if one does not come up and the strategy does not start it
+	// again, the supervisor fails.
 	Children []Spec
-	// Door is the application's part. nil: the shell has static children only,
-	// and drops messages.
+	// Door is the application's part. nil: the supervisor has static children
+	// only, and drops messages.
 	Door Door
 	// MaxQueue is how much work may wait for one key; more is unserved with
 	// ErrOverloaded. 0: 1024.
 	MaxQueue int
 	// MaxAbandoned is how many abandoned incarnations may still have a
-	// goroutine that does not return. Go cannot end them; with more, the shell
-	// escalates. 0: 64.
+	// goroutine that does not return. Go cannot end them; with more, the
+	// supervisor escalates. 0: 64.
 	MaxAbandoned int
 }
 
@@ -51,15 +51,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Shell is a supervisor: a behaviour that owns a table of children, their
-// queues of work, one timer, and a strategy. Being a behaviour it has
-// incarnations itself, under another shell or under the system, and nests to
-// any depth.
+// Supervisor is a behaviour that owns a table of children, their queues of
+// work, one timer, and a strategy. Being a behaviour it has incarnations
+// itself, under another supervisor or under the system, and nests to any depth.
 //
 // Its methods, except Init, Handle and Terminate, are for its [Door], in the
-// shell's own goroutine. Everything in it belongs to that goroutine, except
+// supervisor's own goroutine. Everything in it belongs to that goroutine, except
 // what its comment says otherwise.
-type Shell struct {
+type Supervisor struct {
 	o       Options
 	claimed atomic.Bool // it has an incarnation
 	ctx     *Ctx
@@ -81,7 +80,7 @@ type Shell struct {
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
 	initial bool   // the static children are being started for the first time
-	failure error  // what the shell fails with at the end of its turn
+	failure error  // what the supervisor fails with at the end of its turn
 	live    int    // incarnations
 	endings int    // how many incarnations were ever asked to end
 
@@ -105,14 +104,14 @@ type note struct {
 	err     *ServiceError
 }
 
-// NewShell returns a shell. It serves one incarnation: make it in Spec.New.
-func NewShell(o Options) *Shell {
-	return &Shell{o: o.withDefaults(), children: children{table: make(map[string]*child), tallies: make(tallies)}, bell: make(chan struct{}, 1)}
+// New returns a supervisor. It serves one incarnation: make it in Spec.New.
+func New(o Options) *Supervisor {
+	return &Supervisor{o: o.withDefaults(), children: children{table: make(map[string]*child), tallies: make(tallies)}, bell: make(chan struct{}, 1)}
 }
 
 // Init opens the Door and starts the static children. It does not wait for
 // them.
-func (s *Shell) Init(ctx *Ctx) error {
+func (s *Supervisor) Init(ctx *Ctx) error {
 	s.ctx, s.sys = ctx, ctx.c.sys
 	s.clock, s.home = s.sys.clock, ctx.c.slot
 	self := ctx.c
@@ -138,7 +137,7 @@ func (s *Shell) Init(ctx *Ctx) error {
 }
 
 // Handle gives the message to the Door.
-func (s *Shell) Handle(_ *Ctx, msg any) error {
+func (s *Supervisor) Handle(_ *Ctx, msg any) error {
 	s.now = s.sys.now()
 	if s.o.Door == nil {
 		s.ctx.c.drop(msg, false)
@@ -150,48 +149,49 @@ func (s *Shell) Handle(_ *Ctx, msg any) error {
 }
 
 // protect calls a function of the Door or of the Strategy. A panic or an error
-// becomes the failure of the shell, which reports it at the end of its turn:
-// the shell's own tables are in order by then.
-func (s *Shell) protect(f func() error) (ok bool) { return protect(f, s.fail) }
+// becomes the failure of the supervisor, which reports it at the end of its
+// turn: its tables are in order by then.
+func (s *Supervisor) protect(f func() error) (ok bool) { return protect(f, s.fail) }
 
 // fail remembers the first failure of a turn.
-func (s *Shell) fail(err error) {
+func (s *Supervisor) fail(err error) {
 	if s.failure == nil {
 		s.failure = err
 	}
 }
 
-func (s *Shell) failed() error {
+func (s *Supervisor) failed() error {
 	err := s.failure
 	s.failure = nil
 	return err
 }
 
-func (s *Shell) claim() bool    { return s.claimed.CompareAndSwap(false, true) }
-func (s *Shell) finished() bool { return s.closed }
-func (s *Shell) seal()          { s.box.close() }
-func (s *Shell) disown() int    { return s.ledger.close(ErrGone) }
-func (s *Shell) shell() *Shell  { return s }
+func (s *Supervisor) claim() bool         { return s.claimed.CompareAndSwap(false, true) }
+func (s *Supervisor) finished() bool      { return s.closed }
+func (s *Supervisor) seal()               { s.box.close() }
+func (s *Supervisor) disown() int         { return s.ledger.close(ErrGone) }
+func (s *Supervisor) itself() *Supervisor { return s }
 
-// shellOf is the shell that lives in c, nil if c is nil or no shell.
-func shellOf(c *incarnation) *Shell {
+// supervisorOf returns the behaviour of c if that is a Supervisor, otherwise
+// nil; c may be nil.
+func supervisorOf(c *incarnation) *Supervisor {
 	if c == nil {
 		return nil
 	}
-	if o, ok := c.overseer().(interface{ shell() *Shell }); ok {
-		return o.shell() // also when a behaviour embeds its Shell
+	if o, ok := c.overseer().(interface{ itself() *Supervisor }); ok {
+		return o.itself() // also when a behaviour embeds its Supervisor
 	}
 	return nil
 }
 
-// Ctx is the shell's own context.
-func (s *Shell) Ctx() *Ctx { return s.ctx }
+// Ctx is the supervisor's own context.
+func (s *Supervisor) Ctx() *Ctx { return s.ctx }
 
 // Now is the time of the present event.
-func (s *Shell) Now() time.Time { return s.clock.at(s.now) }
+func (s *Supervisor) Now() time.Time { return s.clock.at(s.now) }
 
 // Ref addresses the child of key; the zero Ref when there is none.
-func (s *Shell) Ref(key string) Ref {
+func (s *Supervisor) Ref(key string) Ref {
 	if ch := s.table[key]; ch != nil {
 		return Ref{ch.slot}
 	}
@@ -199,7 +199,7 @@ func (s *Shell) Ref(key string) Ref {
 }
 
 // Child describes the child of key.
-func (s *Shell) Child(key string) (strategy.ChildView, bool) {
+func (s *Supervisor) Child(key string) (strategy.ChildView, bool) {
 	ch := s.table[key]
 	if ch == nil {
 		return strategy.ChildView{}, false
@@ -209,7 +209,7 @@ func (s *Shell) Child(key string) (strategy.ChildView, bool) {
 
 // Children ranges over all children, in the order in which their keys became
 // known.
-func (s *Shell) Children() iter.Seq[strategy.ChildView] {
+func (s *Supervisor) Children() iter.Seq[strategy.ChildView] {
 	return func(yield func(strategy.ChildView) bool) {
 		for ch := s.first; ch != nil; ch = ch.behind {
 			if !yield(ch.view(s.clock)) {
@@ -219,4 +219,4 @@ func (s *Shell) Children() iter.Seq[strategy.ChildView] {
 	}
 }
 
-var _ overseer = (*Shell)(nil)
+var _ overseer = (*Supervisor)(nil)

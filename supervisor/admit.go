@@ -11,7 +11,7 @@ import (
 // propose has a key without a child get one. Keys are served in the order in
 // which they came here: one whose child has just made room stands behind those
 // that wait already.
-func (s *Shell) propose(ch *child) {
+func (s *Supervisor) propose(ch *child) {
 	if s.pointless(ch) {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *Shell) propose(ch *child) {
 var nothingWaits = &Exit{Kind: messages.ExitNormal, Err: errors.New("nothing waits for it any more")}
 
 // pointless forgets a key that nothing waits for.
-func (s *Shell) pointless(ch *child) bool {
+func (s *Supervisor) pointless(ch *child) bool {
 	ch.queue.trim()
 	if ch.queue.len() > 0 || ch.revive {
 		return false
@@ -48,7 +48,7 @@ func (s *Shell) pointless(ch *child) bool {
 }
 
 // ask asks the strategy whether a key that waits may start.
-func (s *Shell) ask(ch *child) {
+func (s *Supervisor) ask(ch *child) {
 	s.setState(ch, messages.ChildWaiting)
 	d, _ := s.decide(strategy.Spawning{Key: ch.spec.Key}, ch)
 	switch d.Verb {
@@ -65,7 +65,7 @@ func (s *Shell) ask(ch *child) {
 
 // specify asks the Door how to make the child, once for each time that the key
 // comes to have one.
-func (s *Shell) specify(ch *child) error {
+func (s *Supervisor) specify(ch *child) error {
 	if ch.specified || ch.queue.len() == 0 && ch.spec.New != nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (s *Shell) specify(ch *child) error {
 }
 
 // refuse ends a key that the strategy does not let start.
-func (s *Shell) refuse(ch *child, exit *Exit) {
+func (s *Supervisor) refuse(ch *child, exit *Exit) {
 	kind := ErrStartFailed
 	switch exit.Kind {
 	case messages.ExitOverloaded:
@@ -105,7 +105,7 @@ func (s *Shell) refuse(ch *child, exit *Exit) {
 // offerRoom asks for the keys that wait, oldest first. After one that has to
 // go on waiting, and that no child ends for, others of the same kind and owner
 // are not asked again: the answer would be the same.
-func (s *Shell) offerRoom() {
+func (s *Supervisor) offerRoom() {
 	full := make(map[tallyKey]bool, 1)
 	for ch := s.line.head; ch != nil; {
 		told := ch.told == messages.ChildWaiting
@@ -130,7 +130,7 @@ func (s *Shell) offerRoom() {
 
 // leaveLine forgets the keys that nothing waits for any more, because their
 // work was settled by somebody else.
-func (s *Shell) leaveLine() {
+func (s *Supervisor) leaveLine() {
 	for ch := s.line.head; ch != nil; {
 		next := ch.younger
 		s.pointless(ch)
@@ -139,7 +139,7 @@ func (s *Shell) leaveLine() {
 }
 
 // unwait takes a key out of those that wait for capacity.
-func (s *Shell) unwait(ch *child) {
+func (s *Supervisor) unwait(ch *child) {
 	if ch.waiting {
 		s.line.remove(ch)
 	}

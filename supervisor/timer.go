@@ -10,11 +10,11 @@ import (
 )
 
 // A child has at most one deadline at a time: while it starts, while it ends,
-// or until its delayed restart. One timer per shell serves them all, and the
-// tick of the strategy.
+// or until its delayed restart. One timer per supervisor serves them all, and
+// the tick of the strategy.
 
 // deadline sets the child's deadline to d from now.
-func (s *Shell) deadline(ch *child, d time.Duration) {
+func (s *Supervisor) deadline(ch *child, d time.Duration) {
 	ch.due = s.now + instant(d)
 	if ch.index < 0 {
 		heap.Push(&s.due, ch)
@@ -24,7 +24,7 @@ func (s *Shell) deadline(ch *child, d time.Duration) {
 }
 
 // undue takes the child's deadline away.
-func (s *Shell) undue(ch *child) {
+func (s *Supervisor) undue(ch *child) {
 	if ch.index >= 0 {
 		heap.Remove(&s.due, int(ch.index))
 	}
@@ -32,7 +32,7 @@ func (s *Shell) undue(ch *child) {
 }
 
 // arm sets the timer to what comes first. The turn's last act.
-func (s *Shell) arm() {
+func (s *Supervisor) arm() {
 	next := instant(0)
 	if s.o.Strategy != nil && s.ending == nil && len(s.table) > 0 {
 		if s.nextTick <= s.now && s.armed == 0 {
@@ -56,7 +56,7 @@ func (s *Shell) arm() {
 }
 
 // onTimer serves what is due.
-func (s *Shell) onTimer() {
+func (s *Supervisor) onTimer() {
 	s.armed = 0
 	if late := s.now - s.nextTick; late >= 0 {
 		s.skipTicks()
@@ -71,26 +71,26 @@ func (s *Shell) onTimer() {
 }
 
 // skipTicks moves the next tick to the first that is still to come.
-func (s *Shell) skipTicks() {
+func (s *Supervisor) skipTicks() {
 	every := instant(s.o.Tick)
 	s.nextTick += ((s.now-s.nextTick)/every + 1) * every
 }
 
 // expired is what the end of a deadline means.
-func (s *Shell) expired(ch *child) {
+func (s *Supervisor) expired(ch *child) {
 	switch {
 	case ch.live == nil: // its delay is over
 		s.moved()
 		s.kick(ch)
 	case ch.state == messages.ChildStarting:
-		limit := ch.spec.startTimeout(ch.isShell())
-		if rest := time.Duration(ch.startedAt) + limit - time.Duration(s.now); rest > 0 && ch.isShell() {
-			s.deadline(ch, rest) // only now it is known to be a shell
+		limit := ch.spec.startTimeout(ch.supervises())
+		if rest := time.Duration(ch.startedAt) + limit - time.Duration(s.now); rest > 0 && ch.supervises() {
+			s.deadline(ch, rest) // only now it is known to be a supervisor
 			return
 		}
 		s.onFail(ch, &Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
 	default:
-		exit := strategy.Exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.isShell()))
+		exit := strategy.Exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.supervises()))
 		if s.hurried {
 			exit.Err = errDeadline
 		}

@@ -16,7 +16,7 @@ import (
 // itself; the table is in otp_test.go.
 
 // TestOTPIntensity: one failure too many within the period ends the group, and
-// is a failure of the shell; outside of the period it is not.
+// is a failure of the supervisor; outside of the period it is not.
 func TestOTPIntensity(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]strategy.Strategy{
@@ -51,13 +51,14 @@ func TestOTPIntensity(t *testing.T) {
 	}
 }
 
-// TestOTPEscalates: the failure of a shell is an ordinary failure one level up.
+// TestOTPEscalates: the failure of a supervisor is an ordinary failure one
+// level up.
 func TestOTPEscalates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		inner := func() supervisor.Behaviour {
-			return supervisor.NewShell(supervisor.Options{
+			return supervisor.New(supervisor.Options{
 				Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(1, time.Hour)),
 				Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent)},
 			})
@@ -78,13 +79,14 @@ func TestOTPEscalates(t *testing.T) {
 	})
 }
 
-// TestOTPResumedShell: a parent may also let a shell that has failed go on.
-func TestOTPResumedShell(t *testing.T) {
+// TestOTPResumedSupervisor: a parent may also let a supervisor that has failed
+// go on.
+func TestOTPResumedSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{
-			shell("g", supervisor.Options{
+			supervise("g", supervisor.Options{
 				Door: &door{}, Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Hour)),
 				Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent)},
 			}),
@@ -93,20 +95,20 @@ func TestOTPResumedShell(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")), "the child that made it fail has ended")
 		require.Equal(t, []string{"+a1", "+b1", "-a1"}, l.take())
-		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, sys.Ref("g"), func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		synctest.Wait()
 		require.Equal(t, []string{"a idle", "b idle"}, states(t, sys.Ref("g")))
 		stop(t, sys)
 	})
 }
 
-// TestOTPTree: levels of shells end in reverse, deepest first.
+// TestOTPTree: levels of supervisors end in reverse, deepest first.
 func TestOTPTree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		level := func(key string, kids ...supervisor.Spec) supervisor.Spec {
-			return shell(key, supervisor.Options{Strategy: strategy.OneForAll(), Children: kids})
+			return supervise(key, supervisor.Options{Strategy: strategy.OneForAll(), Children: kids})
 		}
 		c := func(key string) supervisor.Spec { return otpChild(l, key, strategy.Permanent) }
 		sys := group(t, strategy.OneForAll(), c("a"), level("l1", c("b"), level("l2", c("c"), c("d"))), c("e"))
@@ -192,7 +194,7 @@ func TestOTPEndInBackoff(t *testing.T) {
 		later(10 * time.Second)
 		require.Equal(t, 11, tries)
 		require.Equal(t, []string{"a restarting"}, states(t, sys.Ref("g")))
-		in(t, sys.Ref("g"), func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+		in(t, sys.Ref("g"), func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 		later(time.Hour)
 		require.Equal(t, 11, tries)
 		require.Equal(t, []string{"a gone"}, states(t, sys.Ref("g")))

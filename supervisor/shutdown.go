@@ -7,7 +7,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Shutdown ends the tree: no shell takes new work; running work may finish
+// Shutdown ends the tree: no supervisor takes new work; running work may finish
 // within SystemOptions.Drain; children are stopped, dynamic ones in parallel
 // and static ones in reverse order, each within its StopTimeout; what does not
 // end is abandoned and reported. When ctx ends, everything that is left is
@@ -72,12 +72,12 @@ func (s *System) shutdown() {
 	s.report.Duration = time.Since(began)
 }
 
-// drain waits until no shell takes work and no child has any in hand.
+// drain waits until no supervisor takes work and no child has any in hand.
 func (s *System) drain(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	sh := s.root.shell()
+	sh := s.root.supervisor()
 	if sh == nil {
 		return
 	}
@@ -107,8 +107,8 @@ func (s *System) drain(d time.Duration) {
 	}
 }
 
-// lastChance lets the shells abandon what is below them, and abandons the root
-// itself if it does not.
+// lastChance lets the supervisors abandon what is below them, and abandons the
+// root itself if it does not.
 func (s *System) lastChance() {
 	timer := time.NewTimer(lastGrace)
 	defer timer.Stop()
@@ -119,8 +119,8 @@ func (s *System) lastChance() {
 	}
 }
 
-// endOrphans waits until what is left below abandoned shells has ended, each
-// within its StopTimeout. When the shutdown has no time left, what has not
+// endOrphans waits until what is left below abandoned supervisors has ended,
+// each within its StopTimeout. When the shutdown has no time left, what has not
 // ended after a last grace is abandoned; what was abandoned only because of
 // that, and does end, is not left over.
 func (s *System) endOrphans() {

@@ -19,13 +19,13 @@ import (
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate, g := gatedShell(t, nil, "a", "b")
+		sys, gate, g := gatedSupervisor(t, nil, "a", "b")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		rb := submit(t, gate, "b", "b")
 		g.open["b"] <- nil
 		answer(t, rb)
 		synctest.Wait()
-		in(t, gate, func(s *supervisor.Shell) { s.Drain(supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Drain(supervisor.Exit{}) })
 		require.ErrorIs(t, refusal(t, r2), supervisor.ErrDraining)
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 3)), supervisor.ErrDraining)
 		require.ErrorIs(t, refusal(t, submit(t, gate, "new", 4)), supervisor.ErrDraining)
@@ -46,7 +46,7 @@ func TestChanged(t *testing.T) {
 		g := newGated("a")
 		d := dynamic(g.behaviour())
 		steps := &log{}
-		d.changed = func(_ *supervisor.Shell, e messages.ChildChanged) {
+		d.changed = func(_ *supervisor.Supervisor, e messages.ChildChanged) {
 			s := fmt.Sprintf("%s#%d %s>%s", e.Path, e.Epoch, e.From, e.To)
 			if e.Exit != nil {
 				s += " " + string(e.Exit.Kind)
@@ -54,7 +54,7 @@ func TestChanged(t *testing.T) {
 			steps.add(s)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -62,7 +62,7 @@ func TestChanged(t *testing.T) {
 		refusal(t, r1)
 		g.open["a"] <- nil
 		answer(t, r2)
-		in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 		synctest.Wait()
 		require.Equal(t, []string{
 			"gate/a#1 >starting", "gate/a#1 starting>idle", "gate/a#1 idle>busy",
@@ -93,15 +93,15 @@ func TestManualUp(t *testing.T) {
 			}
 			return nil
 		}}
-		d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{New: of(child), ManualUp: true}, nil
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
 		synctest.Wait()
 		require.Equal(t, []string{"a starting"}, states(t, gate))
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			require.True(t, s.Send("a", "hello"))
 			require.False(t, s.Send("nobody", "hello"))
 		})
@@ -137,8 +137,8 @@ func TestTimeouts(t *testing.T) {
 					<-c.Context().Done()
 					return context.Cause(c.Context())
 				}})
-				d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) { return row.spec, nil }}
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+				d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return row.spec, nil }}
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
 				began := time.Now()
 				e := refusal(t, submit(t, sys.Ref("gate"), "a", 1))
 				require.ErrorIs(t, e, supervisor.ErrStartFailed)
@@ -188,13 +188,13 @@ func TestStopTimeout(t *testing.T) {
 				}
 			},
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
 		old := sys.Monitor("gate", "a")
 		began := time.Now()
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		require.EqualValues(t, 2, answer(t, r2))
 		require.Equal(t, 5*time.Second, time.Since(began))
 		require.Equal(t, messages.ExitHung, (<-old).Kind)
@@ -211,21 +211,21 @@ func TestStopTimeout(t *testing.T) {
 	})
 }
 
-// TestMaxAbandoned: a shell whose children hang again and again gives up.
+// TestMaxAbandoned: a supervisor whose children hang again and again gives up.
 func TestMaxAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(child), MaxAbandoned: 2}),
+			supervise("gate", supervisor.Options{Door: dynamic(child), MaxAbandoned: 2}),
 		}})
 		gate := sys.Ref("gate")
 		ended := gate.Monitor()
 		for i := range 3 {
 			submit(t, gate, "a", i)
 			synctest.Wait()
-			in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+			in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 		}
@@ -251,7 +251,7 @@ func TestStaticWork(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: &door{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}}),
+			supervise("gate", supervisor.Options{Door: &door{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}}),
 		}})
 		gate := sys.Ref("gate")
 		require.Equal(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -259,7 +259,7 @@ func TestStaticWork(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"a gone"}, states(t, gate))
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 2)), supervisor.ErrEnded)
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		require.Equal(t, 3, answer(t, submit(t, gate, "a", 3)))
 		e := refusal(t, submit(t, gate, "stranger", 4))
 		require.ErrorIs(t, e, supervisor.ErrStartFailed)
@@ -278,11 +278,11 @@ func TestSameKeyTwice(t *testing.T) {
 	})
 }
 
-// TestShellTwice: a Shell value serves one incarnation.
-func TestShellTwice(t *testing.T) {
+// TestSupervisorTwice: a Supervisor value serves one incarnation.
+func TestSupervisorTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		one := supervisor.NewShell(supervisor.Options{})
+		one := supervisor.New(supervisor.Options{})
 		_, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{
 			{Key: "a", New: func() supervisor.Behaviour { return one }}, {Key: "b", New: func() supervisor.Behaviour { return one }},
 		}})
@@ -290,11 +290,11 @@ func TestShellTwice(t *testing.T) {
 	})
 }
 
-// TestNobodysMessages: a shell without a Door drops what it is told.
+// TestNobodysMessages: a supervisor without a Door drops what it is told.
 func TestNobodysMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("plain", supervisor.Options{})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("plain", supervisor.Options{})}})
 		_, err := supervisor.Ask[int](t.Context(), sys.Ref("plain"), func(w supervisor.Work) any { return w })
 		require.ErrorIs(t, err, supervisor.ErrGone)
 		require.True(t, sys.Ref("plain").Tell("hello"))

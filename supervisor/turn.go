@@ -3,8 +3,8 @@ package supervisor
 import "github.com/coppice-run/coppice/messages"
 
 // control handles what the children, the timer and the system have reported.
-func (s *Shell) control() error {
-	if s.batch != nil { // it may have stood still while the shell was suspended
+func (s *Supervisor) control() error {
+	if s.batch != nil { // it may have stood still while the supervisor was suspended
 		s.now = s.sys.now()
 		s.moved()
 		s.settle()
@@ -15,7 +15,7 @@ func (s *Shell) control() error {
 
 // readBox empties the box. It goes on where it was when the goroutine was
 // ended under it, so that no report is lost to runtime.Goexit in a Door.
-func (s *Shell) readBox() {
+func (s *Supervisor) readBox() {
 	for {
 		if s.read == len(s.reading) {
 			s.reading, s.read = s.box.take(s.reading), 0
@@ -31,7 +31,7 @@ func (s *Shell) readBox() {
 	}
 }
 
-func (s *Shell) on(m ctl) {
+func (s *Supervisor) on(m ctl) {
 	switch m.op {
 	case ctlTimer:
 		s.onTimer()
@@ -71,7 +71,7 @@ func (s *Shell) on(m ctl) {
 // does. Everything that touches several children, or calls the Door, waits
 // for settle, so that the tables are in order whenever code that is not ours
 // sees them.
-func (s *Shell) settle() {
+func (s *Supervisor) settle() {
 	if s.fenced() {
 		return
 	}
@@ -100,12 +100,12 @@ func (s *Shell) settle() {
 	}
 }
 
-// fenced reports whether the shell was abandoned: what it does from now on must
-// not touch the tree, where another incarnation has taken its place.
-func (s *Shell) fenced() bool { return s.ctx.c.phaseNow() == phaseOver }
+// fenced reports whether the supervisor was abandoned: what it does from now on
+// must not touch the tree, where another incarnation has taken its place.
+func (s *Supervisor) fenced() bool { return s.ctx.c.phaseNow() == phaseOver }
 
 // kick has step called for ch before the turn ends.
-func (s *Shell) kick(ch *child) {
+func (s *Supervisor) kick(ch *child) {
 	if !ch.queued {
 		ch.queued = true
 		s.kicks = append(s.kicks, ch)
@@ -114,7 +114,7 @@ func (s *Shell) kick(ch *child) {
 
 // step does the next thing for a child that has no event of its own to wait
 // for.
-func (s *Shell) step(ch *child) {
+func (s *Supervisor) step(ch *child) {
 	if s.table[ch.spec.Key] != ch {
 		return // forgotten in the meantime
 	}
@@ -141,7 +141,7 @@ func (s *Shell) step(ch *child) {
 // tellDoor delivers the oldest note.
 //
 //go:noinline
-func (s *Shell) tellDoor() {
+func (s *Supervisor) tellDoor() {
 	n := &note{}
 	*n, s.notes[s.noted] = s.notes[s.noted], *n
 	s.noted++
@@ -155,7 +155,7 @@ func (s *Shell) tellDoor() {
 }
 
 // to moves a child to another state and announces it.
-func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
+func (s *Supervisor) to(ch *child, state messages.ChildState, exit *Exit) {
 	s.setState(ch, state)
 	if ch.told == state {
 		return
@@ -168,7 +168,7 @@ func (s *Shell) to(ch *child, state messages.ChildState, exit *Exit) {
 }
 
 //go:noinline
-func (s *Shell) announceChange(ch *child, from messages.ChildState, exit *Exit) {
+func (s *Supervisor) announceChange(ch *child, from messages.ChildState, exit *Exit) {
 	ev := messages.ChildChanged{
 		At: s.Now(), Path: ch.slot.path, Key: ch.spec.Key, Kind: ch.spec.Kind, Epoch: ch.epoch, From: from, To: ch.state,
 	}

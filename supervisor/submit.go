@@ -10,9 +10,9 @@ var lastWork = &Exit{Kind: messages.ExitShutdown, Err: errors.New("its last work
 
 // Submit hands w to the child of key. Each child has at most one work in hand;
 // the rest waits here, in the order of Submit. A key that has no child gets
-// one, if the strategy agrees. The shell sees to it that w is settled: by the
-// child, by the Door's Unserved, or at the latest when the shell ends.
-func (s *Shell) Submit(key string, w Work) {
+// one, if the strategy agrees. The supervisor sees to it that w is settled: by
+// the child, by the Door's Unserved, or at the latest when the supervisor ends.
+func (s *Supervisor) Submit(key string, w Work) {
 	if w.t == nil {
 		w.t = &ticket{done: make(chan struct{})}
 	}
@@ -48,7 +48,7 @@ func (s *Shell) Submit(key string, w Work) {
 // a place without an entry.
 //
 //go:noinline
-func (s *Shell) unknown(key string) *child {
+func (s *Supervisor) unknown(key string) *child {
 	if s.draining != nil || s.ending != nil {
 		return &child{slot: &slot{place: place{name: key}}}
 	}
@@ -58,7 +58,7 @@ func (s *Shell) unknown(key string) *child {
 // Withdraw takes w, which waits for the child of key, out of the queue without
 // disturbing the order of the rest. It is the caller's again. False: it was
 // dispatched already, or is not known.
-func (s *Shell) Withdraw(key string, w Work) bool {
+func (s *Supervisor) Withdraw(key string, w Work) bool {
 	ch := s.table[key]
 	if ch == nil || !ch.queue.remove(w) {
 		return false
@@ -68,7 +68,7 @@ func (s *Shell) Withdraw(key string, w Work) bool {
 }
 
 // Running returns the work that the child of key has in hand.
-func (s *Shell) Running(key string) (Work, bool) {
+func (s *Supervisor) Running(key string) (Work, bool) {
 	ch := s.table[key]
 	if ch == nil || ch.handT == nil {
 		return Work{}, false
@@ -77,7 +77,7 @@ func (s *Shell) Running(key string) (Work, bool) {
 }
 
 // Waiting returns the work that waits for the child of key, oldest first.
-func (s *Shell) Waiting(key string) []Work {
+func (s *Supervisor) Waiting(key string) []Work {
 	ch := s.table[key]
 	if ch == nil {
 		return nil
@@ -86,10 +86,10 @@ func (s *Shell) Waiting(key string) []Work {
 }
 
 // Send tells msg to the child of key: [Ref.Tell].
-func (s *Shell) Send(key string, msg any) bool { return s.Ref(key).Tell(msg) }
+func (s *Supervisor) Send(key string, msg any) bool { return s.Ref(key).Tell(msg) }
 
 // dispatch gives the next work to an idle child.
-func (s *Shell) dispatch(ch *child) {
+func (s *Supervisor) dispatch(ch *child) {
 	if s.retire(ch) {
 		return
 	}
@@ -108,18 +108,18 @@ func (s *Shell) dispatch(ch *child) {
 }
 
 // hand puts w into the hand of an idle child.
-func (s *Shell) hand(ch *child, w Work) {
+func (s *Supervisor) hand(ch *child, w Work) {
 	ch.inHand, ch.handT = w, w.t
 	ch.served, ch.busySince = true, s.now
 	s.sys.dispatched()
 	s.to(ch, messages.ChildBusy, nil)
-	// A refusal means that the incarnation has just ended: the work then is in hand
-	// without having been begun, and goes to the next incarnation.
+	// A refusal means that the incarnation has just ended: the work then is in
+	// hand without having been begun, and goes to the next incarnation.
 	ch.live.give(ch.inHand)
 }
 
 // onFinished hears that the work in hand was finished.
-func (s *Shell) onFinished(ch *child, t *ticket) {
+func (s *Supervisor) onFinished(ch *child, t *ticket) {
 	if ch.handT != t {
 		return
 	}
@@ -141,7 +141,7 @@ func (s *Shell) onFinished(ch *child, t *ticket) {
 }
 
 // release takes the work out of the child's hand.
-func (s *Shell) release(ch *child) {
+func (s *Supervisor) release(ch *child) {
 	ch.inHand, ch.handT, ch.busySince = nil, nil, 0
 	s.sys.finished()
 }
@@ -149,7 +149,7 @@ func (s *Shell) release(ch *child) {
 // unserve lets the Door decide about work that no child will answer.
 //
 //go:noinline
-func (s *Shell) unserve(w *Work, kind error, exit *Exit, dispatched bool) {
+func (s *Supervisor) unserve(w *Work, kind error, exit *Exit, dispatched bool) {
 	if w.Settled() {
 		return
 	}
@@ -162,7 +162,7 @@ func (s *Shell) unserve(w *Work, kind error, exit *Exit, dispatched bool) {
 }
 
 // unserveQueue does so for everything that waits for a child.
-func (s *Shell) unserveQueue(ch *child, kind error, exit *Exit) {
+func (s *Supervisor) unserveQueue(ch *child, kind error, exit *Exit) {
 	for ch.queue.len() > 0 {
 		w := ch.queue.pop()
 		s.unserve(&w, kind, exit, false)

@@ -9,7 +9,7 @@ import (
 )
 
 // spawn starts the next incarnation.
-func (s *Shell) spawn(ch *child) {
+func (s *Supervisor) spawn(ch *child) {
 	if s.fenced() {
 		return
 	}
@@ -29,7 +29,7 @@ func (s *Shell) spawn(ch *child) {
 }
 
 // onUp hears that the child is ready.
-func (s *Shell) onUp(ch *child) {
+func (s *Supervisor) onUp(ch *child) {
 	if ch.up() || ch.next != sequelOpen || ch.state != messages.ChildStarting {
 		return // it was too late, and ends
 	}
@@ -43,19 +43,19 @@ func (s *Shell) onUp(ch *child) {
 
 // stop asks the incarnation to end; then follows next. When it has been asked
 // before, the first exit stays, and what follows changes.
-func (s *Shell) stop(ch *child, exit *Exit, next sequel) {
+func (s *Supervisor) stop(ch *child, exit *Exit, next sequel) {
 	asked := ch.next != sequelOpen
 	ch.next = next
 	s.toEnding(ch, exit)
 	if !asked {
 		s.endings++
-		s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
+		s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
 		ch.live.stop(exit)
 	}
 }
 
 // toEnding says whether another incarnation follows the one that ends.
-func (s *Shell) toEnding(ch *child, exit *Exit) {
+func (s *Supervisor) toEnding(ch *child, exit *Exit) {
 	if ch.next == sequelAgain {
 		s.to(ch, messages.ChildRestarting, exit)
 	} else {
@@ -64,7 +64,7 @@ func (s *Shell) toEnding(ch *child, exit *Exit) {
 }
 
 // abandon gives the incarnation up; then follows next.
-func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
+func (s *Supervisor) abandon(ch *child, exit *Exit, next sequel) {
 	ch.next = next
 	c := ch.live
 	s.endings++
@@ -81,7 +81,7 @@ func (s *Shell) abandon(ch *child, exit *Exit, next sequel) {
 }
 
 // onFail hears that the incarnation failed and is suspended.
-func (s *Shell) onFail(ch *child, exit *Exit) {
+func (s *Supervisor) onFail(ch *child, exit *Exit) {
 	if ch.next != sequelOpen || ch.group == groupStop {
 		return // it is about to end anyway
 	}
@@ -102,7 +102,7 @@ func (s *Shell) onFail(ch *child, exit *Exit) {
 // follows the incarnation; sequelOpen if it may go on. Grouped says that a
 // group restart has taken the child over. A child that has failed in its last
 // work is not restarted, because nobody will ask it again.
-func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, next sequel, grouped bool) {
+func (s *Supervisor) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, next sequel, grouped bool) {
 	s.count(ch)
 	ch.failure = exit
 	s.to(ch, messages.ChildSuspended, exit)
@@ -119,12 +119,12 @@ func (s *Shell) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, nex
 }
 
 // resume lets a suspended incarnation go on.
-func (s *Shell) resume(ch *child) {
+func (s *Supervisor) resume(ch *child) {
 	ch.failure = nil
 	switch {
 	case !ch.up():
 		s.to(ch, messages.ChildStarting, nil)
-		s.deadline(ch, ch.spec.startTimeout(ch.isShell()))
+		s.deadline(ch, ch.spec.startTimeout(ch.supervises()))
 	case ch.handT != nil:
 		s.to(ch, messages.ChildBusy, nil)
 	default:
@@ -135,16 +135,16 @@ func (s *Shell) resume(ch *child) {
 }
 
 // onDying hears that the incarnation ends by itself: its Terminate runs.
-func (s *Shell) onDying(ch *child) {
+func (s *Supervisor) onDying(ch *child) {
 	if ch.next != sequelOpen {
 		return
 	}
 	s.to(ch, messages.ChildStopping, nil)
-	s.deadline(ch, ch.spec.stopTimeout(ch.isShell()))
+	s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
 }
 
 // onGone hears that the incarnation is over.
-func (s *Shell) onGone(ch *child, exit *Exit) {
+func (s *Supervisor) onGone(ch *child, exit *Exit) {
 	begun := ch.live.begun()
 	last := ch.inLast(begun)
 	ch.live = nil
@@ -187,7 +187,7 @@ func (s *Shell) onGone(ch *child, exit *Exit) {
 
 // settleHand decides what becomes of the work that was in hand. Work that the
 // incarnation had not begun is not lost: it waits again, before the rest.
-func (s *Shell) settleHand(ch *child, begun uint64, exit *Exit) {
+func (s *Supervisor) settleHand(ch *child, begun uint64, exit *Exit) {
 	if ch.handT == nil {
 		return
 	}
@@ -204,7 +204,7 @@ func (s *Shell) settleHand(ch *child, begun uint64, exit *Exit) {
 }
 
 // sequel does what follows the end of an incarnation.
-func (s *Shell) sequel(ch *child, exit *Exit) {
+func (s *Supervisor) sequel(ch *child, exit *Exit) {
 	next := ch.next
 	ch.next = sequelOpen
 	if s.ending != nil || s.draining != nil && !ch.static {
@@ -247,7 +247,7 @@ const maxBarren = 3
 
 // again starts the next incarnation in the same place, when its time has come;
 // in a new place, if there is one, when the last one was abandoned.
-func (s *Shell) again(ch *child) {
+func (s *Supervisor) again(ch *child) {
 	ch.totalRestarts++
 	if ch.reset {
 		ch.reset, ch.restarts = false, 0
@@ -275,7 +275,7 @@ func (s *Shell) again(ch *child) {
 
 // end is the end of a child that nothing is planned for: the strategy may
 // bring it back, otherwise it is forgotten.
-func (s *Shell) end(ch *child, exit *Exit) {
+func (s *Supervisor) end(ch *child, exit *Exit) {
 	s.setState(ch, messages.ChildGone)
 	d, grouped := s.decide(strategy.Gone{Key: ch.spec.Key, Exit: *exit, BySelf: ch.bySelf}, ch)
 	switch {
@@ -290,16 +290,16 @@ func (s *Shell) end(ch *child, exit *Exit) {
 	}
 }
 
-// notStarted makes the shell fail when one of its static children does not
-// come up while the shell itself starts.
-func (s *Shell) notStarted(ch *child, exit *Exit) {
+// notStarted makes the supervisor fail when one of its static children does not
+// come up while the supervisor itself starts.
+func (s *Supervisor) notStarted(ch *child, exit *Exit) {
 	if s.initial && ch.static && !ch.up() {
 		s.fail(fmt.Errorf("start %s: %w", ch.slot.path, *exit))
 	}
 }
 
 // forget ends what is left of a child. The entry of a static child stays.
-func (s *Shell) forget(ch *child, exit *Exit) {
+func (s *Supervisor) forget(ch *child, exit *Exit) {
 	s.undue(ch)
 	s.unwait(ch)
 	s.ungroup(ch)

@@ -30,7 +30,7 @@ func insert(l []*child, ch *child) []*child {
 // groupRestart starts an operation if the directives restart more than one
 // static child, or one that is part of an operation. It returns the children
 // that it has taken over.
-func (s *Shell) groupRestart(all []strategy.Directive, why *Exit) []*child {
+func (s *Supervisor) groupRestart(all []strategy.Directive, why *Exit) []*child {
 	var group []*child
 	joins := false
 	for _, d := range all {
@@ -59,7 +59,7 @@ func (s *Shell) groupRestart(all []strategy.Directive, why *Exit) []*child {
 }
 
 // joinStop has a static child end in its turn.
-func (s *Shell) joinStop(ch *child) {
+func (s *Supervisor) joinStop(ch *child) {
 	b := s.batch
 	b.start = slices.DeleteFunc(b.start, func(o *child) bool { return o == ch })
 	b.stop = insert(b.stop, ch)
@@ -67,7 +67,7 @@ func (s *Shell) joinStop(ch *child) {
 }
 
 // join makes a static child part of the operation.
-func (s *Shell) join(ch *child, why *Exit) {
+func (s *Supervisor) join(ch *child, why *Exit) {
 	if s.batch == nil {
 		s.batch = &batch{}
 	}
@@ -87,7 +87,7 @@ func (s *Shell) join(ch *child, why *Exit) {
 }
 
 // ungroup takes a child out of the operation.
-func (s *Shell) ungroup(ch *child) {
+func (s *Supervisor) ungroup(ch *child) {
 	if ch.group == groupNone {
 		return
 	}
@@ -99,14 +99,14 @@ func (s *Shell) ungroup(ch *child) {
 }
 
 // moved has advance called before the turn ends.
-func (s *Shell) moved() {
+func (s *Supervisor) moved() {
 	if s.batch != nil {
 		s.batch.moved = true
 	}
 }
 
 // advance takes the operation as far as it can go now.
-func (s *Shell) advance() {
+func (s *Supervisor) advance() {
 	b := s.batch
 	for len(b.stop) > 0 {
 		ch := b.stop[len(b.stop)-1]
@@ -124,7 +124,7 @@ func (s *Shell) advance() {
 		b.stop = b.stop[:len(b.stop)-1]
 	}
 	if s.failure != nil {
-		return // the shell is about to fail: what it starts now would end at once
+		return // the supervisor is about to fail: what it starts now would end at once
 	}
 	for len(b.start) > 0 {
 		ch := b.start[0]

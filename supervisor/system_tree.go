@@ -7,20 +7,21 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// snapshotPatience is how long a snapshot waits for shells that do not answer.
+// snapshotPatience is how long a snapshot waits for supervisors that do not
+// answer.
 const snapshotPatience = time.Second
 
 // Snapshot describes the whole tree. It takes at most a second, and not longer
-// than ctx: a shell that does not answer in time is shown without children and
-// with the detail "did not answer". The error is that of ctx, or [ErrStopped].
-// Any goroutine may call it, but not an actor of this system that the snapshot
-// would have to wait for.
+// than ctx: a supervisor that does not answer in time is shown without children
+// and with the detail "did not answer". The error is that of ctx, or
+// [ErrStopped]. Any goroutine may call it, but not an actor of this system that
+// the snapshot would have to wait for.
 func (s *System) Snapshot(ctx context.Context) (messages.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotPatience)
 	defer cancel()
 	node := s.root.node(s)
 	p := &snap{of: &snapshot{}, round: newRound(), node: &node}
-	sh := s.root.shell()
+	sh := s.root.supervisor()
 	if sh == nil {
 		return node, ErrStopped
 	}

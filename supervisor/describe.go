@@ -5,9 +5,9 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// askFor has the shell describe what is below the node of p. Any goroutine may
-// call it; it does not wait.
-func (s *Shell) askFor(p *snap) {
+// askFor has the supervisor describe what is below the node of p. Any goroutine
+// may call it; it does not wait.
+func (s *Supervisor) askFor(p *snap) {
 	p.node.Detail = unanswered
 	p.round.enter()
 	if !s.box.post(ctl{op: ctlSnapshot, snap: p}) {
@@ -15,16 +15,16 @@ func (s *Shell) askFor(p *snap) {
 	}
 }
 
-// describe answers a snapshot: with this shell's children, and by asking those
-// that are shells.
-func (s *Shell) describe(p *snap) {
+// describe answers a snapshot: with this supervisor's children, and by asking
+// those that are supervisors.
+func (s *Supervisor) describe(p *snap) {
 	defer p.round.leave()
 	nodes := make([]messages.Node, 0, len(s.table))
-	var below []*Shell
+	var below []*Supervisor
 	var at []int
 	for ch := s.first; ch != nil; ch = ch.behind {
 		nodes = append(nodes, s.node(ch))
-		if sh := shellOf(ch.live); sh != nil {
+		if sh := supervisorOf(ch.live); sh != nil {
 			below, at = append(below, sh), append(at, len(nodes)-1)
 		}
 	}
@@ -35,7 +35,7 @@ func (s *Shell) describe(p *snap) {
 }
 
 // abandoned names the incarnations that were given up and have not come back.
-func (s *Shell) abandoned() []messages.Leftover {
+func (s *Supervisor) abandoned() []messages.Leftover {
 	var out []messages.Leftover
 	for c, st := range s.strays {
 		out = append(out, c.leftover(st.why))
@@ -44,7 +44,7 @@ func (s *Shell) abandoned() []messages.Leftover {
 	return out
 }
 
-func (s *Shell) node(ch *child) messages.Node {
+func (s *Supervisor) node(ch *child) messages.Node {
 	v := ch.view(s.clock)
 	n := messages.Node{
 		Name: v.Key, Kind: v.Kind, State: v.State, Epoch: v.Epoch, Since: v.Since, StartedAt: v.StartedAt,
@@ -58,7 +58,7 @@ func (s *Shell) node(ch *child) messages.Node {
 		e := v.LastExit.Value()
 		n.LastExit = &e
 	}
-	if n.Kind == "" && ch.isShell() {
+	if n.Kind == "" && ch.supervises() {
 		n.Kind = "supervisor"
 	}
 	if t, ok := s.o.Strategy.(strategy.TTLs); ok {

@@ -11,7 +11,7 @@ import (
 // decide asks the strategy about an event and does what it says about other
 // children than self. What it says about self is returned; grouped says that a
 // group restart has taken self over and nothing is left to do.
-func (s *Shell) decide(ev strategy.Event, self *child) (d strategy.Directive, grouped bool) {
+func (s *Supervisor) decide(ev strategy.Event, self *child) (d strategy.Directive, grouped bool) {
 	if s.o.Strategy == nil || s.ending != nil {
 		return strategy.Directive{}, false
 	}
@@ -54,8 +54,8 @@ func cause(ev strategy.Event) *Exit {
 	return &exit
 }
 
-// escalate ends the shell.
-func (s *Shell) escalate(d *strategy.Directive) {
+// escalate ends the supervisor.
+func (s *Supervisor) escalate(d *strategy.Directive) {
 	s.announce(d)
 	if !d.Exit.Failure() {
 		s.fail(d.Exit)
@@ -69,7 +69,7 @@ func (s *Shell) escalate(d *strategy.Directive) {
 }
 
 // apply does what was decided about a child that the event was not about.
-func (s *Shell) apply(ch *child, d *strategy.Directive, why *Exit) {
+func (s *Supervisor) apply(ch *child, d *strategy.Directive, why *Exit) {
 	switch {
 	case d.Verb == strategy.VerbRestart && ch.live != nil && ch.next == sequelOpen:
 		ch.after = d.After
@@ -107,7 +107,7 @@ func (s *Shell) apply(ch *child, d *strategy.Directive, why *Exit) {
 // missing, the strategy is asked about it as about any other failure, so that
 // one policy for restarts holds for both. True: a group restart has taken the
 // child over.
-func (s *Shell) afterStop(ch *child, d *strategy.Directive) (next sequel, grouped bool) {
+func (s *Supervisor) afterStop(ch *child, d *strategy.Directive) (next sequel, grouped bool) {
 	if !d.Exit.Failure() || d.Exit.Kind == messages.ExitExhausted || !ch.up() {
 		if d.Exit.Failure() {
 			s.count(ch)
@@ -122,7 +122,7 @@ func (s *Shell) afterStop(ch *child, d *strategy.Directive) (next sequel, groupe
 }
 
 // announce tells the watchers what a strategy decided.
-func (s *Shell) announce(d *strategy.Directive) {
+func (s *Supervisor) announce(d *strategy.Directive) {
 	ch := s.table[d.Key]
 	if d.Verb <= strategy.VerbResume || !s.sys.events.watched() || d.Verb == strategy.VerbWait && ch != nil && ch.told == messages.ChildWaiting {
 		return
