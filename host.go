@@ -39,11 +39,11 @@ const (
 
 // Host owns one supervision tree and the processes under it.
 type Host struct {
-	o      resolved
-	system *supervisor.System
-	hub    *sinks.Hub
-	door   string // the name of the gateway in the tree, and of its backend
-	why    string // why it is this backend
+	o           resolved
+	system      *supervisor.System
+	hub         *sinks.Hub
+	gatewayName string // the name of the gateway in the tree, and of its backend
+	why         string // why it is this backend
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *python.Runtime
 	// prelude is what every session runs first, "" when it has no helpers.
@@ -95,16 +95,16 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.offered(ctx) },
 	})
-	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
+	if h.gatewayName, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	starting.stage("choose the backend: " + h.door + ", since " + h.why)
-	h.prelude = prelude(h.door, r)
-	if h.door == BackendGateway && r.MaxSessions > maxKernels && (r.SharedGateway == nil || r.GatewayURL != "") {
+	starting.stage("choose the backend: " + h.gatewayName + ", since " + h.why)
+	h.prelude = prelude(h.gatewayName, r)
+	if h.gatewayName == BackendGateway && r.MaxSessions > maxKernels && (r.SharedGateway == nil || r.GatewayURL != "") {
 		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use SharedGateway, or the runner backend", ErrOptions, r.MaxSessions, maxKernels)
 		return nil, errors.Join(err, r.clean())
 	}
-	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
+	if err := errors.Join(r.Limits.check(h.gatewayName), r.Isolation.check(h.gatewayName)); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
 	var warm LauncherOptions
@@ -172,7 +172,7 @@ func chooseBackend(ctx context.Context, r resolved) (name, why string, found *py
 
 // Backend returns the backend that the host's calls run on, gateway or runner,
 // and why it is this one.
-func (h *Host) Backend() (name, why string) { return h.door, h.why }
+func (h *Host) Backend() (name, why string) { return h.gatewayName, h.why }
 
 // Spares returns how many sessions of the runner backend were forked ahead and wait
 // to be taken, 0 with the gateway backend. See [Options.Spares].
@@ -204,7 +204,7 @@ func (r resolved) spares() int {
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	var server *supervisor.Spec
-	if h.door == BackendRunner {
+	if h.gatewayName == BackendRunner {
 		isolation, _ := h.o.Isolation.resolve() // Start has checked it
 		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, Limits: h.o.Limits.runner(), NoFork: h.o.NoFork, Trace: h.trace, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
 		h.runner = s
@@ -222,8 +222,8 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		}
 		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Helpers: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
 	}
-	door := gateway.New(gateway.Options{
-		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),
+	actor := gateway.New(gateway.Options{
+		Name: h.gatewayName, Server: server, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
@@ -234,10 +234,10 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: h.door, Kind: "gateway", New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: h.gatewayName, Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
 }
 
-func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }
+func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.gatewayName) }
 
 // Launcher returns the launcher of Options.Launcher, nil when there is none.
 func (h *Host) Launcher() *Launcher { return h.launcher }

@@ -80,7 +80,7 @@ type Launcher struct {
 	o         LauncherOptions
 	catalogue *tools.Catalogue
 	system    *supervisor.System
-	door      supervisor.Ref
+	actor     supervisor.Ref
 	hosted    bool // the tree is the host's
 
 	pins sync.Mutex // held while the file of pins is changed
@@ -111,7 +111,7 @@ func (o LauncherOptions) spec() supervisor.Spec {
 
 // attach returns the launcher that stands in a tree, with its pins restored.
 func (o LauncherOptions) attach(ctx context.Context, system *supervisor.System) *Launcher {
-	t := &Launcher{o: o, catalogue: o.catalogue(), system: system, door: system.Ref(nameLauncher)}
+	t := &Launcher{o: o, catalogue: o.catalogue(), system: system, actor: system.Ref(nameLauncher)}
 	if err := t.restorePins(ctx); err != nil {
 		o.Logger.Warn("restore the pins of tools", "err", err)
 	}
@@ -291,7 +291,7 @@ func (t *Launcher) run(ctx context.Context, r ToolRequest, out *outlet) (message
 		return refused, nil
 	}
 	run.Spec, run.Tool = t.catalogue.Launch(entry), entry.ID
-	_, reply, err := supervisor.Begin[messages.ToolResult](t.door, func(w supervisor.Work) any { w.Msg = run; return w })
+	_, reply, err := supervisor.Begin[messages.ToolResult](t.actor, func(w supervisor.Work) any { w.Msg = run; return w })
 	if err != nil {
 		refused.Error = &messages.ToolError{Kind: messages.ToolErrorDraining, Message: ErrClosed.Error()}
 		return refused, ErrClosed
@@ -302,7 +302,7 @@ func (t *Launcher) run(ctx context.Context, r ToolRequest, out *outlet) (message
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			cause = messages.CauseTimeout
 		}
-		t.door.Tell(messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: cause})
+		t.actor.Tell(messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: cause})
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -335,7 +335,7 @@ func (r ToolRequest) check(id string) *messages.ToolError {
 // Cancel ends a run early; its result says cancelled. A run that is not known
 // is no error. It returns when the request was handed over.
 func (t *Launcher) Cancel(_ context.Context, run string) error {
-	if !t.door.Tell(messages.ToolCancel{Run: run}) {
+	if !t.actor.Tell(messages.ToolCancel{Run: run}) {
 		return ErrClosed
 	}
 	return nil
@@ -384,7 +384,7 @@ func (t *Launcher) Shutdown(ctx context.Context) messages.ShutdownReport {
 }
 
 func askTools[T any](ctx context.Context, t *Launcher, msg any) (T, error) {
-	v, err := supervisor.Ask[T](ctx, t.door, func(w supervisor.Work) any { w.Msg = msg; return w })
+	v, err := supervisor.Ask[T](ctx, t.actor, func(w supervisor.Work) any { w.Msg = msg; return w })
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return v, ErrClosed
 	}

@@ -59,14 +59,14 @@ func (h *Host) CheckPython(ctx context.Context) error {
 }
 
 func (h *Host) checkPython(ctx context.Context) error {
-	if h.door == BackendGateway && h.o.GatewayURL != "" {
+	if h.gatewayName == BackendGateway && h.o.GatewayURL != "" {
 		return askExternal(ctx, h.o)
 	}
 	if h.found != nil {
 		return nil // the choice of the backend has looked
 	}
 	rt, err := python.Resolve(ctx, python.Options{Python: h.o.Python, Home: h.o.dir, Env: h.o.Env})
-	if err == nil && h.door == BackendGateway {
+	if err == nil && h.gatewayName == BackendGateway {
 		_, err = python.Preflight(ctx, rt)
 	}
 	return err

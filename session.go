@@ -16,10 +16,10 @@ import (
 // Session is a name for one interpreter state. It holds nothing itself: two
 // Session values with the same key are the same session.
 type Session struct {
-	host *Host
-	key  messages.SessionKey
-	door string // the gateway that serves it
-	err  error  // why the key cannot be used
+	host        *Host
+	key         messages.SessionKey
+	gatewayName string // the gateway that serves it
+	err         error  // why the key cannot be used
 }
 
 // Session returns the session of key. An empty Cwd means the working directory
@@ -28,10 +28,10 @@ type Session struct {
 func (h *Host) Session(key messages.SessionKey) *Session {
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, door: h.door, err: err}
+	return &Session{host: h, key: key, gatewayName: h.gatewayName, err: err}
 }
 
-func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.door) }
+func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.gatewayName) }
 
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }

@@ -44,7 +44,7 @@ func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, er
 	names := make([]string, n)
 	for i := range made {
 		key := messages.SessionKey{Session: fmt.Sprintf("%s~%s", s.key.Session, messages.NewID()), Cwd: s.key.Cwd}
-		made[i], names[i] = &Session{host: s.host, key: key, door: s.door}, key.ID()
+		made[i], names[i] = &Session{host: s.host, key: key, gatewayName: s.gatewayName}, key.ID()
 	}
 	if err := s.copy(ctx, names); err != nil {
 		return nil, err

@@ -137,7 +137,7 @@ func (h *Hub) Spec() supervisor.Spec {
 			})
 		}
 		return supervisor.New(supervisor.Options{
-			Name: h.o.Name, Door: &door{hub: h}, Children: children, Strategy: again{},
+			Name: h.o.Name, Handler: &handler{hub: h}, Children: children, Strategy: again{},
 		})
 	}}
 }

@@ -176,22 +176,22 @@ func (again) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
 	return []strategy.Directive{strategy.Restart(f.Key, 0)}
 }
 
-// door is the hub's part of its supervisor. Its methods run in the supervisor's
-// goroutine.
-type door struct {
-	supervisor.BaseDoor
+// handler is the hub's part of its supervisor. Its methods run in the
+// supervisor's goroutine.
+type handler struct {
+	supervisor.BaseHandler
 	hub *Hub
 }
 
 // Open lets calls be opened.
-func (d *door) Open(s *supervisor.Supervisor) error {
-	d.hub.opened(s.Ctx().Self())
+func (h *handler) Open(s *supervisor.Supervisor) error {
+	h.hub.opened(s.Ctx().Self())
 	return nil
 }
 
 // Handle starts the actor of a single lane, or passes a wake on. An actor that
 // is not there when the supervisor looks is started later, and looks itself.
-func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case *lane:
 		if !m.station.tell(m) {
@@ -208,7 +208,7 @@ func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 }
 
 // Spec makes the actor of a single lane.
-func (d *door) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
+func (h *handler) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
@@ -218,7 +218,7 @@ func (d *door) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supe
 
 // Unserved starts the actor of a single lane again when it failed. The lane
 // counts the failures of its sink, and is dead after the second.
-func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		w.Settle(e)
@@ -233,11 +233,11 @@ func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervis
 }
 
 // Changed ends the lanes of a static actor that is gone for good.
-func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
+func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.To != messages.ChildFailed && ev.To != messages.ChildGone {
 		return
 	}
-	for _, st := range d.hub.static() {
+	for _, st := range h.hub.static() {
 		if ev.Path == s.Ctx().Self().Path()+"/"+st.key {
 			st.end(fmt.Errorf("%w: the actor %s has ended", ErrClosed, ev.Path))
 		}
@@ -245,10 +245,10 @@ func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 }
 
 // Close ends what is still open.
-func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) { d.hub.closed() }
+func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) { h.hub.closed() }
 
 var (
 	_ supervisor.Behaviour = (*consumer)(nil)
 	_ strategy.Strategy    = again{}
-	_ supervisor.Door      = (*door)(nil)
+	_ supervisor.Handler   = (*handler)(nil)
 )

@@ -22,7 +22,7 @@ func (s *Supervisor) propose(ch *child) {
 		return
 	}
 	if s.table[ch.spec.Key] != ch || ch.live != nil {
-		return // the Door ended it
+		return // the Handler ended it
 	}
 	if !ch.waiting {
 		s.setState(ch, messages.ChildWaiting)
@@ -63,13 +63,13 @@ func (s *Supervisor) ask(ch *child) {
 	}
 }
 
-// specify asks the Door how to make the child, once for each time that the key
-// comes to have one.
+// specify asks the Handler how to make the child, once for each time that the
+// key comes to have one.
 func (s *Supervisor) specify(ch *child) error {
 	if ch.specified || ch.queue.len() == 0 && ch.spec.New != nil {
 		return nil
 	}
-	if s.o.Door == nil {
+	if s.o.Handler == nil {
 		return fmt.Errorf("no child %q: %w", ch.spec.Key, ErrNoProcess)
 	}
 	var w Work
@@ -78,7 +78,7 @@ func (s *Supervisor) specify(ch *child) error {
 	}
 	var spec Spec
 	var err error
-	if !s.protect(func() error { spec, err = s.o.Door.Spec(s, ch.spec.Key, w); return nil }) {
+	if !s.protect(func() error { spec, err = s.o.Handler.Spec(s, ch.spec.Key, w); return nil }) {
 		return fmt.Errorf("make the child %q: %w", ch.spec.Key, s.failure)
 	}
 	if err != nil {

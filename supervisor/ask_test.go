@@ -151,7 +151,7 @@ func TestAskWhileItEnds(t *testing.T) {
 					}
 					return nil
 				}})
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 				gate := sys.Ref("gate")
 				answer(t, submit(t, gate, "a", 1))
 				a := sys.Ref("gate", "a")
@@ -223,7 +223,7 @@ func TestSubmitZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		did := make(chan any, 1)
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-			Door: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
+			Handler: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
 				w := m.(supervisor.Work)
 				did <- w.Msg
 				c.Finish(w, nil)

@@ -25,13 +25,13 @@ func benchSystem(b *testing.B, o supervisor.Options) (*supervisor.System, superv
 	return sys, sys.Ref("gate")
 }
 
-// job is a message that the bench's door submits.
+// job is a message that the bench's handler submits.
 type job struct {
 	key string
 	w   supervisor.Work
 }
 
-func benchDoor() *door {
+func benchHandler() *handler {
 	d := dynamic(echo)
 	d.handle = func(s *supervisor.Supervisor, m any) error {
 		j := m.(job)
@@ -44,7 +44,7 @@ func benchDoor() *door {
 // BenchmarkRoundTrip is one work at a time: caller to supervisor, supervisor to
 // child, answer to caller.
 func BenchmarkRoundTrip(b *testing.B) {
-	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 	b.ReportAllocs()
 	for b.Loop() {
 		w, r := supervisor.NewWork[int](1)
@@ -83,7 +83,7 @@ func BenchmarkRoundTripBare(b *testing.B) {
 func BenchmarkFlow(b *testing.B) {
 	for _, keys := range []int{1, 1000, 10_000} {
 		b.Run(strconv.Itoa(keys), func(b *testing.B) {
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), MaxQueue: 1 << 30})
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), MaxQueue: 1 << 30})
 			names := make([]string, keys)
 			for i := range names {
 				names[i] = strconv.Itoa(i)
@@ -176,7 +176,7 @@ func BenchmarkAsk(b *testing.B) {
 
 // BenchmarkSpawn is a new key, its first answer, and its end.
 func BenchmarkSpawn(b *testing.B) {
-	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 	b.ReportAllocs()
 	for b.Loop() {
 		w, r := supervisor.NewWork[int](1)
@@ -214,7 +214,7 @@ func gatewayPolicy(n int) strategy.Strategy {
 func BenchmarkEvict(b *testing.B) {
 	for _, n := range []int{4, 1000, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: gatewayPolicy(n), Tick: time.Hour})
 			fill(b, gate, n)
 			i := 0
 			b.ReportAllocs()
@@ -236,7 +236,7 @@ func BenchmarkEvict(b *testing.B) {
 // strategy of a gateway that is full.
 func BenchmarkExec(b *testing.B) {
 	const n = 1000
-	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: gatewayPolicy(n), Tick: time.Hour})
 	fill(b, gate, n)
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -255,7 +255,7 @@ func BenchmarkTick(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(time.Hour),
 				strategy.Pin(strategy.Chain(strategy.IdleTTL(time.Hour), strategy.LRU(2*n))))
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: policy, Tick: time.Hour})
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: policy, Tick: time.Hour})
 			fill(b, gate, n)
 			done := make(chan struct{})
 			b.ReportAllocs()
@@ -285,7 +285,7 @@ func BenchmarkIdleChild(b *testing.B) {
 		return m.HeapAlloc
 	}
 	for b.Loop() {
-		_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+		_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 		before := heap()
 		fill(b, gate, n)
 		b.ReportMetric(float64(heap()-before)/n, "B/child")

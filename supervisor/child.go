@@ -78,7 +78,7 @@ type child struct {
 	pinned    bool
 	astray    bool // the last incarnation was abandoned
 	revive    bool // a start was asked for, whether work waits or not
-	specified bool // the Door has said how to make the next incarnation
+	specified bool // the Handler has said how to make the next incarnation
 	queued    bool // in Supervisor.kicks
 	waiting   bool // in Supervisor.line
 }

@@ -193,7 +193,7 @@ func TestPrevious(t *testing.T) {
 			},
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
+			supervise("gate", supervisor.Options{Handler: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -324,7 +324,7 @@ func TestStashIsBounded(t *testing.T) {
 			return nil
 		}})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: d, Strategy: slow{decide}}),
+			supervise("gate", supervisor.Options{Handler: d, Strategy: slow{decide}}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))

@@ -20,11 +20,11 @@
 //   - A child has at most one work in hand. What waits for it stays in its
 //     supervisor, in the order of [Supervisor.Submit], and is begun in that order.
 //   - Every work that was submitted is settled exactly once: by the child, by
-//     the Door's Unserved, or at the latest when the supervisor is over, however
+//     the Handler's Unserved, or at the latest when the supervisor is over, however
 //     it ends. A work that came from [Begin] or [Ask] is settled as well when the
 //     actor that was asked is over.
 //   - Work that an incarnation has begun is never begun by another one, unless
-//     the Door submits it again. Work that was not begun is not lost when an
+//     the Handler submits it again. Work that was not begun is not lost when an
 //     incarnation ends: it goes to the next one, before everything else.
 //
 // Messages:
@@ -41,7 +41,7 @@
 // Failure:
 //
 //   - Panics, errors and runtime.Goexit in any code of the application, the
-//     Door and the strategy included, become a typed [Exit]; none ends the
+//     Handler and the strategy included, become a typed [Exit]; none ends the
 //     program or reaches Hollywood.
 //   - An exit is reported once, by the incarnation itself, before the next one
 //     starts. Terminate is called exactly once for each incarnation whose Init
@@ -57,8 +57,9 @@
 //
 // The methods of [System], [Ref], [Work], [Reply] and [Credit] may be called
 // from any goroutine. Those of [Ctx] say it one by one. Those of [Supervisor]
-// are for its [Door], inside its calls. [Ask], [Reply.Wait], [System.Snapshot]
-// and [System.Shutdown] block, and therefore do not belong in an actor.
+// are for its [Handler], inside its calls. [Ask], [Reply.Wait],
+// [System.Snapshot] and [System.Shutdown] block, and therefore do not belong in
+// an actor.
 //
 // # The life of a child
 //

@@ -82,7 +82,7 @@ func TestStuckSupervisor(t *testing.T) {
 		newGate := func() supervisor.Behaviour {
 			d := dynamic(g.behaviour())
 			d.handle = func(*supervisor.Supervisor, any) error { <-release; return nil }
-			return supervisor.New(supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
+			return supervisor.New(supervisor.Options{Handler: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
 			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
@@ -144,7 +144,7 @@ func TestSupervisorComesBack(t *testing.T) {
 					closed++
 				}
 			}
-			return supervisor.New(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
+			return supervisor.New(supervisor.Options{Handler: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
 			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
@@ -172,7 +172,7 @@ func TestSupervisorComesBack(t *testing.T) {
 			require.Equal(t, refs[i], sys.Ref("gate", path))
 			require.True(t, refs[i].Tell("hello"))
 		}
-		require.Equal(t, 1, closed, "it has closed its Door")
+		require.Equal(t, 1, closed, "it has closed its Handler")
 		require.Zero(t, sys.Zombies())
 		stop(t, sys)
 	})
@@ -186,7 +186,7 @@ func TestOrphans(t *testing.T) {
 		release := make(chan struct{})
 		stuck := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
 		stuckSupervisor := func(kids ...supervisor.Spec) supervisor.Options {
-			return supervisor.Options{Children: kids, Door: &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}}
+			return supervisor.Options{Children: kids, Handler: &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}}
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			supervise("s", stuckSupervisor(
@@ -217,7 +217,7 @@ func TestOrphansAtShutdown(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			supervise("s", supervisor.Options{
-				Door:     &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
+				Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
 				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
 			}),
 		}})

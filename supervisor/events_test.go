@@ -70,7 +70,7 @@ func TestSlowWatcher(t *testing.T) {
 				}
 				events++
 			},
-			Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(echo)})},
+			Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(echo)})},
 		})
 		const works = 35_000 // two events each, and a few
 		for i := range works {
@@ -93,7 +93,7 @@ func TestSnapshot(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{
 			{Key: "plain", Kind: "sink", New: of(behaviour{init: func(c *supervisor.Ctx) error { c.Note(supervisor.Facts{Detail: "writes"}); return nil }})},
 			supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-				Door: dynamic(g.behaviour()), Strategy: strategy.Chain(strategy.RestartOnce(), strategy.IdleTTL(time.Hour), strategy.LRUQueue(2, 2)),
+				Handler: dynamic(g.behaviour()), Strategy: strategy.Chain(strategy.RestartOnce(), strategy.IdleTTL(time.Hour), strategy.LRUQueue(2, 2)),
 			})}}),
 		}})
 		gate := sys.Ref("s", "gate")
@@ -130,9 +130,9 @@ func TestSnapshotHung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		d := &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("hung", supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
+			supervise("hung", supervisor.Options{Handler: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
 			supervise("fine", supervisor.Options{Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
 		}})
 		require.True(t, sys.Ref("hung").Tell("hang"))
@@ -165,7 +165,7 @@ func TestRefs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("k")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(g.behaviour())})}}),
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(g.behaviour())})}}),
 		}})
 		require.Equal(t, "s/gate", sys.Ref("s", "gate").Path())
 		require.False(t, sys.Ref("s", "gate", "k").Valid())
@@ -190,7 +190,7 @@ func TestRefs(t *testing.T) {
 func TestAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(echo)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(echo)})}})
 		gate := sys.Ref("gate")
 		stop(t, sys)
 		require.False(t, gate.Tell(1))

@@ -67,9 +67,9 @@ func (s *session) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-// desk is the Door of a supervisor: it hands each request to the session of its
-// key.
-type desk struct{ supervisor.BaseDoor }
+// desk is the Handler of a supervisor: it hands each request to the session of
+// its key.
+type desk struct{ supervisor.BaseHandler }
 
 type request struct {
 	session string
@@ -97,7 +97,7 @@ func ExampleSupervisor() {
 		Key: "desk",
 		New: func() supervisor.Behaviour {
 			return supervisor.New(supervisor.Options{
-				Door: desk{},
+				Handler: desk{},
 				Strategy: strategy.Chain(
 					strategy.RestartOnce(),
 					strategy.IdleTTL(5*time.Minute),

@@ -76,8 +76,8 @@ func msgName(o op, msg any) string {
 	return ""
 }
 
-// protect calls a function of the Door or of the Strategy, which belong to the
-// application too, and tells fail what went wrong: a panic or an error. It
+// protect calls a function of the Handler or of the Strategy, which belong to
+// the application too, and tells fail what went wrong: a panic or an error. It
 // returns whether f returned without error. runtime.Goexit goes on to the guard
 // of the incarnation.
 func protect(f func() error, fail func(error)) (ok bool) {

@@ -62,7 +62,7 @@ func TestGuardChild(t *testing.T) {
 						}
 						return nil
 					}
-					d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+					d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 						return supervisor.Spec{New: func() supervisor.Behaviour {
 							_ = fail("New")
 							return &behaviour{
@@ -83,7 +83,7 @@ func TestGuardChild(t *testing.T) {
 							kinds = append(kinds, e.Exit.Kind)
 						}
 					}
-					sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+					sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 					gate := sys.Ref("gate")
 					first := submit(t, gate, "k", 1)
 					synctest.Wait()
@@ -122,8 +122,8 @@ func TestGuardNew(t *testing.T) {
 		"New returns nil": {New: func() supervisor.Behaviour { return nil }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return spec, nil }}
-			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+			d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return spec, nil }}
+			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 			e := refusal(t, submit(t, sys.Ref("gate"), "k", 1))
 			require.ErrorIs(t, e, supervisor.ErrStartFailed, name)
 			require.Equal(t, messages.ExitFailed, e.Exit.Kind)
@@ -204,7 +204,7 @@ func TestGuardSupervisor(t *testing.T) {
 							return spec(s, k, w)
 						}
 						d.close = func(*supervisor.Supervisor, supervisor.Exit) { _ = fail("Close") }
-						return supervisor.New(supervisor.Options{Door: d, MaxQueue: 1, Strategy: badStrategy{
+						return supervisor.New(supervisor.Options{Handler: d, MaxQueue: 1, Strategy: badStrategy{
 							on: func(e strategy.Event) bool { s, ok := e.(strategy.Spawning); return ok && s.Key == "trigger" },
 							do: func() { _ = fail("Strategy") },
 						}})
@@ -277,8 +277,8 @@ func TestGuardOpen(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				closed := 0
-				d := &door{open: open, close: func(*supervisor.Supervisor, supervisor.Exit) { closed++ }}
-				_, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+				d := &handler{open: open, close: func(*supervisor.Supervisor, supervisor.Exit) { closed++ }}
+				_, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 				require.Error(t, err)
 				if name != "goexit" {
 					require.ErrorIs(t, err, errTest)
@@ -300,7 +300,7 @@ func TestPoison(t *testing.T) {
 			child := echo
 			child.terminate = func(*supervisor.Ctx, supervisor.Exit) { terminates.Add(1) }
 			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-				supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+				supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
 			}})
 			require.Equal(t, 1, answer(t, submit(t, sys.Ref("gate"), "k", 1)))
 			ended := sys.Monitor("gate", "k")

@@ -68,7 +68,7 @@ func TestHangStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 2000, 40
 		s := &storm{works: make([]stormWork, n)}
-		d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{New: func() supervisor.Behaviour { return &sloth{s} }}, nil
 		}}
 		d.handle = func(sh *supervisor.Supervisor, m any) error {
@@ -94,7 +94,7 @@ func TestHangStorm(t *testing.T) {
 			w.Settle(e)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{supervise("wood", supervisor.Options{
-			Door: d, MaxQueue: n, MaxAbandoned: n,
+			Handler: d, MaxQueue: n, MaxAbandoned: n,
 			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second),
 				strategy.IdleTTL(20*time.Second), strategy.LRUQueue(keys/2, keys)),
 		})}})

@@ -52,9 +52,9 @@ func of(a behaviour) func() supervisor.Behaviour {
 	return func() supervisor.Behaviour { return &a }
 }
 
-// door is a Door of functions; nil ones do what BaseDoor does.
-type door struct {
-	supervisor.BaseDoor
+// handler is a Handler of functions; nil ones do what BaseHandler does.
+type handler struct {
+	supervisor.BaseHandler
 	open     func(*supervisor.Supervisor) error
 	handle   func(*supervisor.Supervisor, any) error
 	spec     func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error)
@@ -63,50 +63,50 @@ type door struct {
 	close    func(*supervisor.Supervisor, supervisor.Exit)
 }
 
-func (d *door) Open(s *supervisor.Supervisor) error {
-	if d.open == nil {
+func (h *handler) Open(s *supervisor.Supervisor) error {
+	if h.open == nil {
 		return nil
 	}
-	return d.open(s)
+	return h.open(s)
 }
 
-// do is a message that a door runs.
+// do is a message that a handler runs.
 type do func(*supervisor.Supervisor) error
 
-func (d *door) Handle(s *supervisor.Supervisor, m any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, m any) error {
 	if f, ok := m.(do); ok {
 		return f(s)
 	}
-	if d.handle == nil {
-		return d.BaseDoor.Handle(s, m)
+	if h.handle == nil {
+		return h.BaseHandler.Handle(s, m)
 	}
-	return d.handle(s, m)
+	return h.handle(s, m)
 }
 
-func (d *door) Spec(s *supervisor.Supervisor, key string, w supervisor.Work) (supervisor.Spec, error) {
-	if d.spec == nil {
-		return d.BaseDoor.Spec(s, key, w)
+func (h *handler) Spec(s *supervisor.Supervisor, key string, w supervisor.Work) (supervisor.Spec, error) {
+	if h.spec == nil {
+		return h.BaseHandler.Spec(s, key, w)
 	}
-	return d.spec(s, key, w)
+	return h.spec(s, key, w)
 }
 
-func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
-	if d.unserved == nil {
-		d.BaseDoor.Unserved(s, w, e)
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
+	if h.unserved == nil {
+		h.BaseHandler.Unserved(s, w, e)
 		return
 	}
-	d.unserved(s, w, e)
+	h.unserved(s, w, e)
 }
 
-func (d *door) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
-	if d.changed != nil {
-		d.changed(s, e)
+func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
+	if h.changed != nil {
+		h.changed(s, e)
 	}
 }
 
-func (d *door) Close(s *supervisor.Supervisor, e supervisor.Exit) {
-	if d.close != nil {
-		d.close(s, e)
+func (h *handler) Close(s *supervisor.Supervisor, e supervisor.Exit) {
+	if h.close != nil {
+		h.close(s, e)
 	}
 }
 

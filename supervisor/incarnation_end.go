@@ -114,7 +114,7 @@ func (c *incarnation) killed(o op, msg any) {
 		return
 	}
 	if o := c.overseer(); o != nil && !o.finished() {
-		// A Door has ended the goroutine of its supervisor while that
+		// A Handler has ended the goroutine of its supervisor while that
 		// terminated. Terminate goes on where it was. If that happens again,
 		// this call does not return, and the one below it does the rest.
 		_ = c.guarded(opTerminate, nil)

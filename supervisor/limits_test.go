@@ -39,7 +39,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestChanged: a Door hears of every step of a child, in order.
+// TestChanged: a Handler hears of every step of a child, in order.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestChanged(t *testing.T) {
 			steps.add(s)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Handler: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -93,10 +93,10 @@ func TestManualUp(t *testing.T) {
 			}
 			return nil
 		}}
-		d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{New: of(child), ManualUp: true}, nil
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
 		synctest.Wait()
@@ -137,8 +137,8 @@ func TestTimeouts(t *testing.T) {
 					<-c.Context().Done()
 					return context.Cause(c.Context())
 				}})
-				d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return row.spec, nil }}
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+				d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return row.spec, nil }}
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 				began := time.Now()
 				e := refusal(t, submit(t, sys.Ref("gate"), "a", 1))
 				require.ErrorIs(t, e, supervisor.ErrStartFailed)
@@ -188,7 +188,7 @@ func TestStopTimeout(t *testing.T) {
 				}
 			},
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(child)})}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
@@ -218,7 +218,7 @@ func TestMaxAbandoned(t *testing.T) {
 		release := make(chan struct{})
 		child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(child), MaxAbandoned: 2}),
+			supervise("gate", supervisor.Options{Handler: dynamic(child), MaxAbandoned: 2}),
 		}})
 		gate := sys.Ref("gate")
 		ended := gate.Monitor()
@@ -251,7 +251,7 @@ func TestStaticWork(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: &door{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}}),
+			supervise("gate", supervisor.Options{Handler: &handler{}, Children: []supervisor.Spec{{Key: "a", New: of(child)}}}),
 		}})
 		gate := sys.Ref("gate")
 		require.Equal(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -290,7 +290,7 @@ func TestSupervisorTwice(t *testing.T) {
 	})
 }
 
-// TestNobodysMessages: a supervisor without a Door drops what it is told.
+// TestNobodysMessages: a supervisor without a Handler drops what it is told.
 func TestNobodysMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestOTPResumedSupervisor(t *testing.T) {
 		l := &log{}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{
 			supervise("g", supervisor.Options{
-				Door: &door{}, Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Hour)),
+				Handler: &handler{}, Strategy: strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Hour)),
 				Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent)},
 			}),
 		}})

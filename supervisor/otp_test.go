@@ -66,7 +66,7 @@ func otpChild(l *log, key string, r strategy.RestartType) supervisor.Spec {
 func group(t *testing.T, s strategy.Strategy, children ...supervisor.Spec) *supervisor.System {
 	t.Helper()
 	return startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		supervise("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children}),
+		supervise("g", supervisor.Options{Handler: &handler{}, Strategy: s, Children: children}),
 	}})
 }
 

@@ -20,7 +20,7 @@ import (
 func policySupervisor(t *testing.T, s strategy.Strategy, a behaviour) (*supervisor.System, supervisor.Ref) {
 	t.Helper()
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		supervise("gate", supervisor.Options{Door: dynamic(a), Strategy: s}),
+		supervise("gate", supervisor.Options{Handler: dynamic(a), Strategy: s}),
 	}})
 	return sys, sys.Ref("gate")
 }

@@ -73,7 +73,7 @@ func newWorld(t *rapid.T) *world {
 		real: make(map[int]supervisor.Work), replies: make(map[int]supervisor.Reply[string]),
 		returned: make(map[int]bool), alive: make(map[string]int), begun: make(map[string]int),
 	}
-	d := &door{spec: func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
+	d := &handler{spec: func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
 		return supervisor.Spec{Kind: "puppet", New: func() supervisor.Behaviour { return &puppet{world: w, key: key} }}, nil
 	}}
 	d.changed = func(s *supervisor.Supervisor, e messages.ChildChanged) {
@@ -91,7 +91,7 @@ func newWorld(t *rapid.T) *world {
 		}
 	}
 	sys, err := supervisor.Start(context.Background(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-		Door: d, MaxQueue: modelQueue,
+		Handler: d, MaxQueue: modelQueue,
 		Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(modelBeat),
 			strategy.Pin(strategy.Chain(strategy.IdleTTL(modelTTL), strategy.LRUQueue(modelCapacity, modelWaiting)))),
 	})}})

@@ -42,7 +42,7 @@ func TestRestartWhileStarting(t *testing.T) {
 		inits := 0
 		child := echo
 		child.init = func(*supervisor.Ctx) error { inits++; <-up; return nil }
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(child)})}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
 		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
@@ -70,7 +70,7 @@ func TestNotBegun(t *testing.T) {
 			return errTest
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -101,7 +101,7 @@ func TestReturn(t *testing.T) {
 			return nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -141,7 +141,7 @@ func TestResume(t *testing.T) {
 			return nil
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: resumer{}}),
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: resumer{}}),
 		}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
@@ -168,7 +168,7 @@ func typeOf(m any) string {
 	}
 }
 
-// TestReplay: a Door may submit again what it is told is unserved.
+// TestReplay: a Handler may submit again what it is told is unserved.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestReplay(t *testing.T) {
 			w.Settle(e)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: d, Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Handler: d, Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -197,15 +197,15 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestSpecFails: a Door that cannot say how to make a child refuses the work,
+// TestSpecFails: a Handler that cannot say how to make a child refuses the work,
 // and nothing else.
 func TestSpecFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &door{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{}, errTest
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 		e := refusal(t, submit(t, sys.Ref("gate"), "a", 1))
 		require.ErrorIs(t, e, supervisor.ErrStartFailed)
 		require.ErrorIs(t, e, errTest)

@@ -9,7 +9,7 @@ import (
 
 // Restart ends the incarnation of key's child, and starts another one: a
 // reset. It clears what was held against the child: its failures, and the
-// state failed. Work in hand goes to the Door's Unserved when the child does
+// state failed. Work in hand goes to the Handler's Unserved when the child does
 // not finish it; work that waits goes to the next incarnation. Calls while a
 // start or restart is under way do nothing more. False: the key is not known.
 func (s *Supervisor) Restart(key string, exit Exit) bool {
@@ -44,7 +44,7 @@ func (s *Supervisor) Restart(key string, exit Exit) bool {
 }
 
 // End ends the child of key and forgets the key. Work that waits goes to the
-// Door's Unserved with ErrEnded; work in hand, with ErrLost, when the child
+// Handler's Unserved with ErrEnded; work in hand, with ErrLost, when the child
 // does not finish it while it ends. Work that is submitted later gets a new
 // child. False: the key is not known.
 func (s *Supervisor) End(key string, exit Exit) bool {
@@ -79,7 +79,7 @@ func (s *Supervisor) Pin(key string, on bool) bool {
 }
 
 // Drain takes no new work from now on: what waits and what comes goes to the
-// Door's Unserved with ErrDraining. Work in hand is finished. Every dynamic
+// Handler's Unserved with ErrDraining. Work in hand is finished. Every dynamic
 // child is ended as soon as it has none. Static children stay until the
 // supervisor itself ends.
 func (s *Supervisor) Drain(exit Exit) {
@@ -221,7 +221,7 @@ func (s *Supervisor) close(exit Exit) {
 	}
 	if s.opened {
 		s.opened = false
-		s.protect(func() error { s.o.Door.Close(s, exit); return nil })
+		s.protect(func() error { s.o.Handler.Close(s, exit); return nil })
 	}
 	s.settle()
 	s.sys.unanswered.Add(int64(s.ledger.close(ErrGone)))

@@ -113,8 +113,8 @@ func (c *ship) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-func (s *storm) door() *door {
-	d := &door{}
+func (s *storm) handler() *handler {
+	d := &handler{}
 	d.spec = func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 		key := w.Msg.(*gust).key
 		return supervisor.Spec{Kind: "ship", New: func() supervisor.Behaviour { return &ship{s, key} }}, nil
@@ -167,7 +167,7 @@ func TestStorm(t *testing.T) {
 	n := *stormSize
 	s := &storm{works: make([]stormWork, n)}
 	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("sea", supervisor.Options{
-		Door: s.door(), MaxQueue: n, Tick: 5 * time.Millisecond,
+		Handler: s.handler(), MaxQueue: n, Tick: 5 * time.Millisecond,
 		Strategy: strategy.Chain(strategy.RestartOnce(),
 			strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Millisecond), strategy.LRUQueue(150, stormKeys)))),
 	})}})

@@ -38,7 +38,7 @@ func TestAStrayKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-			Door: dynamic(limpet(release)), Strategy: strategy.Pin(strategy.LRU(2)),
+			Handler: dynamic(limpet(release)), Strategy: strategy.Pin(strategy.LRU(2)),
 		})}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -77,7 +77,7 @@ func TestAKeyWaitsForAStray(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
 				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-					Door: dynamic(limpet(release)), Strategy: strategy.LRUQueue(1, 4),
+					Handler: dynamic(limpet(release)), Strategy: strategy.LRUQueue(1, 4),
 				})}})
 				gate := sys.Ref("gate")
 				require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
@@ -110,11 +110,11 @@ func TestAnOwnersStray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		b := limpet(release)
-		d := &door{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{Owner: w.Owner, New: of(b)}, nil
 		}}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-			Door: d, Strategy: strategy.Quota(1),
+			Handler: d, Strategy: strategy.Quota(1),
 		})}})
 		gate := sys.Ref("gate")
 		of := func(owner string) func(*supervisor.Work) { return func(w *supervisor.Work) { w.Owner = owner } }

@@ -11,7 +11,8 @@ var lastWork = &Exit{Kind: messages.ExitShutdown, Err: errors.New("its last work
 // Submit hands w to the child of key. Each child has at most one work in hand;
 // the rest waits here, in the order of Submit. A key that has no child gets
 // one, if the strategy agrees. The supervisor sees to it that w is settled: by
-// the child, by the Door's Unserved, or at the latest when the supervisor ends.
+// the child, by the Handler's Unserved, or at the latest when the supervisor
+// ends.
 func (s *Supervisor) Submit(key string, w Work) {
 	if w.t == nil {
 		w.t = &ticket{done: make(chan struct{})}
@@ -146,7 +147,7 @@ func (s *Supervisor) release(ch *child) {
 	s.sys.finished()
 }
 
-// unserve lets the Door decide about work that no child will answer.
+// unserve lets the Handler decide about work that no child will answer.
 //
 //go:noinline
 func (s *Supervisor) unserve(w *Work, kind error, exit *Exit, dispatched bool) {

@@ -21,9 +21,9 @@ var echo = behaviour{handle: func(c *supervisor.Ctx, m any) error {
 	return nil
 }}
 
-// dynamic is a door whose children are all a.
-func dynamic(a behaviour) *door {
-	return &door{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
+// dynamic is a handler whose children are all a.
+func dynamic(a behaviour) *handler {
+	return &handler{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 		return supervisor.Spec{New: of(a), Owner: w.Owner}, nil
 	}}
 }
@@ -77,7 +77,7 @@ func gatedSupervisor(t *testing.T, s strategy.Strategy, keys ...string) (*superv
 	t.Helper()
 	g := newGated(keys...)
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		supervise("gate", supervisor.Options{Door: dynamic(g.behaviour()), Strategy: s}),
+		supervise("gate", supervisor.Options{Handler: dynamic(g.behaviour()), Strategy: s}),
 	}})
 	return sys, sys.Ref("gate"), g
 }
@@ -207,7 +207,7 @@ func TestStartFails(t *testing.T) {
 					return nil
 				}
 				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-					supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy}),
+					supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy}),
 				}})
 				gate := sys.Ref("gate")
 				for range 2 {
@@ -250,7 +250,7 @@ func TestRestartThatDoesNotStart(t *testing.T) {
 			return echo.handle(c, m)
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(child), Strategy: strategy.RestartOnce()}),
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
 		}})
 		gate := sys.Ref("gate")
 		require.ErrorIs(t, refusal(t, submit(t, gate, "a", "crash")), supervisor.ErrLost)
@@ -272,7 +272,7 @@ func TestBarren(t *testing.T) {
 			c.Up()
 			return errTest
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: dynamic(child)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(child)})}})
 		require.ErrorIs(t, refusal(t, submit(t, sys.Ref("gate"), "a", 1)), supervisor.ErrStartFailed)
 		require.Equal(t, 4, starts)
 		stop(t, sys)
@@ -357,7 +357,7 @@ func TestMaxQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(g.behaviour()), MaxQueue: 1}),
+			supervise("gate", supervisor.Options{Handler: dynamic(g.behaviour()), MaxQueue: 1}),
 		}})
 		gate := sys.Ref("gate")
 		r1 := submit(t, gate, "a", 1)

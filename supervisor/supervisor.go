@@ -25,9 +25,9 @@ type Options struct {
 	// all are; if one does not come up and the strategy does not start it
 	// again, the supervisor fails.
 	Children []Spec
-	// Door is the application's part. nil: the supervisor has static children
+	// Handler is the application's part. nil: the supervisor has static children
 	// only, and drops messages.
-	Door Door
+	Handler Handler
 	// MaxQueue is how much work may wait for one key; more is unserved with
 	// ErrOverloaded. 0: 1024.
 	MaxQueue int
@@ -55,7 +55,7 @@ func (o Options) withDefaults() Options {
 // work, one timer, and a strategy. Being a behaviour it has incarnations
 // itself, under another supervisor or under the system, and nests to any depth.
 //
-// Its methods, except Init, Handle and Terminate, are for its [Door], in the
+// Its methods, except Init, Handle and Terminate, are for its [Handler], in the
 // supervisor's own goroutine. Everything in it belongs to that goroutine, except
 // what its comment says otherwise.
 type Supervisor struct {
@@ -75,7 +75,7 @@ type Supervisor struct {
 	reading []ctl // control messages that were taken out of box; those before read are done
 	read    int
 	kicks   []*child // children that may have something to do
-	notes   []note   // what the Door is to be told; those before noted are done
+	notes   []note   // what the Handler is to be told; those before noted are done
 	noted   int
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
@@ -91,13 +91,13 @@ type Supervisor struct {
 
 	draining *Exit // no new work is taken
 	ending   *Exit // Terminate runs
-	opened   bool  // Door.Open was entered, so Door.Close is owed
+	opened   bool  // Handler.Open was entered, so Handler.Close is owed
 	hurried  bool  // the shutdown has run out of time
 	closed   bool  // Terminate has come to its end
 }
 
-// note is something that the Door is told when the tables are in order: that a
-// child changed, or that w is unserved.
+// note is something that the Handler is told when the tables are in order: that
+// a child changed, or that w is unserved.
 type note struct {
 	changed messages.ChildChanged
 	w       Work
@@ -109,7 +109,7 @@ func New(o Options) *Supervisor {
 	return &Supervisor{o: o.withDefaults(), children: children{table: make(map[string]*child), tallies: make(tallies)}, bell: make(chan struct{}, 1)}
 }
 
-// Init opens the Door and starts the static children. It does not wait for
+// Init opens the Handler and starts the static children. It does not wait for
 // them.
 func (s *Supervisor) Init(ctx *Ctx) error {
 	s.ctx, s.sys = ctx, ctx.c.sys
@@ -118,9 +118,9 @@ func (s *Supervisor) Init(ctx *Ctx) error {
 	s.box.rewire(func() { self.send(wakeMsg{}) })
 	s.now = s.sys.now()
 	s.nextTick = s.now + instant(s.o.Tick)
-	if s.o.Door != nil {
+	if s.o.Handler != nil {
 		s.opened = true
-		if !s.protect(func() error { return s.o.Door.Open(s) }) {
+		if !s.protect(func() error { return s.o.Handler.Open(s) }) {
 			return s.failed()
 		}
 	}
@@ -136,21 +136,21 @@ func (s *Supervisor) Init(ctx *Ctx) error {
 	return s.failed()
 }
 
-// Handle gives the message to the Door.
+// Handle gives the message to the Handler.
 func (s *Supervisor) Handle(_ *Ctx, msg any) error {
 	s.now = s.sys.now()
-	if s.o.Door == nil {
+	if s.o.Handler == nil {
 		s.ctx.c.drop(msg, false)
 		return nil
 	}
-	s.protect(func() error { return s.o.Door.Handle(s, msg) })
+	s.protect(func() error { return s.o.Handler.Handle(s, msg) })
 	s.settle()
 	return s.failed()
 }
 
-// protect calls a function of the Door or of the Strategy. A panic or an error
-// becomes the failure of the supervisor, which reports it at the end of its
-// turn: its tables are in order by then.
+// protect calls a function of the Handler or of the Strategy. A panic or an
+// error becomes the failure of the supervisor, which reports it at the end of
+// its turn: its tables are in order by then.
 func (s *Supervisor) protect(f func() error) (ok bool) { return protect(f, s.fail) }
 
 // fail remembers the first failure of a turn.

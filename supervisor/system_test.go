@@ -159,7 +159,7 @@ func TestShutdownDrain(t *testing.T) {
 					return nil
 				}})
 				sys := startOnly(t, supervisor.SystemOptions{Drain: row.drain, Children: []supervisor.Spec{
-					supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d})}}),
+					supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}}),
 				}})
 				gate := sys.Ref("s", "gate")
 				runs, waits := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -196,7 +196,7 @@ func TestShutdownParallel(t *testing.T) {
 		slow := echo
 		slow.terminate = func(*supervisor.Ctx, supervisor.Exit) { time.Sleep(time.Second); l.add("dynamic") }
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			supervise("gate", supervisor.Options{Door: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}}),
+			supervise("gate", supervisor.Options{Handler: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}}),
 		}})
 		for i := range 100 {
 			answer(t, submit(t, sys.Ref("gate"), fmt.Sprint(i), 1))
@@ -277,10 +277,10 @@ func TestShutdownStuckSupervisor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		release := make(chan struct{})
-		d := &door{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			logged(l, "a", 0, 0),
-			supervise("s", supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}}),
+			supervise("s", supervisor.Options{Handler: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}}),
 		}})
 		l.take()
 		require.True(t, sys.Ref("s").Tell("hang"))
@@ -334,10 +334,10 @@ func TestShutdownFullQueues(t *testing.T) {
 		d := dynamic(behaviour{handle: func(c *supervisor.Ctx, _ any) error { <-c.Context().Done(); return errTest }})
 		d.unserved = func(_ *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 			if w.Msg.(int)%2 == 0 {
-				w.Settle(e) // the others are forgotten, which a Door should not do
+				w.Settle(e) // the others are forgotten, which a Handler should not do
 			}
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{supervise("gate", supervisor.Options{Door: d, Strategy: strategy.LRUQueue(3, 1000)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d, Strategy: strategy.LRUQueue(3, 1000)})}})
 		var replies []supervisor.Reply[any]
 		in(t, sys.Ref("gate"), func(s *supervisor.Supervisor) {
 			for i := range 1000 {

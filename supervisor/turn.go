@@ -14,7 +14,7 @@ func (s *Supervisor) control() error {
 }
 
 // readBox empties the box. It goes on where it was when the goroutine was
-// ended under it, so that no report is lost to runtime.Goexit in a Door.
+// ended under it, so that no report is lost to runtime.Goexit in a Handler.
 func (s *Supervisor) readBox() {
 	for {
 		if s.read == len(s.reading) {
@@ -68,7 +68,7 @@ func (s *Supervisor) on(m ctl) {
 }
 
 // settle does everything that follows from what has happened, until nothing
-// does. Everything that touches several children, or calls the Door, waits
+// does. Everything that touches several children, or calls the Handler, waits
 // for settle, so that the tables are in order whenever code that is not ours
 // sees them.
 func (s *Supervisor) settle() {
@@ -91,7 +91,7 @@ func (s *Supervisor) settle() {
 			s.room = false
 			s.offerRoom()
 		case s.noted < len(s.notes):
-			s.tellDoor()
+			s.tellHandler()
 		default:
 			s.notes, s.noted = again(s.notes), 0
 			s.arm()
@@ -138,18 +138,18 @@ func (s *Supervisor) step(ch *child) {
 	}
 }
 
-// tellDoor delivers the oldest note.
+// tellHandler delivers the oldest note.
 //
 //go:noinline
-func (s *Supervisor) tellDoor() {
+func (s *Supervisor) tellHandler() {
 	n := &note{}
 	*n, s.notes[s.noted] = s.notes[s.noted], *n
 	s.noted++
 	switch {
 	case n.err == nil:
-		s.protect(func() error { s.o.Door.Changed(s, n.changed); return nil })
+		s.protect(func() error { s.o.Handler.Changed(s, n.changed); return nil })
 	case n.w.Settled():
-	case s.o.Door == nil || !s.protect(func() error { s.o.Door.Unserved(s, n.w, n.err); return nil }):
+	case s.o.Handler == nil || !s.protect(func() error { s.o.Handler.Unserved(s, n.w, n.err); return nil }):
 		n.w.Settle(n.err)
 	}
 }
@@ -162,7 +162,7 @@ func (s *Supervisor) to(ch *child, state messages.ChildState, exit *Exit) {
 	}
 	from := ch.told
 	ch.told, ch.since = state, s.now
-	if (s.o.Door != nil || s.sys.events.watched()) && !s.fenced() {
+	if (s.o.Handler != nil || s.sys.events.watched()) && !s.fenced() {
 		s.announceChange(ch, from, exit)
 	}
 }
@@ -181,7 +181,7 @@ func (s *Supervisor) announceChange(ch *child, from messages.ChildState, exit *E
 			ev.PID = f.PID
 		}
 	}
-	if s.o.Door != nil {
+	if s.o.Handler != nil {
 		s.notes = append(s.notes, note{changed: ev})
 	}
 	if s.sys.events.watched() {

@@ -9,8 +9,8 @@ import (
 )
 
 // withdrawn is the result of a call that left the queue.
-func (d *door) withdrawn(s *supervisor.Supervisor, c *call, cause messages.InterruptCause) messages.Result {
-	r := d.blank(c)
+func (h *handler) withdrawn(s *supervisor.Supervisor, c *call, cause messages.InterruptCause) messages.Result {
+	r := h.blank(c)
 	r.Outcome, r.Reason = messages.OutcomeCancelled, "the call was cancelled before it started"
 	if cause == messages.CauseTimeout {
 		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
@@ -36,8 +36,8 @@ func state(s *supervisor.Supervisor, c *call) messages.State {
 }
 
 // unserved is the result of a call that no kernel will answer.
-func (d *door) unserved(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) messages.Result {
-	r := d.blank(c)
+func (h *handler) unserved(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) messages.Result {
+	r := h.blank(c)
 	r.Outcome, r.Reason = messages.OutcomeNotStarted, reason(why)
 	r.State = state(s, c)
 	if errors.Is(why, supervisor.ErrExhausted) {
@@ -107,9 +107,9 @@ func last(exit supervisor.Exit) string {
 }
 
 // blank is a result in which nothing ran.
-func (d *door) blank(c *call) messages.Result {
+func (h *handler) blank(c *call) messages.Result {
 	r := messages.Result{
-		State: messages.StateFresh, Backend: d.o.Name, Session: c.exec.Key.Session, Cwd: c.exec.Key.Cwd, Exec: c.exec.ID,
+		State: messages.StateFresh, Backend: h.o.Name, Session: c.exec.Key.Session, Cwd: c.exec.Key.Cwd, Exec: c.exec.ID,
 		Cells: make([]messages.CellResult, len(c.exec.Cells)),
 	}
 	for i, cell := range c.exec.Cells {

@@ -133,7 +133,7 @@ func New(o Options) *supervisor.Supervisor {
 		// The capacity bounds them already: a kernel whose end is not confirmed
 		// keeps its place.
 		MaxAbandoned: 1 << 16,
-		Door:         &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
+		Handler:      &handler{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
 	})
 }
 

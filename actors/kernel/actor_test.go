@@ -18,15 +18,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door is the least that a supervisor needs to serve one kernel.
-type door struct {
-	supervisor.BaseDoor
+// handler is the least that a supervisor needs to serve one kernel.
+type handler struct {
+	supervisor.BaseHandler
 	o kernel.Options
 }
 
 const childKey = "s@/w"
 
-func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		if _, reset := m.Msg.(messages.Reset); reset {
@@ -41,10 +41,10 @@ func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 	return nil
 }
 
-func (d *door) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+func (h *handler) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
-		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: d.o.StopTimeout(),
-		New: func() supervisor.Behaviour { return kernel.New(d.o) },
+		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: h.o.StopTimeout(),
+		New: func() supervisor.Behaviour { return kernel.New(h.o) },
 	}, nil
 }
 
@@ -68,8 +68,8 @@ func inTree(t *testing.T, o kernel.Options, f func(*testing.T, *tree)) {
 		o.Key = messages.SessionKey{Session: "s", Cwd: "/w"}
 		policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(5*time.Second))
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
-			Key: "door", Kind: "supervisor", New: func() supervisor.Behaviour {
-				return supervisor.New(supervisor.Options{Name: "door", Strategy: policy, Door: &door{o: o}})
+			Key: "gateway", Kind: "supervisor", New: func() supervisor.Behaviour {
+				return supervisor.New(supervisor.Options{Name: "gateway", Strategy: policy, Handler: &handler{o: o}})
 			},
 		}}})
 		require.NoError(t, err)
@@ -93,7 +93,7 @@ func assertClean(t *testing.T, ok bool, format string, args ...any) {
 	}
 }
 
-func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("door") }
+func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("gateway") }
 
 // begin makes a call without waiting for it.
 func (tr *tree) begin(id string, out *fakeOutlet, code ...string) supervisor.Reply[messages.Result] {

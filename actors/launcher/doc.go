@@ -33,7 +33,7 @@
 // A supervisor gives a child one work at a time, and so holds it busy. Runs of
 // a tool may overlap, so what the supervisor sees is a lease: a work that
 // begins when the first run arrives and is finished when no run is left. The
-// door owns the runs, hands them to the tool while its lease lasts, and asks
+// launcher owns the runs, hands them to the tool while its lease lasts, and asks
 // for a new lease when a process ended under it:
 //
 //	Run ─▶ waiting ─lease given, and its turn─▶ in flight ─▶ answered by the tool

@@ -140,6 +140,6 @@ func positive[T int | int64 | time.Duration](v, otherwise T) T {
 // one incarnation.
 func New(o Options) *supervisor.Supervisor {
 	o = o.withDefaults()
-	d := &door{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
-	return supervisor.New(supervisor.Options{Name: "launcher", Strategy: o.Policy.strategy(d), Door: d, Tick: o.Tick})
+	d := &handler{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
+	return supervisor.New(supervisor.Options{Name: "launcher", Strategy: o.Policy.strategy(d), Handler: d, Tick: o.Tick})
 }

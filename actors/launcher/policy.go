@@ -29,8 +29,8 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// tools is what the policies know of a key beyond the view. The door keeps it;
-// strategies are asked in the same goroutine.
+// tools is what the policies know of a key beyond the view. The launcher keeps
+// it; strategies are asked in the same goroutine.
 type tools interface {
 	warmKeep(key string) time.Duration
 	memoryMB(key string) int

@@ -9,10 +9,10 @@ import (
 )
 
 // state describes all tools that the launcher knows of.
-func (d *door) state(s *supervisor.Supervisor) messages.ToolsState {
-	all := messages.ToolsState{Cap: d.o.Policy.WarmMax, MemoryBudgetMB: d.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
-	keep := warmKeep{d}
-	for id, e := range d.tools {
+func (h *handler) state(s *supervisor.Supervisor) messages.ToolsState {
+	all := messages.ToolsState{Cap: h.o.Policy.WarmMax, MemoryBudgetMB: h.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(h.tools))}
+	keep := warmKeep{h}
+	for id, e := range h.tools {
 		t := messages.ToolState{ID: id, State: messages.ChildGone, Pinned: e.pinned, InFlight: len(e.flying), Waiting: len(e.waiting), Spawns: e.spawns, Runs: e.runs}
 		if c, known := s.Child(id); known {
 			t.State, t.PID, t.RSS = c.State, c.PID, c.RSS

@@ -20,11 +20,11 @@ func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
 		return list, err
 	}
 	backend, _ := a.o.Host.Backend()
-	for _, door := range tree.Children {
-		if door.Name != backend {
+	for _, gate := range tree.Children {
+		if gate.Name != backend {
 			continue
 		}
-		for _, n := range door.Children {
+		for _, n := range gate.Children {
 			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" && !strings.Contains(n.Name, "#") {
 				list = append(list, client.Session{
 					Session: key.Session, Cwd: key.Cwd, State: n.State, Queue: n.Queue, Done: n.Done, Pinned: n.Pinned,

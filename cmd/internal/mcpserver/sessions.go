@@ -91,11 +91,11 @@ func (s *server) sessions(ctx context.Context) (sessionList, error) {
 		return list, err
 	}
 	backend, _ := s.o.Host.Backend()
-	for _, door := range tree.Children {
-		if door.Name != backend {
+	for _, gate := range tree.Children {
+		if gate.Name != backend {
 			continue
 		}
-		for _, n := range door.Children {
+		for _, n := range gate.Children {
 			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" && !strings.Contains(n.Name, "#") {
 				list.Sessions = append(list.Sessions, describe(key, n))
 			}

@@ -10,10 +10,10 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// door is the gateway's part of its supervisor. Everything in it belongs to the
-// supervisor's goroutine.
-type door struct {
-	supervisor.BaseDoor
+// handler is the gateway's part of its supervisor. Everything in it belongs to
+// the supervisor's goroutine.
+type handler struct {
+	supervisor.BaseHandler
 	o Options
 
 	calls map[string]*call   // by call id, until answered
@@ -44,14 +44,14 @@ type call struct {
 }
 
 // Handle serves what the supervisor itself does not know.
-func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
-		return d.work(s, m)
+		return h.work(s, m)
 	case messages.Interrupt:
-		d.interrupt(s, m)
+		h.interrupt(s, m)
 	case deadlinesDue:
-		d.deadlines(s)
+		h.deadlines(s)
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -59,29 +59,29 @@ func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 }
 
 // work serves what is to be answered.
-func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
+func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case messages.Execute:
-		d.execute(s, w, m)
+		h.execute(s, w, m)
 	case messages.Reset:
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
 		w.Settle(true)
 	case messages.Fork:
-		d.fork(s, w, m)
+		h.fork(s, w, m)
 	case messages.Rewind:
-		d.rewind(s, w, m)
+		h.rewind(s, w, m)
 	case messages.Close:
-		d.close(s, m.Key.ID())
+		h.close(s, m.Key.ID())
 		w.Settle(true)
 	case messages.ReleaseOwner:
-		for _, child := range d.owners.release(m.Owner) {
-			d.close(s, child)
+		for _, child := range h.owners.release(m.Owner) {
+			h.close(s, child)
 		}
 		w.Settle(true)
 	case messages.Drain:
-		d.drains = append(d.drains, w)
+		h.drains = append(h.drains, w)
 		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})
-		d.drained()
+		h.drained()
 	case messages.Pin:
 		w.Settle(s.Pin(m.Key.ID(), m.Pinned))
 	default:
@@ -91,26 +91,26 @@ func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
 }
 
 // close ends a session and forgets it.
-func (d *door) close(s *supervisor.Supervisor, child string) {
+func (h *handler) close(s *supervisor.Supervisor, child string) {
 	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
-	delete(d.served, child)
-	d.past.drop(child)
-	d.owners.forget(child)
+	delete(h.served, child)
+	h.past.drop(child)
+	h.owners.forget(child)
 }
 
 // drained answers who waits for the last call to end.
-func (d *door) drained() {
-	if len(d.calls) > 0 {
+func (h *handler) drained() {
+	if len(h.calls) > 0 {
 		return
 	}
-	for _, w := range d.drains {
+	for _, w := range h.drains {
 		w.Settle(true)
 	}
-	d.drains = nil
+	h.drains = nil
 }
 
 // execute admits one call.
-func (d *door) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
+func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
 		c.child += "#" + exec.ID
@@ -118,11 +118,11 @@ func (d *door) execute(s *supervisor.Supervisor, w supervisor.Work, exec message
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
 	if exec.Owner != "" && !c.work.Last {
-		d.owners.add(c.child, exec.Owner)
+		h.owners.add(c.child, exec.Owner)
 	}
-	d.calls[exec.ID] = c
-	d.byKey[c.child] = append(d.byKey[c.child], c)
-	d.arm(s, c)
+	h.calls[exec.ID] = c
+	h.byKey[c.child] = append(h.byKey[c.child], c)
+	h.arm(s, c)
 	if child, ok := s.Child(c.child); exec.Reset && ok && child.State == messages.ChildFailed {
 		s.Restart(c.child, supervisor.Exit{Kind: messages.ExitReset}) // a reset forgives
 	}
@@ -130,26 +130,26 @@ func (d *door) execute(s *supervisor.Supervisor, w supervisor.Work, exec message
 }
 
 // Spec makes the kernel of a key that has none.
-func (d *door) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work) (supervisor.Spec, error) {
+func (h *handler) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work) (supervisor.Spec, error) {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
 	}
 	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall}
 	if exec.Mode != messages.ModePerCall {
-		spec.Past = d.past.get(child)
+		spec.Past = h.past.get(child)
 	}
 	return supervisor.Spec{
 		Key: child, Kind: KindKernel, Owner: exec.Owner, ManualUp: true,
-		StartTimeout: d.o.StartTimeout, StopTimeout: d.o.StopTimeout,
-		New: func() supervisor.Behaviour { return d.o.NewKernel(spec) },
+		StartTimeout: h.o.StartTimeout, StopTimeout: h.o.StopTimeout,
+		New: func() supervisor.Behaviour { return h.o.NewKernel(spec) },
 	}, nil
 }
 
 // interrupt ends a call early: one that waits leaves the queue and is answered
 // here, one that runs is its kernel's to end.
-func (d *door) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
-	c, ok := d.calls[m.Exec]
+func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
+	c, ok := h.calls[m.Exec]
 	if !ok {
 		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
 		return
@@ -157,43 +157,43 @@ func (d *door) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 	if c.left == "" {
 		c.left = cmp.Or(m.Cause, messages.CauseCancelled)
 	}
-	if !d.withdraw(s, c) {
+	if !h.withdraw(s, c) {
 		s.Send(c.child, m)
 	}
 }
 
 // withdraw answers a call that waits and is to end early.
-func (d *door) withdraw(s *supervisor.Supervisor, c *call) bool {
+func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
 	if c.left == "" || !s.Withdraw(c.child, c.work) {
 		return false
 	}
 	if c.work.Last { // its kernel starts for nothing
 		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
 	}
-	d.answer(c, d.withdrawn(s, c, c.left))
+	h.answer(c, h.withdrawn(s, c, c.left))
 	return true
 }
 
 // Unserved answers work that will not reach a kernel, or whose kernel's actor
 // ended with it in hand.
-func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
 		w.Settle(why)
 		return
 	}
-	c, ok := d.calls[exec.ID]
-	if !ok || d.makeRoom(s, c, why) {
+	c, ok := h.calls[exec.ID]
+	if !ok || h.makeRoom(s, c, why) {
 		return
 	}
-	d.answer(c, d.unserved(s, c, why))
+	h.answer(c, h.unserved(s, c, why))
 }
 
 // makeRoom ends the idle kernels when one could not start because the machine
 // has no descriptors or processes left, and tries once more. False: that is not
 // the reason, or it was tried already.
-func (d *door) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
-	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !d.o.Exhausted(why.Exit.Err) {
+func (h *handler) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
+	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !h.o.Exhausted(why.Exit.Err) {
 		return false
 	}
 	c.again = true
@@ -209,15 +209,15 @@ func (d *door) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.Servi
 var errNoRoom = errors.New("the machine had no descriptors or processes left, or its gateway no place")
 
 // answer settles a call and forgets it.
-func (d *door) answer(c *call, r messages.Result) {
+func (h *handler) answer(c *call, r messages.Result) {
 	c.work.Settle(r)
-	d.forget(c)
+	h.forget(c)
 }
 
-func (d *door) forget(c *call) {
-	delete(d.calls, c.exec.ID)
-	defer d.drained()
-	list := d.byKey[c.child]
+func (h *handler) forget(c *call) {
+	delete(h.calls, c.exec.ID)
+	defer h.drained()
+	list := h.byKey[c.child]
 	for i, other := range list {
 		if other == c {
 			list = append(list[:i], list[i+1:]...)
@@ -225,44 +225,44 @@ func (d *door) forget(c *call) {
 		}
 	}
 	if len(list) == 0 {
-		delete(d.byKey, c.child)
+		delete(h.byKey, c.child)
 		return
 	}
-	d.byKey[c.child] = list
+	h.byKey[c.child] = list
 }
 
 // Changed follows the life of the kernels.
-func (d *door) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
+func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	if e.Kind != KindKernel {
 		return
 	}
 	child := e.Key
-	d.sweep(s, child)
-	if since, ok := d.starting[child]; ok && e.To != messages.ChildStarting {
-		delete(d.starting, child)
-		d.extend(s, child, since)
+	h.sweep(s, child)
+	if since, ok := h.starting[child]; ok && e.To != messages.ChildStarting {
+		delete(h.starting, child)
+		h.extend(s, child, since)
 	}
 	switch {
 	case e.To == messages.ChildStarting:
-		d.starting[child] = s.Now()
+		h.starting[child] = s.Now()
 	case e.To == messages.ChildBusy:
-		d.served[child] = true
-	case e.Exit != nil && d.served[child]:
+		h.served[child] = true
+	case e.Exit != nil && h.served[child]:
 		// The first reason counts: what follows may be the failure of a kernel
 		// that was to replace it, and comes too late for one that is made then.
-		d.past.put(child, *e.Exit)
-		delete(d.served, child)
+		h.past.put(child, *e.Exit)
+		delete(h.served, child)
 	case e.To == messages.ChildGone:
-		delete(d.served, child)
+		delete(h.served, child)
 	}
-	if e.To == messages.ChildGone && len(d.byKey[child]) == 0 {
-		d.owners.forget(child) // they owned a kernel that is no more
+	if e.To == messages.ChildGone && len(h.byKey[child]) == 0 {
+		h.owners.forget(child) // they owned a kernel that is no more
 	}
 }
 
 // Close answers who waits for the end of the last call: all have ended.
-func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) {
-	for _, w := range d.drains {
+func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
+	for _, w := range h.drains {
 		w.Settle(true)
 	}
 }
@@ -270,24 +270,24 @@ func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) {
 // sweep forgets the calls of a child that its kernel has answered, and ends
 // those that are to end early and wait again, because a kernel that they were
 // given to has ended without having begun them.
-func (d *door) sweep(s *supervisor.Supervisor, child string) {
-	calls := d.byKey[child]
+func (h *handler) sweep(s *supervisor.Supervisor, child string) {
+	calls := h.byKey[child]
 	if len(calls) > 1 { // both functions take calls out of the list
 		calls = slices.Clone(calls)
 	}
 	for _, c := range calls {
 		if c.work.Settled() {
-			d.forget(c)
+			h.forget(c)
 			continue
 		}
-		d.withdraw(s, c)
+		h.withdraw(s, c)
 	}
 }
 
 // extend moves the deadlines of a child's calls by the time that they spent
 // waiting for its start.
-func (d *door) extend(s *supervisor.Supervisor, child string, since time.Time) {
-	for _, c := range d.byKey[child] {
+func (h *handler) extend(s *supervisor.Supervisor, child string, since time.Time) {
+	for _, c := range h.byKey[child] {
 		if c.deadline.IsZero() {
 			continue
 		}
@@ -296,6 +296,6 @@ func (d *door) extend(s *supervisor.Supervisor, child string, since time.Time) {
 			from = c.arrived
 		}
 		c.deadline = c.deadline.Add(s.Now().Sub(from))
-		d.arm(s, c)
+		h.arm(s, c)
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Door is the application's part of a supervisor: what its messages mean, and
+// Handler is the application's part of a supervisor: what its messages mean, and
 // how its dynamic children are made. All methods run in the supervisor's
 // goroutine, under its guard: an error or a panic is a failure of the
 // supervisor, for its own parent to decide about. They must not block.
 //
-// Inside a Door all methods of Supervisor may be called. What they ask for is
-// done when the method of the Door has returned.
-type Door interface {
+// Inside a Handler all methods of Supervisor may be called. What they ask for is
+// done when the method of the Handler has returned.
+type Handler interface {
 	// Open is called once, before the static children are started.
 	Open(*Supervisor) error
 	// Handle gets the messages that were told to the supervisor.
@@ -33,28 +33,28 @@ type Door interface {
 	Close(*Supervisor, Exit)
 }
 
-// BaseDoor has the defaults of a Door, to embed: it knows no messages and no
-// dynamic children, and answers unserved work with its *[ServiceError].
-type BaseDoor struct{}
+// BaseHandler has the defaults of a Handler, to embed: it knows no messages and
+// no dynamic children, and answers unserved work with its *[ServiceError].
+type BaseHandler struct{}
 
 // Open does nothing.
-func (BaseDoor) Open(*Supervisor) error { return nil }
+func (BaseHandler) Open(*Supervisor) error { return nil }
 
 // Handle returns an *[UnknownMessageError].
-func (BaseDoor) Handle(_ *Supervisor, msg any) error { return Unknown(msg) }
+func (BaseHandler) Handle(_ *Supervisor, msg any) error { return Unknown(msg) }
 
 // Spec refuses.
-func (BaseDoor) Spec(_ *Supervisor, key string, _ Work) (Spec, error) {
+func (BaseHandler) Spec(_ *Supervisor, key string, _ Work) (Spec, error) {
 	return Spec{}, fmt.Errorf("no child %q: %w", key, ErrNoProcess)
 }
 
 // Unserved settles w with e.
-func (BaseDoor) Unserved(_ *Supervisor, w Work, e *ServiceError) { w.Settle(e) }
+func (BaseHandler) Unserved(_ *Supervisor, w Work, e *ServiceError) { w.Settle(e) }
 
 // Changed does nothing.
-func (BaseDoor) Changed(*Supervisor, messages.ChildChanged) {}
+func (BaseHandler) Changed(*Supervisor, messages.ChildChanged) {}
 
 // Close does nothing.
-func (BaseDoor) Close(*Supervisor, Exit) {}
+func (BaseHandler) Close(*Supervisor, Exit) {}
 
-var _ Door = BaseDoor{}
+var _ Handler = BaseHandler{}

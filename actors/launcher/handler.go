@@ -8,37 +8,37 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// door is the launcher's part of its supervisor. Everything in it belongs to the
-// supervisor's goroutine.
-type door struct {
-	supervisor.BaseDoor
+// handler is the launcher's part of its supervisor. Everything in it belongs to
+// the supervisor's goroutine.
+type handler struct {
+	supervisor.BaseHandler
 	o      Options
 	tools  map[string]*entry
 	byRun  map[string]*flight
 	leases uint64
-	tell   func(any) bool // to the door itself; for any goroutine
+	tell   func(any) bool // to the launcher itself; for any goroutine
 }
 
-// Open learns the way back to the door.
-func (d *door) Open(s *supervisor.Supervisor) error {
-	d.tell = s.Ctx().Tell
+// Open learns the way back to the launcher.
+func (h *handler) Open(s *supervisor.Supervisor) error {
+	h.tell = s.Ctx().Tell
 	return nil
 }
 
 // Handle serves what the supervisor itself does not know.
-func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
-		return d.work(s, m)
+		return h.work(s, m)
 	case leased:
-		if e := d.holder(m.lease); e != nil {
+		if e := h.holder(m.lease); e != nil {
 			m.lease.given = true
-			d.pump(s, e, ended{})
+			h.pump(s, e, ended{})
 		}
 	case ended:
-		d.ended(s, m)
+		h.ended(s, m)
 	case messages.ToolCancel:
-		d.cancel(s, m)
+		h.cancel(s, m)
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -46,23 +46,23 @@ func (d *door) Handle(s *supervisor.Supervisor, msg any) error {
 }
 
 // work serves what is to be answered.
-func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
+func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case Run:
-		d.run(s, w, m)
+		h.run(s, w, m)
 	case Prewarm:
-		w.Settle(d.prewarm(s, m.Spec))
+		w.Settle(h.prewarm(s, m.Spec))
 	case messages.ToolStop:
-		d.stop(s, w, m.Tool)
+		h.stop(s, w, m.Tool)
 	case messages.ToolPin:
-		d.entry(m.Tool).pinned = m.Pinned
+		h.entry(m.Tool).pinned = m.Pinned
 		s.Pin(m.Tool, m.Pinned)
 		w.Settle(true)
 	case messages.ToolsQuery:
-		w.Settle(d.state(s))
+		w.Settle(h.state(s))
 	case Logs:
 		log := Log{}
-		if e := d.tools[m.Tool]; e != nil {
+		if e := h.tools[m.Tool]; e != nil {
 			log = e.record.log()
 		}
 		w.Settle(log)
@@ -72,18 +72,18 @@ func (d *door) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	return nil
 }
 
-func (d *door) entry(id string) *entry {
-	e := d.tools[id]
+func (h *handler) entry(id string) *entry {
+	e := h.tools[id]
 	if e == nil {
 		e = &entry{spec: Tool{ID: id}, flying: map[string]*flight{}, record: &record{}}
-		d.tools[id] = e
+		h.tools[id] = e
 	}
 	return e
 }
 
 // holder is the tool whose present lease l is; nil when it has another one.
-func (d *door) holder(l *lease) *entry {
-	for _, e := range d.tools {
+func (h *handler) holder(l *lease) *entry {
+	for _, e := range h.tools {
 		if e.lease == l {
 			return e
 		}
@@ -92,14 +92,14 @@ func (d *door) holder(l *lease) *entry {
 }
 
 // run admits one run.
-func (d *door) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
+func (h *handler) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
 	f := &flight{run: m, work: w, arrived: s.Now()}
-	e := d.entry(m.Tool)
+	e := h.entry(m.Tool)
 	switch {
-	case d.byRun[m.ID] != nil:
+	case h.byRun[m.ID] != nil:
 		w.Settle(refused(f, messages.ToolErrorInput, "the run id "+m.ID+" is in use"))
 		return
-	case len(e.waiting) >= d.o.MaxWaiting:
+	case len(e.waiting) >= h.o.MaxWaiting:
 		w.Settle(refused(f, messages.ToolErrorOverloaded, "too many runs of this tool wait; try again later"))
 		return
 	}
@@ -110,33 +110,33 @@ func (d *door) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
 		f.cold = true
 		s.End(m.Tool, supervisor.Exit{Kind: messages.ExitReset, Err: errOutdated})
 	}
-	d.byRun[m.ID] = f
+	h.byRun[m.ID] = f
 	e.waiting = append(e.waiting, f)
-	d.pump(s, e, ended{})
+	h.pump(s, e, ended{})
 }
 
 // pump moves what can move: it asks for a lease, hands runs to a tool that has
 // one, and ends the lease when no run is left. last is the run that has just
 // ended; it is answered on the way.
-func (d *door) pump(s *supervisor.Supervisor, e *entry, last ended) {
-	if !d.move(s, e, last) {
+func (h *handler) pump(s *supervisor.Supervisor, e *entry, last ended) {
+	if !h.move(s, e, last) {
 		last.settle()
 	}
 }
 
 // move is pump without the answer; true: the tool gives it.
-func (d *door) move(s *supervisor.Supervisor, e *entry, last ended) bool {
+func (h *handler) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 	e.waiting = slices.DeleteFunc(e.waiting, func(f *flight) bool {
 		if f.work.Settled() { // whoever asked has gone
-			delete(d.byRun, f.run.ID)
+			delete(h.byRun, f.run.ID)
 			return true
 		}
 		return false
 	})
 	if e.lease == nil {
 		if len(e.waiting) > 0 {
-			d.leases++
-			e.lease = &lease{id: d.leases}
+			h.leases++
+			e.lease = &lease{id: h.leases}
 			w, _ := supervisor.NewWork[bool](serve{e.lease})
 			s.Submit(e.spec.ID, w)
 		}
@@ -145,7 +145,7 @@ func (d *door) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 	if !e.lease.given {
 		return false
 	}
-	for len(e.waiting) > 0 && d.fits(e) {
+	for len(e.waiting) > 0 && h.fits(e) {
 		f := e.waiting[0]
 		if !s.Send(e.spec.ID, begin{f}) {
 			return false // it has just ended; its lease comes back
@@ -162,16 +162,16 @@ func (d *door) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 }
 
 // fits reports whether one more run may begin.
-func (d *door) fits(e *entry) bool {
+func (h *handler) fits(e *entry) bool {
 	if !e.spec.Concurrent {
 		return len(e.flying) == 0
 	}
-	return len(e.flying) < d.o.MaxParallel
+	return len(e.flying) < h.o.MaxParallel
 }
 
 // ended hears that a run has ended.
-func (d *door) ended(s *supervisor.Supervisor, m ended) {
-	e := d.entry(m.flight.run.Tool)
+func (h *handler) ended(s *supervisor.Supervisor, m ended) {
+	e := h.entry(m.flight.run.Tool)
 	if e.flying[m.flight.run.ID] != m.flight {
 		m.settle()
 		return
@@ -179,38 +179,38 @@ func (d *door) ended(s *supervisor.Supervisor, m ended) {
 	if m.flight.run.Fetch == "" {
 		e.runs++
 	}
-	d.forget(e, m.flight)
-	d.pump(s, e, m)
+	h.forget(e, m.flight)
+	h.pump(s, e, m)
 }
 
-func (d *door) forget(e *entry, f *flight) {
-	delete(d.byRun, f.run.ID)
+func (h *handler) forget(e *entry, f *flight) {
+	delete(h.byRun, f.run.ID)
 	delete(e.flying, f.run.ID)
 }
 
 // answer settles a run here.
-func (d *door) answer(e *entry, f *flight, r messages.ToolResult) {
+func (h *handler) answer(e *entry, f *flight, r messages.ToolResult) {
 	f.work.Settle(r)
-	d.forget(e, f)
+	h.forget(e, f)
 }
 
 // Spec makes the actor of a tool that has none.
-func (d *door) Spec(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
-	e := d.entry(key)
+func (h *handler) Spec(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
+	e := h.entry(key)
 	spec, record := e.spec, e.record
 	e.stamp = spec.Stamp
 	return supervisor.Spec{
-		Kind: KindTool, ManualUp: true, StartTimeout: d.o.StartTimeout, StopTimeout: d.o.StopGrace + stopMargin,
-		New: func() supervisor.Behaviour { return newTool(&d.o, spec, record, d.tell) },
+		Kind: KindTool, ManualUp: true, StartTimeout: h.o.StartTimeout, StopTimeout: h.o.StopGrace + stopMargin,
+		New: func() supervisor.Behaviour { return newTool(&h.o, spec, record, h.tell) },
 	}, nil
 }
 
 // Changed follows the life of the tools.
-func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
+func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.Kind != KindTool && ev.Kind != "" {
 		return
 	}
-	e := d.tools[ev.Key]
+	e := h.tools[ev.Key]
 	if e == nil {
 		return
 	}
@@ -218,14 +218,14 @@ func (d *door) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	case messages.ChildStarting:
 		e.spawns++
 		s.Pin(ev.Key, e.pinned)
-		d.stopped(e)
+		h.stopped(e)
 	case messages.ChildWaiting, messages.ChildGone:
-		d.stopped(e)
+		h.stopped(e)
 	}
 }
 
 // stopped answers who waits for the end of a process.
-func (d *door) stopped(e *entry) {
+func (h *handler) stopped(e *entry) {
 	for _, w := range e.stops {
 		w.Settle(true)
 	}
@@ -233,13 +233,13 @@ func (d *door) stopped(e *entry) {
 }
 
 // Unserved hears that a lease, or a touch, will not be served.
-func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
 	w.Settle(why)
 	m, ok := w.Msg.(serve)
 	if !ok {
 		return
 	}
-	e := d.holder(m.lease)
+	e := h.holder(m.lease)
 	if e == nil {
 		return // it was released already
 	}
@@ -249,9 +249,9 @@ func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *superv
 		switch {
 		case f.work.Settled():
 			e.runs++
-			d.forget(e, f)
+			h.forget(e, f)
 		case f.begun.Load():
-			d.answer(e, f, lost(f, why))
+			h.answer(e, f, lost(f, why))
 		default:
 			delete(e.flying, f.run.ID)
 			again = append(again, f)
@@ -260,11 +260,11 @@ func (d *door) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *superv
 	e.waiting = append(again, e.waiting...)
 	if !why.Dispatched {
 		for _, f := range e.waiting {
-			d.answer(e, f, d.notStarted(f, why))
+			h.answer(e, f, h.notStarted(f, why))
 		}
 		e.waiting = nil
 	}
-	d.pump(s, e, ended{})
+	h.pump(s, e, ended{})
 }
 
 func inOrder(flying map[string]*flight) []*flight {
@@ -278,12 +278,12 @@ func inOrder(flying map[string]*flight) []*flight {
 
 // cancel ends one run early: one that waits is answered here, one in flight is
 // the tool's to end.
-func (d *door) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
-	f := d.byRun[m.Run]
+func (h *handler) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
+	f := h.byRun[m.Run]
 	if f == nil || m.Tool != "" && f.run.Tool != m.Tool {
 		return
 	}
-	e := d.entry(f.run.Tool)
+	e := h.entry(f.run.Tool)
 	why := causeCancelled
 	if m.Cause == messages.CauseTimeout {
 		why = causeTimeout
@@ -298,22 +298,22 @@ func (d *door) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
 	if why == causeTimeout {
 		r.Outcome, r.Error.Message = messages.OutcomeTimeout, "the time was up before the run began"
 	}
-	d.answer(e, f, r)
-	d.pump(s, e, ended{})
+	h.answer(e, f, r)
+	h.pump(s, e, ended{})
 }
 
 // prewarm starts a tool if that costs no other one its place.
-func (d *door) prewarm(s *supervisor.Supervisor, spec Tool) messages.ToolQueued {
-	e := d.entry(spec.ID)
+func (h *handler) prewarm(s *supervisor.Supervisor, spec Tool) messages.ToolQueued {
+	e := h.entry(spec.ID)
 	live, used := 0, spec.MemoryMB
 	for c := range s.Children() {
 		if c.Live() {
 			live++
-			used += d.memoryMB(c.Key)
+			used += h.memoryMB(c.Key)
 		}
 	}
 	if c, known := s.Child(spec.ID); !known || !c.Live() {
-		switch p := d.o.Policy; {
+		switch p := h.o.Policy; {
 		case live >= p.WarmMax:
 			return messages.ToolQueued{Reason: "as many tools are warm as may be; prewarming ends none of them"}
 		case p.MemoryBudgetMB > 0 && used > p.MemoryBudgetMB:
@@ -329,8 +329,8 @@ func (d *door) prewarm(s *supervisor.Supervisor, spec Tool) messages.ToolQueued 
 }
 
 // stop ends a tool, and its runs.
-func (d *door) stop(s *supervisor.Supervisor, w supervisor.Work, id string) {
-	e := d.tools[id]
+func (h *handler) stop(s *supervisor.Supervisor, w supervisor.Work, id string) {
+	e := h.tools[id]
 	if e == nil {
 		w.Settle(false)
 		return
@@ -338,7 +338,7 @@ func (d *door) stop(s *supervisor.Supervisor, w supervisor.Work, id string) {
 	for _, f := range e.waiting {
 		r := refused(f, messages.ToolErrorCancelled, "the tool was stopped before the run began")
 		r.Outcome = messages.OutcomeCancelled
-		d.answer(e, f, r)
+		h.answer(e, f, r)
 	}
 	e.waiting = nil
 	if c, known := s.Child(id); !known || !c.Live() {
@@ -350,18 +350,18 @@ func (d *door) stop(s *supervisor.Supervisor, w supervisor.Work, id string) {
 }
 
 // Close answers whatever is left.
-func (d *door) Close(*supervisor.Supervisor, supervisor.Exit) {
-	for _, e := range d.tools {
+func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
+	for _, e := range h.tools {
 		for _, f := range append(inOrder(e.flying), e.waiting...) {
 			r := refused(f, messages.ToolErrorDraining, "the launcher has ended")
 			if f.begun.Load() {
 				r.Outcome = messages.OutcomeCancelled
 			}
-			d.answer(e, f, r)
+			h.answer(e, f, r)
 		}
-		d.stopped(e)
+		h.stopped(e)
 	}
 }
 
-func (d *door) warmKeep(key string) time.Duration { return d.entry(key).spec.WarmKeep }
-func (d *door) memoryMB(key string) int           { return d.entry(key).spec.MemoryMB }
+func (h *handler) warmKeep(key string) time.Duration { return h.entry(key).spec.WarmKeep }
+func (h *handler) memoryMB(key string) int           { return h.entry(key).spec.MemoryMB }
