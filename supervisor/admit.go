@@ -26,9 +26,9 @@ func (s *Supervisor) propose(ch *child) {
 	}
 	if !ch.waiting {
 		s.setState(ch, messages.ChildWaiting)
-		s.line.add(ch)
+		s.waitlist.add(ch)
 	}
-	if s.line.n > 1 {
+	if s.waitlist.n > 1 {
 		s.room = true
 		return
 	}
@@ -53,7 +53,7 @@ func (s *Supervisor) ask(ch *child) {
 	d, _ := s.decide(strategy.Spawning{Key: ch.spec.Key}, ch)
 	switch d.Verb {
 	case strategy.VerbWait:
-		s.line.told(ch)
+		s.waitlist.told(ch)
 		s.to(ch, messages.ChildWaiting, nil)
 	case strategy.VerbStop, strategy.VerbAbandon:
 		s.refuse(ch, &d.Exit)
@@ -107,10 +107,10 @@ func (s *Supervisor) refuse(ch *child, exit *Exit) {
 // are not asked again: the answer would be the same.
 func (s *Supervisor) offerRoom() {
 	full := make(map[tallyKey]bool, 1)
-	for ch := s.line.head; ch != nil; {
+	for ch := s.waitlist.head; ch != nil; {
 		told := ch.told == messages.ChildWaiting
-		if told && len(full) >= len(s.line.groups) {
-			ch = s.line.untold
+		if told && len(full) >= len(s.waitlist.groups) {
+			ch = s.waitlist.untold
 			continue
 		}
 		next := ch.younger
@@ -128,10 +128,10 @@ func (s *Supervisor) offerRoom() {
 	}
 }
 
-// leaveLine forgets the keys that nothing waits for any more, because their
+// leaveWaitlist forgets the keys that nothing waits for any more, because their
 // work was settled by somebody else.
-func (s *Supervisor) leaveLine() {
-	for ch := s.line.head; ch != nil; {
+func (s *Supervisor) leaveWaitlist() {
+	for ch := s.waitlist.head; ch != nil; {
 		next := ch.younger
 		s.pointless(ch)
 		ch = next
@@ -141,6 +141,6 @@ func (s *Supervisor) leaveLine() {
 // unwait takes a key out of those that wait for capacity.
 func (s *Supervisor) unwait(ch *child) {
 	if ch.waiting {
-		s.line.remove(ch)
+		s.waitlist.remove(ch)
 	}
 }

@@ -63,9 +63,9 @@ type child struct {
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start
 	due      instant       // the deadline of the present state, 0: none
-	turn     uint64        // orders those in Supervisor.line
+	turn     uint64        // orders those in Supervisor.waitlist
 
-	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.line
+	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.waitlist
 	before, behind *child // neighbours in the order of Supervisor.first
 
 	static    bool
@@ -80,7 +80,7 @@ type child struct {
 	revive    bool // a start was asked for, whether work waits or not
 	specified bool // the Handler has said how to make the next incarnation
 	queued    bool // in Supervisor.kicks
-	waiting   bool // in Supervisor.line
+	waiting   bool // in Supervisor.waitlist
 }
 
 // work is the work in hand; the zero Work without.

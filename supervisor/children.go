@@ -19,7 +19,7 @@ type children struct {
 	first, last *child // the table in order
 	order       int
 
-	line           line      // keys that wait for capacity
+	waitlist       waitlist  // keys that wait for capacity
 	idle, failures childList // dynamic children in these states
 	tallies        tallies   // how many dynamic children take a place
 

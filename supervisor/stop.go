@@ -135,7 +135,7 @@ func (s *Supervisor) Terminate(_ *Ctx, exit Exit) {
 	c := s.ctx.c
 	s.now = s.sys.now()
 	s.ending = &exit
-	s.kicks, s.line, s.batch, s.room = nil, line{}, nil, false
+	s.kicks, s.waitlist, s.batch, s.room = nil, waitlist{}, nil, false
 	s.box.rewire(func() {
 		select {
 		case s.bell <- struct{}{}:

@@ -60,7 +60,7 @@ func (s *Supervisor) onTimer() {
 	s.armed = 0
 	if late := s.now - s.nextTick; late >= 0 {
 		s.skipTicks()
-		s.leaveLine()
+		s.leaveWaitlist()
 		s.decide(strategy.Tick{Late: time.Duration(late)}, nil)
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {

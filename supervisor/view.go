@@ -86,7 +86,7 @@ func (v tableView) Census(kind, owner string, turn uint64) strategy.Census {
 			}
 		}
 	}
-	for ch := v.line.head; ch != nil && ch.turn <= turn; ch = ch.younger {
+	for ch := v.waitlist.head; ch != nil && ch.turn <= turn; ch = ch.younger {
 		if (kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
 			n.Waiting++
 		}

@@ -1,9 +1,9 @@
 package supervisor
 
-// line is the keys that wait for capacity, in the order of their turns, linked
+// waitlist is the keys that wait for capacity, in the order of their turns, linked
 // through elder and younger. Those that have not been asked for yet are its end.
-// The Spec of a key does not change while it stands in line.
-type line struct {
+// The Spec of a key does not change while it stands in it.
+type waitlist struct {
 	head, tail *child
 	untold     *child // the first that was not asked for, nil if there is none
 	n          int
@@ -12,7 +12,7 @@ type line struct {
 }
 
 // add puts ch, which is in no list, at the end.
-func (l *line) add(ch *child) {
+func (l *waitlist) add(ch *child) {
 	l.turns++
 	ch.waiting, ch.turn = true, l.turns
 	ch.elder, ch.younger = l.tail, nil
@@ -33,13 +33,13 @@ func (l *line) add(ch *child) {
 }
 
 // told notes that ch was asked for and has to go on waiting.
-func (l *line) told(ch *child) {
+func (l *waitlist) told(ch *child) {
 	if l.untold == ch {
 		l.untold = ch.younger
 	}
 }
 
-func (l *line) remove(ch *child) {
+func (l *waitlist) remove(ch *child) {
 	l.told(ch)
 	if ch.elder == nil {
 		l.head = ch.younger
