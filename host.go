@@ -266,7 +266,7 @@ func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.syste
 // calls are answered as not started. It returns when no call runs any more, or
 // with ctx's cause; Shutdown comes afterwards.
 func (h *Host) Drain(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.Drain{}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.Drain{})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}
@@ -277,7 +277,7 @@ func (h *Host) Drain(ctx context.Context) error {
 // closed, those that others use too are kept. A running call of a session that
 // is closed is cancelled.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.ReleaseOwner{Owner: owner}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

@@ -291,7 +291,7 @@ func (t *Launcher) run(ctx context.Context, r ToolRequest, out *outlet) (message
 		return refused, nil
 	}
 	run.Spec, run.Tool = t.catalogue.Launch(entry), entry.ID
-	_, reply, err := supervisor.Begin[messages.ToolResult](t.actor, func(w supervisor.Work) any { w.Msg = run; return w })
+	_, reply, err := supervisor.Begin[messages.ToolResult](t.actor, run)
 	if err != nil {
 		refused.Error = &messages.ToolError{Kind: messages.ToolErrorDraining, Message: ErrClosed.Error()}
 		return refused, ErrClosed
@@ -384,7 +384,7 @@ func (t *Launcher) Shutdown(ctx context.Context) messages.ShutdownReport {
 }
 
 func askTools[T any](ctx context.Context, t *Launcher, msg any) (T, error) {
-	v, err := supervisor.Ask[T](ctx, t.actor, func(w supervisor.Work) any { w.Msg = msg; return w })
+	v, err := supervisor.Ask[T](ctx, t.actor, msg)
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return v, ErrClosed
 	}

@@ -158,7 +158,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	calls := s.host.calls.Calls(exec, hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory})
 	exec.Out, exec.HostCalls = out, calls
 
-	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), exec)
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
 	}
@@ -257,7 +257,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 	if s.err != nil {
 		return s.err
 	}
-	_, err := supervisor.Ask[bool](ctx, s.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	_, err := supervisor.Ask[bool](ctx, s.gateway(), msg)
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

@@ -16,14 +16,7 @@ import (
 )
 
 // question is what the tests' actors are asked.
-type question struct {
-	w supervisor.Work
-	n int
-}
-
-func asking(n int) func(supervisor.Work) any {
-	return func(w supervisor.Work) any { return question{w, n} }
-}
+type question int
 
 // one starts a system with one actor at "a".
 func one(t *testing.T, a behaviour) (*supervisor.System, supervisor.Ref) {
@@ -36,30 +29,30 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name   string
-		handle func(*supervisor.Ctx, question) error
+		handle func(*supervisor.Ctx, supervisor.Work) error
 		want   int
 		err    error
 	}{
-		{"an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(q.n + 1); return nil }, 8, nil},
-		{"an error for an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(errTest); return nil }, 0, errTest},
-		{"nothing for an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(nil); return nil }, 0, nil},
-		{"it fails", func(*supervisor.Ctx, question) error { return errTest }, 0, errTest},
-		{"it panics", func(*supervisor.Ctx, question) error { panic(errTest) }, 0, supervisor.ErrGone},
-		{"its goroutine ends", func(*supervisor.Ctx, question) error { runtime.Goexit(); return nil }, 0, supervisor.ErrGone},
-		{"it ends in order", func(*supervisor.Ctx, question) error { return supervisor.ErrDone }, 0, supervisor.ErrGone},
-		{"it forgets the question, and ends later", func(c *supervisor.Ctx, _ question) error { c.After(time.Hour, "end"); return nil }, 0, supervisor.ErrGone},
+		{"an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(int(w.Msg.(question)) + 1); return nil }, 8, nil},
+		{"an error for an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(errTest); return nil }, 0, errTest},
+		{"nothing for an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(nil); return nil }, 0, nil},
+		{"it fails", func(*supervisor.Ctx, supervisor.Work) error { return errTest }, 0, errTest},
+		{"it panics", func(*supervisor.Ctx, supervisor.Work) error { panic(errTest) }, 0, supervisor.ErrGone},
+		{"its goroutine ends", func(*supervisor.Ctx, supervisor.Work) error { runtime.Goexit(); return nil }, 0, supervisor.ErrGone},
+		{"it ends in order", func(*supervisor.Ctx, supervisor.Work) error { return supervisor.ErrDone }, 0, supervisor.ErrGone},
+		{"it forgets the question, and ends later", func(c *supervisor.Ctx, _ supervisor.Work) error { c.After(time.Hour, "end"); return nil }, 0, supervisor.ErrGone},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sys, a := one(t, behaviour{handle: func(c *supervisor.Ctx, m any) error {
-					if q, ok := m.(question); ok {
-						return row.handle(c, q)
+					if w, ok := m.(supervisor.Work); ok {
+						return row.handle(c, w)
 					}
 					return supervisor.ErrDone
 				}})
-				got, err := supervisor.Ask[int](t.Context(), a, asking(7))
+				got, err := supervisor.Ask[int](t.Context(), a, question(7))
 				if row.err != nil {
 					require.ErrorIs(t, err, row.err)
 				} else {
@@ -80,7 +73,7 @@ func TestAskNobody(t *testing.T) {
 		require.True(t, a.Tell(1))
 		<-ended
 		for _, r := range []supervisor.Ref{a, {}, sys.Ref("nobody"), sys.Ref("a", "nobody")} {
-			_, err := supervisor.Ask[int](t.Context(), r, asking(1))
+			_, err := supervisor.Ask[int](t.Context(), r, question(1))
 			require.ErrorIs(t, err, supervisor.ErrNoProcess)
 			require.False(t, r.Tell(1))
 			exit := <-r.Monitor()
@@ -100,17 +93,17 @@ func TestAskCtx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan supervisor.Work, 1)
-		sys, a := one(t, behaviour{handle: func(_ *supervisor.Ctx, m any) error { got <- m.(question).w; return nil }})
+		sys, a := one(t, behaviour{handle: func(_ *supervisor.Ctx, m any) error { got <- m.(supervisor.Work); return nil }})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errTest)
 		defer cancel()
-		_, err := supervisor.Ask[int](ctx, a, asking(1))
+		_, err := supervisor.Ask[int](ctx, a, question(1))
 		require.ErrorIs(t, err, errTest)
 		w := <-got
 		require.True(t, w.Settled())
 		require.False(t, w.Settle(1), "nobody waits any more")
 
 		// Begin leaves that to its caller.
-		w, r, err := supervisor.Begin[int](a, asking(2))
+		w, r, err := supervisor.Begin[int](a, question(2))
 		require.NoError(t, err)
 		_, err = r.Wait(ctx)
 		require.ErrorIs(t, err, errTest)
@@ -156,7 +149,7 @@ func TestAskWhileItEnds(t *testing.T) {
 				answer(t, submit(t, gate, "a", 1))
 				a := sys.Ref("gate", "a")
 				require.True(t, a.Tell("go on"))
-				_, r, err := supervisor.Begin[int](a, asking(1))
+				_, r, err := supervisor.Begin[int](a, question(1))
 				require.NoError(t, err)
 				switch how {
 				case "fails":
@@ -240,7 +233,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	require.EqualError(t, supervisor.Unknown(3), "unknown message int")
 	var unknown *supervisor.UnknownMessageError
-	require.ErrorAs(t, supervisor.Unknown(question{}), &unknown)
+	require.ErrorAs(t, supervisor.Unknown(question(0)), &unknown)
 	require.Equal(t, "supervisor_test.question", unknown.Msg)
 
 	e := error(&supervisor.ServiceError{Key: "k", Kind: supervisor.ErrDraining})

@@ -168,7 +168,7 @@ func BenchmarkAsk(b *testing.B) {
 	a := sys.Ref("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := supervisor.Ask[int](context.Background(), a, func(w supervisor.Work) any { return w }); err != nil {
+		if _, err := supervisor.Ask[int](context.Background(), a, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -292,7 +292,7 @@ func BenchmarkIdleChild(b *testing.B) {
 	}
 }
 
-// asked answers a question that is nothing but its Work.
+// asked answers every question.
 var asked = behaviour{handle: func(_ *supervisor.Ctx, m any) error {
 	m.(supervisor.Work).Settle(1)
 	return nil

@@ -252,7 +252,7 @@ func TestDroppable(t *testing.T) {
 					require.True(t, a.Tell(badCargo{}))
 				}
 				require.True(t, a.Tell(cargo{l}))
-				_, r, err := supervisor.Begin[int](a, func(supervisor.Work) any { return cargo{l} })
+				_, r, err := supervisor.Begin[int](a, cargo{l})
 				require.NoError(t, err)
 				if how == "stopped" {
 					stop(t, sys)

@@ -91,7 +91,7 @@ func TestStuckSupervisor(t *testing.T) {
 		gate, below := sys.Ref("gate"), sys.Ref("gate", "below")
 		runs, waits := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
-		_, asked, err := supervisor.Begin[int](gate, asking(1)) // hangs in its hand
+		_, asked, err := supervisor.Begin[int](gate, question(1)) // hangs in its hand
 		require.NoError(t, err)
 		ended := gate.Monitor()
 		require.Equal(t, messages.ExitHung, (<-ended).Kind)

@@ -194,7 +194,7 @@ func TestAfterShutdown(t *testing.T) {
 		gate := sys.Ref("gate")
 		stop(t, sys)
 		require.False(t, gate.Tell(1))
-		_, err := supervisor.Ask[int](t.Context(), gate, asking(1))
+		_, err := supervisor.Ask[int](t.Context(), gate, question(1))
 		require.ErrorIs(t, err, supervisor.ErrNoProcess)
 		exit := <-sys.Monitor("gate")
 		require.ErrorIs(t, exit, supervisor.ErrNoProcess)

@@ -13,7 +13,7 @@ import (
 // counter is an actor that counts what it is told, and can be asked for it.
 type counter struct{ n int }
 
-type howMany struct{ w supervisor.Work }
+type howMany struct{}
 
 func (c *counter) Init(*supervisor.Ctx) error                 { return nil }
 func (c *counter) Terminate(*supervisor.Ctx, supervisor.Exit) {}
@@ -22,8 +22,11 @@ func (c *counter) Handle(_ *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case string:
 		c.n++
-	case howMany:
-		m.w.Settle(c.n)
+	case supervisor.Work:
+		if _, ok := m.Msg.(howMany); !ok {
+			return supervisor.Unknown(msg)
+		}
+		m.Settle(c.n)
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -45,7 +48,7 @@ func Example() {
 	ref := sys.Ref("counter")
 	ref.Tell("one")
 	ref.Tell("two")
-	n, err := supervisor.Ask[int](ctx, ref, func(w supervisor.Work) any { return howMany{w} })
+	n, err := supervisor.Ask[int](ctx, ref, howMany{})
 	fmt.Println(n, err)
 	// Output: 2 <nil>
 }

@@ -283,7 +283,7 @@ func (c *incarnation) call(o op, msg any) error {
 	case opHandle:
 		switch m := msg.(type) {
 		case ask:
-			msg = m.msg
+			msg = m.w
 		case built:
 			msg = m.make(m.exit)
 		}
@@ -355,8 +355,8 @@ func (c *incarnation) drop(m any, dispatched bool) {
 		m.Settle(ErrGone)
 	case ask:
 		m.w.Settle(ErrGone)
-		if _, ok := m.msg.(Droppable); ok {
-			_ = c.guarded(opDrop, m.msg)
+		if d, ok := m.w.Msg.(Droppable); ok {
+			_ = c.guarded(opDrop, d)
 		}
 	case Droppable:
 		_ = c.guarded(opDrop, m)

@@ -295,7 +295,7 @@ func TestNobodysMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("plain", supervisor.Options{})}})
-		_, err := supervisor.Ask[int](t.Context(), sys.Ref("plain"), func(w supervisor.Work) any { return w })
+		_, err := supervisor.Ask[int](t.Context(), sys.Ref("plain"), nil)
 		require.ErrorIs(t, err, supervisor.ErrGone)
 		require.True(t, sys.Ref("plain").Tell("hello"))
 		synctest.Wait()

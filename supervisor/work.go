@@ -162,10 +162,7 @@ func (r Reply[T]) result() (T, error) {
 
 // ask is how a question travels, so that an actor which will not handle it can
 // answer it.
-type ask struct {
-	w   Work
-	msg any
-}
+type ask struct{ w Work }
 
 // typeName names what a message is, for people.
 func typeName(v any) string {
@@ -173,7 +170,7 @@ func typeName(v any) string {
 	case Work:
 		return typeName(v.Msg)
 	case ask:
-		return typeName(v.msg)
+		return typeName(v.w)
 	default:
 		return fmt.Sprintf("%T", v)
 	}

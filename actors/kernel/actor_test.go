@@ -105,7 +105,7 @@ func (tr *tree) begin(id string, out *fakeOutlet, code ...string) supervisor.Rep
 }
 
 func (tr *tree) begins(exec messages.Execute) supervisor.Reply[messages.Result] {
-	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), exec)
 	require.NoError(tr.t, err)
 	return reply
 }
@@ -309,7 +309,7 @@ func TestASecondDeathBeforeACallCompletesIsFinalUntilAReset(t *testing.T) {
 		_, err := tr.begin("refused", &fakeOutlet{}, "count").Wait(ctx)
 		require.ErrorIs(t, err, supervisor.ErrExhausted)
 
-		_, err = supervisor.Ask[bool](ctx, tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+		_, err = supervisor.Ask[bool](ctx, tr.ref(), messages.Reset{})
 		require.NoError(t, err)
 		require.Equal(t, messages.StateFresh, tr.run("count").State)
 	})
@@ -328,7 +328,7 @@ func TestAResetCancelsWhatRuns(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		reply := tr.begin("a", &fakeOutlet{}, "hang")
 		time.Sleep(time.Second)
-		_, err := supervisor.Ask[bool](context.Background(), tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+		_, err := supervisor.Ask[bool](context.Background(), tr.ref(), messages.Reset{})
 		require.NoError(t, err)
 		r := tr.wait(reply)
 		require.Equal(t, cancelled, r.Outcome)

@@ -66,7 +66,7 @@ func TestAnInterpreterThatStartedTooLateIsClosed(t *testing.T) {
 		require.NoError(t, err)
 		defer system.Shutdown(context.Background())
 		exec := messages.Execute{ID: "call", Out: &fakeOutlet{}}
-		_, reply, err := supervisor.Begin[messages.Result](system.Ref("gateway"), func(w supervisor.Work) any { w.Msg = exec; return w })
+		_, reply, err := supervisor.Begin[messages.Result](system.Ref("gateway"), exec)
 		require.NoError(t, err)
 		synctest.Wait()
 

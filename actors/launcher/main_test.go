@@ -223,10 +223,7 @@ func (w *world) begin(tool, do string) (string, supervisor.Reply[messages.ToolRe
 	w.ids++
 	id, spec := fmt.Sprint("run", w.ids), w.kinds[tool].Tool
 	w.mu.Unlock()
-	_, reply, err := supervisor.Begin[messages.ToolResult](w.launcher(), func(work supervisor.Work) any {
-		work.Msg = launcher.Run{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Spec: spec}
-		return work
-	})
+	_, reply, err := supervisor.Begin[messages.ToolResult](w.launcher(), launcher.Run{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Spec: spec})
 	require.NoError(w.t, err)
 	return id, reply
 }
@@ -244,7 +241,7 @@ func (w *world) run(tool, do string) messages.ToolResult {
 
 func ask[T any](w *world, msg any) T {
 	w.t.Helper()
-	v, err := supervisor.Ask[T](context.Background(), w.launcher(), func(work supervisor.Work) any { work.Msg = msg; return work })
+	v, err := supervisor.Ask[T](context.Background(), w.launcher(), msg)
 	require.NoError(w.t, err)
 	return v
 }

@@ -237,7 +237,7 @@ func TestEveryRunIsAnswered(t *testing.T) {
 				case 4:
 					w.launcher().Tell(messages.ToolCancel{Run: fmt.Sprint("run", n%20)})
 				case 5:
-					_, _, _ = supervisor.Begin[bool](w.launcher(), func(work supervisor.Work) any { work.Msg = messages.ToolStop{Tool: tool}; return work })
+					_, _, _ = supervisor.Begin[bool](w.launcher(), messages.ToolStop{Tool: tool})
 				case 6:
 					ask[bool](w, messages.ToolPin{Tool: tool, Pinned: n%2 == 0})
 				case 7:

@@ -115,7 +115,7 @@ func (s *Session) Execute(ctx context.Context, code string) (messages.Result, er
 	s.mu.Lock()
 	s.n++
 	exec.Cells = []messages.Cell{{Code: fmt.Sprintf("%d %s", s.n, code)}}
-	_, reply, err := supervisor.Begin[messages.Result](s.host.system.Ref(gatewayName), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.host.system.Ref(gatewayName), exec)
 	s.mu.Unlock()
 	if err != nil {
 		return messages.Result{}, fmt.Errorf("make the call: %w", err)
@@ -136,7 +136,7 @@ func (s *Session) Execute(ctx context.Context, code string) (messages.Result, er
 
 // Reset ends the session's kernel; the next call gets a new one.
 func (s *Session) Reset(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), func(w supervisor.Work) any { w.Msg = messages.Reset{Key: s.key}; return w })
+	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), messages.Reset{Key: s.key})
 	if err != nil {
 		return fmt.Errorf("reset session %s: %w", s.key.Session, err)
 	}
@@ -145,7 +145,7 @@ func (s *Session) Reset(ctx context.Context) error {
 
 // Close ends the session's kernel and forgets the session.
 func (s *Session) Close(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), func(w supervisor.Work) any { w.Msg = messages.Close{Key: s.key}; return w })
+	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), messages.Close{Key: s.key})
 	if err != nil {
 		return fmt.Errorf("close session %s: %w", s.key.Session, err)
 	}
