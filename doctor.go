@@ -111,7 +111,7 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 		{checkLeftovers, x.leftovers},
 		{checkPermissions, x.permissions},
 		{checkLimits, x.limits},
-		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warm().why) }},
+		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warming()) }},
 		{checkModules, x.modules},
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
@@ -149,7 +150,8 @@ type Options struct {
 	// this process and the environment of kernels. false: they cannot.
 	Bash bool
 
-	// StartTimeout bounds the start of one kernel. 0: 60 s.
+	// StartTimeout bounds the start of one kernel, and twice that the start of the
+	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended. 0: 1.5 s.
@@ -186,7 +188,7 @@ type Options struct {
 	// as tool.name(...), [Host.Tools] lists them, and they end with the host. Of
 	// its options, Brand, Home, Env and Logger are by default the host's. nil:
 	// there is none.
-	Launcher *LauncherOptions
+	Launcher *launcher.Options
 
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its
@@ -215,10 +217,8 @@ type Options struct {
 	OnEvent func(messages.Lifecycle)
 }
 
-// maxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the
-// 1,023 sockets of its ZeroMQ context, and some must be left for those that are
-// on their way in or out.
-const maxKernels = 150
+// maxKernels is how many kernels one Kernel Gateway holds.
+const maxKernels = jupyter.MaxKernels
 
 // ErrOptions is matched by every error about Options.
 var ErrOptions = errors.New("invalid options")

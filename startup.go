@@ -117,12 +117,6 @@ func (h *Host) openTrace() (err error) {
 // [Options.TraceIPC].
 func (h *Host) TraceFile() string { return h.trace.Path() }
 
-// skipWhy says why it is the gateway when nothing was looked at.
-const skipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
-
-// skipCheck says whether the interpreter's packages are taken for granted.
-func (r resolved) skipCheck() bool { return home.SwitchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
-
 // firstLine is a text up to its first line break.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")

@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// handler is the gateway's part of its supervisor. Everything in it belongs to
-// the supervisor's goroutine.
+// handler is the gateway's part of its supervisor. Everything in it belongs to the
+// supervisor's goroutine.
 type handler struct {
 	supervisor.BaseHandler
 	o Options
@@ -113,7 +113,7 @@ func (h *handler) drained() {
 func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
-		c.child += "#" + exec.ID
+		c.child = exec.Key.CallID(exec.ID)
 		c.work.Last = true
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
@@ -170,7 +170,7 @@ func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
 	if c.work.Last { // its kernel starts for nothing
 		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
 	}
-	h.answer(c, h.withdrawn(s, c, c.left))
+	h.answer(c, h.withdrawn(c, c.left))
 	return true
 }
 
@@ -186,7 +186,7 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 	if !ok || h.makeRoom(s, c, why) {
 		return
 	}
-	h.answer(c, h.unserved(s, c, why))
+	h.answer(c, h.unserved(c, why))
 }
 
 // makeRoom ends the idle kernels when one could not start because the machine

@@ -8,8 +8,8 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// handler is the launcher's part of its supervisor. Everything in it belongs to
-// the supervisor's goroutine.
+// handler is the launcher's part of its supervisor. Everything in it belongs to the
+// supervisor's goroutine.
 type handler struct {
 	supervisor.BaseHandler
 	o      Options
@@ -48,19 +48,17 @@ func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 // work serves what is to be answered.
 func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
-	case Run:
+	case launch:
 		h.run(s, w, m)
-	case Prewarm:
-		w.Settle(h.prewarm(s, m.Spec))
+	case prewarm:
+		w.Settle(h.prewarm(s, m.Plan))
 	case messages.ToolStop:
 		h.stop(s, w, m.Tool)
 	case messages.ToolPin:
-		h.entry(m.Tool).pinned = m.Pinned
-		s.Pin(m.Tool, m.Pinned)
-		w.Settle(true)
+		w.Settle(h.pin(s, m.Tool, m.Pinned))
 	case messages.ToolsQuery:
 		w.Settle(h.state(s))
-	case Logs:
+	case logs:
 		log := Log{}
 		if e := h.tools[m.Tool]; e != nil {
 			log = e.record.log()
@@ -75,7 +73,7 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 func (h *handler) entry(id string) *entry {
 	e := h.tools[id]
 	if e == nil {
-		e = &entry{spec: Tool{ID: id}, flying: map[string]*flight{}, record: &record{}}
+		e = &entry{plan: plan{ID: id}, flying: map[string]*flight{}, record: &record{}}
 		h.tools[id] = e
 	}
 	return e
@@ -92,7 +90,7 @@ func (h *handler) holder(l *lease) *entry {
 }
 
 // run admits one run.
-func (h *handler) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
+func (h *handler) run(s *supervisor.Supervisor, w supervisor.Work, m launch) {
 	f := &flight{run: m, work: w, arrived: s.Now()}
 	e := h.entry(m.Tool)
 	switch {
@@ -103,10 +101,10 @@ func (h *handler) run(s *supervisor.Supervisor, w supervisor.Work, m Run) {
 		w.Settle(refused(f, messages.ToolErrorOverloaded, "too many runs of this tool wait; try again later"))
 		return
 	}
-	e.spec = m.Spec
+	e.plan = m.Plan
 	child, known := s.Child(m.Tool)
 	f.cold = !known || child.UpAt.IsZero()
-	if known && child.Evictable() && e.lease == nil && e.stamp != "" && e.stamp != m.Spec.Stamp {
+	if known && child.Evictable() && e.lease == nil && e.stamp != "" && e.stamp != m.Plan.Stamp {
 		f.cold = true
 		s.End(m.Tool, supervisor.Exit{Kind: messages.ExitReset, Err: errOutdated})
 	}
@@ -138,7 +136,7 @@ func (h *handler) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 			h.leases++
 			e.lease = &lease{id: h.leases}
 			w, _ := supervisor.NewWork[bool](serve{e.lease})
-			s.Submit(e.spec.ID, w)
+			s.Submit(e.plan.ID, w)
 		}
 		return false
 	}
@@ -147,7 +145,7 @@ func (h *handler) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 	}
 	for len(e.waiting) > 0 && h.fits(e) {
 		f := e.waiting[0]
-		if !s.Send(e.spec.ID, begin{f}) {
+		if !s.Send(e.plan.ID, begin{f}) {
 			return false // it has just ended; its lease comes back
 		}
 		e.waiting = e.waiting[1:]
@@ -158,12 +156,12 @@ func (h *handler) move(s *supervisor.Supervisor, e *entry, last ended) bool {
 	}
 	l := e.lease
 	e.lease = nil
-	return s.Send(e.spec.ID, release{l, last})
+	return s.Send(e.plan.ID, release{l, last})
 }
 
 // fits reports whether one more run may begin.
 func (h *handler) fits(e *entry) bool {
-	if !e.spec.Concurrent {
+	if !e.plan.Concurrent {
 		return len(e.flying) == 0
 	}
 	return len(e.flying) < h.o.MaxParallel
@@ -197,17 +195,17 @@ func (h *handler) answer(e *entry, f *flight, r messages.ToolResult) {
 // Spec makes the actor of a tool that has none.
 func (h *handler) Spec(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
 	e := h.entry(key)
-	spec, record := e.spec, e.record
-	e.stamp = spec.Stamp
+	plan, record := e.plan, e.record
+	e.stamp = plan.Stamp
 	return supervisor.Spec{
-		Kind: KindTool, ManualUp: true, StartTimeout: h.o.StartTimeout, StopTimeout: h.o.StopGrace + stopMargin,
-		New: func() supervisor.Behaviour { return newTool(&h.o, spec, record, h.tell) },
+		Kind: kindTool, ManualUp: true, StartTimeout: h.o.StartTimeout + startMargin, StopTimeout: h.o.StopGrace + stopMargin,
+		New: func() supervisor.Behaviour { return newTool(&h.o, plan, record, h.tell) },
 	}, nil
 }
 
 // Changed follows the life of the tools.
 func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
-	if ev.Kind != KindTool && ev.Kind != "" {
+	if ev.Kind != kindTool && ev.Kind != "" {
 		return
 	}
 	e := h.tools[ev.Key]
@@ -303,28 +301,28 @@ func (h *handler) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
 }
 
 // prewarm starts a tool if that costs no other one its place.
-func (h *handler) prewarm(s *supervisor.Supervisor, spec Tool) messages.ToolQueued {
-	e := h.entry(spec.ID)
-	live, used := 0, spec.MemoryMB
+func (h *handler) prewarm(s *supervisor.Supervisor, p plan) messages.ToolQueued {
+	e := h.entry(p.ID)
+	live, used := 0, p.MemoryMB
 	for c := range s.Children() {
 		if c.Live() {
 			live++
 			used += h.memoryMB(c.Key)
 		}
 	}
-	if c, known := s.Child(spec.ID); !known || !c.Live() {
-		switch p := h.o.Policy; {
-		case live >= p.WarmMax:
+	if c, known := s.Child(p.ID); !known || !c.Live() {
+		switch {
+		case live >= h.o.WarmMax:
 			return messages.ToolQueued{Reason: "as many tools are warm as may be; prewarming ends none of them"}
-		case p.MemoryBudgetMB > 0 && used > p.MemoryBudgetMB:
+		case h.o.MemoryBudgetMB > 0 && used > h.o.MemoryBudgetMB:
 			return messages.ToolQueued{Reason: "the memory of the warm tools is used up; prewarming ends none of them"}
 		}
 	}
 	if len(e.waiting)+len(e.flying) == 0 {
-		e.spec = spec
+		e.plan = p
 	}
 	w, _ := supervisor.NewWork[bool](touch{})
-	s.Submit(spec.ID, w)
+	s.Submit(p.ID, w)
 	return messages.ToolQueued{Queued: true}
 }
 
@@ -363,5 +361,5 @@ func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
 	}
 }
 
-func (h *handler) warmKeep(key string) time.Duration { return h.entry(key).spec.WarmKeep }
-func (h *handler) memoryMB(key string) int           { return h.entry(key).spec.MemoryMB }
+func (h *handler) warmKeep(key string) time.Duration { return h.entry(key).plan.WarmKeep }
+func (h *handler) memoryMB(key string) int           { return h.entry(key).plan.MemoryMB }

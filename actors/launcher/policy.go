@@ -11,35 +11,18 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// Policy is what happens to tools, in numbers. The zero value of a field is its
-// default.
-type Policy struct {
-	// WarmMax is how many tools may be warm. 0: 5.
-	WarmMax int
-	// MemoryBudgetMB bounds the sum of what warm tools may use, each as its
-	// tool.json says. 0: nothing does.
-	MemoryBudgetMB int
-	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
-	Heartbeat time.Duration
-}
-
-func (p Policy) withDefaults() Policy {
-	p.WarmMax = positive(p.WarmMax, 5)
-	p.Heartbeat = positive(p.Heartbeat, 5*time.Second)
-	return p
-}
-
-// tools is what the policies know of a key beyond the view. The launcher keeps
-// it; strategies are asked in the same goroutine.
+// tools is what the policies know of a key beyond the view. The launcher keeps it;
+// strategies are asked in the same goroutine.
 type tools interface {
 	warmKeep(key string) time.Duration
 	memoryMB(key string) int
 }
 
-func (p Policy) strategy(t tools) strategy.Strategy {
+// policy is what happens to tools, from the numbers of the options.
+func policy(o Options, t tools) strategy.Strategy {
 	return strategy.Chain(
-		strategy.Heartbeat(p.Heartbeat),
-		strategy.Pin(strategy.Chain(memoryBudget{p.MemoryBudgetMB, t}, strategy.LRU(p.WarmMax))),
+		strategy.Heartbeat(o.Heartbeat),
+		strategy.Pin(strategy.Chain(memoryBudget{o.MemoryBudgetMB, t}, strategy.LRU(o.WarmMax))),
 		warmKeep{t},
 	)
 }

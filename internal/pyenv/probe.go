@@ -14,8 +14,9 @@ import (
 )
 
 // probeTimeout bounds one run of a candidate. An interpreter answers in 30 ms;
-// one on a cold network drive may need seconds.
-const probeTimeout = 10 * time.Second
+// one on a cold network drive may need seconds, and each on a machine with much to
+// do. One that never answers is rare.
+const probeTimeout = time.Minute
 
 // minVersion is the oldest Python that is served: the oldest that the packages
 // of requirements.txt are locked for.

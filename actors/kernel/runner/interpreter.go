@@ -27,7 +27,7 @@ type Interpreter struct {
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
 	mark   []byte // what its lines begin with from init on; never changed
-	limits Limits // of the session; set before it is handed out
+	limits limits // of the session; set before it is handed out
 	// groups is where copies of the session get theirs; set before it is handed out.
 	groups *groups
 	// notice is told with the first cell, nil for none or told. It belongs to

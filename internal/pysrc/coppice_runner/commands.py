@@ -71,12 +71,12 @@ class Commands:
     def shell(self, command: str) -> None:
         """Runs !command. Its exit code is kept as _exit_code."""
         self._session.output.flush()
-        self._session.namespace["_exit_code"] = shell.run(shell.expand(command, self._session.namespace))
+        self._session.namespace["_exit_code"] = shell.run(shell.expand(command, self._session.namespace), self._session.interrupts)
 
     def capture(self, command: str) -> shell.Lines:
         """Returns the lines of x = !command. What it writes to stderr is shown."""
         self._session.output.flush()
-        lines = shell.capture(shell.expand(command, self._session.namespace))
+        lines = shell.capture(shell.expand(command, self._session.namespace), self._session.interrupts)
         self._session.namespace["_exit_code"] = lines.returncode
         return lines
 
@@ -209,7 +209,7 @@ class Commands:
         if found is None:
             raise UsageError(f"there is no {program} on PATH")
         self._session.output.flush()
-        code = shell.run([found, "-c", body, program, *shlex.split(args)])
+        code = shell.run([found, "-c", body, program, *shlex.split(args)], self._session.interrupts)
         self._session.namespace["_exit_code"] = code
         if code != 0:
             raise subprocess.CalledProcessError(code, program)
@@ -221,7 +221,7 @@ class Commands:
         env = {**os.environ, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         before = _installed()
         self._session.output.flush()
-        code = shell.run([sys.executable, "-m", "pip", *words], env=env)
+        code = shell.run([sys.executable, "-m", "pip", *words], self._session.interrupts, env=env)
         self._session.namespace["_exit_code"] = code
         importlib.invalidate_caches()
         # A module that was imported before would go on being the old one.

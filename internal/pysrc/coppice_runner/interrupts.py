@@ -18,7 +18,7 @@ import signal
 import sys
 from _thread import get_ident
 from types import CodeType, FrameType
-from typing import Any, Callable, Optional, Set, TypeVar
+from typing import Any, Callable, Dict, Iterable, Optional, Set, Tuple, TypeVar
 
 from . import processes
 
@@ -57,7 +57,7 @@ class Interrupts:
         # the main thread when it raises.
         self._wanted = 0
         self._asked = 0  # the cell that the side thread asked for last
-        self._told: Set[int] = set()  # processes that the interrupt was sent to; the side thread's
+        self._told: Dict[Tuple[int, bytes], object] = {}  # programs that the interrupt was sent to
         self._begun = 0.0  # when the cell began, by the monotonic clock
         self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
         self.told = 0  # how often that was nobody's since the last cell
@@ -83,15 +83,22 @@ class Interrupts:
         side thread."""
         self._asked = self._wanted = ident
         if self.current == ident:
-            self._told.clear()
+            self._told = {}
             self._deliver()
 
     def _deliver(self) -> None:
         # The cell first: it is to see the interrupt, not a child that died of it.
         signal.pthread_kill(self.main, signal.SIGINT)
-        for pid in processes.started_since(self._begun):
-            if pid not in self._told:
-                self._told.add(pid)
+        self.tell(processes.started_since(self._begun))
+
+    def tell(self, pids: Iterable[int]) -> None:
+        """Sends the interrupt of this moment to processes, once to each: a second
+        one tells many programs to drop everything. Who has begun to run another
+        program is told again, since a shell that is told between its fork and its
+        exec forgets it. Any thread may call it."""
+        told, mine = self._told, object()
+        for pid in pids:
+            if told.setdefault((pid, processes.program_of(pid)), mine) is mine:
                 processes.interrupt(pid)
 
     def raise_now(self, frame: Optional[FrameType]) -> None:

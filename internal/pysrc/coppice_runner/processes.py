@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from time import monotonic
-from typing import Iterator, List, Set
+from typing import Iterator, List, Set, Tuple
 
 try:
     _TICKS = os.sysconf("SC_CLK_TCK")
@@ -89,6 +89,32 @@ def living(pids: List[int]) -> List[int]:
         except (OSError, IndexError):
             continue  # it has ended
     return found
+
+
+def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
+    """Returns those that have something to do, with the processor time they got so
+    far, in the kernel and beside it: who is found twice has waited in between."""
+    found = set()
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+            if fields[0] in (b"R", b"D"):
+                found.add((pid, fields[11], fields[12]))
+        except (OSError, IndexError):
+            continue  # it has ended
+    return found
+
+
+def program_of(pid: int) -> bytes:
+    """Returns what differs between the programs that a process runs one after the
+    other: where its stack begins, which each gets anew. It is empty or always the
+    same where the system does not tell, or places every stack alike."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()[25]
+    except (OSError, IndexError):
+        return b""
 
 
 def interrupt(pid: int) -> None:

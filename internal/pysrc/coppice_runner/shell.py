@@ -10,10 +10,13 @@ from time import monotonic
 from typing import Any, Dict, List, Optional, Sequence, Union
 
 from . import processes
-from .interrupts import calls_user
+from .interrupts import Interrupts, calls_user
 
 # How long a program that was interrupted has to end.
 _GRACE = 0.5
+
+# How soon what it has started meanwhile is interrupted too.
+_AGAIN = 0.03
 
 # How coarse the start times of processes are.
 _PRECISION = 0.02
@@ -43,37 +46,57 @@ class Lines(List[str]):
         return " ".join(self)
 
 
-def run(command: Union[str, Sequence[str]], stdin: Optional[str] = None, env: Optional[Dict[str, str]] = None) -> int:
+def run(command: Union[str, Sequence[str]], interrupts: Interrupts, stdin: Optional[str] = None, env: Optional[Dict[str, str]] = None) -> int:
     """Runs a program, a text by the shell, and returns its exit code."""
     begin = monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, env=env, text=True, errors="replace")
-    _finish(process, stdin, begin)
+    _finish(process, interrupts, stdin, begin)
     return process.returncode
 
 
-def capture(command: Union[str, Sequence[str]]) -> Lines:
+def capture(command: Union[str, Sequence[str]], interrupts: Interrupts) -> Lines:
     """Runs a program and returns what it wrote to stdout."""
     begin = monotonic()
     process = subprocess.Popen(command, shell=isinstance(command, str), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace")
-    lines = Lines((_finish(process, None, begin) or "").splitlines())
+    lines = Lines((_finish(process, interrupts, None, begin) or "").splitlines())
     lines.returncode = process.returncode
     return lines
 
 
-def _finish(process: "subprocess.Popen[str]", stdin: Optional[str], begin: float) -> Optional[str]:
+def _finish(process: "subprocess.Popen[str]", interrupts: Interrupts, stdin: Optional[str], begin: float) -> Optional[str]:
     """Waits for a program. When the cell is interrupted, the program was too;
     it and what it started are killed when they do not end."""
     try:
         return _communicate(process, stdin)
     except BaseException:
         try:
-            process.wait(_GRACE)
+            _await_end(process, interrupts)
             _end_strays(begin)
         except BaseException:  # a second interrupt is no reason to leave it behind
-            for pid in [*processes.descendants_of(process.pid), process.pid]:
+            running = [process.pid, *processes.descendants_of(process.pid)]
+            for pid in running:
                 processes.kill(pid)
             process.wait()
+            _await_gone(running)
         raise
+
+
+def _await_end(process: "subprocess.Popen[str]", interrupts: Interrupts) -> None:
+    """Waits for the end of a program that was interrupted, for a while. A shell that
+    the interrupt found just before it ran another program heeds it when that one
+    has ended, which was not there yet to be interrupted. Time in which one of them
+    waits for a processor is none in which it does not heed."""
+    over, states = monotonic() + _GRACE, set()
+    while True:
+        running = [process.pid, *processes.descendants_of(process.pid)]
+        interrupts.tell(running)
+        try:
+            process.wait(_AGAIN)
+            return
+        except subprocess.TimeoutExpired:
+            before, states = states, processes.runnable(running)
+            if monotonic() >= over and not before & states:
+                raise
 
 
 def _end_strays(begin: float) -> None:
@@ -82,12 +105,21 @@ def _end_strays(begin: float) -> None:
     strays = processes.strays_since(begin - _PRECISION)
     for pid in strays:
         processes.interrupt(pid)
-    over = monotonic() + _GRACE
-    while strays and monotonic() < over:
-        time.sleep(0.005)
-        strays = processes.living(strays)
+    strays = _await_gone(strays)
     for pid in strays:
         processes.kill(pid)
+    _await_gone(strays)
+
+
+def _await_gone(pids: List[int]) -> List[int]:
+    """Waits for the end of processes that were told to end, for a while, and returns
+    those that live: even one that was killed ends only when it gets a processor."""
+    over = monotonic() + _GRACE
+    while True:
+        pids = processes.living(pids)
+        if not pids or monotonic() >= over:
+            return pids
+        time.sleep(0.005)
 
 
 @calls_user

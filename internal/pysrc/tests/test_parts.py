@@ -238,7 +238,7 @@ class ShellTest(unittest.TestCase):
             self.assertEqual(want, shell.expand(text, names))
 
     def test_lines(self):
-        lines = shell.capture("printf 'a\\nb'; exit 3")
+        lines = shell.capture("printf 'a\\nb'; exit 3", Interrupts())
         self.assertEqual((["a", "b"], "a\nb", "a b", ["a", "b"], 3), (lines, lines.n, lines.s, lines.l, lines.returncode))
 
 
