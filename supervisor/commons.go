@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -135,10 +136,7 @@ func (s *commons) orphanEnded(c survivor) {
 func (s *commons) giveUpOrphans(exit *Exit) {
 	for {
 		s.mu.Lock()
-		left := make(map[survivor]orphan, len(s.orphans))
-		for c, o := range s.orphans {
-			left[c] = o
-		}
+		left := maps.Clone(s.orphans)
 		s.mu.Unlock()
 		if len(left) == 0 {
 			return

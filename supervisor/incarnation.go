@@ -35,21 +35,22 @@ type incarnation struct {
 	slot   *slot
 	spec   *Spec
 	epoch  uint64
-	served bool
-	depth  uint8 // how many supervisors are above
 	prev   *Exit
 	pid    *actor.PID
 	ctx    Ctx
+	served bool
+	depth  uint8 // how many supervisors are above
 
-	// entry is what the parent knows the child by; the parent's goroutine only.
-	entry any
-
-	// The incarnation's own goroutine only.
-	behaviour Behaviour
+	// The incarnation's own goroutine only. The flags share a word with those
+	// above, because there are as many of these as there are sessions.
 	inited    bool // Init was entered, so Terminate is owed
 	suspended bool
 	ended     bool // Terminate was called, or is not owed
+	behaviour Behaviour
 	stash     []stashed
+
+	// entry is what the parent knows the child by; the parent's goroutine only.
+	entry any
 
 	// Any goroutine.
 	handling atomic.Int64 // when the call of the behaviour began, +1; 0: none
