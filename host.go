@@ -155,7 +155,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	if b, ok := can[kernel.Served](h); ok {
 		server = gateway.ServerSpec(b.Process())
 	}
-	door := gateway.New(gateway.Options{
+	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
@@ -167,7 +167,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
 }
 
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
@@ -229,7 +229,7 @@ func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.syste
 // calls are answered as not started. It returns when no call runs any more, or
 // with ctx's cause; Shutdown comes afterwards.
 func (h *Host) Drain(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.Drain{}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.Drain{})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}
@@ -240,7 +240,7 @@ func (h *Host) Drain(ctx context.Context) error {
 // closed, those that others use too are kept. A running call of a session that
 // is closed is cancelled.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.ReleaseOwner{Owner: owner}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

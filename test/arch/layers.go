@@ -42,7 +42,8 @@ var layers = []layer{
 	{dir: "notebook/...", ours: []string{"internal/pylit"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
-	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
+	{dir: "supervisor/strategy", ours: []string{"messages"}, theirs: []string{"github.com/cenkalti/backoff/v4"}, not: append([]string{"os", "io", "log/...", "context", "sync/...", "runtime/..."}, mechanisms...)},
+	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
@@ -52,7 +53,7 @@ var layers = []layer{
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/htmltext", ours: []string{"sinks/sanitise"}, theirs: []string{"golang.org/x/net/html"}},
 	{dir: "sinks/budget", theirs: []string{"github.com/clipperhouse/uax29/v2/graphemes"}},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
 	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -62,9 +63,9 @@ var layers = []layer{
 	{dir: "internal/sandbox", theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
-	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Python on this machine, without a host.
 	{dir: "environment", ours: []string{"internal/..."}},

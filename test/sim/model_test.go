@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -52,10 +53,13 @@ type job struct {
 
 func (m *model) answer(j *job, o messages.Outcome, s messages.State) { m.want[j.id] = expected{o, s} }
 
+// untouched is the state in the result of what never reached a kernel: none.
+const untouched messages.State = ""
+
 // answerAll answers everything that waits for k.
-func (m *model) answerAll(k *key, s messages.State) {
+func (m *model) answerAll(k *key) {
 	for _, j := range k.queue {
-		m.answer(j, messages.OutcomeNotStarted, s)
+		m.answer(j, messages.OutcomeNotStarted, untouched)
 	}
 	k.queue = nil
 }
@@ -63,7 +67,7 @@ func (m *model) answerAll(k *key, s messages.State) {
 // submit adds a call to a session's queue.
 func (m *model) submit(name string, j *job) {
 	if j.single {
-		name += "#" + j.id
+		name = "call/" + j.id + "/" + name // see messages.SessionKey.CallID
 	}
 	k := m.keys[name]
 	switch {
@@ -72,7 +76,7 @@ func (m *model) submit(name string, j *job) {
 		m.keys[name] = k
 		m.place(k)
 	case k.state == messages.ChildFailed && !j.fresh:
-		m.answer(j, messages.OutcomeNotStarted, messages.StateLost)
+		m.answer(j, messages.OutcomeNotStarted, untouched)
 	case k.state == messages.ChildFailed:
 		k.queue, k.restarts, k.revive = append(k.queue, j), 0, true
 		m.place(k)
@@ -112,7 +116,7 @@ func (m *model) offer() {
 			case slices.Index(m.line, k) < m.waiting:
 				k.told = true
 			default:
-				m.answerAll(k, messages.StateFresh)
+				m.answerAll(k)
 				m.forget(k)
 			}
 		}
@@ -220,14 +224,14 @@ func (m *model) fail(k *key) {
 		m.forget(k)
 	case k.restarts > 0:
 		k.state, k.since = messages.ChildFailed, m.now
-		m.answerAll(k, messages.StateLost)
+		m.answerAll(k)
 	default:
 		k.restarts++
 		k.state, k.cells, k.given, k.since = messages.ChildIdle, 0, false, m.now
 	}
 }
 
-func isSingle(k *key) bool { return slices.Contains([]byte(k.name), '#') }
+func isSingle(k *key) bool { return strings.HasPrefix(k.name, "call/") }
 
 // lose is what happens to the call in hand when its interpreter goes.
 func (m *model) lose(k *key, o messages.Outcome) {
