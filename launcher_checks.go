@@ -1,6 +1,7 @@
 package coppice
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,10 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // checkFile holds how the last validations of a folder of tools went.
 const checkFile = ".coppice-checks.json"
+
+// maxKept bounds a file that is kept in a folder of tools, in bytes.
+const maxKept = 16 << 20
 
 // keepChecks is how long a validation counts.
 const keepChecks = 30 * 24 * time.Hour
@@ -39,7 +45,7 @@ func (b *Toolbox) Validated(entries []ToolEntry) (map[string]string, error) {
 
 func readChecks(dir string) (map[string]validation, error) {
 	all := map[string]validation{}
-	data, err := os.ReadFile(filepath.Join(dir, checkFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, checkFile), maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}

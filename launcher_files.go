@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/tools"
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -43,15 +44,17 @@ func (t *Launcher) OpenFile(ctx context.Context, id, run, name string) (*ToolFil
 	if !tools.IsID(run) || !fs.ValidPath(name) || name == "." {
 		return nil, missing
 	}
-	file := &ToolFile{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
+	out := &ToolFile{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
 	f, err := t.catalogue.OpenRunFile(entry.ID, run, name)
 	switch {
 	case err == nil:
-		file.ReadSeekCloser = f
+		out.ReadSeekCloser = f
 		if info, err := f.Stat(); err == nil {
-			file.ModTime = info.ModTime()
+			out.ModTime = info.ModTime()
 		}
-		return file, nil
+		return out, nil
+	case file.IsNotRegular(err):
+		return nil, &messages.ToolError{Kind: messages.ToolErrorNotFound, Message: fmt.Sprintf("of the run %q of %s: %v", run, id, err)}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("open a file of the run %s: %w", run, err)
 	case !entry.Tool.ProvidesFileEndpoint:
@@ -62,10 +65,10 @@ func (t *Launcher) OpenFile(ctx context.Context, id, run, name string) (*ToolFil
 		return nil, err
 	}
 	if fetched.ContentType != "" {
-		file.ContentType = fetched.ContentType
+		out.ContentType = fetched.ContentType
 	}
-	file.ReadSeekCloser = inMemory{bytes.NewReader(fetched.Data)}
-	return file, nil
+	out.ReadSeekCloser = inMemory{bytes.NewReader(fetched.Data)}
+	return out, nil
 }
 
 type inMemory struct{ *bytes.Reader }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -53,7 +53,7 @@ func (t *Launcher) restorePins(ctx context.Context) error {
 }
 
 func readPins(dir string) ([]string, error) {
-	data, err := os.ReadFile(filepath.Join(dir, pinFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, pinFile), maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // lockPoll is how often a held lock is tried again.
@@ -28,7 +30,7 @@ func lockFile(ctx context.Context, notebook string) (unlock func() error, err er
 	for {
 		// Others who may write the notebook must be able to open the lock; it
 		// holds nothing.
-		l := flock.New(path, flock.SetPermissions(0o644))
+		l := flock.New(path, flock.SetPermissions(0o644), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
 			if ctx.Err() != nil {
 				return nil, &Error{Kind: ErrLocked, Err: context.Cause(ctx)}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/bench/load"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Format is the version of the files that Write makes.
@@ -156,9 +158,12 @@ func Writable(path string) error {
 	return nil
 }
 
+// maxFile bounds a file of results, in bytes.
+const maxFile = 256 << 20
+
 // Read reads a file. The error matches ErrFormat when it is none of ours.
 func Read(path string) (File, error) {
-	data, err := os.ReadFile(path)
+	data, err := file.Read(context.Background(), path, maxFile)
 	if err != nil {
 		return File{}, fmt.Errorf("read results: %w", err)
 	}

@@ -34,8 +34,9 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
+	{dir: "internal/file/..."},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
-	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "notebook/...", ours: []string{"internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
 	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
@@ -45,12 +46,12 @@ var layers = []layer{
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/..."}, theirs: []string{hollywood, terminal}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/file/..."}, theirs: []string{hollywood, terminal}},
 	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "actors/internal/toolspec", theirs: []string{"github.com/joho/godotenv"}},
-	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
-	{dir: "actors/internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
-	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
+	{dir: "actors/internal/toolspec", ours: []string{"internal/file"}, theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/...", "internal/file"}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
+	{dir: "actors/internal/sandbox", ours: []string{"internal/file"}, theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
+	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/...", "internal/file/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
@@ -62,24 +63,24 @@ var layers = []layer{
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "internal/file"}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
-	{dir: "client", ours: []string{"messages"}},
+	{dir: "client", ours: []string{"messages", "internal/file"}},
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
-	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
-	{dir: "cmd/internal/mcpserver", ours: public, theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
+	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render", "internal/file"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
+	{dir: "cmd/internal/mcpserver", ours: append([]string{"internal/file"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
-	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
-	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
+	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "internal/file", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/...", "internal/file"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "bench/load", theirs: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
-	{dir: "bench/record", ours: []string{"bench/load"}},
+	{dir: "bench/record", ours: []string{"bench/load", "internal/file"}},
 	{dir: "bench/report", ours: []string{"bench/load", "bench/record"}, theirs: []string{"golang.org/x/perf/benchmath"}},
 	{dir: "bench/fake", ours: []string{"messages", "supervisor", "actors/gateway", "actors/kernel"}},
 	{dir: "bench/peers", ours: []string{"bench/load", "bench/record"}, theirs: []string{"github.com/gorilla/websocket"}},

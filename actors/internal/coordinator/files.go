@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Gateway is one entry of gateway.json.
@@ -46,6 +48,7 @@ type record struct {
 }
 
 const (
+	maxRecord   = 16 << 20 // bytes of a file
 	recordFile  = "gateway.json"
 	lockFile    = "gateway.lock"
 	hostsDir    = "hosts"
@@ -57,7 +60,7 @@ const (
 // themselves while they are used.
 func read(dir string) (record, error) {
 	var r record
-	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, recordFile), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}

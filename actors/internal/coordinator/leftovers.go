@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/internal/kernelserver"
 	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Leftover is something of ours that nobody claims any more. Most of it is ended
@@ -41,7 +42,7 @@ func Leftovers(dir string) ([]Leftover, error) {
 	add := func(what string, pid int, end func(context.Context) error) {
 		found = append(found, Leftover{What: what, PID: pid, end: end})
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, recordFile)); err == nil && !json.Valid(data) {
+	if data, err := file.Read(context.Background(), filepath.Join(dir, recordFile), maxRecord); err == nil && !json.Valid(data) {
 		path := filepath.Join(dir, recordFile)
 		add(path+", which cannot be understood", 0, removal(path))
 	}
@@ -227,7 +228,7 @@ const stuckAfter = 10 * beatEvery
 func Locked(dir string) (LockHolder, LockState) {
 	path := filepath.Join(dir, lockFile)
 	var h holder
-	data, err := os.ReadFile(path)
+	data, err := file.Read(context.Background(), path, maxRecord)
 	if err != nil {
 		return LockHolder{}, LockFree
 	}

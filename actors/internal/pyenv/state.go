@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // EnvState says whether an environment can be used.
@@ -39,9 +41,12 @@ type stamp struct {
 	Built    time.Time `json:"built"`
 }
 
+// maxStamp bounds a stamp, in bytes.
+const maxStamp = 16 << 20
+
 func readStamp(dir string) (stamp, error) {
 	var s stamp
-	data, err := os.ReadFile(stampFile(dir))
+	data, err := file.Read(context.Background(), stampFile(dir), maxStamp)
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
