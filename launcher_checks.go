@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -80,17 +79,5 @@ func saveBeside(dir, name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	f, err := os.CreateTemp(dir, name+"-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return file.Write(filepath.Join(dir, name), append(data, '\n'), file.WriteOptions{Durable: true})
 }

@@ -221,54 +221,16 @@ func equalContent(r io.Reader, want []byte) (bool, error) {
 	}
 }
 
-// replace writes data beside the notebook and renames it onto it. was is what
-// the notebook is like, nil when there is none yet.
-func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
+// replace writes the notebook anew. was is what it is like, nil when there is none
+// yet.
+func (f *File) replace(data []byte, was fs.FileInfo) error {
 	// What the umask leaves of this is the mode of a new notebook.
-	mode := fs.FileMode(0o666)
-	if was != nil {
-		mode = was.Mode().Perm()
-	}
-	tmp, err := createBeside(f.real, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, removeIfThere(tmp.Name()))
-		}
-	}()
-	if err := fill(tmp, data, was); err != nil {
-		return err
-	}
+	o := file.WriteOptions{Mode: 0o666, Like: was, Durable: true}
 	if f.beforeRename != nil {
-		f.beforeRename()
-	}
-	if err := os.Rename(tmp.Name(), f.real); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(f.real))
-	return nil
-}
-
-// fill writes the temporary file and closes it.
-func fill(tmp *os.File, data []byte, was fs.FileInfo) (err error) {
-	defer func() { err = errors.Join(err, tmp.Close()) }()
-	if was != nil {
-		keepOwner(tmp, was)
-		if err := tmp.Chmod(was.Mode().Perm()); err != nil {
-			return err
+		o.Before = func() error {
+			f.beforeRename()
+			return nil
 		}
 	}
-	if _, err := tmp.Write(data); err != nil {
-		return err
-	}
-	return tmp.Sync()
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return file.Write(f.real, data, o)
 }

@@ -2,10 +2,6 @@ package notebook
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -68,19 +64,4 @@ func release(l *flock.Flock, path string) error {
 		_ = os.Remove(path)
 	}
 	return err
-}
-
-// createBeside makes a temporary file in the directory of a notebook. Unlike
-// os.CreateTemp it leaves the mode to the caller and the umask.
-func createBeside(notebook string, mode fs.FileMode) (*os.File, error) {
-	for {
-		var b [6]byte
-		// crypto/rand.Read never fails; it ends the program instead.
-		_, _ = rand.Read(b[:])
-		name := filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+"."+hex.EncodeToString(b[:])+".tmp")
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
 }

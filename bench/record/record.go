@@ -128,19 +128,7 @@ func (f File) Write(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", path, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".results-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.Write(append(data, '\n'))
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
-	}
-	return nil
+	return file.Write(path, append(data, '\n'), file.WriteOptions{Mode: 0o644})
 }
 
 // Writable says early whether Write could write path: a run is long.

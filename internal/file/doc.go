@@ -1,5 +1,5 @@
 // Package file opens the files that somebody else names: a client, a model, code in a
-// cell that has made what is at the path.
+// cell that has made what is at the path. And it writes files whole.
 //
 // # Guarantees
 //
@@ -10,10 +10,11 @@
 //   - What is read is bounded, also when the file grows while it is read: more is a
 //     [*TooLargeError].
 //   - Reading ends with its context, between two pieces of at most 1 MiB.
+//   - [Write] puts a whole file in the place of another, and never a part of one.
 //
-// An error is a *fs.PathError around one of the types above or around what the system
-// says. What this cannot do: end one read of a regular file, which on a network file
-// system may take as long as the server likes.
+// An error of what opens or reads is a *fs.PathError around one of the types above, or
+// around what the system says. What this cannot do: end one read of a regular file,
+// which on a network file system may take as long as the server likes.
 //
 // On Windows there is no way to open a file without waiting; there, what is open is
 // looked at all the same, and the look before keeps pipes and devices from being

@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file/lines"
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks/lines"
 )
 
 // Options make a Log. The zero value of each optional field is its default.

@@ -34,7 +34,8 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
-	{dir: "internal/file/..."},
+	{dir: "internal/file"},
+	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", ours: []string{"internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 

@@ -75,26 +75,13 @@ func read(dir string) (record, error) {
 
 func write(dir string, r record) error { return writeJSON(filepath.Join(dir, recordFile), r) }
 
-// writeJSON replaces a file by rename, so that a reader sees the old one or the
-// new one.
+// writeJSON replaces a file as a whole.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return file.Write(path, append(data, '\n'), file.WriteOptions{})
 }
 
 // without returns the gateways that are not g.

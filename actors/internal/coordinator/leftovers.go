@@ -118,7 +118,7 @@ func strays(dir string, r record) []Leftover {
 // unfinished returns temporary files that are too old for their writer to live.
 func unfinished(dir string) []string {
 	var found []string
-	for _, pattern := range []string{".new-*", "sessions/.new-*", "hosts/.*"} {
+	for _, pattern := range []string{file.Unfinished, sessionsDir + "/" + file.Unfinished, hostsDir + "/.*"} {
 		paths, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 		for _, path := range paths {
 			info, err := os.Lstat(path)

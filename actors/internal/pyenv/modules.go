@@ -185,7 +185,7 @@ func describe(ctx context.Context, rt Runtime, modules []Module) (described, err
 }
 
 // keep writes what was found, in place of what was kept before.
-func keep(dir, file string, d described) error {
+func keep(dir, path string, d described) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -199,16 +199,5 @@ func keep(dir, file string, d described) error {
 			_ = os.Remove(f)
 		}
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-	}
-	return err
+	return file.Write(path, data, file.WriteOptions{})
 }

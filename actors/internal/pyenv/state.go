@@ -59,12 +59,8 @@ func writeStamp(dir string, s stamp) error {
 	if err != nil {
 		return fmt.Errorf("write the stamp of %s: %w", dir, err)
 	}
-	tmp := stampFile(dir) + ".new"
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the stamp of %s: %w", dir, err)
-	}
-	if err := os.Rename(tmp, stampFile(dir)); err != nil {
-		return fmt.Errorf("write the stamp of %s: %w", dir, err)
+	if err := file.Write(stampFile(dir), append(data, '\n'), file.WriteOptions{}); err != nil {
+		return fmt.Errorf("finish the environment in %s: %w", dir, err)
 	}
 	return nil
 }

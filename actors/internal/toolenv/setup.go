@@ -208,7 +208,7 @@ func Setup(ctx context.Context, o Options) (Result, error) {
 	}
 	data, err := json.Marshal(stamp{Needs: n.hash})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.Dir, stampFile), data, private)
+		err = file.Write(filepath.Join(r.Dir, stampFile), data, file.WriteOptions{})
 	}
 	r.Elapsed = time.Since(began)
 	if err != nil {

@@ -61,11 +61,11 @@ func escapeGlob(path string) string {
 
 // mark says that a run goes on; the function takes that back.
 func mark(dir string) (unmark func()) {
-	file := dir + runningSuffix
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	path := dir + runningSuffix
+	if err := file.Write(path, nil, file.WriteOptions{}); err != nil {
 		return func() {} // then it is the newest folder all the same
 	}
-	return func() { _ = os.Remove(file) }
+	return func() { _ = os.Remove(path) }
 }
 
 // retain removes the folders of a tool's runs that have ended first, until keep
