@@ -236,10 +236,10 @@ fuzz: need-go ## Run every fuzz target for FUZZTIME (20s)
 fuzz-protocol: need-go ## Fuzz both sides of the runner's protocol for FUZZTIME each
 	@for name in FuzzParseFrame FuzzReader; do \
 		printf '==> fuzz %s for %s\n' "$$name" "$(FUZZTIME)"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" -fuzzminimizetime 10x ./actors/internal/ndjson </dev/null || exit 1; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime "$(FUZZTIME)" -fuzzminimizetime 10x ./internal/ndjson </dev/null || exit 1; \
 	done
 	$(say) "fuzz sessions and fork servers for $(FUZZTIME)"
-	@"$(or $(COPPICE_TEST_PYTHON),python3)" -B actors/internal/pysrc/tests/fuzz.py "$(FUZZTIME)"
+	@"$(or $(COPPICE_TEST_PYTHON),python3)" -B internal/pysrc/tests/fuzz.py "$(FUZZTIME)"
 
 .PHONY: dist
 dist: need-go ## Build release binaries and their checksums in dist/

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 // DoctorOptions says what [Doctor] looks at. The zero value of each field is its
@@ -110,7 +111,7 @@ func Doctor(ctx context.Context, o Options, d DoctorOptions) (Diagnosis, error) 
 		{checkLeftovers, x.leftovers},
 		{checkPermissions, x.permissions},
 		{checkLimits, x.limits},
-		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warm().why) }},
+		{checkWarm, func() { x.ok(checkWarm, "%s", x.r.warming()) }},
 		{checkModules, x.modules},
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},
@@ -173,11 +174,11 @@ func (x *examination) settings() {
 	}
 	url := x.o.GatewayURL
 	if url == "" {
-		url = lookup(env, "PI_PYTHON_GATEWAY_URL")
+		url = home.Lookup(env, "PI_PYTHON_GATEWAY_URL")
 	}
 	token := x.o.GatewayToken
 	if token == "" {
-		token = lookup(env, "PI_PYTHON_GATEWAY_TOKEN")
+		token = home.Lookup(env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
 	if _, err := jupyter.ParseRemotes(url, token); err != nil {
 		mend := "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
@@ -189,7 +190,7 @@ func (x *examination) settings() {
 		x.o.GatewayURL = ""
 		x.o.Env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "PI_PYTHON_GATEWAY_URL=") })
 	}
-	switch py := lookup(env, "PI_PY"); toolModeOf(py) {
+	switch py := home.Lookup(env, "PI_PY"); toolModeOf(py) {
 	case "":
 		if py != "" {
 			x.find(checkSettings, FindingWarning, "export PI_PY=both", "PI_PY=%s is none of 0, bash, 1, py, mix, both, and is not heard", py)
@@ -201,22 +202,12 @@ func (x *examination) settings() {
 		{"PI_PYTHON_SKIP_CHECK", "no check is made before the tools are handed out"},
 		{"PI_PYTHON_IPC_TRACE", "every message is written to a file, which takes time and room"},
 	} {
-		if switchedOn(env, v.name) {
+		if home.SwitchedOn(env, v.name) {
 			x.find(checkSettings, FindingWarning, "unset "+v.name, "%s is set: %s", v.name, v.what)
 		}
 	}
 	if len(x.found) == before {
 		x.ok(checkSettings, "nothing is switched off")
-	}
-}
-
-// switchedOn says whether a variable is set to something that means yes.
-func switchedOn(env []string, name string) bool {
-	switch lookup(env, name) {
-	case "", "0", "false", "no", "off":
-		return false
-	default:
-		return true
 	}
 }
 
@@ -238,7 +229,7 @@ func (x *examination) folders() {
 	if err := writable(place); err != nil {
 		x.find(checkFolders, FindingFailed, mend+", or set COPPICE_HOME to a folder of yours", "files cannot be kept in %s: %v", place, err)
 	}
-	temp := tempDir(x.r.Env)
+	temp := home.TempDir(x.r.Env)
 	if err := writable(temp); err != nil {
 		x.find(checkFolders, FindingFailed, "export TMPDIR=/tmp", "temporary files cannot be made in %s: %v", temp, err)
 	}
@@ -254,12 +245,4 @@ func writable(dir string) error {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// tempDir is where temporary files of this host go.
-func tempDir(env []string) string {
-	if dir := lookup(env, "TMPDIR"); dir != "" {
-		return dir
-	}
-	return os.TempDir()
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -61,7 +63,7 @@ func (x *examination) permissions() {
 // limits looks at what the machine allows.
 func (x *examination) limits() {
 	defer x.groups()
-	l := checkup.Look(tempDir(x.r.Env))
+	l := checkup.Look(home.TempDir(x.r.Env))
 	found := limitFindings(l)
 	x.found = append(x.found, found...)
 	if len(found) == 0 {
@@ -72,8 +74,8 @@ func (x *examination) limits() {
 		}{
 			{l.OpenFiles, fmt.Sprintf("%d open files", l.OpenFiles)},
 			{l.PIDs, fmt.Sprintf("%d of %d processes", l.PIDsUsed, l.PIDs)},
-			{l.Memory, fmt.Sprintf("%s of %s memory free", size(l.Available), size(l.Memory))},
-			{l.Temp, size(l.Temp) + " for temporary files"},
+			{l.Memory, fmt.Sprintf("%s of %s memory free", machine.Size(l.Available), machine.Size(l.Memory))},
+			{l.Temp, machine.Size(l.Temp) + " for temporary files"},
 		} {
 			if v.n > 0 {
 				have = append(have, v.text)
@@ -132,10 +134,10 @@ func limitFindings(l checkup.Limits) []Finding {
 		fmt.Sprintf("%d of %d processes are there already (%s)", l.PIDsUsed, l.PIDs, l.PIDsFrom),
 		"end some, or raise "+l.PIDsFrom)
 	judge(l.Memory > 0, l.Available, memoryLeast, memoryGood,
-		fmt.Sprintf("only %s of %s memory is free (%s)", size(l.Available), size(l.Memory), l.MemoryFrom),
+		fmt.Sprintf("only %s of %s memory is free (%s)", machine.Size(l.Available), machine.Size(l.Memory), l.MemoryFrom),
 		"end other programs, or lower MaxSessions")
 	judge(l.Temp > 0, l.Temp, tempLeast, tempGood,
-		fmt.Sprintf("only %s is free for temporary files in %s", size(l.Temp), l.TempDir),
+		fmt.Sprintf("only %s is free for temporary files in %s", machine.Size(l.Temp), l.TempDir),
 		"make room there, or export TMPDIR=<another folder>")
 	return found
 }
@@ -188,7 +190,7 @@ func (x *examination) trial(check, backend string, more func(*Host)) {
 	}
 	x.with(check, o, func(h *Host) {
 		began := time.Now()
-		result, err := h.Session(messages.SessionKey{Session: "doctor-" + messages.NewID(), Cwd: x.cwd}).Execute(x.ctx, Request{
+		result, err := h.Session("doctor-"+messages.NewID(), In(x.cwd)).Execute(x.ctx, Request{
 			Cells: []messages.Cell{{Code: "6 * 7"}}, Mode: messages.ModePerCall, Timeout: trialTime,
 		})
 		switch {
@@ -294,15 +296,6 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// size writes a number of bytes.
-func size(n uint64) string {
-	const mib = 1 << 20
-	if n >= 10<<30 {
-		return strconv.FormatUint(n>>30, 10) + " GiB"
-	}
-	return strconv.FormatUint(n/mib, 10) + " MiB"
 }
 
 // quoteShell writes text as a word of a POSIX shell.

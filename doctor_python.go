@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/python"
 )
 
@@ -135,21 +136,21 @@ func (x *examination) external() {
 		return
 	}
 	for _, e := range x.r.externals() {
-		how, err := checkup.Ask(x.ctx, e.URL, e.Token)
+		how, err := jupyter.Ask(x.ctx, e.URL, e.Token)
 		mend := ""
 		switch how {
-		case checkup.ExternalOK:
+		case jupyter.ExternalOK:
 			x.ok(checkExternal, "a Jupyter server answers and takes the token")
 			continue
-		case checkup.ExternalURL:
+		case jupyter.ExternalURL:
 			mend = "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
-		case checkup.ExternalToken:
+		case jupyter.ExternalToken:
 			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the server's token>"
-		case checkup.ExternalTimeout:
+		case jupyter.ExternalTimeout:
 			mend = "look whether the server is well and the network lets you through, or unset PI_PYTHON_GATEWAY_URL"
-		case checkup.ExternalUnreachable:
+		case jupyter.ExternalUnreachable:
 			mend = "start the server or mend PI_PYTHON_GATEWAY_URL, or unset it"
-		case checkup.ExternalAnswer:
+		case jupyter.ExternalAnswer:
 			mend = "let PI_PYTHON_GATEWAY_URL name a Jupyter server, with its base path"
 		}
 		x.find(checkExternal, FindingFailed, mend, "%v", err)

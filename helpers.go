@@ -16,7 +16,7 @@ type Helper = python.Helper
 // Helpers lists the functions that every session has, by category and name. It is
 // empty with [Options.NoHelpers].
 func (h *Host) Helpers() []Helper {
-	if h.prelude == "" {
+	if h.o.NoHelpers {
 		return nil
 	}
 	list, err := python.Helpers()
@@ -24,19 +24,6 @@ func (h *Host) Helpers() []Helper {
 		panic(err) // what is built in can be read: a test reads it
 	}
 	return append([]Helper(nil), list...)
-}
-
-// prelude is what brings the helpers into a session: the code for the runner, for a
-// kernel the type of their status events. "": there are none.
-func prelude(backend string, r resolved) string {
-	mime := "application/x-" + r.Brand + "-status"
-	switch {
-	case r.NoHelpers:
-		return ""
-	case backend == BackendRunner:
-		return python.SessionPrelude(mime)
-	}
-	return mime
 }
 
 // docsTime bounds the reading of modules for a description.

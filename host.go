@@ -11,10 +11,10 @@ import (
 	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/actors/kernel/jupyter"
-	"github.com/coppice-run/coppice/actors/kernel/runner"
-	"github.com/coppice-run/coppice/actors/primitive"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -31,9 +31,7 @@ const functionsWait = 2 * time.Second
 
 // Names in the tree.
 const (
-	nameSinks      = "sinks"
-	nameGateway    = "kernel-gateway"
-	nameForkServer = "fork-server"
+	nameSinks = "sinks"
 )
 
 // Host owns one supervision tree and the processes under it.
@@ -41,21 +39,15 @@ type Host struct {
 	o      resolved
 	system *supervisor.System
 	hub    *sinks.Hub
-	door   string // the name of the gateway in the tree, and of its backend
-	why    string // why it is this backend
+	// backend makes the kernels; its name is that of the gateway in the tree.
+	backend kernel.Backend
+	why     string // why it is this backend
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *python.Runtime
-	// prelude is what every session runs first, "" when it has no helpers.
-	prelude string
-	runner  *runner.Server // nil with the gateway backend
 
-	jupyter *jupyter.Server // nil with the runner backend
+	launcher *launcher.Launcher // nil when there is none
 
-	launcher *Launcher // nil when there is none
-
-	inputs    *inputs
-	functions running                 // what runs of the host's own code
-	offered   map[string]HostFunction // Options.HostFunctions by name
+	calls *hostcall.Host // what code asks of the host
 
 	primitives *primitive.Registry
 	audit      *audit.Log // nil when there is none
@@ -91,32 +83,28 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		}
 		r.Artifacts = r.temp
 	}
-	h := &Host{o: r, inputs: newInputs(), offered: offer(r.HostFunctions)}
-	if h.door, h.why, h.found, err = chooseBackend(ctx, r); err != nil {
+	h := &Host{o: r}
+	h.calls = hostcall.New(hostcall.Options{
+		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
+		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
+	})
+	if err := h.openTrace(); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	starting.stage("choose the backend: " + h.door + ", since " + h.why)
-	h.prelude = prelude(h.door, r)
-	if h.door == BackendGateway && r.MaxSessions > maxKernels && (r.SharedGateway == nil || r.GatewayURL != "") {
-		err := fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use SharedGateway, or the runner backend", ErrOptions, r.MaxSessions, maxKernels)
-		return nil, errors.Join(err, r.clean())
+	if err := h.provision(ctx); err != nil {
+		return nil, errors.Join(err, h.trace.Close(), r.clean())
 	}
-	if err := errors.Join(r.Limits.check(h.door), r.Isolation.check(h.door)); err != nil {
-		return nil, errors.Join(err, r.clean())
-	}
-	var warm LauncherOptions
+	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
+	var warm *launcher.Child
 	if r.Launcher != nil {
-		if warm, err = r.Launcher.within(r); err != nil {
-			return nil, errors.Join(err, r.clean())
+		if warm, err = launcher.Within(*r.Launcher, launcher.Options{Brand: r.Brand, Home: r.Home, Env: r.Env, Logger: r.Logger}); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), r.clean())
 		}
 	}
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	if err := h.openTrace(); err != nil {
-		return nil, errors.Join(err, r.clean())
-	}
-	h.hub, err = sinks.NewHub(r.hub())
+	h.hub, err = sinks.NewHub(h.o.hub())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}
@@ -124,103 +112,51 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}
-	if r.Launcher != nil {
-		children = append(children, warm.spec())
+	if warm != nil {
+		children = append(children, warm.Spec())
 	}
 	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
-	if r.Launcher != nil {
-		h.launcher = warm.attach(ctx, h.system)
-		h.launcher.hosted = true
+	if warm != nil {
+		h.launcher = warm.Attach(ctx, h.system)
 	}
 	starting.stage("start the supervision tree")
 	return h, nil
-}
-
-// chooseBackend names the backend and says why it is this one. It returns the
-// interpreter, if it looked for it.
-func chooseBackend(ctx context.Context, r resolved) (name, why string, found *python.Runtime, err error) {
-	switch {
-	case r.Backend != BackendAuto:
-		return r.Backend, "it was asked for", nil, nil
-	case r.GatewayURL != "":
-		return BackendGateway, "an external gateway is set", nil, nil
-	case r.KernelName != "":
-		return BackendGateway, "a kernel was named", nil, nil
-	case r.skipCheck():
-		return BackendGateway, skipWhy, nil, nil
-	}
-	rt, err := python.Resolve(ctx, python.Options{Python: r.Python, Home: r.dir, Env: r.Env})
-	if err == nil {
-		found = &rt
-		_, err = python.Preflight(ctx, rt)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return "", "", nil, fmt.Errorf("choose a backend: %w", context.Cause(ctx))
-	case err != nil:
-		return BackendRunner, "a gateway cannot be started: " + err.Error(), found, nil
-	default:
-		return BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable", found, nil
-	}
-}
-
-// Backend returns the backend that the host's calls run on, gateway or runner,
-// and why it is this one.
-func (h *Host) Backend() (name, why string) { return h.door, h.why }
-
-// Spares returns how many sessions of the runner backend were forked ahead and wait
-// to be taken, 0 with the gateway backend. See [Options.Spares].
-func (h *Host) Spares() int {
-	if h.runner == nil {
-		return 0
-	}
-	return h.runner.Spares()
 }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
 // the tokens of this user are.
 func (h *Host) Dir() string { return h.o.dir }
 
-// spares is how many sessions the runner backend forks ahead.
-func (r resolved) spares() int {
-	if r.Spares < 0 {
-		return -1
+// provision chooses the backend and makes it.
+func (h *Host) provision(ctx context.Context) error {
+	site := h.site()
+	p, why, err := choose(ctx, h.o.provisioners(), &site)
+	if err != nil {
+		return err
 	}
-	const usual = 2
-	n := r.Spares
-	if n == 0 {
-		n = usual
+	h.why, h.found = why, site.Found
+	if h.backend, err = p.Provision(site); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	return min(n, r.MaxSessions)
+	return nil
 }
+
+// startMargin is what the supervisor of a kernel allows beyond the kernel's own limit.
+const startMargin = 30 * time.Second
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko := kernel.Options{StartTimeout: h.o.startTimeout(), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko.Backend = h.backend
 	var server *supervisor.Spec
-	if h.door == BackendRunner {
-		isolation, _ := h.o.Isolation.resolve() // Start has checked it
-		s := runner.NewServer(runner.ServerOptions{Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, Isolation: isolation, Limits: h.o.Limits.runner(), NoFork: h.o.NoFork, Trace: h.trace, Prelude: h.prelude, Found: h.found, Spares: h.o.spares()})
-		h.runner = s
-		ko.Backend, server = runner.New(runner.Options{Server: s, Prelude: h.prelude, Modules: h.modulesCode}), gateway.ServerSpec(nameForkServer, s)
-	} else {
-		warm := h.o.warm()
-		s := jupyter.NewServer(jupyter.ServerOptions{
-			Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: h.o.IdleTTL, Home: h.o.dir, Python: h.o.Python, Env: h.o.Env, URL: h.o.GatewayURL, Token: h.o.GatewayToken, HostCalls: h.o.hostCalls(),
-			Shared: h.o.SharedGateway != nil, IdleEnd: h.o.GatewayIdle, ShardKernels: h.o.GatewayKernels, MaxKernels: h.o.MaxSessions, KernelName: h.o.KernelName, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		})
-		h.jupyter = s
-		journal := ""
-		if h.o.KeepSessions {
-			journal = jupyter.SharedDir(h.o.dir)
-		}
-		ko.Backend, server = jupyter.New(jupyter.Options{Server: s, KernelName: h.o.KernelName, Helpers: h.prelude, Journal: journal, Modules: h.modulesCode}), gateway.ServerSpec(nameGateway, s)
+	if b, ok := can[kernel.Served](h); ok {
+		server = gateway.ServerSpec(b.Process())
 	}
 	door := gateway.New(gateway.Options{
-		Name: h.door, Server: server, StopTimeout: ko.StopTimeout(),
+		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
@@ -231,13 +167,13 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: h.door, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
 }
 
-func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.door) }
+func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
 
 // Launcher returns the launcher of Options.Launcher, nil when there is none.
-func (h *Host) Launcher() *Launcher { return h.launcher }
+func (h *Host) Launcher() *launcher.Launcher { return h.launcher }
 
 // Snapshot returns the supervision tree as it is now. The error matches ErrClosed
 // after Shutdown.
@@ -253,6 +189,36 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
 	}
 	return node, nil
+}
+
+// SessionInfo is a session that has a kernel.
+type SessionInfo struct {
+	// Key is the session's name and working directory.
+	Key messages.SessionKey
+	// Node is its kernel in the tree: state, queue, owner, memory, when it expires.
+	messages.Node
+}
+
+// Sessions returns the sessions that have a kernel now, in the order of their names.
+// Kernels that serve one call alone are not among them. The error is that of
+// [Host.Snapshot]. Any goroutine may call it.
+func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	tree, err := h.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []SessionInfo
+	for _, g := range tree.Children {
+		if g.Name != h.backend.Name() {
+			continue
+		}
+		for _, n := range g.Children {
+			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" {
+				list = append(list, SessionInfo{Key: key, Node: n})
+			}
+		}
+	}
+	return list, nil
 }
 
 // Watch calls fn for every change in the tree, from one goroutine, until stop
@@ -289,8 +255,8 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		ctx = context.Background() // no mistake is worth a kernel that stays
 	}
 	h.shutdown.Do(func() {
-		if h.jupyter != nil {
-			h.jupyter.Leave()
+		if b, ok := can[kernel.Keeper](h); ok {
+			b.Leave()
 		}
 		// Forks first: their agents make calls of the sessions below.
 		err := h.primitives.Close()
@@ -300,9 +266,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		}
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()
-		h.report.Leftovers = append(h.report.Leftovers, h.functions.wait(c)...)
-		if h.runner != nil {
-			if err := h.runner.Close(); err != nil {
+		h.report.Leftovers = append(h.report.Leftovers, h.calls.Wait(c)...)
+		if b, ok := can[kernel.Closer](h); ok {
+			if err := b.Close(); err != nil {
 				h.o.Logger.Warn("remove temporary files", "err", err)
 			}
 		}

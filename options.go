@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -150,7 +150,8 @@ type Options struct {
 	// this process and the environment of kernels. false: they cannot.
 	Bash bool
 
-	// StartTimeout bounds the start of one kernel. 0: 60 s.
+	// StartTimeout bounds the start of one kernel, and twice that the start of the
+	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended. 0: 1.5 s.
@@ -187,7 +188,7 @@ type Options struct {
 	// as tool.name(...), [Host.Tools] lists them, and they end with the host. Of
 	// its options, Brand, Home, Env and Logger are by default the host's. nil:
 	// there is none.
-	Launcher *LauncherOptions
+	Launcher *launcher.Options
 
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its
@@ -216,10 +217,8 @@ type Options struct {
 	OnEvent func(messages.Lifecycle)
 }
 
-// maxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the
-// 1,023 sockets of its ZeroMQ context, and some must be left for those that are
-// on their way in or out.
-const maxKernels = 150
+// maxKernels is how many kernels one Kernel Gateway holds.
+const maxKernels = jupyter.MaxKernels
 
 // ErrOptions is matched by every error about Options.
 var ErrOptions = errors.New("invalid options")
@@ -234,27 +233,11 @@ type resolved struct {
 // resolve fills in the defaults.
 func (o Options) resolve() (resolved, error) {
 	r := resolved{Options: o}
-	if r.Env == nil {
-		r.Env = os.Environ()
+	place, err := home.Home{Brand: r.Brand, Path: r.Home, Env: r.Env}.Resolve()
+	if err != nil {
+		return r, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	r.Env = slices.Clone(r.Env)
-	if r.Brand == "" {
-		r.Brand = "coppice"
-	}
-	if strings.ContainsAny(r.Brand, `/\.`) {
-		return r, fmt.Errorf("%w: the brand %q is not a plain name", ErrOptions, r.Brand)
-	}
-	if r.Home == "" {
-		r.Home = lookup(r.Env, "COPPICE_HOME")
-	}
-	if r.Home == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return r, fmt.Errorf("%w: no home directory: %w; set COPPICE_HOME", ErrOptions, err)
-		}
-		r.Home = home
-	}
-	r.dir = filepath.Join(r.Home, "."+r.Brand)
+	r.Brand, r.Home, r.Env, r.dir = place.Brand, place.Path, place.Env, place.Dir()
 
 	switch r.Backend {
 	case "":
@@ -319,15 +302,15 @@ func (o Options) resolve() (resolved, error) {
 	if r.MaxHostCallsAtOnce <= 0 {
 		r.MaxHostCallsAtOnce = 64
 	}
-	if err := checkFunctions(r.HostFunctions); err != nil {
+	if err := hostcall.Check(r.HostFunctions); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	r.HostFunctions = slices.Clone(r.HostFunctions)
 	if r.GatewayURL == "" {
-		r.GatewayURL = lookup(r.Env, "PI_PYTHON_GATEWAY_URL")
+		r.GatewayURL = home.Lookup(r.Env, "PI_PYTHON_GATEWAY_URL")
 	}
 	if r.GatewayToken == "" {
-		r.GatewayToken = lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
+		r.GatewayToken = home.Lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
 	if _, err := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken); err != nil {
 		name := "URL"
@@ -356,7 +339,7 @@ func (o Options) resolve() (resolved, error) {
 func (r *resolved) gatewayKernels() error {
 	name, text := "GatewayKernels", strconv.Itoa(r.GatewayKernels)
 	if r.GatewayKernels == 0 {
-		if name, text = "COPPICE_GATEWAY_KERNELS", lookup(r.Env, "COPPICE_GATEWAY_KERNELS"); text == "" {
+		if name, text = "COPPICE_GATEWAY_KERNELS", home.Lookup(r.Env, "COPPICE_GATEWAY_KERNELS"); text == "" {
 			r.GatewayKernels = maxKernels
 			return nil
 		}
@@ -367,16 +350,4 @@ func (r *resolved) gatewayKernels() error {
 	}
 	r.GatewayKernels = n
 	return nil
-}
-
-// lookup returns the value of a variable in an environment list, "" when it is
-// not there. The last entry wins, as it does for a process.
-func lookup(env []string, name string) string {
-	value := ""
-	for _, kv := range env {
-		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
-			value = v
-		}
-	}
-	return value
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/artifact"
@@ -83,10 +84,10 @@ func (r resolved) artifacts() string {
 	if r.Artifacts != "" {
 		return r.Artifacts
 	}
-	if dir := lookup(r.Env, "PI_ARTIFACTS_DIR"); dir != "" {
+	if dir := home.Lookup(r.Env, "PI_ARTIFACTS_DIR"); dir != "" {
 		return dir
 	}
-	if file := lookup(r.Env, "PI_SESSION_FILE"); strings.HasSuffix(file, ".jsonl") {
+	if file := home.Lookup(r.Env, "PI_SESSION_FILE"); strings.HasSuffix(file, ".jsonl") {
 		return strings.TrimSuffix(file, ".jsonl")
 	}
 	if r.KeepArtifacts {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/python"
 )
@@ -59,17 +59,10 @@ func (h *Host) CheckPython(ctx context.Context) error {
 }
 
 func (h *Host) checkPython(ctx context.Context) error {
-	if h.door == BackendGateway && h.o.GatewayURL != "" {
-		return askExternal(ctx, h.o)
+	if b, ok := can[kernel.Checker](h); ok {
+		return b.Check(ctx)
 	}
-	if h.found != nil {
-		return nil // the choice of the backend has looked
-	}
-	rt, err := python.Resolve(ctx, python.Options{Python: h.o.Python, Home: h.o.dir, Env: h.o.Env})
-	if err == nil && h.door == BackendGateway {
-		_, err = python.Preflight(ctx, rt)
-	}
-	return err
+	return nil
 }
 
 // PassedOver returns the virtual environments that come first and cannot be used,
@@ -99,17 +92,6 @@ type PythonStep = python.Step
 func (r resolved) externals() []jupyter.Remote {
 	all, _ := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken) // resolve has checked them
 	return all
-}
-
-// askExternal returns nil when one of the external servers can be used, else why
-// the last cannot.
-func askExternal(ctx context.Context, r resolved) (err error) {
-	for _, e := range r.externals() {
-		if _, err = checkup.Ask(ctx, e.URL, e.Token); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // ToolMode says which of the tools python and bash [Host.Tools] gives, and why it

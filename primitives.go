@@ -2,14 +2,13 @@ package coppice
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/primitive"
-	"github.com/coppice-run/coppice/actors/primitive/selfref"
+	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/internal/primitive/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -111,8 +110,8 @@ func (h *Host) selfref(o Selfref) *selfref.Backend {
 // runFork runs the agent of a fork with a session and backends of its own, which
 // end with it.
 func (h *Host) runFork(ctx context.Context, o Selfref, f selfref.Fork) (a selfref.Answer, err error) {
-	parent := h.Session(f.ParentSession)
-	s := h.Session(messages.SessionKey{Session: fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), Cwd: f.ParentSession.Cwd})
+	parent := h.Session(f.ParentSession.Session, In(f.ParentSession.Cwd))
+	s := h.Session(fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), In(f.ParentSession.Cwd))
 	if f.Live {
 		fork := o.LiveFork
 		if fork == nil {
@@ -151,7 +150,7 @@ const forkClose = 20 * time.Second
 func whenIdle(ctx context.Context, parent *Session, owner string) (*Session, error) {
 	const again = 20 * time.Millisecond
 	for {
-		made, err := parent.Fork(ctx, 1, owner)
+		made, err := parent.Fork(ctx, ForkOptions{Copies: 1, Owner: owner})
 		if err == nil {
 			return made[0], nil
 		}
@@ -202,17 +201,3 @@ func (h *Host) registryOf(key messages.SessionKey) *primitive.Registry {
 // some while it runs. Code can call none of them on the gateway backend unless
 // Options had a pack, Selfref or a host function when the host was started.
 func (h *Host) Primitives() *Primitives { return h.primitives }
-
-// callPrimitive serves a call of a primitive.
-func (d *desk) callPrimitive(ctx context.Context, c messages.HostCall, m *mouth) (messages.HostResult, error) {
-	reply, err := d.registry.Call(ctx, &primitive.Call{
-		Name: c.Name, ID: c.ID, Session: d.exec.Key, Exec: d.exec.ID, Owner: d.exec.Owner, Memory: d.memory, Emit: m.event,
-	}, json.RawMessage(c.Args))
-	if err != nil {
-		return messages.HostResult{}, err
-	}
-	if len(reply.Value) > maxValue {
-		return messages.HostResult{}, &messages.HostError{Type: "ValueError", Message: fmt.Sprintf("%s returned %d bytes, and %d is the most", c.Name, len(reply.Value), maxValue)}
-	}
-	return messages.HostResult{Value: reply.Value, NextSteps: reply.NextSteps}, nil
-}

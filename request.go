@@ -2,12 +2,12 @@ package coppice
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -85,7 +85,7 @@ func (r Request) check() error {
 	if r.InputTimeout < 0 {
 		return &RequestError{"input_timeout", fmt.Sprintf("the input timeout %v is negative; use 0 for that of the host", r.InputTimeout)}
 	}
-	if err := checkFunctions(r.HostFunctions); err != nil {
+	if err := hostcall.Check(r.HostFunctions); err != nil {
 		return &RequestError{"host_functions", err.Error()}
 	}
 	switch r.Mode {
@@ -112,18 +112,9 @@ func (r Request) check() error {
 // cleanCwd makes a session's working directory absolute and refuses one that
 // is not there.
 func cleanCwd(cwd string) (string, error) {
-	abs, err := filepath.Abs(cwd) // "" is the directory of the process
+	abs, err := home.WorkingDir(cwd)
 	if err != nil {
-		return "", &RequestError{"cwd", fmt.Sprintf("working directory %q: %v", cwd, err)}
-	}
-	info, err := os.Stat(abs)
-	switch {
-	case os.IsNotExist(err):
-		return "", &RequestError{"cwd", "Working directory does not exist: " + abs}
-	case err != nil:
-		return "", &RequestError{"cwd", fmt.Sprintf("Working directory cannot be used: %v", err)}
-	case !info.IsDir():
-		return "", &RequestError{"cwd", "Working directory is not a directory: " + abs}
+		return "", &RequestError{"cwd", err.Error()}
 	}
 	return abs, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -16,11 +18,10 @@ const MaxCheckpoints = 64
 // keys, which hold an @ before any slash.
 const checkpointPrefix = "checkpoint/"
 
-// Fork copies the session's interpreter n times, with everything that it has in
-// memory, also what cannot be pickled, and returns the copies as sessions of their
-// own: in the same working directory, named after this one. They are ordinary
-// sessions from then on: they count in Options.MaxSessions, belong to owner (see
-// Request.Owner; "" for none), have their own queue, and are closed like others.
+// Fork copies the session's interpreter, with everything that it has in memory, also
+// what cannot be pickled, and returns the copies as sessions of their own in the same
+// working directory. They are ordinary sessions from then on: they count in
+// Options.MaxSessions, have their own queue, and are closed like others.
 // It takes a few milliseconds, and the memory in which copy and original come to
 // differ.
 //
@@ -33,32 +34,33 @@ const checkpointPrefix = "checkpoint/"
 // asyncio tasks or a graphics processor make a copy unsafe, and on the gateway
 // backend, which cannot copy. When there is no room for all copies, none is left
 // and the error matches [ErrNoRoom].
-func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, error) {
-	if n <= 0 {
-		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("%d copies cannot be made; ask for 1 or more", n)}
+func (s *Session) Fork(ctx context.Context, o ForkOptions) ([]*Session, error) {
+	made, err := s.copies(o)
+	if err != nil {
+		return nil, err
 	}
-	if o := s.host.o; n >= o.MaxSessions || o.MaxPerOwner > 0 && owner != "" && n > o.MaxPerOwner {
-		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("%d copies would push out each other; raise Options.MaxSessions (%d) and MaxPerOwner (%d, 0 for no limit)", n, o.MaxSessions, o.MaxPerOwner)}
+	if o.Names != nil {
+		if err := s.host.unused(ctx, made); err != nil {
+			return nil, err
+		}
 	}
-	made := make([]*Session, n)
-	names := make([]string, n)
-	for i := range made {
-		key := messages.SessionKey{Session: fmt.Sprintf("%s~%s", s.key.Session, messages.NewID()), Cwd: s.key.Cwd}
-		made[i], names[i] = &Session{host: s.host, key: key, door: s.door}, key.ID()
+	names := make([]string, len(made))
+	for i, one := range made {
+		names[i] = one.key.ID()
 	}
 	if err := s.copy(ctx, names); err != nil {
 		return nil, err
 	}
 	for i, one := range made {
 		// A call without cells gives the copy its place in the tree.
-		r, err := one.Execute(ctx, Request{Owner: owner})
+		r, err := one.execute(ctx, Request{Owner: o.Owner})
 		if err == nil && r.Outcome != messages.OutcomeOK {
-			err = fmt.Errorf("%w: %s", ErrNoRoom, r.Reason)
+			err = fmt.Errorf("%w: %w", ErrNoRoom, r.Err())
 		}
 		if err != nil {
 			c := context.WithoutCancel(ctx)
 			for at, other := range made {
-				s.host.runner.DropWaiting(names[at])
+				s.host.dropWaiting(names[at])
 				if at <= i {
 					err = errors.Join(err, other.Close(c))
 				}
@@ -67,6 +69,67 @@ func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, er
 		}
 	}
 	return made, nil
+}
+
+// ForkOptions say what copies a session gets. The zero value of each field is its
+// default.
+type ForkOptions struct {
+	// Copies is how many copies are made. 0: as many as Names, else one.
+	Copies int
+	// Names are the names of the copies, which must not be those of live sessions in
+	// the same working directory. nil: the session's own name, ~ and an id for each.
+	Names []string
+	// Owner is the agent or tenant to whom the copies belong, see Request.Owner. "":
+	// to none.
+	Owner string
+}
+
+// copies are the sessions that the copies become; none has a kernel yet.
+func (s *Session) copies(o ForkOptions) ([]*Session, error) {
+	n := o.Copies
+	if n == 0 {
+		n = max(len(o.Names), 1)
+	}
+	refuse := func(problem string, args ...any) ([]*Session, error) {
+		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf(problem, args...)}
+	}
+	host := s.host.o
+	switch {
+	case n < 0:
+		return refuse("%d copies cannot be made; ask for 1 or more", n)
+	case o.Names != nil && len(o.Names) != n:
+		return nil, &RequestError{"names", fmt.Sprintf("there are %d names for %d copies; name each of them, or none", len(o.Names), n)}
+	case n >= host.MaxSessions || host.MaxPerOwner > 0 && o.Owner != "" && n > host.MaxPerOwner:
+		return refuse("%d copies would push out each other; raise Options.MaxSessions (%d) and MaxPerOwner (%d, 0 for no limit)", n, host.MaxSessions, host.MaxPerOwner)
+	}
+	made := make([]*Session, n)
+	seen := map[string]bool{s.key.Session: true}
+	for i := range made {
+		name := fmt.Sprintf("%s~%s", s.key.Session, messages.NewID())
+		if o.Names != nil {
+			name = o.Names[i]
+		}
+		if seen[name] {
+			return nil, &RequestError{"names", fmt.Sprintf("the name %q is taken; give each copy one of its own", name)}
+		}
+		seen[name] = true
+		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd}, door: s.door}
+	}
+	return made, nil
+}
+
+// unused refuses sessions that have a kernel already: its state would stay.
+func (h *Host) unused(ctx context.Context, made []*Session) error {
+	live, err := h.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range made {
+		if slices.ContainsFunc(live, func(l SessionInfo) bool { return l.Key == one.key }) {
+			return &RequestError{"names", fmt.Sprintf("there is a session %s already; close it, or choose another name for the copy", one.key)}
+		}
+	}
+	return nil
 }
 
 // ErrNoRoom is matched when copies of a session got no place; the message says
@@ -91,8 +154,8 @@ type Checkpoint struct {
 //
 // The error is as of Fork.
 func (s *Session) Checkpoint(ctx context.Context) (*Checkpoint, error) {
-	if s.host.runner != nil {
-		if n := len(s.host.runner.Waiting(checkpointPrefix)); n >= MaxCheckpoints {
+	if b, ok := can[kernel.Forker](s.host); ok {
+		if n := len(b.Waiting(checkpointPrefix)); n >= MaxCheckpoints {
 			return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("the host keeps %d checkpoints, which is the most; drop one first", n)}
 		}
 	}
@@ -119,18 +182,19 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	if c.Key.Cwd != s.key.Cwd {
 		return &RequestError{"cwd", fmt.Sprintf("the checkpoint belongs to %s, and the session to %s; use a session of the same directory", c.Key.Cwd, s.key.Cwd)}
 	}
-	if s.host.runner == nil || c.host != s.host {
+	forker, ok := can[kernel.Forker](s.host)
+	if !ok || c.host != s.host {
 		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint belongs to another host"}
 	}
 	for {
-		if err := s.host.runner.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
+		if err := forker.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
 			return err
 		}
 		err := s.ask(ctx, messages.Rewind{Key: s.key})
 		if err == nil {
 			return nil
 		}
-		taken := !s.host.runner.DropWaiting(s.key.ID())
+		taken := !forker.DropWaiting(s.key.ID())
 		if refused, ok := errors.AsType[*messages.ForkRefused](err); !ok || refused.Reason != messages.ForkStarting {
 			return err
 		}
@@ -138,7 +202,7 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 			return nil // the kernel that was about to start is the copy
 		}
 		// A call without cells returns when the kernel has started.
-		if r, err := s.Execute(ctx, Request{}); err != nil {
+		if r, err := s.execute(ctx, Request{}); err != nil {
 			return err
 		} else if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -151,34 +215,31 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 // Memory returns what the checkpoint occupies, in bytes: the memory that is its
 // own by now, and all that it refers to, which is the most that it can come to
 // cost. 0, 0 when it is gone, or when the system does not tell.
-func (c *Checkpoint) Memory() (own, all int64) { return c.host.runner.MemoryOf(c.name) }
+func (c *Checkpoint) Memory() (own, all int64) {
+	if b, ok := can[kernel.Forker](c.host); ok {
+		return b.MemoryOf(c.name)
+	}
+	return 0, 0
+}
 
 // Drop ends the checkpoint. A second call does nothing.
-func (c *Checkpoint) Drop() { c.host.runner.DropWaiting(c.name) }
+func (c *Checkpoint) Drop() { c.host.dropWaiting(c.name) }
 
 // copy has the session's kernel make copies.
 func (s *Session) copy(ctx context.Context, names []string) error {
-	if s.host.runner == nil {
-		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "the gateway backend cannot copy kernels; use the runner backend"}
+	if _, ok := can[kernel.Forker](s.host); !ok {
+		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: s.host.cannot("cannot copy kernels; use the runner backend")}
 	}
 	return s.ask(ctx, messages.Fork{Key: s.key, Names: names})
 }
 
 // forgetCopy ends a copy that waits to become the session's kernel, because the
 // session is to begin anew.
-func (s *Session) forgetCopy() {
-	if s.host.runner != nil {
-		s.host.runner.DropWaiting(s.key.ID())
-	}
-}
+func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
 
-// Forks reports whether the host's sessions are forked from a warm interpreter,
-// which takes milliseconds, and if not, why: each then has an interpreter started
-// for it, or is a Jupyter kernel. It waits while the fork server starts; the error
-// is why it could not.
-func (h *Host) Forks(ctx context.Context) (forks bool, why string, err error) {
-	if h.runner == nil {
-		return false, "the gateway backend starts Jupyter kernels", nil
+// dropWaiting ends the copy that waits under a name, if there is one.
+func (h *Host) dropWaiting(name string) {
+	if b, ok := can[kernel.Forker](h); ok {
+		b.DropWaiting(name)
 	}
-	return h.runner.Forks(ctx)
 }

@@ -22,9 +22,11 @@ type Completion struct {
 	Start int `json:"start"`
 }
 
-// lookTimeout bounds a look into a session; a property that is asked for a
-// completion is code of the user.
-const lookTimeout = 5 * time.Second
+// lookTimeout bounds a look into a session: a property that is asked for a
+// completion is code of the user. How long a person waits is for the ctx to say: the
+// first completion of a kernel loads what it needs for it, and on a machine with much
+// to do that takes its time.
+const lookTimeout = time.Minute
 
 //go:embed session_look.py
 var lookSource string
@@ -33,8 +35,8 @@ var lookSource string
 // beginning. A Jupyter kernel, of whatever language, is asked with a
 // complete_request; the interpreter of another backend with Python's rlcompleter.
 // It is a call of its own: it waits for the calls before it, counts as a cell,
-// and leaves no name behind. The error is that of [Session.Execute], or says how
-// the look ended.
+// and leaves no name behind. It ends with ctx, and after a minute. The error is that
+// of [Session.Execute], or says how the look ended.
 func (s *Session) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
 	var c Completion
 	cursor, err := s.look(ctx, messages.LookComplete, code, cursor, &c)

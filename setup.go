@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/python"
 )
 
@@ -124,7 +125,7 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 	case r.KernelName != "":
 		report.Backend, report.BackendWhy = BackendGateway, "a kernel was named"
 	case r.skipCheck():
-		report.Backend, report.BackendWhy = BackendGateway, skipWhy
+		report.Backend, report.BackendWhy = BackendGateway, jupyter.SkipWhy
 	case err == nil:
 		report.Backend, report.BackendWhy = BackendGateway, "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"
 	case errors.As(err, &missing):

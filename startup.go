@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/checkup"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -42,7 +43,7 @@ type startup struct {
 // startup returns who tells the stages, nil when nobody wants to know.
 func (r resolved) startup() *startup {
 	tell := r.OnStartup
-	if tell == nil && switchedOn(r.Env, "PI_DEBUG_STARTUP") {
+	if tell == nil && home.SwitchedOn(r.Env, "PI_DEBUG_STARTUP") {
 		tell = func(s StartupStage) { _, _ = fmt.Fprintln(os.Stderr, r.Brand+" startup:", s) } // for people
 	}
 	if tell == nil {
@@ -103,7 +104,7 @@ func (s *startup) watch(next func(messages.Lifecycle)) func(messages.Lifecycle) 
 
 // openTrace opens the trace, if there is to be one.
 func (h *Host) openTrace() (err error) {
-	if h.o.TraceIPC || switchedOn(h.o.Env, "PI_PYTHON_IPC_TRACE") {
+	if h.o.TraceIPC || home.SwitchedOn(h.o.Env, "PI_PYTHON_IPC_TRACE") {
 		h.trace, err = checkup.OpenTrace(filepath.Join(h.o.dir, "agent", "trace"))
 	}
 	return err
@@ -115,12 +116,6 @@ func (h *Host) openTrace() (err error) {
 // put aside, with .1 at the end of its name, and begun anew. "" without
 // [Options.TraceIPC].
 func (h *Host) TraceFile() string { return h.trace.Path() }
-
-// skipWhy says why it is the gateway when nothing was looked at.
-const skipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
-
-// skipCheck says whether the interpreter's packages are taken for granted.
-func (r resolved) skipCheck() bool { return switchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
 
 // firstLine is a text up to its first line break.
 func firstLine(s string) string {

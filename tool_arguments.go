@@ -9,6 +9,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/hostcall"
 )
 
 // limits are those of a tool's argument timeout, in seconds.
@@ -45,7 +47,7 @@ func arguments(c ToolCall, v any) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		return &ToolError{Argument: kind.Field, Problem: fmt.Sprintf("is a JSON %s; it must be a %s", kind.Value, jsonName(kind.Type.Kind().String()))}
+		return &ToolError{Argument: kind.Field, Problem: fmt.Sprintf("is a JSON %s; it must be a %s", kind.Value, hostcall.JSONName(kind.Type.Kind().String()))}
 	case errors.As(err, &kind):
 		return &ToolError{Problem: fmt.Sprintf("the arguments are a JSON %s; they must be an object", kind.Value)}
 	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF):
@@ -55,22 +57,6 @@ func arguments(c ToolCall, v any) error {
 		return &ToolError{Problem: "there is no argument " + name + "; see the tool's schema"}
 	}
 	return &ToolError{Problem: "the arguments cannot be read: " + err.Error()}
-}
-
-// jsonName is the name that JSON has for a kind of Go.
-func jsonName(kind string) string {
-	switch kind {
-	case "slice", "array":
-		return "list"
-	case "struct", "map":
-		return "object"
-	case "bool":
-		return "boolean"
-	case "string":
-		return "string"
-	default:
-		return "number"
-	}
 }
 
 // property is one argument in a schema.
@@ -120,7 +106,7 @@ func (l limits) property(name string) property {
 func (o ToolOptions) common(properties ...property) []property {
 	properties = append(properties, property{name: "cwd", schema: text("Working directory; relative to that of the session. Each directory has a state of its own.")})
 	if o.SessionArgument {
-		properties = append(properties, property{name: "session", schema: text("Name of the session whose state to use; \"" + DefaultSession + "\" if it is left out.")})
+		properties = append(properties, property{name: "session", schema: text("Name of the session whose state to use; that of the conversation if it is left out.")})
 	}
 	return properties
 }

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 // ErrNoServer is matched when no server runs.
@@ -85,24 +83,11 @@ type FindOptions struct {
 
 // RecordPath is the file that a server leaves: <Home>/.<Brand>/serve.json.
 func RecordPath(o FindOptions) (string, error) {
-	if o.Brand == "" {
-		o.Brand = "coppice"
+	place, err := home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Resolve()
+	if err != nil {
+		return "", err
 	}
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	for _, kv := range o.Env {
-		if v, ok := strings.CutPrefix(kv, "COPPICE_HOME="); ok && o.Home == "" {
-			o.Home = v
-		}
-	}
-	if o.Home == "" {
-		var err error
-		if o.Home, err = os.UserHomeDir(); err != nil {
-			return "", fmt.Errorf("find the home directory: %w", err)
-		}
-	}
-	return filepath.Join(o.Home, "."+o.Brand, "serve.json"), nil
+	return place.Join("serve.json"), nil
 }
 
 // Find returns the client of the server that runs for this user. The error

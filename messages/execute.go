@@ -70,9 +70,9 @@ type Execute struct {
 
 	// Out takes the call's events. It never is nil inside the tree.
 	Out Outlet `json:"-"`
-	// Desk serves the questions and the host calls of the code; nil when there
+	// HostCalls serves the questions and the host calls of the code; nil when there
 	// is nobody to.
-	Desk Desk `json:"-"`
+	HostCalls HostCalls `json:"-"`
 }
 
 // Look asks what could stand at a place of some code, or what a name there is.

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Desk is where the code of a running call reaches its host: with a question
+// HostCalls is where the code of a running call reaches its host: with a question
 // (input(), getpass) and with a call of one of the host's functions. Package
 // coppice implements it; kernels call it, from any goroutine.
 //
-// A Desk never waits longer than its context: what a host's function does
+// A HostCalls never waits longer than its context: what a host's function does
 // afterwards is no concern of the kernel.
-type Desk interface {
+type HostCalls interface {
 	// Ask registers a question of the running cell; from then on it can be
 	// answered. The channel has room for the one answer that always comes, also
 	// when ctx ends first.

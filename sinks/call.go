@@ -13,6 +13,10 @@ import (
 // lossyFlush is how long a flush waits for the sinks that may lose events.
 const lossyFlush = 250 * time.Millisecond
 
+// patientFlush is how long it waits for the others, once the result is there. What
+// they have not handled by then stays on its way to them.
+const patientFlush = 10 * time.Second
+
 // hurriedFlush is how long it waits for each other one after Hurry.
 const hurriedFlush = 20 * time.Millisecond
 
@@ -155,8 +159,8 @@ func (c *Call) leaveOut(i int, e messages.Event) {
 }
 
 // Flush waits until every sink has handled what was emitted, and returns what
-// the result sink kept. For sinks that may lose events it waits 250 ms at most,
-// and after Hurry for no other but that of the result.
+// the result sink kept. That one is waited for until ctx ends; then for sinks that
+// may lose events it waits 250 ms at most, for others 10 s, and after Hurry for none.
 // When ctx ends first, what the other sinks have not handled stays on its way to
 // them; if it is the result sink that is late, the Output says Lost.
 func (c *Call) Flush(ctx context.Context) messages.Output {
@@ -166,27 +170,33 @@ func (c *Call) Flush(ctx context.Context) messages.Output {
 		l.ask(&barriers[i])
 	}
 	out := c.output(ctx, &barriers[0])
-	late := time.Now().Add(lossyFlush)
+	now := time.Now()
 	for i, l := range c.lanes[1:] {
-		c.await(ctx, &barriers[i+1], l.isLossy(), late)
+		late := now.Add(patientFlush)
+		if l.isLossy() {
+			late = now.Add(lossyFlush)
+		}
+		c.await(ctx, &barriers[i+1], late)
 	}
 	return out
 }
 
-// await waits for a sink other than that of the result, until late when it may
-// lose events, and not after Hurry.
-func (c *Call) await(ctx context.Context, b *barrier, lossy bool, late time.Time) {
+// await waits for a sink other than that of the result, until late, and not after
+// Hurry.
+func (c *Call) await(ctx context.Context, b *barrier, late time.Time) {
+	select {
+	case <-b.done: // as nearly always
+		return
+	default:
+	}
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if c.inHurry(cancel) {
-		lossy, late = true, time.Now().Add(hurriedFlush)
+		late = time.Now().Add(hurriedFlush)
 	}
 	defer c.inHurry(nil)
-	if lossy {
-		var stop context.CancelFunc
-		wait, stop = context.WithDeadline(wait, late)
-		defer stop()
-	}
+	wait, stop := context.WithDeadline(wait, late)
+	defer stop()
 	select {
 	case <-b.done:
 	case <-wait.Done():
@@ -215,6 +225,32 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 		out.Cells = []messages.CellOutput{}
 	}
 	return out
+}
+
+// Finish hands the call's result to the sinks that asked for it, and returns when
+// they have taken it, or with the cause of ctx. It is called once, after the last
+// Flush and before Close.
+func (c *Call) Finish(ctx context.Context, r messages.Result) error {
+	var waits []*barrier
+	for _, o := range c.lanes {
+		l, ok := o.(*lane)
+		if !ok || !l.final {
+			continue
+		}
+		c.seq++
+		l.force(messages.Final{Position: messages.Position{Seq: c.seq, Cell: -1}, Result: r})
+		b := &barrier{done: make(chan struct{})}
+		l.ask(b)
+		waits = append(waits, b)
+	}
+	for _, b := range waits {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // Close ends the call's sinks, once they have handled what was emitted. It does

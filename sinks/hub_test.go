@@ -243,6 +243,14 @@ func TestFlushGivesUp(t *testing.T) {
 		c.Flush(t.Context())
 		require.Equal(t, []string{"1:x"}, slow.texts(), "it was still on its way")
 
+		never, free := gate()
+		c = h.open(t, "c", never)
+		require.NoError(t, c.Emit(t.Context(), out("x")))
+		begin := time.Now()
+		require.Equal(t, "x", c.Flush(t.Context()).Cells[0].Text)
+		require.Equal(t, 10*time.Second, time.Since(begin), "nobody else holds the result back for long")
+		close(free)
+
 		stuck, free := gate()
 		r := h.open(t, "b")
 		r.Sabotage(stuck)

@@ -2,16 +2,12 @@ package checkup
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/machine"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // The types of the mechanisms.
@@ -21,21 +17,21 @@ type (
 	// Loose is a file that others can read.
 	Loose = machine.Loose
 	// Leftover is something that nobody claims any more.
-	Leftover = coordinator.Leftover
+	Leftover = sharedgateway.Leftover
 	// Trace is the file in which the messages of kernels are noted.
 	Trace = ipctrace.File
 	// LockHolder is who said last that it holds the lock of the shared gateway.
-	LockHolder = coordinator.LockHolder
+	LockHolder = sharedgateway.LockHolder
 	// LockState says how it stands with that lock.
-	LockState = coordinator.LockState
+	LockState = sharedgateway.LockState
 	// LockedError says that the lock was not to be had.
-	LockedError = coordinator.LockedError
+	LockedError = sharedgateway.LockedError
 )
 
 // The states of the lock that somebody should know of.
 const (
-	LockHeld  = coordinator.LockHeld
-	LockStuck = coordinator.LockStuck
+	LockHeld  = sharedgateway.LockHeld
+	LockStuck = sharedgateway.LockStuck
 )
 
 // OpenTrace makes a trace in a folder.
@@ -51,10 +47,10 @@ func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, 
 
 // Leftovers finds what hosts that were killed left behind; dir is the folder of
 // the shared gateways.
-func Leftovers(dir string) ([]Leftover, error) { return coordinator.Leftovers(dir) }
+func Leftovers(dir string) ([]Leftover, error) { return sharedgateway.Leftovers(dir) }
 
 // Clean ends and removes it, and returns what is gone.
-func Clean(ctx context.Context, dir string) ([]Leftover, error) { return coordinator.Clean(ctx, dir) }
+func Clean(ctx context.Context, dir string) ([]Leftover, error) { return sharedgateway.Clean(ctx, dir) }
 
 // Groups returns the folder under which sessions with limits would get control
 // groups, their controllers, and why the others are not there. The error says why
@@ -73,46 +69,4 @@ func CleanGroups(ctx context.Context) ([]string, error) {
 }
 
 // Locked looks at the lock of the shared gateways.
-func Locked(dir string) (LockHolder, LockState) { return coordinator.Locked(dir) }
-
-// External says why a Jupyter server cannot be used.
-type External int
-
-// What may be wrong with an external server.
-const (
-	ExternalOK          External = iota
-	ExternalURL                  // the URL cannot be used
-	ExternalToken                // it wants a token, or another one
-	ExternalTimeout              // it did not answer in time
-	ExternalUnreachable          // there was no connection
-	ExternalAnswer               // something answers, and not as a Jupyter server
-)
-
-// externalTimeout bounds the wait for an answer.
-const externalTimeout = 5 * time.Second
-
-// Ask asks a Jupyter server whether it answers and takes the token. The error is
-// set for all but ExternalOK, and holds no token.
-func Ask(ctx context.Context, url, token string) (External, error) {
-	client, err := jupyter.NewClient(jupyter.Options{URL: url, Token: token})
-	if err != nil {
-		return ExternalURL, err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
-	defer cancel()
-	err = client.Healthy(ctx)
-	away, silent := errors.AsType[*jupyter.UnreachableError](err)
-	switch {
-	case err == nil:
-		return ExternalOK, nil
-	case errors.Is(err, jupyter.ErrUnauthorized):
-		return ExternalToken, fmt.Errorf("external gateway at %s %w", client.URL(), jupyter.ErrUnauthorized)
-	case silent && away.Timeout:
-		return ExternalTimeout, fmt.Errorf("external gateway at %s is not reachable (timeout)", client.URL())
-	case silent:
-		return ExternalUnreachable, fmt.Errorf("external gateway at %s is not reachable: %w", client.URL(), away.Err)
-	default:
-		return ExternalAnswer, fmt.Errorf("external gateway at %s: %w", client.URL(), err)
-	}
-}
+func Locked(dir string) (LockHolder, LockState) { return sharedgateway.Locked(dir) }

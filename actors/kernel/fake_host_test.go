@@ -91,11 +91,11 @@ func (i *fakeInterp) calls(ctx context.Context, r kernel.CellRequest, emit func(
 	return nil, nil
 }
 
-// fakeDesk answers a question after the time that its prompt says ("never":
+// fakeHostCalls answers a question after the time that its prompt says ("never":
 // when its idle time is over), and runs functions: "wait 1s" and "work 1s" take
 // that long, the first of them pauses; "hang" does not look at its context for a
 // moment, "fail" fails. Its lists may be read when the call has ended.
-type fakeDesk struct {
+type fakeHostCalls struct {
 	mu       sync.Mutex
 	asked    []messages.InputRequest
 	called   []messages.HostCall
@@ -105,7 +105,7 @@ type fakeDesk struct {
 	endedFor []error // why contexts ended before their time
 }
 
-func (d *fakeDesk) enter(note func()) {
+func (d *fakeHostCalls) enter(note func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	note()
@@ -114,7 +114,7 @@ func (d *fakeDesk) enter(note func()) {
 }
 
 // leave ends a question or call; given says that it ended well.
-func (d *fakeDesk) leave(ctx context.Context, well bool) {
+func (d *fakeHostCalls) leave(ctx context.Context, well bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.open--
@@ -126,13 +126,13 @@ func (d *fakeDesk) leave(ctx context.Context, well bool) {
 }
 
 // waits returns how many questions and calls are not over.
-func (d *fakeDesk) waits() int {
+func (d *fakeHostCalls) waits() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.open
 }
 
-func (d *fakeDesk) Ask(ctx context.Context, q messages.InputRequest) <-chan messages.InputAnswer {
+func (d *fakeHostCalls) Ask(ctx context.Context, q messages.InputRequest) <-chan messages.InputAnswer {
 	d.enter(func() { d.asked = append(d.asked, q) })
 	told := make(chan messages.InputAnswer, 1)
 	idle := time.Duration(q.IdleTimeoutMS) * time.Millisecond
@@ -154,9 +154,9 @@ func (d *fakeDesk) Ask(ctx context.Context, q messages.InputRequest) <-chan mess
 	return told
 }
 
-func (d *fakeDesk) Pauses(c messages.HostCall) bool { return strings.HasPrefix(c.Name, "wait") }
+func (d *fakeHostCalls) Pauses(c messages.HostCall) bool { return strings.HasPrefix(c.Name, "wait") }
 
-func (d *fakeDesk) Call(ctx context.Context, c messages.HostCall, say func(messages.HostEvent)) messages.HostResult {
+func (d *fakeHostCalls) Call(ctx context.Context, c messages.HostCall, say func(messages.HostEvent)) messages.HostResult {
 	d.enter(func() { d.called = append(d.called, c) })
 	word, rest, _ := strings.Cut(c.Name, " ")
 	switch word {
@@ -181,4 +181,4 @@ func (d *fakeDesk) Call(ctx context.Context, c messages.HostCall, say func(messa
 	}
 }
 
-var _ messages.Desk = (*fakeDesk)(nil)
+var _ messages.HostCalls = (*fakeHostCalls)(nil)

@@ -233,9 +233,10 @@ func interrupted() kernel.CellReply {
 }
 
 // fakeOutlet keeps what a call emits. While block is not nil, Emit waits with
-// output for it to be closed.
+// output for it to be closed. flush is how long Flush takes.
 type fakeOutlet struct {
 	block   chan struct{}
+	flush   time.Duration
 	hurried func()
 
 	mu     sync.Mutex
@@ -262,10 +263,15 @@ func (o *fakeOutlet) Emit(ctx context.Context, e messages.Event) error {
 	return nil
 }
 
-func (o *fakeOutlet) Flush(context.Context) messages.Output {
+func (o *fakeOutlet) Flush(ctx context.Context) messages.Output {
+	var out messages.Output
+	select {
+	case <-time.After(o.flush):
+	case <-ctx.Done():
+		out.Lost = context.Cause(ctx).Error()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var out messages.Output
 	text := map[int]string{}
 	for _, e := range o.events {
 		if s, ok := e.(messages.Stream); ok {

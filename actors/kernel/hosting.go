@@ -114,7 +114,7 @@ func (h *hosting) ask(q messages.InputRequest) error {
 	q.ID = fmt.Sprintf("%s-%d-%d", r.exec.ID, r.lastIndex, n)
 	q.IdleTimeoutMS = r.exec.InputTimeout.Milliseconds()
 	r.pauses.begin()
-	answer := r.exec.Desk.Ask(h.life, q)
+	answer := r.exec.HostCalls.Ask(h.life, q)
 	go func() { // ends with the answer, at the latest when the cell does; close joins it
 		defer h.pending.Done()
 		a := <-answer
@@ -134,7 +134,7 @@ func (h *hosting) call(ctx context.Context, c messages.HostCall) messages.HostRe
 	}
 	defer h.pending.Done()
 	r := h.run
-	if r.exec.Desk == nil {
+	if r.exec.HostCalls == nil {
 		return refusedCall("this call has no host functions")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -145,11 +145,11 @@ func (h *hosting) call(ctx context.Context, c messages.HostCall) messages.HostRe
 	step := messages.HostCallStep{Call: c.ID, Kind: c.Kind, Name: c.Name, Phase: messages.CallStarted}
 	_ = h.emit(r.life, step) // a sink that is gone is told in the flush
 	begin := time.Now()
-	if r.exec.Desk.Pauses(c) {
+	if r.exec.HostCalls.Pauses(c) {
 		r.pauses.begin()
 		defer h.resume()
 	}
-	result := r.exec.Desk.Call(ctx, c, func(e messages.HostEvent) { _ = h.emit(r.life, e) })
+	result := r.exec.HostCalls.Call(ctx, c, func(e messages.HostEvent) { _ = h.emit(r.life, e) })
 	step.Phase, step.Error, step.DurationMS = messages.CallCompleted, result.Error, time.Since(begin).Milliseconds()
 	if result.Error != nil {
 		step.Phase = messages.CallFailed

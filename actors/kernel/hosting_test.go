@@ -15,8 +15,8 @@ import (
 )
 
 // hosted begins a call that may ask and call its host.
-func (tr *tree) hosted(id string, desk messages.Desk, out *fakeOutlet, code ...string) supervisor.Reply[messages.Result] {
-	exec := messages.Execute{ID: id, Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Out: out, Desk: desk, AllowStdin: true, InputTimeout: time.Minute}
+func (tr *tree) hosted(id string, calls messages.HostCalls, out *fakeOutlet, code ...string) supervisor.Reply[messages.Result] {
+	exec := messages.Execute{ID: id, Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Out: out, HostCalls: calls, AllowStdin: true, InputTimeout: time.Minute}
 	for _, c := range code {
 		exec.Cells = append(exec.Cells, messages.Cell{Code: c})
 	}
@@ -28,15 +28,15 @@ func (tr *tree) up() { tr.run("count") }
 
 func TestAQuestionIsAnswered(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
-		desk, out := &fakeDesk{}, &fakeOutlet{}
-		r := tr.wait(tr.hosted("a", desk, out, "count", "ask 1s; ask 2s"))
+		calls, out := &fakeHostCalls{}, &fakeOutlet{}
+		r := tr.wait(tr.hosted("a", calls, out, "count", "ask 1s; ask 2s"))
 		require.Equal(t, ok, r.Outcome)
 		require.Equal(t, "answeredanswered", r.Cells[1].Output)
 		want := []messages.InputRequest{
 			{ID: "a-1-1", Prompt: "1s", IdleTimeoutMS: 60_000},
 			{ID: "a-1-2", Prompt: "2s", IdleTimeoutMS: 60_000},
 		}
-		require.Empty(t, cmp.Diff(want, desk.asked))
+		require.Empty(t, cmp.Diff(want, calls.asked))
 		var told []messages.InputRequest
 		for _, e := range out.events {
 			if q, is := e.(messages.InputRequest); is {
@@ -46,7 +46,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 			}
 		}
 		require.Empty(t, cmp.Diff(want, told), "who watches the call reads the id to answer")
-		require.Zero(t, desk.waits())
+		require.Zero(t, calls.waits())
 	})
 }
 
@@ -64,8 +64,8 @@ func TestWithoutAHostNobodyIsAsked(t *testing.T) {
 
 func TestAHostCallIsTold(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
-		desk, out := &fakeDesk{}, &fakeOutlet{}
-		r := tr.wait(tr.hosted("a", desk, out, "call work 2s; call fail"))
+		calls, out := &fakeHostCalls{}, &fakeOutlet{}
+		r := tr.wait(tr.hosted("a", calls, out, "call work 2s; call fail"))
 		require.Equal(t, raised, r.Outcome)
 		require.Equal(t, `"work 2s"`, r.Cells[0].Output)
 		require.Equal(t, "KeyError", r.Cells[0].Error.Name)
@@ -89,35 +89,35 @@ func TestAHostCallIsTold(t *testing.T) {
 func TestTheEndOfACellEndsItsCalls(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.up()
-		desk, begin := &fakeDesk{}, time.Now()
-		r := tr.wait(tr.hosted("a", desk, &fakeOutlet{}, "leave hang; sleep 1s"))
+		calls, begin := &fakeHostCalls{}, time.Now()
+		r := tr.wait(tr.hosted("a", calls, &fakeOutlet{}, "leave hang; sleep 1s"))
 		require.Equal(t, ok, r.Outcome)
 		require.Equal(t, 1100*time.Millisecond, time.Since(begin), "what the cell has begun is joined")
-		require.Len(t, desk.called, 1)
-		require.ErrorContains(t, desk.endedFor[0], "the cell has ended")
+		require.Len(t, calls.called, 1)
+		require.ErrorContains(t, calls.endedFor[0], "the cell has ended")
 		i := tr.backend.last()
 		require.Equal(t, "CancelledError", (<-i.left).Error.Type)
 
 		late := i.request.Call(t.Context(), messages.HostCall{Kind: messages.CallTool, Name: "work 1s"})
 		require.Equal(t, "the cell that made the call has ended", late.Error.Message)
-		require.Len(t, desk.called, 1)
+		require.Len(t, calls.called, 1)
 	})
 }
 
 func TestAnAnswerIsForItsOwnQuestion(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.up()
-		desk := &fakeDesk{}
-		reply := tr.hosted("a", desk, &fakeOutlet{}, "ask 1h")
+		calls := &fakeHostCalls{}
+		reply := tr.hosted("a", calls, &fakeOutlet{}, "ask 1h")
 		time.Sleep(time.Second)
 		tr.ref().Tell(messages.Interrupt{Exec: "a", Cause: messages.CauseCancelled})
 		r := tr.wait(reply)
 		require.Equal(t, cancelled, r.Outcome)
 		require.Equal(t, messages.StateKept, r.State)
-		require.Zero(t, desk.waits(), "the question is closed")
+		require.Zero(t, calls.waits(), "the question is closed")
 
 		begin := time.Now()
-		require.Equal(t, "answered", tr.wait(tr.hosted("b", desk, &fakeOutlet{}, "ask 5s")).Cells[0].Output)
+		require.Equal(t, "answered", tr.wait(tr.hosted("b", calls, &fakeOutlet{}, "ask 5s")).Cells[0].Output)
 		require.Equal(t, 5*time.Second, time.Since(begin))
 	})
 }
@@ -142,21 +142,21 @@ func TestAKernelThatGoesEndsWhatItWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 				tr.up()
-				desk := &fakeDesk{}
-				reply := tr.hosted("a", desk, &fakeOutlet{}, tc.code, "count")
+				calls := &fakeHostCalls{}
+				reply := tr.hosted("a", calls, &fakeOutlet{}, tc.code, "count")
 				time.Sleep(time.Second)
 				synctest.Wait()
-				require.NotZero(t, desk.waits())
+				require.NotZero(t, calls.waits())
 				begin := time.Now()
 				tc.end(tr)
 				r := tr.wait(reply)
 				require.LessOrEqual(t, time.Since(begin), 200*time.Millisecond)
 				require.Equal(t, []messages.Outcome{tc.outcome, notStarted}, outcomes(r))
 				synctest.Wait()
-				desk.mu.Lock()
-				defer desk.mu.Unlock()
-				require.Zero(t, desk.open, "something still waits")
-				require.Len(t, desk.endedFor, desk.most)
+				calls.mu.Lock()
+				defer calls.mu.Unlock()
+				require.Zero(t, calls.open, "something still waits")
+				require.Len(t, calls.endedFor, calls.most)
 			})
 		})
 	}
@@ -175,7 +175,7 @@ func TestANeglectedQuestionLeavesTheDeadlineAlone(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.up()
 		begin := time.Now()
-		reply := tr.hosted("a", &fakeDesk{}, &fakeOutlet{}, "sleep 1s; try ask never; hang")
+		reply := tr.hosted("a", &fakeHostCalls{}, &fakeOutlet{}, "sleep 1s; try ask never; hang")
 		time.AfterFunc(10*time.Second, func() {
 			tr.ref().Tell(messages.Interrupt{Exec: "a", Cause: messages.CauseTimeout, Active: true})
 		})
@@ -184,7 +184,7 @@ func TestANeglectedQuestionLeavesTheDeadlineAlone(t *testing.T) {
 		require.Equal(t, messages.StateKept, r.State)
 		require.Equal(t, 70*time.Second, time.Since(begin), "a minute of waiting and ten seconds of work")
 
-		r = tr.wait(tr.hosted("b", &fakeDesk{}, &fakeOutlet{}, "ask never"))
+		r = tr.wait(tr.hosted("b", &fakeHostCalls{}, &fakeOutlet{}, "ask never"))
 		require.Equal(t, "InputTimeout", r.Cells[0].Error.Name)
 	})
 }

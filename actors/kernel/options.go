@@ -32,7 +32,11 @@ type Options struct {
 	// CellRuntime is how long one cell may run before it is interrupted, whatever
 	// the deadline of its call is. 0: no limit.
 	CellRuntime time.Duration
-	// FlushTimeout bounds the wait for the sinks after the last cell. 0: 10 s.
+	// FlushTimeout bounds the wait for the sinks of a call whose time is over: the
+	// kernel is stopped, or the call was interrupted and its grace has passed. Until
+	// then its result is waited for, since what is still to be done for it takes as
+	// long as the machine lets it: 5 min at most, or FlushTimeout when that is more.
+	// 0: 10 s.
 	FlushTimeout time.Duration
 	// HeartbeatEvery is how often the interpreter is asked whether it lives.
 	// 0: 5 s; negative: never.

@@ -88,8 +88,8 @@ func TestActiveTimeIsWhatIsNotWaitedFor(t *testing.T) {
 		wrong := ""
 		inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 			tr.up()
-			desk, begin := &fakeDesk{}, time.Now()
-			exec := messages.Execute{ID: "a", Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Out: &fakeOutlet{}, Desk: desk, AllowStdin: true, InputTimeout: time.Second}
+			calls, begin := &fakeHostCalls{}, time.Now()
+			exec := messages.Execute{ID: "a", Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Out: &fakeOutlet{}, HostCalls: calls, AllowStdin: true, InputTimeout: time.Second}
 			for _, c := range code {
 				exec.Cells = append(exec.Cells, messages.Cell{Code: c})
 			}
@@ -104,8 +104,8 @@ func TestActiveTimeIsWhatIsNotWaitedFor(t *testing.T) {
 				wrong = fmt.Sprintf("%s after %v, not %s after %v", r.Outcome, took, want, when)
 			case next.State != messages.StateKept || next.Cells[0].Output != "2":
 				wrong = fmt.Sprintf("the session did not go on: %+v", next)
-			case desk.waits() != 0:
-				wrong = fmt.Sprintf("%d questions and calls are open", desk.waits())
+			case calls.waits() != 0:
+				wrong = fmt.Sprintf("%d questions and calls are open", calls.waits())
 			}
 		})
 		if wrong != "" {

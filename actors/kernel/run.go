@@ -90,10 +90,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
-	r.cells = make([]messages.CellResult, len(exec.Cells))
-	for i, c := range exec.Cells {
-		r.cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
-	}
+	r.cells = messages.Pending(exec.Cells)
 	a.run = r
 	ctx := a.ctx
 	a.pump(func() {
@@ -129,10 +126,29 @@ func (r *run) serve(ctx *supervisor.Ctx) {
 			break
 		}
 	}
-	c, cancel := context.WithTimeout(context.WithoutCancel(r.life), r.flush)
+	r.gather()
+}
+
+// flushMost is how long the result of a call is waited for.
+const flushMost = 5 * time.Minute
+
+// gather waits for what the sinks kept. A sink that has much to do on a machine
+// that has more to do is not taken to be stuck: nobody wants the answer sooner
+// until the run's life ends.
+func (r *run) gather() {
+	c, cancel := context.WithTimeoutCause(context.WithoutCancel(r.life), max(flushMost, r.flush), errFlushMost)
 	defer cancel()
+	c, hurry := context.WithCancelCause(c)
+	defer hurry(nil)
+	defer context.AfterFunc(r.life, func() { time.AfterFunc(r.flush, func() { hurry(errFlushHurried) }) })()
 	r.out = r.exec.Out.Flush(c)
 }
+
+// Why a flush was cut short.
+var (
+	errFlushMost    = errors.New("it took too long")
+	errFlushHurried = errors.New("the call had to end")
+)
 
 // resetNames clears what earlier calls have defined. A kernel that cannot do so
 // is given up: either way nothing of them is there afterwards.
@@ -165,7 +181,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	host := r.hosting(ctx, emit)
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
-		AllowStdin: r.exec.AllowStdin && r.exec.Desk != nil, Call: host.call, Count: r.exec.Count,
+		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
 	}
 	if i == 0 {
 		req.Env, req.Look = r.exec.Env, r.exec.Look

@@ -1,6 +1,6 @@
 package python
 
-import "github.com/coppice-run/coppice/actors/internal/pysrc"
+import "github.com/coppice-run/coppice/internal/pysrc"
 
 // Helper describes one function that every session has.
 type Helper = pysrc.Helper

@@ -3,10 +3,10 @@ package python
 import (
 	"context"
 
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
-// The types of actors/internal/pyenv.
+// The types of internal/pyenv.
 type (
 	// Options says where to look for an interpreter.
 	Options = pyenv.Options

@@ -14,17 +14,19 @@
 package audit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
+	"log/slog"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/file/lines"
+	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 )
 
 // Options make a Log. The zero value of each optional field is its default.
@@ -34,7 +36,7 @@ type Options struct {
 	// Code says that the code itself is written, masked, and not its hash alone.
 	Code bool
 	// Secrets are values that are masked wherever they stand. Those of fewer than
-	// 6 characters are left out: they would mask half of everything.
+	// [secret.MinLength] bytes are left out: they would mask half of everything.
 	Secrets []string
 	// MaxBytes is when the file is moved. 0: 16 MiB.
 	MaxBytes int64
@@ -42,6 +44,9 @@ type Options struct {
 	Keep int
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
+	// Logger hears of lines that could not be written: the call has happened all the
+	// same. nil: it is not told.
+	Logger *slog.Logger
 }
 
 // Log is an audit log.
@@ -58,6 +63,9 @@ var ErrClosed = errors.New("the audit log is closed")
 func Open(o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	file, err := lines.Open(lines.Options{Path: o.Path, MaxBytes: o.MaxBytes, Keep: o.Keep})
 	if err != nil {
@@ -125,37 +133,51 @@ func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) er
 	return nil
 }
 
+// Attachment makes the log a sink of all calls of a host, in Options.Sinks or by
+// Options.Audit: a line is written before the call's result is handed out. Values of
+// a call's environment that package secret knows are masked.
+func (l *Log) Attachment() sinks.Attachment {
+	return sinks.Attachment{Name: "audit", Final: true, For: func(e messages.Execute) sinks.Sink { return &call{log: l, exec: e} }}
+}
+
+// call is the sink of one call. It belongs to an actor of the hub.
+type call struct {
+	log  *Log
+	exec messages.Execute
+}
+
+// Consume writes the line when the result comes; the other events say nothing that
+// it has not.
+func (c *call) Consume(_ context.Context, e messages.Event) error {
+	final, ok := e.(messages.Final)
+	if !ok {
+		return nil
+	}
+	var secrets []string
+	for name, value := range c.exec.Env {
+		if secret.Name(name) || secret.Value(value) {
+			secrets = append(secrets, value)
+		}
+	}
+	err := c.log.Write(c.exec, final.Result, secrets...)
+	if err != nil {
+		c.log.o.Logger.Error("the audit log could not be written", "exec", c.exec.ID, "err", err)
+	}
+	return nil // it was told; a second try would write half a line twice
+}
+
+// Flush does nothing: a line is in the file when it was consumed.
+func (c *call) Flush(context.Context) error { return nil }
+
+// Close does nothing: the file is the log's.
+func (c *call) Close() error { return nil }
+
 // Close closes the file. It may be called more than once.
 func (l *Log) Close() error { return l.file.Close() }
 
-// masked is what stands for a secret.
-const masked = "***"
-
-// shapes are those of secrets that give themselves away: keys of well-known
-// services, bearer tokens, passwords in URLs, and what is assigned to a telling
-// name.
-var shapes = []*regexp.Regexp{
-	regexp.MustCompile(`\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bAKIA[A-Z0-9]{16}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`),
-	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`),
-	regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+(@)`),
-	regexp.MustCompile(`(?i)([A-Za-z0-9_]*(?:token|secret|passw(?:or)?d|api_?key|credential)[A-Za-z0-9_]*["'\]]*\s*[=:]\s*)(?:"[^"\n]*"|'[^'\n]*'|[^\s"',)]+)`),
-}
-
-// masker returns a function that masks secrets in a text.
-func masker(secrets []string) func(string) string {
-	const least = 6
-	var pairs []string
-	for _, s := range secrets {
-		if len(s) >= least {
-			pairs = append(pairs, s, masked)
-		}
-	}
-	values := strings.NewReplacer(pairs...)
-	return func(text string) string {
-		text = values.Replace(text)
-		for _, shape := range shapes {
-			text = shape.ReplaceAllString(text, "${1}"+masked+"${2}")
-		}
-		return text
-	}
+// masker returns a function that masks secrets in a text: the given values, and
+// what gives itself away.
+func masker(values []string) func(string) string {
+	mask := secret.Masker(values)
+	return func(text string) string { return secret.Mask(mask(text)) }
 }

@@ -71,7 +71,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	l := open(t, audit.Options{Path: path, Code: true, Secrets: []string{"of the host"}})
 	for code, want := range map[string]string{
 		"x = 'sk-abcdefghijklmnop1234'":                                "x = '***'",
-		"h = {'Authorization': 'Bearer abcdefgh12345678'}":             "h = {'Authorization': 'Bearer ***'}",
+		"h = {'Authorization': 'Bearer abcdefgh12345678'}":             "h = {'Authorization': ***}",
 		"get('https://me:pass@host/')":                                 "get('https://me:***@host/')",
 		`connect(password="a b")`:                                      `connect(password=***)`,
 		`os.environ["MY_API_KEY"] = 'abc'`:                             `os.environ["MY_API_KEY"] = ***`,

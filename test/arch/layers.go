@@ -21,10 +21,10 @@ type layer struct {
 // What several rows share.
 var (
 	hollywood = "github.com/anthdm/hollywood/actor"
-	// mechanisms are what an actor leaves to a package under actors/internal.
+	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "actors/launcher", "internal/home", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -36,6 +36,9 @@ var layers = []layer{
 	{dir: "messages"},
 	{dir: "internal/file"},
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
+	{dir: "internal/secret"},
+	{dir: "internal/home"},
+	{dir: "internal/loopback"},
 	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
 	{dir: "notebook/...", ours: []string{"internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 
@@ -46,34 +49,36 @@ var layers = []layer{
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
+	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/sinktest", "internal/file/lines", "internal/secret"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/file/..."}, theirs: []string{hollywood, terminal}},
-	{dir: "actors/internal/jupyter", ours: []string{"messages", "actors/internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "actors/internal/toolspec", ours: []string{"internal/file"}, theirs: []string{"github.com/joho/godotenv"}},
-	{dir: "actors/internal/toolenv", ours: []string{"actors/internal/...", "internal/file"}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
-	{dir: "actors/internal/sandbox", ours: []string{"internal/file"}, theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
-	{dir: "actors/internal/...", ours: []string{"messages", "actors/internal/...", "internal/file/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
-	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/internal/..."}, theirs: []string{hollywood}},
-	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/tools", ours: []string{"messages", "actors/internal/...", "actors/launcher"}},
-	{dir: "actors/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "actors/primitive/selfref", ours: []string{"messages", "supervisor", "actors/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "actors/checkup", ours: []string{"actors/internal/..."}},
-	{dir: "actors/python", ours: []string{"actors/internal/pyenv", "actors/internal/pysrc"}},
-	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "actors/internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/file/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
+	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "internal/jupyter", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
+	{dir: "internal/toolspec", ours: []string{"internal/file", "internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "internal/toolenv", ours: []string{"internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
+	{dir: "internal/sandbox", ours: []string{"internal/file"}, theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
+	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
+	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/checkup", ours: []string{"internal/..."}},
+	{dir: "actors/python", ours: []string{"internal/pyenv", "internal/pysrc"}},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "internal/file"}},
+	{dir: ".", ours: []string{"internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
-	{dir: "client", ours: []string{"messages", "internal/file"}},
+	{dir: "client", ours: []string{"messages", "internal/file", "internal/home"}},
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render", "internal/file"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
-	{dir: "cmd/internal/mcpserver", ours: append([]string{"internal/file"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
+	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback"}},
+	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/file"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
@@ -91,7 +96,7 @@ var layers = []layer{
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},
-	{dir: "test/...", ours: append([]string{"test/...", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
+	{dir: "test/...", ours: append([]string{"test/...", "internal/secret", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 
 // testOnly may be imported by every _test.go file, besides what the package
@@ -147,7 +152,7 @@ func (l layer) refuses(f *File, imp string) string {
 		return "package " + f.Dir() + " may not import " + dir
 	case isStandard(imp):
 		if !f.IsTest() && matchesAny(l.not, imp) {
-			return imp + " stays out of " + f.Dir() + ": put the mechanism in a package under actors/internal"
+			return imp + " stays out of " + f.Dir() + ": put the mechanism in a package under internal"
 		}
 		return ""
 	default:

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -80,14 +82,14 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			}
 			t.Cleanup(end)
 
-			r := run(t, host.Session(messages.SessionKey{Session: "secrets"}), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
+			r := run(t, host.Session("secrets"), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 			for _, want := range []string{"names []", "values []", "children 0"} {
 				require.Contains(t, r.Text, want)
 			}
 			tools, err := host.Tools(coppice.ToolOptions{Mode: coppice.ToolsBash})
 			require.NoError(t, err)
-			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
+			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
 			require.NoError(t, err)
 			require.Contains(t, said.Text, "ran")
 			require.NotContains(t, said.Text, mark)
@@ -119,10 +121,10 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 		t.Parallel()
 		box := toolbox.New(t)
 		box.Add(toolbox.Tool{ID: "peek"})
-		l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: t.TempDir(), Env: env})
+		l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: t.TempDir(), Env: env})
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Shutdown(context.Background()) })
-		r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "peek", Inputs: toolbox.Inputs("env")})
+		r, err := l.Run(t.Context(), launcher.Request{Tool: "peek", Inputs: toolbox.Inputs("env")})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 		text := string(r.Outputs)
@@ -132,6 +134,36 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			require.NotContains(t, text, `"`+name+`"`)
 		}
 	})
+}
+
+// TestAuditMasksSecretsOfTheEnvironment runs code that holds values of the host's
+// environment and of the request: the audit log masks what a kernel is not given.
+func TestAuditMasksSecretsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	names := append(strings.Fields("GITHUB_PAT STRIPE_KEY DB_PWD MY_JWT MFA_OTP SERVICE_AUTH PI_DSN2"), secretNames...)
+	env := os.Environ()
+	code := "x = ["
+	for _, name := range names {
+		if secret.Name(name) { // KUBECONFIG and addresses are known by what they hold
+			env = append(env, name+"=hostile-value-of-"+name)
+			code += "'hostile-value-of-" + name + "', "
+		}
+	}
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	host, err := coppice.Start(t.Context(), coppice.Options{
+		Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir(), Env: env, Audit: &audit.Options{Path: log, Code: true},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { host.Shutdown(context.Background()) })
+	r, err := host.Session("audit").Execute(t.Context(), coppice.Request{
+		Cells: []messages.Cell{{Code: code + "'hostile-value-of-request']; visible = 'stays'"}}, Env: map[string]string{"REQUEST_PAT": "hostile-value-of-request"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+	data, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Contains(t, string(data), "stays")
+	require.NotContains(t, string(data), "hostile-value")
 }
 
 // search reads every file in the folders: none holds a value of the environment or

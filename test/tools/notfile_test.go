@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/notfile"
 	"github.com/coppice-run/coppice/test/toolbox"
@@ -34,7 +34,7 @@ func TestFilesAreNoFiles(t *testing.T) {
 		notfile.AtOnce(t, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			l, err := coppice.StartLauncher(ctx, coppice.LauncherOptions{Dir: box.Dir, Home: home})
+			l, err := launcher.Start(ctx, launcher.Options{Dir: box.Dir, Home: home})
 			if err != nil {
 				t.Errorf("%s: %v", kind, err)
 				return
@@ -54,16 +54,16 @@ func TestFilesAreNoFiles(t *testing.T) {
 	for _, path := range odd[2:] {
 		notfile.Make(t, notfile.FIFO, path)
 	}
-	l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: home})
+	l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: home})
 	require.NoError(t, err)
 	defer func() { require.True(t, l.Shutdown(context.Background()).Clean()) }()
 	_, err = l.Find(t.Context(), "odd")
 	require.ErrorContains(t, err, "not a regular file")
-	r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "env"})
+	r, err := l.Run(t.Context(), launcher.Request{Tool: "env"})
 	require.NoError(t, err)
 	require.Equal(t, messages.ToolErrorSecret, r.Error.Kind)
 	require.Contains(t, r.Error.Message, "not a regular file")
-	r, err = l.Run(t.Context(), coppice.ToolRequest{Tool: "good", Inputs: toolbox.Inputs("echo", 1)})
+	r, err = l.Run(t.Context(), launcher.Request{Tool: "good", Inputs: toolbox.Inputs("echo", 1)})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 }

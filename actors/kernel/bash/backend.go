@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // Name is what results call the backend.

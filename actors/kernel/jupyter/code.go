@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/messages"
 )
 

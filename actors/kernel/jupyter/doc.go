@@ -19,7 +19,7 @@
 //     and one more is started when all are full. The end of one loses the kernels on
 //     it and no others.
 //
-// The mechanisms are in actors/internal/jupyter (the protocol) and
-// actors/internal/kernelserver (the server's process); this package puts them
+// The mechanisms are in internal/jupyter (the protocol) and
+// internal/kernelserver (the server's process); this package puts them
 // behind the interface of package kernel.
 package jupyter

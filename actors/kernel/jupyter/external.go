@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
 )
 

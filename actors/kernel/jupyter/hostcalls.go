@@ -7,9 +7,9 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
 )
 

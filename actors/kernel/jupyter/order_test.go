@@ -4,6 +4,7 @@ package jupyter_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,8 @@ import (
 )
 
 // What a cell and the formatter of its value print comes before its result: the
-// numbers that order the output are given away when a message is sent.
+// numbers that order the output are given away when a message is sent. Text may come
+// in pieces.
 func TestResultComesAfterOutputBeforeIt(t *testing.T) {
 	i := startKernel(t, backend(t), kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
 	for name, code := range map[string]string{
@@ -33,7 +35,7 @@ func TestResultComesAfterOutputBeforeIt(t *testing.T) {
 					kinds = append(kinds, fmt.Sprintf("%T", e))
 				}
 			}
-			require.Equal(t, []string{"messages.Stream", "messages.ExecuteResult"}, kinds, name)
+			require.Equal(t, []string{"messages.Stream", "messages.ExecuteResult"}, slices.Compact(kinds), name)
 		}
 	}
 }

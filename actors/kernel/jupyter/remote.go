@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // Remote is a server that somebody else runs, and what opens it.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/coordinator"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
-	"github.com/coppice-run/coppice/actors/internal/process"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
-	"github.com/coppice-run/coppice/actors/internal/pysrc"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // SharedDir is the folder of the shared gateways and of the journal in a home
@@ -146,7 +146,7 @@ func (i *Interpreter) journal() error {
 		return nil
 	}
 	at := i.server.Shared
-	return i.claim.Write(coordinator.Entry{
+	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity,
 	})
 }

@@ -1,8 +1,8 @@
 package jupyter
 
 import (
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // trace is what notes the messages of a client, nil when nobody traces.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
 // pool keeps kernels of one endpoint, or of the shards of one environment, that

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
 // Name is the backend's name in results and in the tree.
@@ -79,7 +79,7 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 		if err != nil {
 			return nil, fmt.Errorf("start a session: %w", err)
 		}
-		i.copies, i.limits, i.groups = &b.o.Server.copies, b.o.Server.o.Limits, p.groups
+		i.copies, i.limits, i.groups = &b.o.Server.copies, limits(b.o.Server.o.Limits), p.groups
 		err = i.prepare(ctx, o, b.o.Prelude+modules)
 		if err == nil {
 			return i, nil

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
-	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // native is how long a session may take to answer before it is taken to run

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -20,8 +20,8 @@
 //   - Sessions outlive their fork server; [Server.Run] then starts another one
 //     for those to come.
 //
-// The mechanisms are in actors/internal/forkserver (processes),
-// actors/internal/ndjson (frames) and actors/internal/pysrc (the Python side);
+// The mechanisms are in internal/forkserver (processes),
+// internal/ndjson (frames) and internal/pysrc (the Python side);
 // this package puts them behind the interface of package kernel.
 //
 // # exit()

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
 // What a control group has room for beyond the limits that its session is told, so
@@ -31,7 +31,7 @@ type groups struct {
 }
 
 // group returns what a control group holds of limits, and its controllers.
-func (l Limits) group() (g cgroup.Limits, want []string) {
+func (l limits) group() (g cgroup.Limits, want []string) {
 	if l.Memory > 0 {
 		g.Memory, want = l.Memory+min(groupReserve, math.MaxInt64-l.Memory), append(want, cgroup.Memory)
 	}
@@ -44,8 +44,8 @@ func (l Limits) group() (g cgroup.Limits, want []string) {
 	return g, want
 }
 
-// Check refuses limits that this system cannot keep to.
-func (l Limits) Check() error {
+// check refuses limits that this system cannot keep to.
+func (l limits) check() error {
 	if l.Processors <= 0 {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (l Limits) Check() error {
 // and a limit that wants them. The second result says why there are none, or what
 // they lack.
 func (s *Server) openGroups(ctx context.Context) (*groups, string) {
-	limits, want := s.o.Limits.group()
+	bounds, want := limits(s.o.Limits).group()
 	if len(want) == 0 && s.o.groupBase == "" {
 		return nil, "no limit was set that wants one"
 	}
@@ -76,7 +76,7 @@ func (s *Server) openGroups(ctx context.Context) (*groups, string) {
 	s.mu.Lock()
 	s.trees = append(s.trees, tree)
 	s.mu.Unlock()
-	return &groups{tree: tree, limits: limits}, tree.Lacking()
+	return &groups{tree: tree, limits: bounds}, tree.Lacking()
 }
 
 // closeGroups removes the folders of the groups, when all sessions are gone.
@@ -150,7 +150,7 @@ func (i *Interpreter) endedForMemory() bool {
 }
 
 // outOfMemoryText says why the system has ended a session.
-func (l Limits) outOfMemoryText() string {
+func (l limits) outOfMemoryText() string {
 	return fmt.Sprintf("the session and what it had started used more than %d MiB of memory together, and the system ended all of it", (l.Memory+groupReserve)>>20)
 }
 

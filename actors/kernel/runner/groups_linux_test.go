@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -41,7 +41,7 @@ func groupBase(t *testing.T, controllers ...string) string {
 // host say why.
 func withoutGroups(t *testing.T) {
 	t.Helper()
-	f := startServer(runner.ServerOptions{Limits: runner.Limits{Memory: 64 << 20}, Spares: -1})
+	f := startServer(runner.ServerOptions{Limits: kernel.Limits{Memory: 64 << 20}, Spares: -1})
 	t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
 	i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
 	controllers, why, err := f.server.Groups(t.Context())
@@ -118,7 +118,7 @@ func TestAControlGroupBoundsASession(t *testing.T) {
 	}
 	for name, o := range map[string]runner.ServerOptions{"forked": {}, "started": {NoFork: true}} {
 		t.Run(name, func(t *testing.T) {
-			o.Limits = runner.Limits{Memory: 128 << 20, Processes: 600, Processors: 0.5}
+			o.Limits = kernel.Limits{Memory: 128 << 20, Processes: 600, Processors: 0.5}
 			f := startServer(o.InGroups(base))
 			t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
 			i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
@@ -158,7 +158,7 @@ ps = [subprocess.Popen([sys.executable, "-c", hog], stdin=subprocess.PIPE) for _
 		})
 	}
 	t.Run("tasks", func(t *testing.T) {
-		f := startServer(runner.ServerOptions{Limits: runner.Limits{Processes: 3}}.InGroups(base))
+		f := startServer(runner.ServerOptions{Limits: kernel.Limits{Processes: 3}}.InGroups(base))
 		t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
 		i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
 		s := run(t, i, `

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/ndjson"
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -27,7 +27,7 @@ type Interpreter struct {
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
 	mark   []byte // what its lines begin with from init on; never changed
-	limits Limits // of the session; set before it is handed out
+	limits limits // of the session; set before it is handed out
 	// groups is where copies of the session get theirs; set before it is handed out.
 	groups *groups
 	// notice is told with the first cell, nil for none or told. It belongs to

@@ -6,34 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
-	"github.com/coppice-run/coppice/actors/internal/sandbox"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
-// Rungs of isolation besides those of package sandbox, which are off, privileges,
-// landlock and bubblewrap.
-const strongest = "strongest"
-
-// Isolation says what sessions are kept from. The zero value is the rung
-// privileges: nothing that a session starts gains rights.
-type Isolation struct {
-	// Level is off, privileges, landlock, bubblewrap, or strongest for the highest
-	// that this system has. "": privileges where there is such a thing.
-	Level string
-	// Write names folders that sessions may change, Read what else they may read
-	// besides the system and the interpreter; from landlock on.
-	Write, Read []string
-	// Network allows network connections; from landlock on.
-	Network bool
-}
+// isolation is kernel.Isolation as this backend keeps it; its folders are absolute.
+type isolation kernel.Isolation
 
 // level resolves the name of a rung. A rung that was named and is not there is an
 // error.
-func (i Isolation) level() (sandbox.Level, error) {
+func (i isolation) level() (sandbox.Level, error) {
 	switch i.Level {
 	case "":
 		return min(sandbox.Privileges, sandbox.Strongest()), nil
-	case strongest:
+	case kernel.IsolationStrongest:
 		return sandbox.Strongest(), nil
 	}
 	for l := sandbox.Off; l <= sandbox.Bubblewrap; l++ {
@@ -44,9 +31,9 @@ func (i Isolation) level() (sandbox.Level, error) {
 	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, bubblewrap, strongest", i.Level)
 }
 
-// Active returns the rung that sessions would be on, and what it does, in words.
+// active returns the rung that sessions would be on, and what it does, in words.
 // The error is why it cannot be had.
-func (i Isolation) Active() (level, description string, err error) {
+func (i isolation) active() (level, description string, err error) {
 	l, err := i.level()
 	if err != nil {
 		return "", "", err
@@ -55,7 +42,7 @@ func (i Isolation) Active() (level, description string, err error) {
 }
 
 // rules returns the rules for an interpreter whose temporary folder is temp.
-func (i Isolation) rules(python, temp string) (sandbox.Rules, error) {
+func (i isolation) rules(python, temp string) (sandbox.Rules, error) {
 	l, err := i.level()
 	if err != nil {
 		return sandbox.Rules{}, fmt.Errorf("isolate the sessions: %w", err)
@@ -76,7 +63,7 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 	if s.o.Limits.Memory > 0 {
 		env = withDefault(env, "MALLOC_ARENA_MAX", "2") // each arena maps 64 MiB
 	}
-	l, err := s.o.Isolation.level()
+	l, err := isolation(s.o.Isolation).level()
 	temp := ""
 	if err == nil && l >= sandbox.Landlock {
 		temp, err = s.temporary()
@@ -85,7 +72,7 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 	if err != nil {
 		return sandbox.Rules{}, nil, fmt.Errorf("isolate the sessions: %w", err)
 	}
-	rules, err := s.o.Isolation.rules(rt.Path, temp)
+	rules, err := isolation(s.o.Isolation).rules(rt.Path, temp)
 	return rules, env, err
 }
 

@@ -5,34 +5,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/process"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Limits bound what one session uses. 0: no limit.
-type Limits struct {
-	// Memory is how much more address space the session's process may map than
-	// at its start, in bytes. Each process that it starts may map as much as the
-	// session in all. A thread maps about 72 MiB, most of which it never uses. Where
-	// sessions have control groups, all processes of one together may use as much and
-	// groupReserve; the system ends all of them beyond.
-	Memory int64
-	// CPU is the processor time of one cell, rounded up to seconds.
-	CPU time.Duration
-	// Files is how many descriptors code may have open in one process.
-	Files int
-	// Processes is how many processes the session may have started that live, as
-	// long as they stay its descendants. They are counted ten times a second
-	// while a cell runs.
-	Processes int
-	// Processors is how many processors the session and what it has started may
-	// keep busy. It needs a control group, see [Limits.Check].
-	Processors float64
-}
+// limits are kernel.Limits as this backend keeps them.
+type limits kernel.Limits
 
 // request returns the limits as the session is told them, nil when there are
 // none.
-func (l Limits) request() map[string]int64 {
+func (l limits) request() map[string]int64 {
 	const names = 4
 	m := make(map[string]int64, names)
 	put := func(name messages.Limit, value int64) {
@@ -63,7 +46,7 @@ const (
 
 // exceededBy returns the limit that an end of the process stands for, "" for
 // none.
-func (l Limits) exceededBy(end error) messages.Limit {
+func (l limits) exceededBy(end error) messages.Limit {
 	var exit *process.ExitError
 	if l.CPU > 0 && errors.As(end, &exit) && (exit.Code == cpuExit || exit.Signal == sigXCPU) {
 		return messages.LimitCPU

@@ -119,13 +119,25 @@ const startsOneMore = `!{__import__('sys').executable} -c 'import os, signal, su
 
 func TestAnInterruptLeavesWhatRunsInTheBackground(t *testing.T) {
 	t.Parallel()
-	i := session(t)
-	cell := background(t, i, "!sh -c 'echo go; exec sleep 1000' & sleep 1000")
-	cell.waitFor(t, "go\n")
-	require.NoError(t, i.Interrupt(t.Context()))
-	require.True(t, cell.end(t).Interrupted)
-	require.Regexp(t, `^=> \['\d+'\]$`, ok(t, i, leftInGroup).text())
+	for name, code := range map[string]string{
+		"as the shell does what it likes": "!sh -c 'echo go; exec sleep 1000' & sleep 1000",
+		"before the shell runs another":   startsLate,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := session(t)
+			cell := background(t, i, code)
+			cell.waitFor(t, "go\n")
+			require.NoError(t, i.Interrupt(t.Context()))
+			require.True(t, cell.end(t).Interrupted)
+			require.Regexp(t, `^=> \['\d+'\]$`, ok(t, i, leftInGroup).text())
+		})
+	}
 }
+
+// startsLate is a shell with a program in the background that gets its interrupt just
+// before it runs another, and heeds it when that one ends.
+const startsLate = `!{__import__('sys').executable} -c 'import os, signal, subprocess; subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]); os.write(1, b"go\n"); signal.sigwait([signal.SIGINT]); signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); subprocess.Popen(["sleep", "1000"]).wait()'`
 
 // leftInGroup lists the living members of the session's group but itself.
 const leftInGroup = `import os

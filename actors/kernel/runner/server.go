@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/internal/cgroup"
-	"github.com/coppice-run/coppice/actors/internal/forkserver"
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
-	"github.com/coppice-run/coppice/actors/internal/machine"
-	"github.com/coppice-run/coppice/actors/internal/pyenv"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 // ServerOptions says which interpreter sessions run in. The zero value of a
@@ -48,9 +49,9 @@ type ServerOptions struct {
 	// NoFork starts an interpreter for each session, in 50 ms instead of 2.
 	NoFork bool
 	// Isolation says what sessions are kept from.
-	Isolation Isolation
+	Isolation kernel.Isolation
 	// Limits bound what each session uses.
-	Limits Limits
+	Limits kernel.Limits
 	// groupBase is the control group under which those of sessions are made, which
 	// they then get in any case. "": that of this process, for limits.
 	groupBase string

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/actors/internal/process"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // Spares are bounded, replaced when they are taken, sessions like others, and gone

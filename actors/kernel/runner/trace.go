@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/coppice-run/coppice/actors/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/ipctrace"
 )
 
 // Directions of traced messages.

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/term"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 // Main runs the command line args, without the name of the program, and returns
@@ -58,17 +58,8 @@ func (a *app) style(o *output) render.Style {
 // colours says whether the environment allows colours: https://no-color.org.
 func (a *app) colours() bool { return a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" }
 
-// getenv returns the value of a variable, "" when it is not set. The last entry
-// wins, as it does for a process.
-func (a *app) getenv(name string) string {
-	value := ""
-	for _, kv := range a.env {
-		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
-			value = v
-		}
-	}
-	return value
-}
+// getenv returns the value of a variable, "" when it is not set.
+func (a *app) getenv(name string) string { return home.Lookup(a.env, name) }
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/repl"
-	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 func (a *app) replCommand() *cobra.Command {
@@ -41,7 +40,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			defer host.end()
 			backend, _ := host.Backend()
 			return failure(repl.Run(cmd.Context(), repl.Options{
-				Session: host.Session(messages.SessionKey{Session: session, Cwd: cwd}), Backend: backend, Snapshot: host.Snapshot,
+				Session: host.Session(session, coppice.In(cwd)), Backend: backend, Snapshot: host.Snapshot,
 				History: a.historyFile(), Colour: a.colours(), In: in, Out: a.out.w, Env: a.env,
 			}))
 		},
@@ -56,12 +55,9 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 // historyFile is where the cells that were typed are kept, "" when there is no
 // home.
 func (a *app) historyFile() string {
-	home := a.getenv("COPPICE_HOME")
-	if home == "" {
-		var err error
-		if home, err = os.UserHomeDir(); err != nil {
-			return ""
-		}
+	place, err := home.Home{Env: a.env}.Resolve()
+	if err != nil {
+		return ""
 	}
-	return filepath.Join(home, ".coppice", "repl_history.jsonl")
+	return place.Join("repl_history.jsonl")
 }

@@ -23,7 +23,7 @@ func TestNotebookIsNoFile(t *testing.T) {
 		for route, body := range map[string]string{
 			"/api/notebooks/show":  `{"path":"odd.ipynb"}`,
 			"/api/notebooks/apply": `{"path":"odd.ipynb","text":"# %%\nx"}`,
-			"/api/notebooks/run":   `{"path":"odd.ipynb"}`,
+			"/api/notebooks/run":   `{"path":"odd.ipynb","session":"s"}`,
 		} {
 			notfile.AtOnce(t, func() {
 				status, answer := s.ask("POST", route, body)

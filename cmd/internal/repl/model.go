@@ -308,8 +308,8 @@ func (m *model) tab() {
 		return
 	}
 	code, at := e.String(), e.cursor
-	m.calls.run(func() {
-		c, err := m.o.Session.Complete(m.ctx, code, len(string([]rune(code)[:at])))
+	m.looking(func(ctx context.Context) {
+		c, err := m.o.Session.Complete(ctx, code, len(string([]rune(code)[:at])))
 		m.send(completeMsg{code, at, c, err})
 	})
 }
@@ -352,8 +352,8 @@ func (m *model) inspect() {
 		return
 	}
 	code, at := m.editor.String(), m.editor.cursor
-	m.calls.run(func() {
-		text, err := m.o.Session.Inspect(m.ctx, code, len(string([]rune(code)[:at])))
+	m.looking(func(ctx context.Context) {
+		text, err := m.o.Session.Inspect(ctx, code, len(string([]rune(code)[:at])))
 		m.send(inspectMsg{text, err})
 	})
 }

@@ -62,3 +62,16 @@ type group struct{ running sync.WaitGroup }
 
 func (g *group) run(f func()) { g.running.Go(f) }
 func (g *group) wait()        { g.running.Wait() }
+
+// lookWait is how long a person waits for a look into the session, which keeps it
+// from the next cell.
+const lookWait = 15 * time.Second
+
+// looking runs a look into the session.
+func (m *model) looking(f func(context.Context)) {
+	m.calls.run(func() {
+		ctx, cancel := context.WithTimeout(m.ctx, lookWait)
+		defer cancel()
+		f(ctx)
+	})
+}

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package forkserver
-
-import "github.com/coppice-run/coppice/actors/internal/process"
-
-// awaitEnd returns when the process is gone.
-func awaitEnd(id process.Identity) { pollEnd(id) }

@@ -1,0 +1,51 @@
+package kernel_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// The sinks of a call get the time that they need, as long as nobody wants it to
+// end.
+func TestTheResultOfACallIsWaitedFor(t *testing.T) {
+	const over = "\n[output is not complete: the call had to end]"
+	for name, tc := range map[string]struct {
+		flush time.Duration
+		then  func(*tree) // once the cells have ended
+		takes time.Duration
+		note  string
+	}{
+		"a machine that has much to do": {flush: 4 * time.Minute, takes: 4 * time.Minute},
+		"a sink that is stuck":          {flush: time.Hour, takes: 5 * time.Minute, note: "\n[output is not complete: it took too long]"},
+		"a call that is interrupted": {flush: time.Hour, takes: 1500*time.Millisecond + 10*time.Second, note: over, then: func(tr *tree) {
+			tr.ref().Tell(messages.Interrupt{Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Exec: "a"})
+		}},
+		"a kernel that is stopped": {flush: time.Hour, takes: 10 * time.Second, note: over, then: func(tr *tree) {
+			_, _, err := supervisor.Begin[bool](tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+			require.NoError(tr.t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+				tr.run("count")
+				begin := time.Now()
+				reply := tr.begin("a", &fakeOutlet{flush: tc.flush}, "print x")
+				synctest.Wait()
+				if tc.then != nil {
+					tc.then(tr)
+				}
+				r := tr.wait(reply)
+				require.Equal(t, ok, r.Outcome)
+				require.Equal(t, "x"+tc.note, r.Cells[0].Output)
+				require.Equal(t, tc.takes, time.Since(begin))
+			})
+		})
+	}
+}

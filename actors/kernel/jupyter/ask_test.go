@@ -1,0 +1,36 @@
+package jupyter_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+)
+
+// TestSilence tells a server that does not answer from one that is not there.
+func TestSilence(t *testing.T) {
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(over)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	how, err := jupyter.Ask(ctx, server.URL, "")
+	require.Equal(t, jupyter.ExternalTimeout, how)
+	require.EqualError(t, err, "external gateway at "+server.URL+" is not reachable (timeout)")
+
+	server.Close()
+	how, err = jupyter.Ask(t.Context(), server.URL, "")
+	require.Equal(t, jupyter.ExternalUnreachable, how)
+	require.ErrorContains(t, err, "is not reachable: ")
+}

@@ -1,0 +1,182 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/pyenv"
+)
+
+// MaxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the 1,023
+// sockets of its ZeroMQ context, and some must be left for those that are on their
+// way in or out.
+const MaxKernels = 150
+
+// HostOptions are what a host can say of the backend. The zero value of each field is
+// its default.
+type HostOptions struct {
+	// URL is a Jupyter server that somebody else runs; Token opens it. Several have
+	// commas between them, and so have their tokens, in the same order, unless one
+	// token opens all; no server sees the token of another. Sessions are spread over
+	// them, and a session whose server is gone begins anew on another. "":
+	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Options.Env, else a
+	// gateway is started.
+	URL, Token string
+	// KernelName is the kernelspec to start, of any language. What Python has besides
+	// (the working directory, Request.Env, the prelude, modules) a kernel of another
+	// language has not. "": python3.
+	KernelName string
+	// Shared says that the hosts of this user share one local gateway for each Python
+	// environment, which outlives them and ends itself when nobody has used it for
+	// Idle. false: the host starts one of its own, which ends with it.
+	Shared bool
+	// Idle is how long a shared gateway that this host starts stays without hosts and
+	// kernels. 0: 5 min.
+	Idle time.Duration
+	// Kernels is how many kernels a shared gateway that this host starts takes, from
+	// all its hosts together. When one is full, sessions go to a further one of the
+	// same Python environment. 0: COPPICE_GATEWAY_KERNELS from Options.Env, else
+	// [MaxKernels], which is the most.
+	Kernels int
+	// WarmKernels is how many started kernels wait for new sessions, so that only the
+	// first waits for a start. They count in MaxSessions, are never started while a
+	// new session waits for its first answer, and each costs the memory of a kernel
+	// (30 MiB). 0: one when the machine allows it, that is with at least 4 processors
+	// and 2 GiB of free memory, and with MaxSessions of at least 2: it is started once
+	// the first session has answered, and ended when no session has begun for IdleTTL.
+	// Negative: none. A positive number is started with the host and stays. External
+	// gateways have none.
+	WarmKernels int
+}
+
+// Provision returns the backend as a value.
+func Provision(o HostOptions) kernel.Provisioner { return provisioner{o} }
+
+type provisioner struct{ o HostOptions }
+
+// Name returns "gateway".
+func (provisioner) Name() string { return Name }
+
+// Options returns what the backend was made with.
+func (p provisioner) Options() HostOptions { return p.o }
+
+// SkipWhy says why the gateway is taken when nothing was looked at.
+const SkipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
+
+// Available looks whether a server is named, or whether the interpreter has what a
+// server of ours needs.
+func (p provisioner) Available(ctx context.Context, s *kernel.Site) (why string, err error) {
+	switch {
+	case p.o.URL != "":
+		return "an external gateway is set", nil
+	case p.o.KernelName != "":
+		return "a kernel was named", nil
+	case s.SkipCheck:
+		return SkipWhy, nil
+	}
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.Python, Home: s.Dir, Env: s.Env})
+	if err == nil {
+		s.Found = &rt
+		_, err = pyenv.Preflight(ctx, rt)
+	}
+	if err != nil {
+		return "", fmt.Errorf("a gateway cannot be started: %w", err)
+	}
+	return "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable", nil
+}
+
+// nameServer is the name of the gateway's process in the tree.
+const nameServer = "kernel-gateway"
+
+// Provision makes the backend.
+func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
+	o := p.o
+	remotes, err := ParseRemotes(o.URL, o.Token)
+	if err != nil {
+		return nil, err
+	}
+	switch only := (kernel.Limits{Runtime: s.Limits.Runtime}); {
+	case s.Limits.Negative():
+		return nil, fmt.Errorf("a limit of sessions is negative: %+v", s.Limits)
+	case s.Limits != only:
+		return nil, errors.New("the gateway backend has no limits but Runtime; use the runner backend")
+	}
+	switch level := s.Isolation.Level; level {
+	case "", kernel.IsolationOff, kernel.IsolationPrivileges:
+	default:
+		return nil, fmt.Errorf("the gateway backend cannot isolate its kernels (%s was asked for); use the runner backend", level)
+	}
+	if s.MaxSessions > MaxKernels && (!o.Shared || o.URL != "") {
+		return nil, fmt.Errorf("%d sessions are more than the %d kernels that one Kernel Gateway holds; use a shared gateway, or the runner backend", s.MaxSessions, MaxKernels)
+	}
+	if o.Kernels == 0 {
+		o.Kernels = MaxKernels
+	}
+	if o.Kernels < 0 || o.Kernels > MaxKernels {
+		return nil, fmt.Errorf("a gateway for %d kernels cannot be had; use a number from 1 to %d, which is what one Kernel Gateway holds", o.Kernels, MaxKernels)
+	}
+	warm := warmth(o, s)
+	server := NewServer(ServerOptions{
+		Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: s.IdleTTL, Home: s.Dir, Python: s.Python, Env: s.Env, URL: o.URL, Token: o.Token, HostCalls: s.HostCalls,
+		StartTimeout: s.StartTimeout, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
+	})
+	journal := ""
+	if s.Keep {
+		journal = SharedDir(s.Dir)
+	}
+	return &provided{
+		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules}),
+		Server:  server, site: s, remotes: remotes,
+	}, nil
+}
+
+// provided is the backend of a host, with all that it can do.
+type provided struct {
+	*Backend
+	*Server
+
+	site    kernel.Site
+	remotes []Remote
+}
+
+// Process returns the gateway.
+func (p *provided) Process() (name string, s kernel.Server) { return nameServer, p.Server }
+
+// Secrets returns the tokens of external servers: nothing that is written may hold
+// them.
+func (p *provided) Secrets() []string {
+	var all []string
+	for _, r := range p.remotes {
+		all = append(all, r.Token)
+	}
+	return all
+}
+
+// Check asks the external servers, of which one that answers is enough, or looks
+// whether a server of ours could be started.
+func (p *provided) Check(ctx context.Context) error {
+	if len(p.remotes) > 0 {
+		return CheckRemotes(ctx, p.remotes)
+	}
+	if p.site.Found != nil {
+		return nil // the choice of the backend has looked
+	}
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: p.site.Python, Home: p.site.Dir, Env: p.site.Env})
+	if err == nil {
+		_, err = pyenv.Preflight(ctx, rt)
+	}
+	return err
+}
+
+// External reports whether the kernels run on servers of somebody else.
+func (p *provided) External() bool { return len(p.remotes) > 0 }
+
+var (
+	_ kernel.Served    = (*provided)(nil)
+	_ kernel.Keeper    = (*provided)(nil)
+	_ kernel.Checker   = (*provided)(nil)
+	_ kernel.Secretive = (*provided)(nil)
+)

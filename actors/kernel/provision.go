@@ -1,0 +1,219 @@
+package kernel
+
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Provisioner is a backend as a value: which one, with its options. A host asks the
+// one in its options, or the first of several that is available, for a [Backend].
+// Packages kernel/jupyter and kernel/runner have one each; another backend needs no
+// more than a package with a third.
+//
+// A Provisioner is immutable: any goroutine may use it, and so may several hosts.
+type Provisioner interface {
+	// Name is the backend's name in results, in the tree and in messages.
+	Name() string
+	// Available says why the backend can be used on this site, or, as an error, what
+	// is missing. It looks at files and may run an interpreter, and starts nothing
+	// that stays. What it learns of the interpreter it leaves in s.Found.
+	Available(ctx context.Context, s *Site) (why string, err error)
+	// Provision makes the backend. The error names the option that cannot be met;
+	// nothing was started, then or otherwise. What the Backend can do besides making
+	// interpreters it says by the interfaces below.
+	Provision(s Site) (Backend, error)
+}
+
+// Site is what a host says of itself to its backend.
+type Site struct {
+	// Dir is ~/.<brand>, where the managed environment is, Python the interpreter
+	// that was named ("": look around), and Env the host's environment, unfiltered.
+	Dir    string
+	Python string
+	Env    []string
+	// Found is the interpreter, when somebody has looked for it; else nil.
+	Found *pyenv.Runtime
+	// StatusMIME is the type of the status events of the helpers that every session
+	// has. "": sessions have no helpers.
+	StatusMIME string
+	// Modules returns the source that loads the user's modules in a session of a
+	// working directory, "" for none. It is called for each session, from any
+	// goroutine.
+	Modules func(cwd string) string
+	// MaxSessions is how many kernels may live at once, IdleTTL after how long an
+	// idle one is ended.
+	MaxSessions int
+	IdleTTL     time.Duration
+	// StartTimeout bounds the start of the process that interpreters come from. 0:
+	// as long as the backend thinks right.
+	StartTimeout time.Duration
+	// HostCalls says that code may call functions of the host.
+	HostCalls bool
+	// Limits bound each session, Isolation says what it is kept from, and Keep that
+	// sessions outlive the host. A backend that cannot do what is asked refuses.
+	Limits    Limits
+	Isolation Isolation
+	Keep      bool
+	// Trace is where messages are noted. nil: nowhere.
+	Trace *ipctrace.File
+	// SkipCheck takes it for granted that the interpreter has the packages that the
+	// backend needs.
+	SkipCheck bool
+}
+
+// Served is implemented by a backend whose interpreters come from one process.
+// Process returns its name in the tree, and what runs it.
+type Served interface {
+	Process() (name string, s Server)
+}
+
+// Server is the process that the interpreters of a backend come from.
+type Server interface {
+	// Run starts the process, calls up once when it can be used, and returns when
+	// it has ended: nil when ctx ended and the process was stopped, else why it
+	// could not start or why it ended. Whatever Run started is gone when it returns.
+	// It is called again after a failure, never twice at once.
+	Run(ctx context.Context, up func(pid int)) error
+}
+
+// Forker is implemented by a backend that copies live interpreters. Copies wait
+// under a name until a start takes the one that has the session's id.
+type Forker interface {
+	// Forks reports whether interpreters are forked, and if not, why. It waits while
+	// the server starts; the error is why it could not.
+	Forks(ctx context.Context) (forks bool, why string, err error)
+	// CopyWaiting copies the interpreter that waits under one name to another.
+	CopyWaiting(ctx context.Context, from, to string) error
+	// DropWaiting ends the interpreter that waits under a name; false: there is none.
+	DropWaiting(name string) bool
+	// Waiting returns the names with a prefix under which one waits.
+	Waiting(prefix string) []string
+	// MemoryOf returns the bytes that one occupies: its own, and all that it refers
+	// to; 0, 0 when there is none.
+	MemoryOf(name string) (own, all int64)
+}
+
+// Sparer is implemented by a backend that makes interpreters ahead; Spares is how
+// many wait.
+type Sparer interface{ Spares() int }
+
+// Limiter is implemented by a backend that keeps sessions within all of [Limits].
+type Limiter interface {
+	// Groups returns the controllers of the control groups that sessions have, and
+	// why others that the limits could use are missing. It waits while the server
+	// starts; the error is why it could not.
+	Groups(ctx context.Context) (controllers []string, why string, err error)
+}
+
+// Isolator is implemented by a backend that keeps sessions from the machine.
+type Isolator interface {
+	// Isolation returns the rung that sessions are on, and what it does, in words.
+	Isolation() (level, description string)
+}
+
+// Keeper is implemented by a backend whose sessions can outlive the host.
+type Keeper interface {
+	// Leave says that the host ends: closing the interpreter of a session that is
+	// kept then leaves it to the next host.
+	Leave()
+	// Closing says that a session is closed for good, though the host may end before
+	// its interpreter has.
+	Closing(key messages.SessionKey)
+}
+
+// Checker is implemented by a backend that can tell, without making an
+// interpreter, whether one could be made.
+type Checker interface {
+	// Check returns nil, or what is missing and the next step.
+	Check(ctx context.Context) error
+}
+
+// Secretive is implemented by a backend that was given secrets.
+type Secretive interface {
+	// Secrets returns what nothing that is written may hold.
+	Secrets() []string
+}
+
+// Closer is implemented by a backend that leaves files which nobody needs after its
+// host has ended.
+type Closer interface{ Close() error }
+
+// Limits bound what one session uses. 0: no limit. A result whose code met one has
+// Exceeded set. A backend refuses limits that it cannot keep: that of Jupyter
+// kernels knows Runtime alone.
+//
+// On Linux, where the control group of the host (version 2) is left to it, every
+// session of a host with limits gets a control group of its own, and Memory and
+// Processes hold for all that the session has started, too. The host then moves
+// itself to a group named coppice-host below its own.
+type Limits struct {
+	// Memory is how much more address space the session's process may map than it
+	// had at its start, in bytes; so may each process that it starts. Code beyond
+	// it gets a MemoryError. A thread maps about 72 MiB and uses little of it. With a
+	// control group, the session and what it has started may use as much together,
+	// and 64 MiB for the session itself; beyond, the system ends all of them, and the
+	// result is lost with Exceeded.
+	Memory int64
+	// CPU is the processor time of one cell, in whole seconds, rounded up. It is
+	// interrupted then; when it goes on for two seconds more, its session ends.
+	CPU time.Duration
+	// Runtime is how long one cell may run. It is interrupted then, as by a
+	// timeout, whatever the timeout of its call is.
+	Runtime time.Duration
+	// Files is how many descriptors code may have open.
+	Files int
+	// Processes is how many processes a session may have started that live. They
+	// are counted ten times a second while a cell runs; when there are more, all
+	// of them are ended and the cell is interrupted. A control group refuses to start
+	// more than 256 processes and threads beyond it, also of processes that have
+	// left the session.
+	Processes int
+	// Processors is how many processors a session and what it has started may keep
+	// busy, 0.5 for half of one. It needs a control group: without one it is refused.
+	Processors float64
+}
+
+// Negative reports whether one of the limits is below zero.
+func (l Limits) Negative() bool {
+	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || l.Processors < 0
+}
+
+// Rungs of [Isolation.Level].
+const (
+	// IsolationOff leaves sessions all rights of the host.
+	IsolationOff = "off"
+	// IsolationPrivileges is the default: nothing that a session starts gains
+	// rights (no_new_privs).
+	IsolationPrivileges = "privileges"
+	// IsolationLandlock adds rules of the Linux kernel: files by folders, no TCP,
+	// no signals to processes outside.
+	IsolationLandlock = "landlock"
+	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
+	// sessions' own. It needs the program bwrap.
+	IsolationBubblewrap = "bubblewrap"
+	// IsolationStrongest is the highest rung that the system has.
+	IsolationStrongest = "strongest"
+)
+
+// Isolation says what sessions are kept from. It holds for all sessions of a host
+// alike: they are not protected from one another, and like all of this it is no
+// replacement for a virtual machine around code that attacks the kernel. A backend
+// that cannot isolate refuses the rungs from IsolationLandlock on.
+type Isolation struct {
+	// Level is a rung. "": IsolationPrivileges. One that is named and that the
+	// system does not have is refused.
+	Level string
+	// Write names folders that sessions may change, from IsolationLandlock on. nil:
+	// the working directory of this process. A folder for temporary files is added
+	// (TMPDIR). The working directories of sessions have to be under Write or Read.
+	Write []string
+	// Read names what else sessions may read besides the system's folders and the
+	// interpreter's; the user's home is not among them.
+	Read []string
+	// Network allows network connections.
+	Network bool
+}

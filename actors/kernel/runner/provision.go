@@ -1,0 +1,136 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/pysrc"
+)
+
+// HostOptions are what a host can say of the backend. The zero value of each field is
+// its default.
+type HostOptions struct {
+	// NoFork starts an interpreter for each session, in 50 ms instead of 2: for
+	// modules that do not survive a fork.
+	NoFork bool
+	// Spares is how many sessions are forked ahead, so that a new one is ready at
+	// once. Each costs what an idle session does; they do not count in MaxSessions,
+	// and there are none while memory is low. 0: 2, but not more than MaxSessions;
+	// negative: none; at most 64.
+	Spares int
+}
+
+// Provision returns the backend as a value.
+func Provision(o HostOptions) kernel.Provisioner { return provisioner{o} }
+
+type provisioner struct{ o HostOptions }
+
+// Name returns "runner".
+func (provisioner) Name() string { return Name }
+
+// Available always holds: it needs nothing but an interpreter, and the first call
+// says what is wrong with that.
+func (provisioner) Available(context.Context, *kernel.Site) (string, error) {
+	return "it needs nothing but a Python interpreter", nil
+}
+
+// nameServer is the name of the fork server in the tree.
+const nameServer = "fork-server"
+
+// Provision makes the backend.
+func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
+	if s.Limits.Negative() {
+		return nil, fmt.Errorf("a limit of sessions is negative: %+v", s.Limits)
+	}
+	if err := limits(s.Limits).check(); err != nil {
+		return nil, err
+	}
+	rung, err := absolute(s.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	level, description, err := isolation(rung).active()
+	if err != nil {
+		return nil, err
+	}
+	prelude := ""
+	if s.StatusMIME != "" {
+		prelude = pysrc.SessionPrelude(s.StatusMIME)
+	}
+	server := NewServer(ServerOptions{
+		Home: s.Dir, Python: s.Python, Found: s.Found, Env: s.Env, Isolation: rung, Limits: s.Limits, NoFork: p.o.NoFork, Trace: s.Trace,
+		Prelude: prelude, Spares: p.spares(s.MaxSessions), StartTimeout: s.StartTimeout,
+	})
+	return &provided{
+		Backend: New(Options{Server: server, Prelude: prelude, Modules: s.Modules}), Server: server, site: s, level: level, description: description,
+	}, nil
+}
+
+// spares is how many sessions are forked ahead where at most so many may live.
+func (p provisioner) spares(sessions int) int {
+	const usual = 2
+	switch {
+	case p.o.Spares < 0:
+		return -1
+	case p.o.Spares == 0:
+		return min(usual, sessions)
+	default:
+		return min(p.o.Spares, sessions)
+	}
+}
+
+// absolute makes the folders of an isolation absolute.
+func absolute(i kernel.Isolation) (kernel.Isolation, error) {
+	if i.Write == nil {
+		i.Write = []string{"."}
+	}
+	for _, list := range []*[]string{&i.Write, &i.Read} {
+		all := make([]string, 0, len(*list))
+		for _, p := range *list {
+			abs, err := filepath.Abs(p)
+			if err != nil {
+				return i, fmt.Errorf("the folder %q of the isolation: %w", p, err)
+			}
+			all = append(all, abs)
+		}
+		*list = all
+	}
+	return i, nil
+}
+
+// provided is the backend of a host, with all that it can do.
+type provided struct {
+	*Backend
+	*Server
+
+	site               kernel.Site
+	level, description string
+}
+
+// Process returns the fork server.
+func (p *provided) Process() (name string, s kernel.Server) { return nameServer, p.Server }
+
+// Isolation returns the rung that sessions are on, and what it does, in words.
+func (p *provided) Isolation() (level, description string) { return p.level, p.description }
+
+// Check looks for the interpreter, unless somebody has.
+func (p *provided) Check(ctx context.Context) error {
+	if p.site.Found != nil {
+		return nil
+	}
+	_, err := pyenv.Resolve(ctx, pyenv.Options{Python: p.site.Python, Home: p.site.Dir, Env: p.site.Env})
+	return err
+}
+
+var (
+	_ kernel.Served   = (*provided)(nil)
+	_ kernel.Forker   = (*provided)(nil)
+	_ kernel.Sparer   = (*provided)(nil)
+	_ kernel.Limiter  = (*provided)(nil)
+	_ kernel.Isolator = (*provided)(nil)
+	_ kernel.Checker  = (*provided)(nil)
+	_ kernel.Closer   = (*provided)(nil)
+)

@@ -1,0 +1,30 @@
+// Package bridge is the endpoint through which the code in a Jupyter kernel
+// calls its host: HTTP on a loopback address, one token for each session.
+//
+// # Guarantees
+//
+//   - It listens on 127.0.0.1 only. A request without the token of a session
+//     that is registered is refused, and tokens are compared in constant time.
+//   - A call reaches the function that its session registered, and no other.
+//   - A request that does not come whole is not waited for longer than package
+//     inbound says, and one without a token keeps out nobody who has one.
+//   - When the caller hangs up, the context of its call ends.
+//   - Close refuses new requests, ends the running ones and returns when none
+//     runs.
+//
+// # The wire form
+//
+// POST /v1/tool with "Authorization: Bearer TOKEN" and a JSON object:
+//
+//	{"session": ID, "run": any text, "name": …, "args": {…}, "kind": "tool" | "primitive"}
+//
+// kind may be left out: it is tool then. The answer has status 200 and is
+// {"ok":true,"value":…} or {"ok":false,"error":…,"error_type":…}. Requests that are
+// no calls get 400, 403 or 404 and the same form.
+//
+// # Life of a session
+//
+//	Register ──▶ served ──Unregister──▶ refused
+//
+// Any goroutine may use a Server.
+package bridge

@@ -1,0 +1,252 @@
+//go:build unix
+
+package forkserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// orphanPoll is how often a session whose fork server is gone is looked for.
+const orphanPoll = 100 * time.Millisecond
+
+// forked is a child of a fork server.
+type forked struct {
+	server *Server
+	end    *ending
+
+	mu sync.Mutex
+	id process.Identity // guarded by mu
+}
+
+func (f *forked) ended() *ending { return f.end }
+
+func (f *forked) identity() process.Identity {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.id
+}
+
+// known records the identity. The pid is the child's own while it answers.
+func (f *forked) known(pid int) {
+	id, err := process.Identify(pid)
+	if err != nil {
+		id = process.Identity{PID: pid}
+	}
+	f.mu.Lock()
+	f.id = id
+	f.mu.Unlock()
+}
+
+func (f *forked) never(error) {} // its fork server says what became of it
+
+func (f *forked) signal(ctx context.Context, sig os.Signal) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("send %v: %w", sig, errors.ErrUnsupported)
+	}
+	return f.kill(ctx, number, false)
+}
+
+// kill sends a signal to the process, or to its group.
+func (f *forked) kill(ctx context.Context, number syscall.Signal, group bool) error {
+	select {
+	case <-f.end.done:
+		return nil
+	default:
+	}
+	id := f.identity()
+	if id.PID <= 1 {
+		return nil // it never said who it is: closing its descriptors is what ends it
+	}
+	_, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeSignal, PID: id.PID, Signal: int(number), Group: group})
+	if !errors.Is(err, ErrServerGone) {
+		return err
+	}
+	if !process.Alive(id) {
+		return nil
+	}
+	target := id.PID
+	if group {
+		target = -id.PID // its leader lives, so that the group is its own
+	}
+	if err := syscall.Kill(target, number); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %v to process %d: %w", number, id.PID, err)
+	}
+	return nil
+}
+
+func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
+	return stopGroup(ctx, o, f.end, f.identity, func(ctx context.Context, number syscall.Signal) error { return f.kill(ctx, number, true) })
+}
+
+// stopGroup ends a process that is no child of the host: SIGTERM to its group,
+// the grace period, SIGKILL.
+func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func() process.Identity, kill func(context.Context, syscall.Signal) error) error {
+	grace := o.Grace
+	if grace == 0 {
+		grace = 2 * time.Second
+	}
+	if grace > 0 {
+		c, cancel := context.WithTimeout(ctx, grace)
+		err := kill(c, syscall.SIGTERM)
+		if err == nil {
+			select {
+			case <-end.done:
+			case <-c.Done():
+			}
+		}
+		cancel()
+	}
+	const killWait = 5 * time.Second
+	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
+	defer cancel()
+	if err := kill(c, syscall.SIGKILL); err != nil {
+		return err
+	}
+	select {
+	case <-end.done:
+		return nil
+	case <-c.Done():
+		return &process.NotEndedError{PIDs: []int{id().PID}}
+	}
+}
+
+func (f *forked) drain(ctx context.Context) Output {
+	id := f.identity()
+	if id.PID == 0 {
+		return Output{}
+	}
+	reply, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeDrain, PID: id.PID})
+	if err != nil {
+		return Output{} // what is there stays where it is
+	}
+	return Output{Stdout: reply.Stdout, Stderr: reply.Stderr}
+}
+
+// read takes what the server says, until it says nothing more. Then its
+// children are orphans.
+func (s *Server) read(lines *ndjson.Reader) {
+	for {
+		line, err := lines.Next()
+		if _, ok := errors.AsType[*ndjson.TooLongError](err); ok {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		f, err := ndjson.ParseFrame(line)
+		if err != nil {
+			continue
+		}
+		s.frame(f)
+	}
+	s.mu.Lock()
+	s.gone = true
+	orphans := make([]*forked, 0, len(s.children)+len(s.forks))
+	for _, c := range s.children {
+		orphans = append(orphans, c)
+	}
+	for _, c := range s.forks {
+		orphans = append(orphans, c)
+	}
+	clear(s.children)
+	clear(s.forks)
+	for n, reply := range s.replies {
+		close(reply)
+		delete(s.replies, n)
+	}
+	s.isEmpty()
+	s.mu.Unlock()
+	watch(orphans)
+}
+
+func (s *Server) frame(f ndjson.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch f.Type {
+	case ndjson.TypeWarm:
+		select {
+		case <-s.warm:
+		default:
+			s.failed = f.Failed
+			close(s.warm)
+		}
+	case ndjson.TypeForked:
+		if c := s.forks[f.N]; c != nil {
+			delete(s.forks, f.N)
+			s.children[f.PID] = c
+			c.mu.Lock()
+			if c.id.PID == 0 {
+				c.id.PID = f.PID
+			}
+			c.mu.Unlock()
+		}
+	case ndjson.TypeFailed:
+		if c := s.forks[f.N]; c != nil {
+			delete(s.forks, f.N)
+			c.end.set(fmt.Errorf("fork a session: %s", f.Message), Output{})
+		}
+	case ndjson.TypeExit:
+		if c := s.children[f.PID]; c != nil {
+			delete(s.children, f.PID)
+			c.end.set(exitOf(f), Output{Stdout: f.Stdout, Stderr: f.Stderr})
+		}
+	default:
+		if reply := s.replies[f.N]; reply != nil && f.N != 0 {
+			reply <- f
+			delete(s.replies, f.N)
+		}
+	}
+	s.isEmpty()
+}
+
+// isEmpty tells those who wait for the last child. The caller holds mu.
+func (s *Server) isEmpty() {
+	if s.empty != nil && (s.gone || len(s.children)+len(s.forks) == 0) {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// exitOf reads an exit frame.
+func exitOf(f ndjson.Frame) error {
+	switch {
+	case f.Signal != 0:
+		return &process.ExitError{Code: -1, Signal: f.Signal, Name: syscall.Signal(f.Signal).String()}
+	case f.Code != 0:
+		return &process.ExitError{Code: f.Code}
+	default:
+		return nil
+	}
+}
+
+// watch looks for orphans until all are gone. Their parent is now a stranger,
+// who learns how they end and tells nobody.
+func watch(orphans []*forked) {
+	ticker := time.NewTicker(orphanPoll)
+	defer ticker.Stop()
+	for len(orphans) > 0 {
+		left := orphans[:0]
+		for _, c := range orphans {
+			if id := c.identity(); process.Alive(id) {
+				left = append(left, c)
+			} else {
+				killGroupOf(id.PID)
+				c.end.set(&LostError{PID: id.PID}, Output{})
+			}
+		}
+		orphans = left
+		if len(orphans) > 0 {
+			<-ticker.C
+		}
+	}
+}

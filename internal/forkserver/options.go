@@ -1,0 +1,105 @@
+package forkserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/sandbox"
+)
+
+// Errors that callers decide by.
+var (
+	// ErrUnsupported: this system cannot hand descriptors to a child.
+	ErrUnsupported = errors.New("the runner backend does not work on this system yet: it cannot pass descriptors to a child process")
+	// ErrNoFork: this interpreter has no os.fork; use [Spawn].
+	ErrNoFork = errors.New("the interpreter cannot fork")
+	// ErrServerGone: the fork server has ended.
+	ErrServerGone = errors.New("the fork server has ended")
+)
+
+// Options says which interpreter to run. The zero value of a field is its
+// default.
+type Options struct {
+	// Python is the interpreter, absolute. Required.
+	Python string
+	// Env is its whole environment, and with a few additions that of its
+	// sessions.
+	Env []string
+	// Preload names modules that the fork server imports for all its sessions,
+	// besides those that it needs itself. One that cannot be imported is told in
+	// [Server.Failed].
+	Preload []string
+	// Prelude is source that the fork server runs once in the namespace that its
+	// sessions begin with. It must leave nothing open and start no threads; when
+	// it raises, sessions are as without it.
+	Prelude string
+	// Rules confine the fork server and all its sessions. The zero value does not.
+	Rules sandbox.Rules
+	// StartTimeout bounds the start of the fork server. 0: 20 s.
+	StartTimeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = 20 * time.Second
+	}
+	o.Env = environment(o.Env)
+	return o
+}
+
+// confined makes the process of an interpreter one under the rules.
+func (o Options) confined(p process.Options) (process.Options, error) {
+	var err error
+	if p.Path, p.Args, err = o.Rules.Wrap(p.Path, p.Args); err != nil {
+		return p, fmt.Errorf("confine the interpreter: %w", err)
+	}
+	if o.Rules.Level != sandbox.Off {
+		p.Confine = o.Rules.Confine
+	}
+	return p, nil
+}
+
+// environment adds what sessions and the programs that they start should find,
+// unless the user has said otherwise.
+func environment(env []string) []string {
+	defaults := []struct{ name, value string }{
+		{"MPLBACKEND", "Agg"},         // there is no screen
+		{"PYTHONIOENCODING", "utf-8"}, // scripts that a cell starts print to a pipe
+		{"PYTHONUNBUFFERED", "1"},     // and their lines are to come when they are printed
+	}
+	all := append(make([]string, 0, len(env)+len(defaults)), env...)
+	for _, d := range defaults {
+		if !has(env, d.name) {
+			all = append(all, d.name+"="+d.value)
+		}
+	}
+	return all
+}
+
+func has(env []string, name string) bool {
+	for _, kv := range env {
+		if n, _, ok := strings.Cut(kv, "="); ok && n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// LostError is the end of a session whose exit status nobody could learn.
+type LostError struct {
+	PID int
+	// Copy says that the session was a copy, which has no parent that would learn
+	// how it ends; else its fork server had ended before it.
+	Copy bool
+}
+
+// Error says so.
+func (e *LostError) Error() string {
+	if e.Copy {
+		return fmt.Sprintf("process %d is gone; its exit status is not known, because it was a copy of another", e.PID)
+	}
+	return fmt.Sprintf("process %d is gone; its exit status is not known, because its fork server had ended before it", e.PID)
+}

@@ -1,0 +1,48 @@
+//go:build !unix
+
+package forkserver
+
+import (
+	"context"
+
+	"github.com/coppice-run/coppice/internal/cgroup"
+)
+
+// Server is a fork server. There is none on this system.
+type Server struct{}
+
+// Launch returns ErrUnsupported on this system.
+func Launch(context.Context, Options) (*Server, error) { return nil, ErrUnsupported }
+
+// PID returns 0.
+func (*Server) PID() int { return 0 }
+
+// Python returns "".
+func (*Server) Python() string { return "" }
+
+// Warm returns nil.
+func (*Server) Warm() <-chan struct{} { return nil }
+
+// Failed returns nil.
+func (*Server) Failed() map[string]string { return nil }
+
+// Done returns nil.
+func (*Server) Done() <-chan struct{} { return nil }
+
+// Err returns ErrUnsupported.
+func (*Server) Err() error { return ErrUnsupported }
+
+// Fork returns ErrUnsupported.
+func (*Server) Fork(*cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
+
+// Close does nothing.
+func (*Server) Close(context.Context) error { return nil }
+
+// Empty does nothing.
+func (*Server) Empty(context.Context) {}
+
+// Spawn returns ErrUnsupported on this system.
+func Spawn(Options, *cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
+
+// Copies returns ErrUnsupported on this system.
+func (*Child) Copies([]*cgroup.Group) ([]*Child, error) { return nil, ErrUnsupported }

@@ -1,0 +1,74 @@
+package home_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/home"
+)
+
+func TestResolve(t *testing.T) {
+	t.Setenv("HOME", "/home/me")
+	for name, c := range map[string]struct {
+		in  home.Home
+		dir string
+		err string
+	}{
+		"all by default":           {home.Home{Env: []string{}}, "/home/me/.coppice", ""},
+		"a brand":                  {home.Home{Brand: "omp", Env: []string{}}, "/home/me/.omp", ""},
+		"COPPICE_HOME":             {home.Home{Env: []string{"COPPICE_HOME=/a", "COPPICE_HOME=/b"}}, "/b/.coppice", ""},
+		"a path before it":         {home.Home{Path: "/p", Env: []string{"COPPICE_HOME=/a"}}, "/p/.coppice", ""},
+		"a brand that is a path":   {home.Home{Brand: "a/b", Env: []string{}}, "", `the brand "a/b" is not a plain name`},
+		"a brand that has a dot":   {home.Home{Brand: "..", Env: []string{}}, "", "not a plain name"},
+		"a brand with a backslash": {home.Home{Brand: `a\b`, Env: []string{}}, "", "not a plain name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.in.Resolve()
+			if c.err != "" {
+				require.ErrorIs(t, err, home.ErrInvalid)
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, filepath.FromSlash(c.dir), got.Dir())
+			require.Equal(t, filepath.Join(got.Dir(), "x", "y"), got.Join("x", "y"))
+		})
+	}
+	t.Setenv("HOME", "")
+	_, err := home.Home{Env: []string{}}.Resolve()
+	require.ErrorContains(t, err, "set COPPICE_HOME")
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	env := []string{"A=1", "B", "A=2", "C=", "D=a=b", "E=off", "F=yes"}
+	for name, want := range map[string]string{"A": "2", "B": "", "C": "", "D": "a=b", "Z": ""} {
+		require.Equal(t, want, home.Lookup(env, name), name)
+	}
+	for name, want := range map[string]bool{"A": true, "C": false, "E": false, "F": true, "Z": false} {
+		require.Equal(t, want, home.SwitchedOn(env, name), name)
+	}
+	require.Equal(t, "/t", home.TempDir([]string{"TMPDIR=/t"}))
+	require.Equal(t, os.TempDir(), home.TempDir(nil))
+}
+
+func TestWorkingDir(t *testing.T) {
+	t.Parallel()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	got, err := home.WorkingDir("")
+	require.NoError(t, err)
+	require.Equal(t, here, got)
+	dir := t.TempDir()
+	_, err = home.WorkingDir(filepath.Join(dir, "gone"))
+	require.EqualError(t, err, "Working directory does not exist: "+filepath.Join(dir, "gone"))
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = home.WorkingDir(file)
+	require.EqualError(t, err, "Working directory is not a directory: "+file)
+	_, err = home.WorkingDir(file + "/x")
+	require.ErrorContains(t, err, "Working directory cannot be used: ")
+}

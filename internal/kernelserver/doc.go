@@ -1,0 +1,46 @@
+// Package kernelserver runs a Jupyter Kernel Gateway of our own on the loopback
+// interface: one process that makes Jupyter kernels over REST and WebSocket.
+//
+// # Guarantees
+//
+//   - It listens on 127.0.0.1 alone and answers nothing without its token. The
+//     token reaches it through its environment: it is in no argument, no log, no
+//     error, and not in the environment of a kernel.
+//   - [Launch] returns a server that has answered, with our token and our
+//     kernelspec, or an error with the end of what it printed, and then leaves
+//     nothing behind.
+//   - No configuration file of the user is read, and what is written goes to a
+//     private directory that [Server.Stop] removes.
+//   - After Stop, neither the gateway nor a kernel of it runs.
+//   - On Linux the gateway is killed when the host dies, and a kernel when the
+//     gateway does, also when it is stuck in native code. Elsewhere kernels
+//     notice by themselves that the gateway is gone, within seconds.
+//
+// Where the interpreter has Jupyter Server alone, that is run in its place
+// (server.py), with the same guarantees.
+//
+// A kernel of ours listens before it imports, does not load debugpy, and prepares
+// itself for its hosts while it comes up (package pysrc, KernelModules): the first
+// compiles what all use. What fails of that is left to ipykernel and to the host.
+//
+// [NewShared] is for a gateway that outlives its host; package sharedgateway says who
+// looks after it.
+//
+// All functions and methods may be called from any goroutine.
+//
+// # The life of a server
+//
+//	Launch ──▶ starting ──GET /api/kernelspecs answers──▶ running ──Stop──▶ stopping ──▶ gone
+//	             │  ▲                                        │
+//	             │  └─ its port was taken: again,            └─ it ended by itself: Done
+//	             │     with another port and token              is closed, Err says why,
+//	             └─ it ended, or time is up: an error           Stop still cleans up
+//
+// # What reaches a kernel
+//
+// A POST to /api/kernels with an "env" object makes the gateway build the
+// environment of the kernel from nothing: PATH, the names that it was told at
+// its start, and what the object may carry. Without one, the kernel gets all of
+// the gateway's environment, or by a race that of another request. Every POST
+// must therefore carry what [Server.KernelEnv] returns, also when it is empty.
+package kernelserver

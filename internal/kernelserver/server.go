@@ -1,0 +1,140 @@
+package kernelserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// Server is a running gateway. [Launch] makes it.
+type Server struct {
+	url    string
+	token  string
+	dir    private
+	vars   []string
+	proc   *process.Process
+	output *process.Ring
+
+	asked atomic.Bool // somebody asked for the end, which is then no failure
+
+	// stopping serialises Stop; the first call does the work.
+	stopping sync.Mutex
+	stopped  bool  // guarded by stopping
+	stopErr  error // guarded by stopping
+}
+
+// URL is "http://127.0.0.1:<port>", without a slash at the end.
+func (s *Server) URL() string { return s.url }
+
+// Token is what requests must show, as "Authorization: token <t>".
+func (s *Server) Token() string { return s.token }
+
+// Identity names the gateway's process.
+func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+
+// Done is closed when the gateway has ended, by Stop or by itself.
+func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
+
+// Err returns nil while the gateway runs and after Stop, and an [*ExitedError]
+// when it ended by itself. Stop is still needed then: it removes what is left.
+func (s *Server) Err() error {
+	select {
+	case <-s.proc.Done():
+	default:
+		return nil
+	}
+	if s.asked.Load() {
+		return nil
+	}
+	return &ExitedError{Tail: s.Tail(tailLines), Err: s.proc.Err()}
+}
+
+// Tail returns the last n lines that the gateway and its kernels printed,
+// without the token.
+func (s *Server) Tail(n int) []string {
+	lines := s.output.Tail(n)
+	for i, l := range lines {
+		lines[i] = s.scrub(l)
+	}
+	return lines
+}
+
+// scrub takes the token out of a line.
+func (s *Server) scrub(line string) string { return strings.ReplaceAll(line, s.token, "[token]") }
+
+// RSS returns the resident memory of the gateway alone, in bytes.
+func (s *Server) RSS() (int64, error) { return process.RSS(s.proc.PID()) }
+
+// KernelEnv returns the "env" object for the POST of one kernel; see the
+// package comment. Of extra it takes KERNEL_* and the names in
+// Options.KernelVars, which are all that the gateway lets through: anything else
+// must be set in the kernel itself. It is never nil.
+func (s *Server) KernelEnv(extra map[string]string) map[string]string {
+	env := maps.Clone(extra)
+	if env == nil {
+		env = make(map[string]string)
+	}
+	maps.DeleteFunc(env, func(name, _ string) bool {
+		return !strings.HasPrefix(name, "KERNEL_") && !slices.Contains(s.vars, name)
+	})
+	return env
+}
+
+// String names the server without its token.
+func (s *Server) String() string {
+	return fmt.Sprintf("kernel gateway %d at %s", s.proc.PID(), s.url)
+}
+
+// GoString is String, so that no format shows the token.
+func (s *Server) GoString() string { return s.String() }
+
+// Stop ends the gateway and its kernels and removes their private directory:
+// the gateway is asked to end, after 2 s it and whatever is left of its kernels
+// is killed. The end of ctx cuts the 2 s short. The error is a
+// [*process.NotEndedError] or says what could not be removed. Stop may be
+// called again, and by several callers.
+func (s *Server) Stop(ctx context.Context) error { return s.stop(ctx, stopGrace) }
+
+func (s *Server) stop(ctx context.Context, grace time.Duration) error {
+	s.asked.Store(true)
+	s.stopping.Lock()
+	defer s.stopping.Unlock()
+	if s.stopped {
+		return s.stopErr
+	}
+	s.stopped = true
+	// Kernels lead sessions of their own. Whose children they are is known only
+	// while the gateway lives.
+	kernels := s.family()
+	err := s.proc.Stop(ctx, process.StopOptions{Grace: grace})
+	// And some may have started since. They carry the private directory in their
+	// command line.
+	kernels = append(kernels, s.family()...)
+	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
+	defer cancel()
+	if left := process.KillAll(kill, kernels); len(left) > 0 {
+		stuck := &process.NotEndedError{}
+		for _, id := range left {
+			stuck.PIDs = append(stuck.PIDs, id.PID)
+		}
+		err = errors.Join(err, stuck)
+	}
+	s.stopErr = errors.Join(err, s.dir.remove())
+	return s.stopErr
+}
+
+// family lists the processes below the gateway, and kernels that lost it. Where
+// the system does not tell, the list is empty and kernels end by themselves.
+func (s *Server) family() []process.Identity {
+	below, _ := process.Descendants(s.proc.Identity())
+	orphans, _ := process.Holding(s.dir.script())
+	return append(below, orphans...)
+}

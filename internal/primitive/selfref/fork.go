@@ -1,0 +1,542 @@
+package selfref
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Fork is what an agent is started with.
+type Fork struct {
+	// ID is fork_N, Parent that of the fork that started it, "" at the root.
+	ID, Parent string
+	// Depth is 1 for a fork of the root.
+	Depth int
+	// Source is the key of the parent's conversation, Key that of the fork's own:
+	// <source>::fork::N. It holds History already.
+	Source, Key string
+	// Message is the task.
+	Message string
+	// Args are the other arguments of spawn, by name.
+	Args map[string]json.RawMessage
+	// Live asks for a copy of the parent's interpreter in place of a new one.
+	Live bool
+	// History is a copy of the parent's conversation.
+	History []Message
+	// ParentSession is whose code started the fork, Owner its owner.
+	ParentSession messages.SessionKey
+	Owner         string
+	// Bind says that the calls of a session belong to the fork: forks that they
+	// start are its children, and they mean its conversation. It holds until the
+	// fork has ended.
+	Bind func(messages.SessionKey)
+	// Copied says that the copy of the parent's interpreter is made. The end of
+	// the call that started a live fork waits for it, since nothing may run in the
+	// parent meanwhile.
+	Copied func()
+}
+
+// Answer is what an agent came to.
+type Answer struct {
+	// Response is any value that JSON has.
+	Response any
+}
+
+// Statuses of a fork.
+const (
+	statusRunning   = "running"
+	statusCompleted = "completed"
+	statusError     = "error"
+)
+
+// origin says which fork a session belongs to.
+type origin struct {
+	root  messages.SessionKey
+	id    string
+	depth int
+	key   string
+}
+
+// family are the forks of one session at the root, and theirs.
+type family struct {
+	last  int // the number of the last one
+	forks []*fork
+}
+
+// fork is one that was started. Its fields but the last are set before it runs.
+type fork struct {
+	Fork
+	n      int
+	root   messages.SessionKey
+	exec   string // the call that started it
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	copied chan struct{} // closed by Copied, at the latest with done
+	once   sync.Once     // of copied
+
+	sessions []messages.SessionKey // bound to it; guarded by the backend's mu
+	events   []event               // not told yet; guarded by the backend's mu
+	// answer and err are written before done is closed.
+	answer json.RawMessage
+	err    *messages.HostError
+}
+
+type event struct {
+	name string
+	data map[string]any
+}
+
+// errCancelled ends a fork that somebody cancelled.
+var errCancelled = errors.New("the fork was cancelled")
+
+func (b *Backend) forkPrimitives() []primitive.Primitive {
+	return []primitive.Primitive{
+		{
+			Name: "fork.is_bound", Description: "Says whether the host can run forks.", OutputType: "bool", OutputParsing: "True or False.",
+			BestPractices: []string{"Ask before you plan with forks."},
+			Handler:       func(context.Context, *primitive.Call) (any, error) { return b.o.Agent != nil, nil },
+		},
+		{
+			Name: "fork.spawn", Description: "Starts a copy of you with this conversation and a task. It runs on its own; gather_all waits for it.",
+			OutputType: "dict", OutputParsing: "A handle: fork_id, parent_fork_id, depth, source_memory_key, memory_key, status running.",
+			Parameters: []primitive.Parameter{
+				{Name: "message", Type: "str", Description: "The task."},
+				{Name: "kwargs", Kind: primitive.VarKeyword, Description: "kernel=\"live\" copies your variables where the host can; source_memory_key and fork_memory_key name conversations; the rest goes to the agent."},
+			},
+			BestPractices: []string{"Give each fork one task that needs no word with the others.", "A fork has an interpreter of its own: put into the message what it must know of your variables."},
+			NextSteps:     []string{"Collect the results with runtime.selfref.fork.gather_all(handles): each is a ForkResult, status first."},
+			Handler:       func(_ context.Context, c *primitive.Call) (any, error) { return b.spawn(c) },
+		},
+		{
+			Name: "fork.gather_all", Description: "Waits for forks and returns their results.", OutputType: "dict[str, ForkResult]",
+			OutputParsing: "By fork_id, in order: status, fork_id, response, result, history_count, history_included, error_type and error_message when status is error.",
+			Parameters: []primitive.Parameter{
+				{Name: "fork_ids", Type: "str | dict | list | None", Optional: true, Default: "None", Description: "Ids or handles; all of yours if left out."},
+				{Name: "include_history", Type: "bool", Kind: primitive.KeywordOnly, Optional: true, Default: "False", Description: "With the whole conversation of each."},
+			},
+			BestPractices: []string{"Check status before you read response; ask for the history only when you need it."},
+			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.gather(ctx, c) },
+		},
+		{
+			Name: "fork.cancel", Description: "Cancels a fork that runs.", OutputType: "bool", OutputParsing: "Whether it was running.",
+			Parameters:    []primitive.Parameter{{Name: "fork_id", Type: "str", Description: "fork_N."}},
+			BestPractices: []string{"Cancel what you do not need any more: forks that run take places."},
+			Handler:       func(_ context.Context, c *primitive.Call) (any, error) { return b.cancel(c) },
+		},
+	}
+}
+
+// spawn starts a fork.
+func (b *Backend) spawn(c *primitive.Call) (any, error) {
+	var a struct {
+		Message string
+		Kwargs  map[string]json.RawMessage
+	}
+	if err := c.Bind(&a); err != nil {
+		return nil, err
+	}
+	if _, ok := a.Kwargs["include_history"]; ok {
+		return nil, bad("TypeError", "spawn takes no include_history; gather_all does")
+	}
+	if strings.TrimSpace(a.Message) == "" {
+		return nil, bad("ValueError", "the message is blank: it is the fork's task")
+	}
+	if b.o.Agent == nil {
+		return nil, bad("RuntimeError", "this host runs no forks: it has no agent")
+	}
+	f := &fork{exec: c.Exec, done: make(chan struct{}), copied: make(chan struct{})}
+	f.Copied = func() { f.once.Do(func() { close(f.copied) }) }
+	f.Message, f.ParentSession, f.Owner = a.Message, c.Session, c.Owner
+	control := map[string]*string{"source_memory_key": &f.Source, "fork_memory_key": &f.Key}
+	var kernel string
+	control["kernel"] = &kernel
+	for name, into := range control {
+		if raw, ok := a.Kwargs[name]; ok {
+			if json.Unmarshal(raw, into) != nil {
+				return nil, bad("TypeError", "%s is not a string", name)
+			}
+			delete(a.Kwargs, name)
+		}
+	}
+	switch kernel {
+	case "", "fresh":
+	case "live":
+		f.Live = true
+	default:
+		return nil, bad("ValueError", "kernel is fresh or live, not %q", kernel)
+	}
+	f.Args = a.Kwargs
+	key, err := b.key(b.life, c, f.Source)
+	if err != nil {
+		return nil, err
+	}
+	list, err := b.load(b.life, key)
+	if err != nil {
+		return nil, err
+	}
+	f.Source, f.History = key, Snapshot(list)
+	if err := b.begin(f); err != nil {
+		return nil, err
+	}
+	b.tell(c, f)
+	return f.handle(statusRunning), nil
+}
+
+// begin gives a fork its place and starts it.
+func (b *Backend) begin(f *fork) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from, nested := b.origins[f.ParentSession]
+	f.root = f.ParentSession
+	if nested {
+		f.root, f.Parent, f.Depth = from.root, from.id, from.depth
+	}
+	f.Depth++
+	switch {
+	case b.life.Err() != nil:
+		return bad("RuntimeError", "the host is shutting down and starts no forks")
+	case f.Depth > b.o.MaxDepth:
+		return bad("RuntimeError", "forks of forks may be %d deep, and this one would be %d", b.o.MaxDepth, f.Depth)
+	case b.running >= b.o.MaxRunning:
+		return bad("RuntimeError", "%d forks run already, and %d is the most; gather or cancel some", b.running, b.o.MaxRunning)
+	}
+	fam := b.families[f.root]
+	if fam == nil {
+		fam = &family{}
+		b.families[f.root] = fam
+	}
+	fam.last++
+	f.n = fam.last
+	f.ID = "fork_" + strconv.Itoa(f.n)
+	if f.Key == "" {
+		f.Key = fmt.Sprintf("%s::fork::%d", f.Source, f.n)
+	}
+	b.forkKeys[f.Key] = true
+	fam.forks = append(fam.forks, f)
+	b.dropOldLocked(fam)
+	f.Bind = func(key messages.SessionKey) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		f.sessions = append(f.sessions, key)
+		b.origins[key] = origin{root: f.root, id: f.ID, depth: f.Depth, key: f.Key}
+	}
+	b.running++
+	b.names[f] = struct{}{}
+	ctx, cancel := context.WithCancelCause(b.life)
+	f.cancel = cancel
+	b.noteLocked(f, "selfref_fork_spawned", statusRunning, nil)
+	b.forks.Go(func() { b.run(ctx, f) })
+	return nil
+}
+
+// dropOldLocked forgets the oldest results beyond what is kept.
+func (b *Backend) dropOldLocked(fam *family) {
+	over := len(fam.forks) - b.o.MaxKept
+	fam.forks = slices.DeleteFunc(fam.forks, func(f *fork) bool {
+		select {
+		case <-f.done:
+			over--
+			return over >= 0
+		default:
+			return false
+		}
+	})
+}
+
+// run is the goroutine of a fork.
+func (b *Backend) run(ctx context.Context, f *fork) {
+	defer f.cancel(nil)
+	if b.o.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, b.o.Timeout)
+		defer stop()
+	}
+	supervisor.Guarded(func() error {
+		if err := b.save(ctx, f.Key, f.History); err != nil {
+			return err
+		}
+		b.note(f, "selfref_fork_start", statusRunning, nil)
+		given := f.Fork
+		given.History = slices.Clone(f.History)
+		answer, err := b.o.Agent(ctx, given)
+		if err != nil {
+			return err
+		}
+		raw, err := json.Marshal(answer.Response)
+		if err != nil {
+			return bad("TypeError", "the fork's response cannot be sent: %v", err)
+		}
+		f.answer = raw
+		return nil
+	}, func(err error) { b.ended(ctx, f, err) })
+}
+
+// ended keeps the result of a fork and tells who waits.
+func (b *Backend) ended(ctx context.Context, f *fork, err error) {
+	if err != nil {
+		f.err = failure(ctx, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running--
+	delete(b.names, f)
+	for _, key := range f.sessions {
+		delete(b.origins, key)
+	}
+	if f.err != nil {
+		b.noteLocked(f, "selfref_fork_error", statusError, map[string]any{"error_type": f.err.Type, "error_message": f.err.Message})
+	} else {
+		b.noteLocked(f, "selfref_fork_end", statusCompleted, nil)
+	}
+	f.Copied()
+	close(f.done)
+}
+
+// failure is why a fork failed, for the code that started it.
+func failure(ctx context.Context, err error) *messages.HostError {
+	if exit, ok := errors.AsType[supervisor.Exit](err); ok {
+		return &messages.HostError{Type: "RuntimeError", Message: "the agent failed inside (" + string(exit.Kind) + ")"}
+	}
+	if he, ok := errors.AsType[*messages.HostError](err); ok {
+		return he
+	}
+	switch {
+	case ctx.Err() == nil:
+		return &messages.HostError{Type: "RuntimeError", Message: err.Error()}
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return &messages.HostError{Type: "TimeoutError", Message: "the fork took too long: " + err.Error()}
+	default:
+		return &messages.HostError{Type: "CancelledError", Message: context.Cause(ctx).Error()}
+	}
+}
+
+// handle is what spawn returns.
+func (f *fork) handle(status string) map[string]any {
+	h := map[string]any{"fork_id": f.ID, "parent_fork_id": nil, "depth": f.Depth, "source_memory_key": f.Source, "memory_key": f.Key, "status": status}
+	if f.Parent != "" {
+		h["parent_fork_id"] = f.Parent
+	}
+	return h
+}
+
+func (b *Backend) note(f *fork, name, status string, more map[string]any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.noteLocked(f, name, status, more)
+}
+
+func (b *Backend) noteLocked(f *fork, name, status string, more map[string]any) {
+	data := f.handle(status)
+	maps.Copy(data, more)
+	f.events = append(f.events, event{name, data})
+}
+
+// tell emits what happened to a fork and was not told yet.
+func (b *Backend) tell(c *primitive.Call, f *fork) {
+	b.mu.Lock()
+	events := f.events
+	f.events = nil
+	b.mu.Unlock()
+	for _, e := range events {
+		c.Emit(e.name, e.data)
+	}
+}
+
+// gather waits for forks.
+func (b *Backend) gather(ctx context.Context, c *primitive.Call) (any, error) {
+	var a struct {
+		IDs     json.RawMessage `json:"fork_ids"`
+		History bool            `json:"include_history"`
+	}
+	if err := c.Bind(&a); err != nil {
+		return nil, err
+	}
+	chosen, err := b.choose(c.Session, a.IDs)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for _, f := range chosen {
+		if f.Live && f.exec == c.Exec {
+			return nil, bad("RuntimeError", "%s copies this interpreter when the call has ended; gather it in a later one", f.ID)
+		}
+	}
+	for i, f := range chosen {
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		b.tell(c, f)
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		raw, err := json.Marshal(b.result(ctx, f, a.History))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&out, "%q:%s", f.ID, raw)
+	}
+	out.WriteByte('}')
+	return json.RawMessage(out.Bytes()), nil
+}
+
+// ForkResult is the end of a fork as gather_all returns it.
+type ForkResult struct {
+	Status          string          `json:"status"`
+	ID              string          `json:"fork_id"`
+	Parent          *string         `json:"parent_fork_id"`
+	Depth           int             `json:"depth"`
+	Source          string          `json:"source_memory_key"`
+	Key             string          `json:"memory_key"`
+	Response        json.RawMessage `json:"response"`
+	Result          json.RawMessage `json:"result"`
+	HistoryCount    int             `json:"history_count"`
+	HistoryIncluded bool            `json:"history_included"`
+	ErrorType       string          `json:"error_type,omitempty"`
+	ErrorMessage    string          `json:"error_message,omitempty"`
+	History         []Message       `json:"history,omitempty"`
+}
+
+func (b *Backend) result(ctx context.Context, f *fork, history bool) ForkResult {
+	r := ForkResult{Status: statusCompleted, ID: f.ID, Depth: f.Depth, Source: f.Source, Key: f.Key, HistoryIncluded: history, Response: f.answer, Result: f.answer}
+	if f.Parent != "" {
+		r.Parent = &f.Parent
+	}
+	if f.err != nil {
+		r.Status, r.ErrorType, r.ErrorMessage = statusError, f.err.Type, f.err.Message
+		r.Response, r.Result = nil, nil
+	}
+	list, err := b.o.Store.Load(ctx, f.Key)
+	if err != nil {
+		return r // the host has dropped it
+	}
+	r.HistoryCount = len(list)
+	if history {
+		r.History = list
+	}
+	return r
+}
+
+// choose finds forks by what code gave: an id, a handle, a list of them, or
+// nothing for all that the caller started.
+func (b *Backend) choose(session messages.SessionKey, raw json.RawMessage) ([]*fork, error) {
+	ids, all, err := forkIDs(raw)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	root, parent := session, ""
+	if o, ok := b.origins[session]; ok {
+		root, parent = o.root, o.id
+	}
+	var chosen []*fork
+	if fam := b.families[root]; fam != nil {
+		for _, f := range fam.forks {
+			if (all && f.Parent == parent) || slices.Contains(ids, f.ID) {
+				chosen = append(chosen, f) // in the order of their numbers
+			}
+		}
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(chosen, func(f *fork) bool { return f.ID == id }) {
+			return nil, bad("KeyError", "there is no fork %s", id)
+		}
+	}
+	return chosen, nil
+}
+
+func forkIDs(raw json.RawMessage) (ids []string, all bool, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, true, nil
+	}
+	list := []json.RawMessage{raw}
+	if raw[0] == '[' {
+		list = nil
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, false, bad("TypeError", "fork_ids cannot be read")
+		}
+	}
+	for _, one := range list {
+		var id string
+		var handle struct {
+			ID string `json:"fork_id"`
+		}
+		if json.Unmarshal(one, &id) != nil && (json.Unmarshal(one, &handle) != nil || handle.ID == "") {
+			return nil, false, bad("TypeError", "fork_ids are ids or handles of spawn, not %s", one)
+		}
+		if id == "" {
+			id = handle.ID
+		}
+		ids = append(ids, id)
+	}
+	return ids, false, nil
+}
+
+func (b *Backend) cancel(c *primitive.Call) (any, error) {
+	raw := c.Args["fork_id"]
+	chosen, err := b.choose(c.Session, raw)
+	if err != nil {
+		return nil, err
+	}
+	ran := false
+	for _, f := range chosen {
+		select {
+		case <-f.done:
+		default:
+			ran = true
+			f.cancel(errCancelled)
+		}
+	}
+	return ran, nil
+}
+
+// cancelOf cancels the forks that a call started.
+func (b *Backend) cancelOf(exec string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for f := range b.names {
+		if f.exec == exec {
+			f.cancel(errCancelled)
+		}
+	}
+}
+
+// OnClose cancels what runs and waits for it.
+func (b *Backend) OnClose() error {
+	b.end(errors.New("the host is shutting down"))
+	ended := make(chan struct{})
+	go func() { // ends with the last fork
+		b.forks.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(b.o.CloseTimeout)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Errorf("%d forks have not ended", len(b.names))
+}
+
+var (
+	_ primitive.CallEnder = (*Backend)(nil)
+	_ primitive.Closer    = (*Backend)(nil)
+)

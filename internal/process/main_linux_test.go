@@ -1,0 +1,121 @@
+package process_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// roleEnv makes the test binary play a child instead of running tests.
+const roleEnv = "COPPICE_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(play(strings.Fields(role)))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// quickExit keeps the race detector of a child from sleeping a second at its end.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
+// child returns the options that start this binary in a role.
+func child(role string, env ...string) process.Options {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return process.Options{Path: exe, Env: append(env, roleEnv+"="+role, quickExit)}
+}
+
+// play is what a child does.
+func play(role []string) int {
+	switch role[0] {
+	case "wait": // until it is killed
+		fmt.Fprintln(os.Stdout, "ready")
+		forever()
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Fprintln(os.Stdout, "ready")
+		forever()
+	case "exit":
+		var code int
+		_, _ = fmt.Sscan(role[1], &code)
+		return code
+	case "env":
+		fmt.Fprintln(os.Stdout, strings.Join(os.Environ(), "\n"))
+	case "limit":
+		var l unix.Rlimit
+		waitForStdin()
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+			return 1
+		}
+		fmt.Fprintln(os.Stdout, l.Cur)
+	case "flood":
+		var lines int
+		_, _ = fmt.Sscan(role[1], &lines)
+		var b bytes.Buffer
+		for i := range lines {
+			fmt.Fprintf(&b, "line %07d\n", i)
+		}
+		_, _ = os.Stdout.Write(b.Bytes())
+	case "fd3":
+		_, _ = fmt.Fprint(os.NewFile(3, "extra"), "hello")
+	case "parent": // starts a member of its own group, tells its pid, and waits or exits
+		id := spawn(&syscall.SysProcAttr{})
+		_ = json.NewEncoder(os.Stdout).Encode(id)
+		if role[1] == "waits" {
+			forever()
+		}
+	case "escapee": // starts a child in a session of its own that holds stdout
+		id := spawn(&syscall.SysProcAttr{Setsid: true})
+		_ = json.NewEncoder(os.Stdout).Encode(id)
+		if role[1] == "waits" {
+			forever()
+		}
+	case "host": // starts a child that dies with it
+		p, err := process.Start(child("wait"))
+		if err != nil {
+			return 1
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(p.Identity())
+		forever()
+	}
+	return 0
+}
+
+// spawn starts a waiting child past this package, as any program would.
+func spawn(attr *syscall.SysProcAttr) process.Identity {
+	cmd := exec.CommandContext(context.Background(), os.Args[0])
+	cmd.Env = []string{roleEnv + "=wait", quickExit}
+	cmd.Stdout = os.Stdout
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	id, err := process.Identify(cmd.Process.Pid)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+func waitForStdin() { _, _ = os.Stdin.Read(make([]byte, 1)) }
+
+func forever() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR1)
+	<-c
+}

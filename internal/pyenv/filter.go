@@ -1,0 +1,90 @@
+package pyenv
+
+import (
+	"runtime"
+	"strings"
+
+	"github.com/coppice-run/coppice/internal/secret"
+)
+
+// foldNames says whether environment names differ by case alone on this system.
+const foldNames = runtime.GOOS == "windows"
+
+// allowed are the names that reach an interpreter, in two parts: what Unix
+// programs expect, and what Windows cannot do without. Both parts hold on every
+// system, since a host may run under either convention (Cygwin, WSL).
+var allowed = nameSet(`
+	PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE LC_MESSAGES
+	TERM TERM_PROGRAM TERM_PROGRAM_VERSION TMPDIR TEMP TMP
+	XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR
+	SSH_AUTH_SOCK SSH_AGENT_PID CONDA_PREFIX CONDA_DEFAULT_ENV
+	VIRTUAL_ENV PYTHONPATH LD_LIBRARY_PATH
+
+	APPDATA COMPUTERNAME COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA
+	NUMBER_OF_PROCESSORS OS PATHEXT PROCESSOR_ARCHITECTURE PROCESSOR_IDENTIFIER
+	PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 SESSIONNAME
+	SYSTEMDRIVE SYSTEMROOT USERDOMAIN USERDOMAIN_ROAMINGPROFILE USERPROFILE
+	USERNAME WINDIR`)
+
+// allowedPrefixes admit whole families of names, except what denies says.
+var allowedPrefixes = []string{"LC_", "XDG_", "PI_"}
+
+// denied are never admitted, whatever else is said of them.
+var denied = nameSet(`
+	OPENAI_API_KEY ANTHROPIC_API_KEY GOOGLE_API_KEY GEMINI_API_KEY
+	OPENROUTER_API_KEY PERPLEXITY_API_KEY PERPLEXITY_COOKIES EXA_API_KEY
+	AZURE_OPENAI_API_KEY MISTRAL_API_KEY
+	PI_PYTHON_GATEWAY_TOKEN PI_TOOL_BRIDGE_TOKEN`)
+
+// Filter returns the entries of an environment that may reach an interpreter:
+// the names on the allow list and those with the prefixes LC_, XDG_ and PI_,
+// except names on the deny list and prefixed ones whose name or value is a secret
+// by the rule of package secret. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
+// are compared without case, and the search path comes out as PATH.
+func Filter(env []string) []string { return filter(env, foldNames) }
+
+func filter(env []string, fold bool) []string {
+	kept := make([]string, 0, len(env))
+	for _, entry := range env {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			continue
+		}
+		key := name
+		if fold {
+			key = strings.ToUpper(name)
+		}
+		if !admits(key) || !allowed[key] && secret.Value(value) {
+			continue
+		}
+		if key == "PATH" {
+			entry = "PATH=" + value
+		}
+		kept = append(kept, entry)
+	}
+	return kept
+}
+
+// admits says whether a name passes. The deny list is asked first.
+func admits(name string) bool {
+	switch {
+	case denied[name] || denied[strings.ToUpper(name)]:
+		return false
+	case allowed[name]:
+		return true
+	}
+	for _, p := range allowedPrefixes {
+		if strings.HasPrefix(name, p) {
+			return !secret.Name(name)
+		}
+	}
+	return false
+}
+
+func nameSet(names string) map[string]bool {
+	set := make(map[string]bool)
+	for n := range strings.FieldsSeq(names) {
+		set[n] = true
+	}
+	return set
+}

@@ -1,0 +1,113 @@
+package pyenv
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// probeTimeout bounds one run of a candidate. An interpreter answers in 30 ms;
+// one on a cold network drive may need seconds, and each on a machine with much to
+// do. One that never answers is rare.
+const probeTimeout = time.Minute
+
+// minVersion is the oldest Python that is served: the oldest that the packages
+// of requirements.txt are locked for.
+const minVersion = "3.9"
+
+//go:embed probe.py
+var probeScript string
+
+// probed is what an interpreter says of itself.
+type probed struct {
+	major, minor, micro int
+	executable          string // sys.executable
+}
+
+func (p probed) version() string { return fmt.Sprintf("%d.%d.%d", p.major, p.minor, p.micro) }
+
+func (p probed) recent() bool { return p.major > 3 || p.major == 3 && p.minor >= 9 }
+
+// probe runs an interpreter once. Its error is a sentence part about the
+// candidate: "does not run: exited with code 127".
+func probe(ctx context.Context, python string, env environ, dir string) (probed, error) {
+	out, err := run(ctx, command{python: python, args: []string{"-c", probeScript}, env: env, dir: dir})
+	if err != nil {
+		return probed{}, err
+	}
+	p, ok := parseProbe(out)
+	if !ok {
+		return probed{}, errors.New("runs, but does not answer like Python")
+	}
+	return p, nil
+}
+
+// parseProbe finds the answer of probe.py between whatever else start-up files
+// of the interpreter print.
+func parseProbe(out string) (probed, bool) {
+	for l := range strings.Lines(out) {
+		f := strings.SplitN(strings.TrimRight(l, "\r\n"), " ", 5)
+		if len(f) != 5 || f[0] != "coppice-python" {
+			continue
+		}
+		var p probed
+		for i, n := range []*int{&p.major, &p.minor, &p.micro} {
+			v, err := strconv.Atoi(f[i+1])
+			if err != nil || v < 0 {
+				return probed{}, false
+			}
+			*n = v
+		}
+		p.executable = f[4]
+		return p, true
+	}
+	return probed{}, false
+}
+
+// command is one bounded run of an interpreter.
+type command struct {
+	python string
+	args   []string
+	env    environ
+	dir    string
+}
+
+// run runs an interpreter to its end and returns what it printed to stdout, at
+// most the last 64 KiB.
+func run(ctx context.Context, c command) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, errTooSlow)
+	defer cancel()
+	stdout, stderr := process.NewRing(process.RingOptions{}), process.NewRing(process.RingOptions{})
+	p, err := process.Start(process.Options{
+		Path: c.python, Args: c.args, Dir: c.dir, Stdout: stdout, Stderr: stderr,
+		Env: c.env.with("PYTHONIOENCODING", "utf-8:surrogateescape"),
+	})
+	if err != nil {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
+			err = cause.Err
+		}
+		return "", fmt.Errorf("does not run: %w", err)
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		_ = p.Stop(ctx, process.StopOptions{Grace: -1}) // why it had to be stopped is the better news
+		return "", fmt.Errorf("does not run: %w", context.Cause(ctx))
+	}
+	if err := p.Err(); err != nil {
+		if last := stderr.Tail(1); len(last) > 0 {
+			return "", fmt.Errorf("does not run: %w, saying %q", err, last[0])
+		}
+		return "", fmt.Errorf("does not run: %w", err)
+	}
+	return stdout.String(), nil
+}
+
+var errTooSlow = fmt.Errorf("gave no answer in %v", probeTimeout)

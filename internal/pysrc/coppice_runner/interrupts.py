@@ -1,0 +1,189 @@
+"""What SIGINT does: it raises KeyboardInterrupt in the cell's code, and never
+anywhere else.
+
+A signal handler runs between any two instructions of the main thread, so also
+in the middle of this package's own code, where an exception would lose output
+or leave a lock taken. The handler therefore looks at the frame it interrupted:
+the innermost frame of this package decides. When it is one that does nothing
+but call the user's code (see calls_user), the exception is raised; else it is
+kept and raised when the package hands control back. What the user's own signal
+handlers raise (see signals.py) is treated the same.
+"""
+
+from __future__ import annotations
+
+import _signal
+import _thread
+import signal
+import sys
+from _thread import get_ident
+from types import CodeType, FrameType
+from typing import Any, Callable, Dict, Iterable, Optional, Set, Tuple, TypeVar
+
+from . import processes
+
+# The file names of this package's code, as the host compiles it.
+FILES = "<coppice>/"
+
+_SIGINT = int(signal.SIGINT)  # signal's own functions take their time with enums
+
+# What this package needs to get in the main thread.
+_OURS = [_SIGINT] + [int(getattr(signal, name)) for name in ("SIGXCPU",) if hasattr(signal, name)]
+
+_calls_user: Set[CodeType] = set()
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def calls_user(function: F) -> F:
+    """Marks a function that keeps no state while it calls the user's code, so
+    that an interrupt may pass through it."""
+    _calls_user.add(function.__code__)
+    return function
+
+
+def ours(code: CodeType) -> bool:
+    """Says whether code belongs to this package."""
+    return code.co_filename.startswith(FILES)
+
+
+class Interrupts:
+    """The gate between SIGINT and the cells."""
+
+    def __init__(self) -> None:
+        self.main = get_ident()
+        self.current = 0  # the cell that runs, 0 between cells; written by the main thread
+        # The cell that is to be interrupted: set by the side thread, cleared by
+        # the main thread when it raises.
+        self._wanted = 0
+        self._asked = 0  # the cell that the side thread asked for last
+        self._told: Dict[Tuple[int, bytes], object] = {}  # programs that the interrupt was sent to
+        self._begun = 0.0  # when the cell began, by the monotonic clock
+        self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
+        self.told = 0  # how often that was nobody's since the last cell
+        self.masked = False  # code has changed which signals its threads get
+        self._handler = self._on_signal
+
+    def restore(self) -> None:
+        """Makes SIGINT ours again, whatever an earlier cell did to it."""
+        # Python does not know what C code does.
+        if _signal.getsignal(_SIGINT) is not self._handler or "ctypes" in sys.modules:
+            _signal.signal(_SIGINT, self._handler)
+        if self.masked:
+            self.masked = False
+            _signal.pthread_sigmask(_signal.SIG_UNBLOCK, _OURS)
+
+    def installed(self) -> bool:
+        """Says whether SIGINT is ours, as far as Python knows."""
+        return _signal.getsignal(_SIGINT) is self._handler
+
+    def request(self, ident: int) -> None:
+        """Interrupts a cell, or the one of that number when it begins, and what
+        the cell has started: a terminal would do the same. It is called by the
+        side thread."""
+        self._asked = self._wanted = ident
+        if self.current == ident:
+            self._told = {}
+            self._deliver()
+
+    def _deliver(self) -> None:
+        # The cell first: it is to see the interrupt, not a child that died of it.
+        signal.pthread_kill(self.main, signal.SIGINT)
+        self.tell(processes.started_since(self._begun))
+
+    def tell(self, pids: Iterable[int]) -> None:
+        """Sends the interrupt of this moment to processes, once to each: a second
+        one tells many programs to drop everything. Who has begun to run another
+        program is told again, since a shell that is told between its fork and its
+        exec forgets it. Any thread may call it."""
+        told, mine = self._told, object()
+        for pid in pids:
+            if told.setdefault((pid, processes.program_of(pid)), mine) is mine:
+                processes.interrupt(pid)
+
+    def raise_now(self, frame: Optional[FrameType]) -> None:
+        """Interrupts the cell from another signal's handler."""
+        self._wanted = self.current
+        self._on_signal(_SIGINT, frame)
+
+    def unheeded(self) -> bool:
+        """Says whether an interrupt came to nothing so far: it met this
+        package's own code on its way back, or was swallowed below Python, as
+        os.system() does while its child runs. The side thread then asks again.
+        """
+        return self._wanted != 0 and self._wanted == self.current and self.installed()
+
+    def again(self) -> None:
+        """Interrupts once more what did not heed it, and what has started
+        meanwhile."""
+        if self.unheeded():
+            self._deliver()
+            # Where code below Python has blocked or ignored the signal, the
+            # interpreter can still be told of it.
+            _thread.interrupt_main()
+
+    def begin(self, ident: int, now: float) -> None:
+        """Opens the gate."""
+        self._begun = now
+        self.told = 0
+        self.current = ident
+
+    def end(self) -> None:
+        """Closes the gate. What still waits came too late."""
+        ended, self.current = self.current, 0
+        if self._wanted == ended:
+            self._wanted = 0
+
+    def keep(self, err: BaseException) -> bool:
+        """Keeps what a handler of the user raised in this package's code, until
+        check. Returns False when no cell runs that could get it."""
+        if not self.current:
+            return False
+        self._kept = err
+        return True
+
+    def left(self) -> Optional[BaseException]:
+        """Returns what was kept and came too late for its cell."""
+        err, self._kept = self._kept, None
+        return err
+
+    def pending(self) -> bool:
+        """Says whether check would raise."""
+        return self.waiting() or (self._kept is not None and get_ident() == self.main)
+
+    def waiting(self) -> bool:
+        """Says whether the calling thread has an interrupt to obey."""
+        return self._wanted != 0 and self._wanted == self.current and get_ident() == self.main
+
+    def check(self) -> None:
+        """Raises the interrupt that waits. It is called where this package
+        hands control back to the user's code, and when the code has ended."""
+        if self._wanted and self.waiting():
+            self._wanted = 0
+            raise KeyboardInterrupt
+        if self._kept is not None and get_ident() == self.main:
+            err, self._kept = self._kept, None
+            raise err
+
+    def reaches_user(self, frame: Optional[FrameType]) -> bool:
+        """Says whether a handler that interrupts a frame interrupts a cell's
+        code, and may raise."""
+        if not self.current:
+            return False
+        while frame is not None:
+            if ours(frame.f_code):
+                return frame.f_code in _calls_user
+            frame = frame.f_back
+        return True
+
+    def _on_signal(self, _signum: int, frame: Optional[FrameType]) -> None:
+        if not self.current:
+            return
+        if not self._wanted and self._asked != self.current:
+            self._wanted = self.current  # somebody else sent the signal
+        if self._wanted != self.current:
+            return  # another cell was meant, or the interrupt was raised already
+        if not self.reaches_user(frame):
+            return  # check() raises it
+        self._wanted = 0
+        raise KeyboardInterrupt

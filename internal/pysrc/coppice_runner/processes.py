@@ -1,0 +1,152 @@
+"""The processes that a cell has started, as far as the system tells.
+
+Linux only: elsewhere nothing is found, and a cell's children are left to the
+cell.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from time import monotonic
+from typing import Iterator, List, Set, Tuple
+
+try:
+    _TICKS = os.sysconf("SC_CLK_TCK")
+except (AttributeError, ValueError, OSError):
+    _TICKS = 100
+
+
+def started_since(begin: float) -> List[int]:
+    """Returns the descendants of this process that started at begin, by the
+    monotonic clock, or later, and belong to its process group, parents first.
+    What was started before is left alone: a server that an earlier cell started
+    is no part of this one."""
+    return [pid for pid in descendants_of(os.getpid()) if _is_of_group(pid, os.getpgrp(), _ticks(begin))]
+
+
+def strays_since(begin: float) -> List[int]:
+    """Returns the processes of this process's group that started at begin or
+    later, are no descendants of it any more, since their parents have ended, and
+    would heed an interrupt: what a shell runs in the background does not."""
+    first, group, own = _ticks(begin), os.getpgrp(), {os.getpid()}
+    found = [pid for pid in map(int, filter(str.isdigit, _listed("/proc"))) if pid not in own and _is_of_group(pid, group, first) and not _ignores_interrupts(pid)]
+    if found:
+        own.update(descendants_of(os.getpid()))
+    return [pid for pid in found if pid not in own]
+
+
+def _ticks(begin: float) -> float:
+    """Returns a time of the monotonic clock as start times are told: they count
+    from the boot."""
+    try:
+        return int((time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic() + begin) * _TICKS)
+    except (AttributeError, OSError):
+        return float("inf")  # nothing has started since
+
+
+def _is_of_group(pid: int, group: int, first: float) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+        return int(fields[2]) == group and int(fields[19]) >= first and fields[0] not in (b"Z", b"X")
+    except (OSError, ValueError, IndexError):
+        return False  # it has ended
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as f:
+            for line in f:
+                if line.startswith(b"SigIgn:"):
+                    return bool(int(line.split()[1], 16) & 1 << (signal.SIGINT - 1))
+    except (OSError, ValueError, IndexError):
+        pass
+    return True  # it has ended
+
+
+def _listed(path: str) -> List[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
+
+
+def descendants_of(pid: int) -> List[int]:
+    """Returns what a process has started and lives, parents first."""
+    return list(_descendants(pid, set()))
+
+
+def living(pids: List[int]) -> List[int]:
+    """Returns those that have not ended: a zombie is no process any more."""
+    found = []
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                if f.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
+                    found.append(pid)
+        except (OSError, IndexError):
+            continue  # it has ended
+    return found
+
+
+def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
+    """Returns those that have something to do, with the processor time they got so
+    far, in the kernel and beside it: who is found twice has waited in between."""
+    found = set()
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+            if fields[0] in (b"R", b"D"):
+                found.add((pid, fields[11], fields[12]))
+        except (OSError, IndexError):
+            continue  # it has ended
+    return found
+
+
+def program_of(pid: int) -> bytes:
+    """Returns what differs between the programs that a process runs one after the
+    other: where its stack begins, which each gets anew. It is empty or always the
+    same where the system does not tell, or places every stack alike."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()[25]
+    except (OSError, IndexError):
+        return b""
+
+
+def interrupt(pid: int) -> None:
+    """Sends SIGINT to a descendant."""
+    _send(pid, signal.SIGINT)
+
+
+def kill(pid: int) -> None:
+    """Sends SIGKILL to a descendant."""
+    _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended
+
+
+def _descendants(pid: int, seen: Set[int]) -> Iterator[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as f:
+                children = [int(p) for p in f.read().split()]
+        except (OSError, ValueError):
+            continue
+        for child in children:
+            if child not in seen:
+                seen.add(child)
+                yield child
+                yield from _descendants(child, seen)

@@ -1,0 +1,302 @@
+"""Tests of the parts of a session that need no process of their own."""
+
+import linecache
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+import sources  # noqa: F401, it is what makes the next import work
+from coppice_runner import display, errors, processes, shell, wire
+from coppice_runner.interrupts import Interrupts
+from coppice_runner.source import Compiler
+
+
+class LinesTest(unittest.TestCase):
+    def read(self, data, limit):
+        a, b = socket.socketpair()
+        with a, b:
+            lines = wire.Lines(limit)
+            lines.attach(b)
+
+            def write():
+                rnd = random.Random(len(data))
+                at = 0
+                while at < len(data):
+                    n = rnd.choice([1, 3, 100, 70000])
+                    a.sendall(data[at : at + n])
+                    at += n
+                a.shutdown(socket.SHUT_WR)
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            got = []
+            while True:
+                try:
+                    line = lines.next()
+                except wire.RequestTooLong:
+                    got.append("too long")
+                    continue
+                if line is None:
+                    break
+                got.append(line)
+            thread.join()
+            return got
+
+    def test_lines(self):
+        self.assertEqual([], self.read(b"", 10))
+        self.assertEqual([b"a", b"", b"b"], self.read(b"a\n\nb\n", 10))
+        self.assertEqual([b"a"], self.read(b"a\nno end", 10))
+        self.assertEqual([b"0123456789", "too long", b"x"], self.read(b"0123456789\n01234567890\nx\n", 10))
+
+    def test_any_lines(self):
+        rnd = random.Random(1)
+        for _ in range(30):
+            lines = [bytes([rnd.randrange(97, 123)]) * rnd.choice([0, 1, 99, 100, 101, 5000]) for _ in range(rnd.randrange(50))]
+            want = [line if len(line) <= 100 else "too long" for line in lines]
+            self.assertEqual(want, self.read(b"".join(line + b"\n" for line in lines), 100))
+
+
+class EncodeTest(unittest.TestCase):
+    def test_values(self):
+        loop = []
+        loop.append(loop)
+
+        class Bad:
+            def __repr__(self):
+                raise ValueError
+
+        for value, want in (
+            ({"a": 1}, b'{"a":1}\n'),
+            ({"a": "é\n"}, '{"a":"é\\n"}\n'.encode()),
+            ({"a": float("nan")}, b'{"a":"nan"}\n'),
+            ({"a": "\udc80"}, b'{"a":"\\\\udc80"}\n'),
+            ({"a": {1: (2, None, True)}}, b'{"a":{"1":[2,null,true]}}\n'),
+            ({"a": b"x"}, b'{"a":"b\'x\'"}\n'),
+            ({"a": Bad()}, b'{"a":"<Bad whose repr raised ValueError>"}\n'),
+        ):
+            with self.subTest(want):
+                self.assertEqual(want, wire.encode(value))
+        self.assertIn(b"[[[", wire.encode({"a": loop}))
+
+    def test_quoted(self):
+        self.assertEqual('"é\\"\\n\\u0000"'.encode(), wire.quoted('é"\n\x00'))
+        self.assertEqual(b'"a\\\\udc80"', wire.quoted("a\udc80"))
+
+
+class CompilerTest(unittest.TestCase):
+    def value(self, text):
+        compiler = Compiler()
+        statements, expression = compiler.compile(compiler.parse(text, "<t>"), text, "<t>")
+        scope = {}
+        if statements:
+            exec(statements, scope)
+        return eval(expression, scope) if expression else None
+
+    def test_the_last_expression(self):
+        for text, want in {"1": 1, "1;": None, "x = 1\nx": 1, "x = 1; x": 1, "x = 1; x;": None, "(\n1\n) ;": None, "'é;é';": None, "'é;é'": "é;é", "1 # ;": 1, "x = 2": None, "": None, "def f(): pass": None, "(1);  # c": None, "'''a\n;b'''": "a\n;b", "'''\r\n;''' ;": None}.items():
+            with self.subTest(text):
+                self.assertEqual(want, self.value(text))
+
+    def test_short_expressions(self):
+        """What the short way takes is what the long way gives."""
+        compiler = Compiler()
+        for text in ("1+1", "x", "f(1)", "await f()", "[i async for i in g()]", "'a;'", "x == 1", "f(a=1)", "x if y else z", "lambda: 1", "x := 1", "(x := 1)", "import os", "x = 1", " 1", "1\n", "", "%pwd", "!ls", "print(1)", "not x", "{'a': 1}", "yield", "return 1", "...", "None", "1 if"):
+            short = compiler.expression(text, "<t>")
+            if short is None:
+                continue
+            with self.subTest(text):
+                statements, expression = compiler.compile(compiler.parse(text, "<t>"), text, "<t>")
+                self.assertIsNone(statements)
+                self.assertEqual(expression, short)
+
+    def test_future_imports_stay(self):
+        compiler = Compiler()
+        text = "from __future__ import annotations"
+        compiler.compile(compiler.parse(text, "<t>"), text, "<t>")
+        text = "def f(a: b): pass"
+        statements, _ = compiler.compile(compiler.parse(text, "<t>"), text, "<t>")
+        scope = {}
+        exec(statements, scope)
+        self.assertEqual({"a": "b"}, scope["f"].__annotations__)
+
+    def test_cells_are_forgotten_in_time(self):
+        compiler = Compiler()
+        for n in range(2100):
+            compiler.register(f"<test cell {n}>", "x")
+        self.assertNotIn("<test cell 0>", linecache.cache)
+        self.assertEqual("x\n", linecache.getline("<test cell 2099>", 1))
+        for n in range(5):
+            compiler.register(f"<long test cell {n}>", "y" * (8 << 20))
+        self.assertNotIn("<long test cell 0>", linecache.cache)
+        self.assertIn("<long test cell 4>", linecache.cache)
+
+
+class DisplayTest(unittest.TestCase):
+    def test_as_json(self):
+        deep = []
+        for _ in range(200):
+            deep = [deep]
+        for value, good in (({"a": [1, 2.5, None, True, "x"]}, True), ({1: 2}, False), ([float("inf")], False), ([set()], False), (deep, False), ([1] * 200_000, False), ({"a": (1,)}, False), ([], True)):
+            self.assertEqual(good, display.as_json(value) is value)
+
+    def test_parts_that_are_too_long_are_left_out(self):
+        class Long:
+            def _repr_html_(self):
+                return "x" * wire.MAX_FRAME
+
+            def __repr__(self):
+                return "Long()"
+
+        data, _ = display.bundle(Long())
+        self.assertEqual(["text/plain"], list(data))
+        self.assertRegex(data["text/plain"], r"Long\(\)\n\[left out because it is too long: text/html")
+
+
+class ErrorsTest(unittest.TestCase):
+    def caught(self, code, filename="<cell 1>"):
+        try:
+            exec(compile(code, filename, "exec"), {})
+        except BaseException as err:
+            return errors.describe(err)
+        raise AssertionError("nothing was raised")
+
+    def test_describe(self):
+        got = self.caught("class E(Exception):\n    def __str__(self): return 'm' * 100000\nraise E")
+        self.assertEqual("E", got["name"])
+        self.assertIn("… (34464 more characters)", got["message"])
+        got = self.caught("def f(): f()\nf()")
+        self.assertLess(len(got["traceback"]), 50)
+        got = self.caught("a = ValueError('a')\nb = KeyError('b')\na.__cause__ = b\nb.__cause__ = a\nraise a")
+        self.assertEqual("ValueError", got["name"])
+
+
+class PlaceTest(unittest.TestCase):
+    """Where exceptions come from; test/conformance has the cases that need a
+    session, on one version of Python."""
+
+    def place(self, code, text=None, filename="<cell 901>"):
+        Compiler().register(filename, code if text is None else text)
+        try:
+            exec(compile(code, filename, "exec"), {})
+        except BaseException as err:
+            return errors.describe(err, filename)["place"]
+        raise AssertionError("nothing was raised")
+
+    def test_every_version_knows_the_line(self):
+        got = self.place("def f(x):\n    return x / 0\n\nf(1)")
+        self.assertEqual(("<cell 901>", 2, "    return x / 0"), (got["filename"], got["line"], got["snippet"]))
+        if "column" in got:  # Python 3.11 and newer
+            self.assertEqual((12, 2, 17, "           ^^^^^"), (got["column"], got["end_line"], got["end_column"], got["pointer"]))
+        self.assertTrue(got["summary"].startswith("ZeroDivisionError: division by zero\nat <cell 901>:2"), got["summary"])
+        self.assertIn('File "<cell 901>", line 4, in <module>\n    f(1)\n', got["user_traceback"])
+
+    def test_the_compiler_knows_the_column(self):
+        got = self.place("x = 1\ny = = 2")
+        self.assertEqual((2, 5, "y = = 2"), (got["line"], got["column"], got["snippet"]))
+        self.assertTrue(got["pointer"].startswith("    ^"))
+
+    def test_libraries_are_folded(self):
+        got = self.place("import json\njson.loads('{')")
+        self.assertEqual((2, "json.loads('{')"), (got["line"], got["snippet"]))
+        self.assertRegex(got["user_traceback"], r"\n  \[\d frames in json/__init__.py, json/decoder.py; the last is \w+, line \d+\]\n")
+
+    def test_a_long_line_is_shown_around_the_column(self):
+        got = self.place("x = [" + "1, " * 1000 + "1 / 0" + ", 1" * 1000 + "]")
+        self.assertLessEqual(len(got["snippet"]), 401)
+        if "column" in got:
+            self.assertEqual("1 / 0", got["snippet"][len(got["pointer"]) - 5 : len(got["pointer"])])
+
+    def test_what_is_known_is_not_what_ran(self):
+        self.assertNotIn("snippet", self.place("\n\n1 / 0", text="short"))
+
+    def test_chains_and_circles_end(self):
+        got = self.place("a = ValueError('a')\nb = KeyError('b')\na.__cause__ = b\nb.__cause__ = a\nraise a")
+        self.assertIn("caused by KeyError: 'b'", got["summary"])
+        got = self.place("e = None\nfor n in range(500):\n    n = ValueError(n)\n    n.__cause__ = e\n    e = n\nraise e")
+        self.assertLess(len(got["user_traceback"]), 5000)
+
+
+class ShellTest(unittest.TestCase):
+    def test_expand(self):
+        names = {"x": 5, "d": {"k": "v"}, "__hidden": 1}
+        for text, want in {
+            "echo {x}": "echo 5",
+            "echo $x": "echo 5",
+            "echo $$x": "echo $x",
+            "echo {{x}}": "echo {x}",
+            "echo {d['k']}": "echo v",
+            "echo {x + 1:}": "echo {x + 1:}",
+            "awk '{print $1}'": "awk '{print $1}'",
+            "echo {a,b} ${HOME} $HOME": "echo {a,b} ${HOME} $HOME",
+            "echo {1/0}": "echo {1/0}",
+            "echo $__hidden": "echo $__hidden",
+        }.items():
+            self.assertEqual(want, shell.expand(text, names))
+
+    def test_lines(self):
+        lines = shell.capture("printf 'a\\nb'; exit 3", Interrupts())
+        self.assertEqual((["a", "b"], "a\nb", "a b", ["a", "b"], 3), (lines, lines.n, lines.s, lines.l, lines.returncode))
+
+
+def program(pid):
+    """Returns the name that a process was started by."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().partition(b"\0")[0]
+    except OSError:
+        return b""
+
+
+class ProcessesTest(unittest.TestCase):
+    def test_only_what_was_started_since(self):
+        old = subprocess.Popen(["sleep", "100"])
+        self.addCleanup(old.wait)
+        self.addCleanup(old.kill)
+        time.sleep(0.05)  # start times are counted in hundredths of a second
+        begin = time.monotonic()
+        new = subprocess.Popen(["sh", "-c", "sleep 100; true"])
+        self.addCleanup(new.wait)
+        self.addCleanup(new.kill)
+        away = subprocess.Popen(["sleep", "100"], start_new_session=True)
+        self.addCleanup(away.wait)
+        self.addCleanup(away.kill)
+        deadline = time.monotonic() + 10
+        # A shell's child that is no sleep yet may lose the signal.
+        while not any(program(pid) == b"sleep" for pid in processes.descendants_of(new.pid)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        found = processes.started_since(begin)
+        (grandchild,) = processes.descendants_of(new.pid)
+        self.assertEqual({new.pid, grandchild}, set(found))
+        self.assertLessEqual({old.pid, new.pid, away.pid, grandchild}, set(processes.descendants_of(os.getpid())))
+        for pid in found:
+            processes.interrupt(pid)
+        self.assertEqual(-2, new.wait(10))
+        processes.kill(grandchild)
+        processes.kill(new.pid)  # it is gone, and nothing happens
+
+
+class InterruptsTest(unittest.TestCase):
+    def test_what_waits(self):
+        gate = Interrupts()
+        gate.check()
+        gate.begin(3, 0.0)
+        gate.check()
+        gate._asked = gate._wanted = 2  # another cell
+        gate.check()
+        gate._asked = gate._wanted = 3
+        self.assertTrue(gate.waiting())
+        with self.assertRaises(KeyboardInterrupt):
+            gate.check()
+        gate.check()
+        gate._wanted = 3
+        gate.end()
+        gate.begin(4, 0.0)
+        gate.check()
+
+
+if __name__ == "__main__":
+    unittest.main()

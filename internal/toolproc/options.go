@@ -1,0 +1,65 @@
+package toolproc
+
+import (
+	"time"
+
+	"github.com/coppice-run/coppice/internal/toolspec"
+)
+
+// Options say which process to start. The zero value of a field is its default.
+type Options struct {
+	// Tool and Dir are what toolspec.Read returned. Required.
+	Tool *toolspec.Tool
+	Dir  string
+	// Env is the environment of the host, of which a part is passed on.
+	Env []string
+	// Artifacts is the folder in which runs get folders for their files: they
+	// are <Artifacts>/<tool>/<date>/<run>. "": runs get none.
+	Artifacts string
+	// Cache is a folder for what Python compiles. "": it compiles each time.
+	Cache string
+	// StartTimeout bounds the time until the tool is healthy. 0: 30 s.
+	StartTimeout time.Duration
+	// Validate tells the tool that it is only looked at.
+	Validate bool
+	// NoMemoryLimit leaves max_memory_mb to whoever watches the process.
+	NoMemoryLimit bool
+	// MaxBody bounds what is read of an answer, in bytes. 0: 64 MiB.
+	MaxBody int64
+}
+
+// The rhythm of a start, and the bounds of small requests.
+const (
+	startTimeout  = 30 * time.Second
+	healthEvery   = 100 * time.Millisecond
+	healthSoon    = 20 * time.Millisecond // during the first healthEager, in which most tools come up
+	healthEager   = time.Second
+	healthTimeout = time.Second
+	schemaTimeout = 5 * time.Second
+	cancelTimeout = 5 * time.Second
+	cancelAgain   = 20 * time.Millisecond // the first time, then twice as long
+	cancelSeldom  = 500 * time.Millisecond
+	beginTimeout  = 5 * time.Second // for POST /run of a tool that streams
+	dialTimeout   = 2 * time.Second
+	maxBody       = 64 << 20
+	maxSmallBody  = 1 << 20
+	maxDiffs      = 20
+)
+
+func (o Options) withDefaults() Options {
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = startTimeout
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = maxBody
+	}
+	return o
+}
+
+// memoryBytes is the limit on the address space, 0 for none.
+func (o Options) memoryBytes() uint64 {
+	if o.NoMemoryLimit || o.Tool.MaxMemoryMB <= 0 {
+		return 0
+	}
+	return uint64(o.Tool.MaxMemoryMB) << 20
+}
