@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/sinks/lines"
+	"github.com/coppice-run/coppice/internal/file/lines"
+	"github.com/coppice-run/coppice/test/notfile"
 )
 
 func read(t require.TestingT, path string) string {
@@ -60,6 +61,19 @@ func TestModes(t *testing.T) {
 	require.ErrorContains(t, err, "no path")
 	_, err = lines.Open(lines.Options{Path: filepath.Dir(path)})
 	require.Error(t, err, "a folder")
+}
+
+// TestNoFile: a line goes to a regular file, and nobody waits to read it from another.
+func TestNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for _, kind := range notfile.Kinds {
+		notfile.Make(t, kind, path)
+		notfile.AtOnce(t, func() {
+			if _, err := lines.Open(lines.Options{Path: path}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+				t.Errorf("%s: %v", kind, err)
+			}
+		})
+	}
 }
 
 // TestBound: whatever is appended, no file is larger than the bound unless it is

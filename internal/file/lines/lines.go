@@ -1,11 +1,12 @@
-// Package lines is a file of lines that stays within a bound: what the journal and
-// the audit log write to.
+// Package lines is a file of lines that stays within a bound: what the journal, the
+// audit log and the trace of messages write to.
 //
 // # Guarantees
 //
 //   - A line is whole and in one file. What a write that failed left of a line is
 //     taken away again; where that fails too, and where a program before was
 //     killed in the middle of a line, the next line begins on a row of its own.
+//   - It is a regular file: what is none is refused when it is opened.
 //   - The file has mode 0600, its folder is made with mode 0700, and what is in
 //     the file stays.
 //   - A file that a line would make larger than MaxBytes is moved to Path.1, that to
@@ -30,6 +31,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // ErrClosed is returned by Append after Close.
@@ -79,21 +82,21 @@ func Open(o Options) (*File, error) {
 }
 
 func (f *File) open() error {
-	file, err := os.OpenFile(f.o.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	opened, err := file.OpenFile(f.o.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	st, err := file.Stat()
+	st, err := opened.Stat()
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return errors.Join(err, opened.Close())
 	}
 	last := []byte{'\n'}
-	if st.Mode().IsRegular() && st.Size() > 0 {
-		if _, err := file.ReadAt(last, st.Size()-1); err != nil {
-			return errors.Join(err, file.Close())
+	if st.Size() > 0 {
+		if _, err := opened.ReadAt(last, st.Size()-1); err != nil {
+			return errors.Join(err, opened.Close())
 		}
 	}
-	f.file, f.size, f.torn = file, st.Size(), last[0] != '\n'
+	f.file, f.size, f.torn = opened, st.Size(), last[0] != '\n'
 	return nil
 }
 

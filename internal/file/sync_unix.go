@@ -1,6 +1,6 @@
 //go:build unix
 
-package notebook
+package file
 
 import (
 	"io/fs"

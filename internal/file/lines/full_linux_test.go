@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/sinks/lines"
+	"github.com/coppice-run/coppice/internal/file/lines"
 )
 
 // TestFullDisk: where a line does not fit, none of it is left, and the next one
