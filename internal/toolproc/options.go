@@ -35,11 +35,11 @@ const (
 	healthSoon    = 20 * time.Millisecond // during the first healthEager, in which most tools come up
 	healthEager   = time.Second
 	healthTimeout = time.Second
-	schemaTimeout = 5 * time.Second
+	schemaTimeout = 30 * time.Second
 	cancelTimeout = 5 * time.Second
 	cancelAgain   = 20 * time.Millisecond // the first time, then twice as long
 	cancelSeldom  = 500 * time.Millisecond
-	beginTimeout  = 5 * time.Second // for POST /run of a tool that streams
+	beginTimeout  = 30 * time.Second // for POST /run of a tool that streams
 	dialTimeout   = 2 * time.Second
 	maxBody       = 64 << 20
 	maxSmallBody  = 1 << 20
