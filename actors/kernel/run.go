@@ -41,6 +41,10 @@ type run struct {
 	// belong to the actor.
 	repaid, owed time.Duration
 	overdue      *messages.Interrupt
+	// interruptedAt is when the run was interrupted, and starved says whether its
+	// interpreter had no processor since, or since the last look; the actor's too.
+	interruptedAt time.Time
+	starved       func() bool
 	// emitting is held while an event is handed to the sinks: those of host calls
 	// come from goroutines of their own.
 	emitting sync.Mutex
