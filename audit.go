@@ -6,11 +6,12 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/secret"
-	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
 )
 
-// openAudit opens the audit log, when there is to be one.
+// openAudit opens the audit log and makes it one of the host's sinks, when there is
+// to be one.
 func (h *Host) openAudit() error {
 	if h.o.Audit == nil {
 		return nil
@@ -24,27 +25,14 @@ func (h *Host) openAudit() error {
 			o.Secrets = append(o.Secrets, v)
 		}
 	}
+	if o.Logger == nil {
+		o.Logger = h.o.Logger
+	}
 	log, err := audit.Open(o)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	h.audit = log
+	h.o.Sinks = append([]sinks.Attachment{log.Attachment()}, h.o.Sinks...)
 	return nil
-}
-
-// record writes the line of a call. A log that cannot be written is told to the
-// logger: the call has happened.
-func (h *Host) record(e messages.Execute, r messages.Result) {
-	if h.audit == nil {
-		return
-	}
-	var secrets []string
-	for k, v := range e.Env {
-		if secret.Name(k) || secret.Value(v) {
-			secrets = append(secrets, v)
-		}
-	}
-	if err := h.audit.Write(e, r, secrets...); err != nil {
-		h.o.Logger.Error("the audit log could not be written", "exec", e.ID, "err", err)
-	}
 }

@@ -11,7 +11,7 @@
 //	if err != nil { … }
 //	defer host.Shutdown(context.Background())
 //
-//	s := host.Session(messages.SessionKey{Session: "analysis"})
+//	s := host.Session("analysis")
 //	result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "x = 40"}, {Code: "x + 2"}}})
 //	fmt.Println(result.Outcome, result.Text)
 //

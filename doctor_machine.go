@@ -190,7 +190,7 @@ func (x *examination) trial(check, backend string, more func(*Host)) {
 	}
 	x.with(check, o, func(h *Host) {
 		began := time.Now()
-		result, err := h.Session(messages.SessionKey{Session: "doctor-" + messages.NewID(), Cwd: x.cwd}).Execute(x.ctx, Request{
+		result, err := h.Session("doctor-"+messages.NewID(), In(x.cwd)).Execute(x.ctx, Request{
 			Cells: []messages.Cell{{Code: "6 * 7"}}, Mode: messages.ModePerCall, Timeout: trialTime,
 		})
 		switch {

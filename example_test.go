@@ -33,7 +33,7 @@ func ExampleStart() {
 	}
 	defer host.Shutdown(ctx)
 
-	session := host.Session(messages.SessionKey{Session: "example"})
+	session := host.Session("example")
 	for _, code := range []string{"x = 40", "x + 2"} {
 		result, err := session.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
 		if err != nil {
@@ -55,7 +55,7 @@ func ExampleSession_Stream() {
 	}
 	defer host.Shutdown(ctx)
 
-	session := host.Session(messages.SessionKey{Session: "example"})
+	session := host.Session("example")
 	request := coppice.Request{Cells: []messages.Cell{{Code: "print('hello')"}}}
 	for event, err := range session.Stream(ctx, request) {
 		if err != nil {
@@ -94,7 +94,7 @@ func ExampleFunction() {
 	}
 	defer host.Shutdown(ctx)
 
-	result, err := host.Session(messages.SessionKey{Session: "example"}).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: `
+	result, err := host.Session("example").Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: `
 print(tool.search(word="tree", limit=2))
 try:
     tool.search(word="")
@@ -131,7 +131,7 @@ func ExampleSession_RunNotebook() {
 			log.Fatal(err)
 		}
 	}
-	report, err := host.Session(messages.SessionKey{Session: "example"}).RunNotebook(ctx, doc, coppice.NotebookOptions{})
+	report, err := host.Session("example").RunNotebook(ctx, doc, coppice.NotebookOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -157,9 +157,9 @@ func ExampleSession_Fork() {
 		}
 		fmt.Println(result.Text)
 	}
-	session := host.Session(messages.SessionKey{Session: "example"})
+	session := host.Session("example")
 	run(session, "words = ['tree']; words")
-	copies, err := session.Fork(ctx, 2, "")
+	copies, err := session.Fork(ctx, coppice.ForkOptions{Copies: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func ExampleSession_Execute_timeout() {
 	}
 	defer host.Shutdown(ctx)
 
-	session := host.Session(messages.SessionKey{Session: "example"})
+	session := host.Session("example")
 	request := coppice.Request{
 		Cells:   []messages.Cell{{Title: "prepare", Code: "x = 1"}, {Title: "loop", Code: "while True: pass"}},
 		Timeout: time.Second,

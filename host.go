@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/actors/python"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/primitive"
@@ -44,7 +45,7 @@ type Host struct {
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *python.Runtime
 
-	launcher *Launcher // nil when there is none
+	launcher *launcher.Launcher // nil when there is none
 
 	calls *hostcall.Host // what code asks of the host
 
@@ -85,7 +86,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{o: r}
 	h.calls = hostcall.New(hostcall.Options{
 		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
-		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.offered(ctx) },
+		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
 	})
 	if err := h.openTrace(); err != nil {
 		return nil, errors.Join(err, r.clean())
@@ -94,16 +95,16 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, h.trace.Close(), r.clean())
 	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
-	var warm LauncherOptions
+	var warm *launcher.Child
 	if r.Launcher != nil {
-		if warm, err = r.Launcher.within(r); err != nil {
-			return nil, errors.Join(err, r.clean())
+		if warm, err = launcher.Within(*r.Launcher, launcher.Options{Brand: r.Brand, Home: r.Home, Env: r.Env, Logger: r.Logger}); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), r.clean())
 		}
 	}
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
 		return nil, errors.Join(err, r.clean())
 	}
-	h.hub, err = sinks.NewHub(r.hub())
+	h.hub, err = sinks.NewHub(h.o.hub())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
 	}
@@ -111,16 +112,15 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}
-	if r.Launcher != nil {
-		children = append(children, warm.spec())
+	if warm != nil {
+		children = append(children, warm.Spec())
 	}
 	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
 	}
-	if r.Launcher != nil {
-		h.launcher = warm.attach(ctx, h.system)
-		h.launcher.hosted = true
+	if warm != nil {
+		h.launcher = warm.Attach(ctx, h.system)
 	}
 	starting.stage("start the supervision tree")
 	return h, nil
@@ -173,7 +173,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
 
 // Launcher returns the launcher of Options.Launcher, nil when there is none.
-func (h *Host) Launcher() *Launcher { return h.launcher }
+func (h *Host) Launcher() *launcher.Launcher { return h.launcher }
 
 // Snapshot returns the supervision tree as it is now. The error matches ErrClosed
 // after Shutdown.
@@ -189,6 +189,36 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
 	}
 	return node, nil
+}
+
+// SessionInfo is a session that has a kernel.
+type SessionInfo struct {
+	// Key is the session's name and working directory.
+	Key messages.SessionKey
+	// Node is its kernel in the tree: state, queue, owner, memory, when it expires.
+	messages.Node
+}
+
+// Sessions returns the sessions that have a kernel now, in the order of their names.
+// Kernels that serve one call alone are not among them. The error is that of
+// [Host.Snapshot]. Any goroutine may call it.
+func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
+	tree, err := h.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []SessionInfo
+	for _, g := range tree.Children {
+		if g.Name != h.backend.Name() {
+			continue
+		}
+		for _, n := range g.Children {
+			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" {
+				list = append(list, SessionInfo{Key: key, Node: n})
+			}
+		}
+	}
+	return list, nil
 }
 
 // Watch calls fn for every change in the tree, from one goroutine, until stop

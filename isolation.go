@@ -71,7 +71,7 @@ func (h *Host) TryToEscape(ctx context.Context) (_ []Escape, err error) {
 		return nil, fmt.Errorf("try to escape: %w", err)
 	}
 	const most = 30 * time.Second
-	result, err := h.Session(messages.SessionKey{Session: "escape-" + messages.NewID(), Cwd: cwd}).Execute(ctx, Request{
+	result, err := h.Session("escape-"+messages.NewID(), In(cwd)).Execute(ctx, Request{
 		Cells: []messages.Cell{{Code: "aim = " + pythonText(string(aim)) + "\n" + escapeCode}}, Mode: messages.ModePerCall, Timeout: most,
 	})
 	if err != nil {

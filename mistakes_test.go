@@ -25,7 +25,7 @@ func TestMistakesAreErrors(t *testing.T) {
 
 	host, err := coppice.Start(ctx, coppice.Options{Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir()})
 	require.NoError(t, err)
-	s := host.Session(messages.SessionKey{Session: "s"})
+	s := host.Session("s")
 	one := coppice.Request{Cells: []messages.Cell{{Code: "1"}}}
 	stream := func(ctx context.Context) (events int, last error) {
 		for e, err := range s.Stream(ctx, one) {

@@ -272,7 +272,7 @@ func TestRunNotebookForReal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
 	file, err := notebook.NewFile(path, cells(t, "x = 40", "print('hello')\nx + 2", "1/0", "x"))
 	require.NoError(t, err)
-	session := host.Session(messages.SessionKey{Session: "nb"})
+	session := host.Session("nb")
 	report, err := session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeError, report.Outcome)

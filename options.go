@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
@@ -188,7 +189,7 @@ type Options struct {
 	// as tool.name(...), [Host.Tools] lists them, and they end with the host. Of
 	// its options, Brand, Home, Env and Logger are by default the host's. nil:
 	// there is none.
-	Launcher *LauncherOptions
+	Launcher *launcher.Options
 
 	// Artifacts is where output goes that is too long for a result. "":
 	// PI_ARTIFACTS_DIR from Env; else the path in PI_SESSION_FILE without its

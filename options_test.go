@@ -60,7 +60,7 @@ func TestRequestsThatCannotBeMadeAreRefused(t *testing.T) {
 		"env":     {dir, coppice.Request{Env: map[string]string{"": "x"}}, "environment variable"},
 		"cwd":     {file, coppice.Request{Cells: one}, "Working directory is not a directory: " + file},
 	} {
-		r, err := host.Session(messages.SessionKey{Cwd: tc.cwd}).Execute(t.Context(), tc.req)
+		r, err := host.Session("", coppice.In(tc.cwd)).Execute(t.Context(), tc.req)
 		var bad *coppice.RequestError
 		require.ErrorAs(t, err, &bad, field)
 		require.Equal(t, field, bad.Field)
@@ -68,14 +68,17 @@ func TestRequestsThatCannotBeMadeAreRefused(t *testing.T) {
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 		require.Contains(t, r.Text, tc.want)
 	}
-	_, err := host.Session(messages.SessionKey{Cwd: filepath.Join(dir, "none")}).Execute(t.Context(), coppice.Request{})
+	_, err := host.Session("", coppice.In(filepath.Join(dir, "none"))).Execute(t.Context(), coppice.Request{})
 	require.ErrorContains(t, err, "Working directory does not exist: ")
 }
 
 func TestWithoutPythonACallSaysSo(t *testing.T) {
 	t.Parallel()
-	r, err := bare(t).Session(messages.SessionKey{}).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
-	require.NoError(t, err)
+	r, err := bare(t).Session("").Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+	var refused *messages.NotStartedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, messages.RefusedStart, refused.Refusal)
+	require.Empty(t, r.State)
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Text, "Python")
 }
@@ -85,7 +88,7 @@ func TestAfterShutdownEverythingIsClosed(t *testing.T) {
 	host := bare(t)
 	first := host.Shutdown(t.Context())
 	require.Equal(t, first, host.Shutdown(t.Context()))
-	s := host.Session(messages.SessionKey{})
+	s := host.Session("")
 	r, err := s.Execute(t.Context(), coppice.Request{})
 	require.ErrorIs(t, err, coppice.ErrClosed)
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)

@@ -110,8 +110,8 @@ func (h *Host) selfref(o Selfref) *selfref.Backend {
 // runFork runs the agent of a fork with a session and backends of its own, which
 // end with it.
 func (h *Host) runFork(ctx context.Context, o Selfref, f selfref.Fork) (a selfref.Answer, err error) {
-	parent := h.Session(f.ParentSession)
-	s := h.Session(messages.SessionKey{Session: fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), Cwd: f.ParentSession.Cwd})
+	parent := h.Session(f.ParentSession.Session, In(f.ParentSession.Cwd))
+	s := h.Session(fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), In(f.ParentSession.Cwd))
 	if f.Live {
 		fork := o.LiveFork
 		if fork == nil {
@@ -150,7 +150,7 @@ const forkClose = 20 * time.Second
 func whenIdle(ctx context.Context, parent *Session, owner string) (*Session, error) {
 	const again = 20 * time.Millisecond
 	for {
-		made, err := parent.Fork(ctx, 1, owner)
+		made, err := parent.Fork(ctx, ForkOptions{Copies: 1, Owner: owner})
 		if err == nil {
 			return made[0], nil
 		}

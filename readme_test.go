@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -23,10 +23,22 @@ type Session struct {
 	err  error  // why the key cannot be used
 }
 
-// Session returns the session of key. An empty Cwd means the working directory
-// of this process; a relative one is relative to it. A directory that is not
-// there is reported by the first call.
-func (h *Host) Session(key messages.SessionKey) *Session {
+// SessionOption says more about the session that [Host.Session] returns.
+type SessionOption func(*messages.SessionKey)
+
+// In is the session's working directory; a relative one is relative to that of this
+// process. Each directory has a state of its own: the same name in another directory
+// is another session. "", as without In: the working directory of this process.
+func In(dir string) SessionOption { return func(key *messages.SessionKey) { key.Cwd = dir } }
+
+// Session returns the session of this name. Nothing is started: its first call does
+// that. A working directory that is not there is reported by the first call. Any
+// goroutine may call it.
+func (h *Host) Session(name string, options ...SessionOption) *Session {
+	key := messages.SessionKey{Session: name}
+	for _, o := range options {
+		o(&key)
+	}
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
 	return &Session{host: h, key: key, door: h.backend.Name(), err: err}
@@ -43,10 +55,17 @@ func (s *Session) Key() messages.SessionKey { return s.key }
 // of ctx; Execute waits for that result, for no longer than the interrupt's
 // grace and the end of the output.
 //
-// The error is a *RequestError, ErrClosed after Shutdown, or that of a ctx which
-// had ended before; the result then says not_started.
+// The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
+// ended before, or a *[messages.NotStartedError] when no kernel took the call, which
+// matches [messages.ErrOverloaded] when there was no place: nothing ran then, and the
+// result says not_started. What became of code that ran is the result's to say:
+// [messages.Result.Err] is nil only for code that ran to its end.
 func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
-	return s.execute(ctx, r)
+	result, err := s.execute(ctx, r)
+	if err == nil && result.Outcome == messages.OutcomeNotStarted {
+		err = result.Err()
+	}
+	return result, err
 }
 
 // Stream is Execute with its events as they happen; the last one is a
@@ -180,20 +199,38 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	}
 	calls.Ended(result.Outcome)
 	result.Duration = time.Since(begin)
-	s.host.record(exec, result)
-	result.Text = sinks.BuildText(result, exec.Timeout)
-	return s.host.limit(result, s.host.o.Output.tokens()), nil
+	result.Text = sinks.BuildText(result, limitOf(ctx, exec, begin))
+	result = s.host.limit(result, s.host.o.Output.tokens())
+	// A sink that does not return must not hold a result: it has as long as the
+	// end of a call's output has.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
+	defer cancel()
+	if err := out.Finish(late, result); err != nil {
+		s.host.o.Logger.Error("a sink did not take the result in time", "exec", exec.ID, "err", err)
+	}
+	return result, nil
+}
+
+// finishWait bounds the wait for sinks that take results.
+const finishWait = 30 * time.Second
+
+// limitOf is the time that a call had: its own timeout, or what its context left of
+// that; 0 when nothing bounded it.
+func limitOf(ctx context.Context, exec messages.Execute, begin time.Time) time.Duration {
+	limit := exec.Timeout
+	if at, ok := ctx.Deadline(); ok && (limit == 0 || at.Sub(begin) < limit) {
+		limit = max(at.Sub(begin), time.Nanosecond)
+	}
+	return limit
 }
 
 // refused is the result of a call that was not made.
 func (s *Session) refused(exec messages.Execute, err error) messages.Result {
-	r := messages.Result{
-		Outcome: messages.OutcomeNotStarted, State: messages.StateFresh, Session: exec.Key.Session, Cwd: exec.Key.Cwd,
-		Reason: err.Error(), Exec: exec.ID, Cells: make([]messages.CellResult, len(exec.Cells)),
+	why := messages.RefusedRequest
+	if errors.Is(err, ErrClosed) {
+		why = messages.RefusedDraining
 	}
-	for i, c := range exec.Cells {
-		r.Cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
-	}
+	r := messages.NotStarted(exec, "", why, err.Error())
 	r.Text = sinks.BuildText(r, exec.Timeout)
 	return r
 }

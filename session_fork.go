@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -17,11 +18,10 @@ const MaxCheckpoints = 64
 // keys, which hold an @ before any slash.
 const checkpointPrefix = "checkpoint/"
 
-// Fork copies the session's interpreter n times, with everything that it has in
-// memory, also what cannot be pickled, and returns the copies as sessions of their
-// own: in the same working directory, named after this one. They are ordinary
-// sessions from then on: they count in Options.MaxSessions, belong to owner (see
-// Request.Owner; "" for none), have their own queue, and are closed like others.
+// Fork copies the session's interpreter, with everything that it has in memory, also
+// what cannot be pickled, and returns the copies as sessions of their own in the same
+// working directory. They are ordinary sessions from then on: they count in
+// Options.MaxSessions, have their own queue, and are closed like others.
 // It takes a few milliseconds, and the memory in which copy and original come to
 // differ.
 //
@@ -34,27 +34,28 @@ const checkpointPrefix = "checkpoint/"
 // asyncio tasks or a graphics processor make a copy unsafe, and on the gateway
 // backend, which cannot copy. When there is no room for all copies, none is left
 // and the error matches [ErrNoRoom].
-func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, error) {
-	if n <= 0 {
-		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("%d copies cannot be made; ask for 1 or more", n)}
+func (s *Session) Fork(ctx context.Context, o ForkOptions) ([]*Session, error) {
+	made, err := s.copies(o)
+	if err != nil {
+		return nil, err
 	}
-	if o := s.host.o; n >= o.MaxSessions || o.MaxPerOwner > 0 && owner != "" && n > o.MaxPerOwner {
-		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("%d copies would push out each other; raise Options.MaxSessions (%d) and MaxPerOwner (%d, 0 for no limit)", n, o.MaxSessions, o.MaxPerOwner)}
+	if o.Names != nil {
+		if err := s.host.unused(ctx, made); err != nil {
+			return nil, err
+		}
 	}
-	made := make([]*Session, n)
-	names := make([]string, n)
-	for i := range made {
-		key := messages.SessionKey{Session: fmt.Sprintf("%s~%s", s.key.Session, messages.NewID()), Cwd: s.key.Cwd}
-		made[i], names[i] = &Session{host: s.host, key: key, door: s.door}, key.ID()
+	names := make([]string, len(made))
+	for i, one := range made {
+		names[i] = one.key.ID()
 	}
 	if err := s.copy(ctx, names); err != nil {
 		return nil, err
 	}
 	for i, one := range made {
 		// A call without cells gives the copy its place in the tree.
-		r, err := one.Execute(ctx, Request{Owner: owner})
+		r, err := one.execute(ctx, Request{Owner: o.Owner})
 		if err == nil && r.Outcome != messages.OutcomeOK {
-			err = fmt.Errorf("%w: %s", ErrNoRoom, r.Reason)
+			err = fmt.Errorf("%w: %w", ErrNoRoom, r.Err())
 		}
 		if err != nil {
 			c := context.WithoutCancel(ctx)
@@ -68,6 +69,67 @@ func (s *Session) Fork(ctx context.Context, n int, owner string) ([]*Session, er
 		}
 	}
 	return made, nil
+}
+
+// ForkOptions say what copies a session gets. The zero value of each field is its
+// default.
+type ForkOptions struct {
+	// Copies is how many copies are made. 0: as many as Names, else one.
+	Copies int
+	// Names are the names of the copies, which must not be those of live sessions in
+	// the same working directory. nil: the session's own name, ~ and an id for each.
+	Names []string
+	// Owner is the agent or tenant to whom the copies belong, see Request.Owner. "":
+	// to none.
+	Owner string
+}
+
+// copies are the sessions that the copies become; none has a kernel yet.
+func (s *Session) copies(o ForkOptions) ([]*Session, error) {
+	n := o.Copies
+	if n == 0 {
+		n = max(len(o.Names), 1)
+	}
+	refuse := func(problem string, args ...any) ([]*Session, error) {
+		return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf(problem, args...)}
+	}
+	host := s.host.o
+	switch {
+	case n < 0:
+		return refuse("%d copies cannot be made; ask for 1 or more", n)
+	case o.Names != nil && len(o.Names) != n:
+		return nil, &RequestError{"names", fmt.Sprintf("there are %d names for %d copies; name each of them, or none", len(o.Names), n)}
+	case n >= host.MaxSessions || host.MaxPerOwner > 0 && o.Owner != "" && n > host.MaxPerOwner:
+		return refuse("%d copies would push out each other; raise Options.MaxSessions (%d) and MaxPerOwner (%d, 0 for no limit)", n, host.MaxSessions, host.MaxPerOwner)
+	}
+	made := make([]*Session, n)
+	seen := map[string]bool{s.key.Session: true}
+	for i := range made {
+		name := fmt.Sprintf("%s~%s", s.key.Session, messages.NewID())
+		if o.Names != nil {
+			name = o.Names[i]
+		}
+		if seen[name] {
+			return nil, &RequestError{"names", fmt.Sprintf("the name %q is taken; give each copy one of its own", name)}
+		}
+		seen[name] = true
+		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd}, door: s.door}
+	}
+	return made, nil
+}
+
+// unused refuses sessions that have a kernel already: its state would stay.
+func (h *Host) unused(ctx context.Context, made []*Session) error {
+	live, err := h.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range made {
+		if slices.ContainsFunc(live, func(l SessionInfo) bool { return l.Key == one.key }) {
+			return &RequestError{"names", fmt.Sprintf("there is a session %s already; close it, or choose another name for the copy", one.key)}
+		}
+	}
+	return nil
 }
 
 // ErrNoRoom is matched when copies of a session got no place; the message says
@@ -140,7 +202,7 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 			return nil // the kernel that was about to start is the copy
 		}
 		// A call without cells returns when the kernel has started.
-		if r, err := s.Execute(ctx, Request{}); err != nil {
+		if r, err := s.execute(ctx, Request{}); err != nil {
 			return err
 		} else if ctx.Err() != nil {
 			return context.Cause(ctx)

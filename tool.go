@@ -39,9 +39,11 @@ type Tool struct {
 type ToolCall struct {
 	// Arguments are the JSON object that the model sent; empty means {}.
 	Arguments json.RawMessage
-	// Session is whose state the call uses. Its Session is overridden by the
-	// argument session, if the tool has it; an empty one means "default". Its
-	// Cwd is what the argument cwd is relative to.
+	// Session is whose state the call uses: its Session is a name of its own for
+	// each conversation, and its Cwd what the argument cwd is relative to. A tool
+	// that runs code needs a name, so that conversations do not meet by accident:
+	// the call is refused with ErrNoSession. The argument session, if the tool has
+	// it, names one within this one, as "NAME/ARGUMENT".
 	Session messages.SessionKey
 	// Owner is the agent that calls, see [Request.Owner].
 	Owner string
@@ -91,15 +93,13 @@ func (e *ToolError) Error() string {
 }
 
 // Call makes a call. The error is a *[ToolError] when the arguments cannot be
-// used, and [ErrClosed] after Shutdown; everything else that can go wrong is
-// told in the result. When ctx ends the call is interrupted, and the result says
+// used, [ErrNoSession] when the host has not said whose state the call uses, and
+// [ErrClosed] after Shutdown; everything else that can go wrong is told in the
+// result. When ctx ends the call is interrupted, and the result says
 // so.
 func (t Tool) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if t.call == nil {
 		return ToolResult{}, &ToolError{Tool: t.Name, Problem: "is the zero value; take tools from Host.Tools"}
-	}
-	if c.Session.Session == "" {
-		c.Session.Session = DefaultSession
 	}
 	c.sessions = t.sessions
 	r, err := t.call(ctx, c)
@@ -109,7 +109,12 @@ func (t Tool) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	return r, err
 }
 
-// DefaultSession is the session of calls that name none.
+// ErrNoSession is returned by a call of a tool that says not whose state it uses:
+// one session for all would show each conversation the variables of the others.
+var ErrNoSession = errors.New("the call has no session: give each conversation a name of its own, with ToolCall.Session or an adapter's Options.Session")
+
+// DefaultSession is the name that commands give the session of who names none. No
+// call of a library means it by leaving the name out.
 const DefaultSession = "default"
 
 // ToolMode says which of the tools python and bash a model gets.
@@ -149,8 +154,8 @@ type ToolOptions struct {
 	// Notebooks adds the tools notebook_read, notebook_edit and notebook_run, the
 	// last of them where a model may run Python.
 	Notebooks bool
-	// SessionArgument adds the argument session, for protocols that have no
-	// sessions of their own.
+	// SessionArgument adds the argument session: a model then has several sessions
+	// in one conversation, see [ToolCall.Session].
 	SessionArgument bool
 	// Proxy takes the calls of all these tools in place of this host, unread: for a
 	// process whose parent has the sessions. It is given the tool's name, and may be
@@ -251,13 +256,14 @@ func toolModeOf(py string) ToolMode {
 func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 	key := c.Session
 	switch {
-	case name == "":
-	case !c.sessions:
+	case name != "" && !c.sessions:
 		return nil, &ToolError{Problem: `there is no argument "session"; see the tool's schema`}
-	default:
-		key.Session = name
+	case key.Session == "":
+		return nil, ErrNoSession
+	case name != "":
+		key.Session += "/" + name
 	}
-	s := h.Session(key.In(cwd))
+	s := h.Session(key.Session, In(key.In(cwd).Cwd))
 	if bad, ok := errors.AsType[*RequestError](s.err); ok {
 		return nil, &ToolError{Argument: bad.Field, Problem: bad.Problem}
 	}
@@ -268,7 +274,11 @@ func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {
 func (c ToolCall) run(ctx context.Context, s *Session, r Request) (messages.Result, error) {
 	r.Owner, r.Input = c.Owner, c.Input
 	if c.OnEvent == nil {
-		return s.Execute(ctx, r)
+		result, err := s.Execute(ctx, r)
+		if _, refused := errors.AsType[*messages.NotStartedError](err); refused {
+			err = nil // the result says so to the model
+		}
+		return result, err
 	}
 	var result messages.Result
 	for e, err := range s.Stream(ctx, r) {

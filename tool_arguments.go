@@ -106,7 +106,7 @@ func (l limits) property(name string) property {
 func (o ToolOptions) common(properties ...property) []property {
 	properties = append(properties, property{name: "cwd", schema: text("Working directory; relative to that of the session. Each directory has a state of its own.")})
 	if o.SessionArgument {
-		properties = append(properties, property{name: "session", schema: text("Name of the session whose state to use; \"" + DefaultSession + "\" if it is left out.")})
+		properties = append(properties, property{name: "session", schema: text("Name of the session whose state to use; that of the conversation if it is left out.")})
 	}
 	return properties
 }

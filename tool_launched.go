@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,15 +33,17 @@ func (h *Host) launchedTools() ([]Tool, error) {
 	tools := make([]Tool, 0, len(list))
 	for _, f := range list {
 		tools = append(tools, Tool{
-			Name: launchedPrefix + f.Name, Label: f.label, Description: f.Description, Schema: f.Schema, Launched: f.Tool,
-			call: func(ctx context.Context, c ToolCall) (ToolResult, error) { return h.launcher.callFor(ctx, f.Tool, c) },
+			Name: launchedPrefix + f.Name, Label: f.Label, Description: f.Description, Schema: f.Schema, Launched: f.Tool,
+			call: func(ctx context.Context, c ToolCall) (ToolResult, error) {
+				return callLaunched(ctx, h.launcher, f.Tool, c)
+			},
 		})
 	}
 	return tools, nil
 }
 
-// callFor runs a tool for a model. A stream of text is told as it comes.
-func (t *Launcher) callFor(ctx context.Context, id string, c ToolCall) (ToolResult, error) {
+// callLaunched runs a tool for a model. A stream of text is told as it comes.
+func callLaunched(ctx context.Context, l *launcher.Launcher, id string, c ToolCall) (ToolResult, error) {
 	args := bytes.TrimSpace(c.Arguments)
 	if len(args) > 0 {
 		var object map[string]json.RawMessage
@@ -48,7 +52,7 @@ func (t *Launcher) callFor(ctx context.Context, id string, c ToolCall) (ToolResu
 		}
 	}
 	seq := uint64(0)
-	r, err := t.Stream(ctx, ToolRequest{Tool: id, Inputs: args}, func(e messages.ToolEvent) error {
+	r, err := l.Stream(ctx, launcher.Request{Tool: id, Inputs: args}, func(e messages.ToolEvent) error {
 		var text string
 		if c.OnEvent != nil && e.Append && json.Unmarshal(e.Value, &text) == nil {
 			seq++
@@ -56,6 +60,9 @@ func (t *Launcher) callFor(ctx context.Context, id string, c ToolCall) (ToolResu
 		}
 		return nil
 	})
+	if errors.Is(err, launcher.ErrClosed) {
+		err = ErrClosed // it ends with the host
+	}
 	if err != nil {
 		return ToolResult{}, err
 	}

@@ -63,7 +63,7 @@ func (h *Host) notebookTools(o ToolOptions, mode ToolMode) []Tool {
 		{name: "parameters", schema: map[string]any{"type": "object", "description": "Values for the notebook's parameters, by name; they are put into a cell of their own."}},
 	}
 	if o.SessionArgument {
-		run = append(run, property{name: "session", schema: text("Name of the session to run in; \"" + DefaultSession + "\" if it is left out.")})
+		run = append(run, property{name: "session", schema: text("Name of the session to run in; that of the conversation if it is left out.")})
 	}
 	return append(tools, Tool{
 		Name: "notebook_run", Label: "Run a notebook", Description: notebookRunDescription, Destructive: true,
@@ -81,11 +81,11 @@ func (h *Host) notebookPath(c ToolCall, path *string) (string, error) {
 	case filepath.IsAbs(*path):
 		return filepath.Clean(*path), nil
 	}
-	s, err := h.sessionOf(c, "", "")
-	if err != nil {
-		return "", err
+	s := h.Session(c.Session.Session, In(c.Session.Cwd)) // for its folder: a file is nobody's session
+	if bad, ok := errors.AsType[*RequestError](s.err); ok {
+		return "", &ToolError{Argument: bad.Field, Problem: bad.Problem}
 	}
-	return filepath.Join(s.Key().Cwd, *path), nil
+	return filepath.Join(s.Key().Cwd, *path), s.err
 }
 
 // notebookProblem tells a model what is wrong with a notebook, or with what it

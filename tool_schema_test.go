@@ -3,12 +3,14 @@ package coppice_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // tools returns every tool of every style, by name.
@@ -100,8 +102,29 @@ func TestToolErrorsNameThePath(t *testing.T) {
 		{"bash", `{"command":"a\u0000b"}`, "bash: command: holds a NUL character, which no shell can take"},
 		{"eval", `{"cells":[{"language":"js","code":"1"}]}`, `eval: cells[0].language: "js" is not available in this session; pass language: "py"`},
 	} {
-		_, err := all[row.tool].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row.args)})
+		_, err := all[row.tool].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row.args), Session: messages.SessionKey{Session: "one"}})
 		require.EqualError(t, err, row.says)
+	}
+}
+
+// TestAToolNeedsASession: a host that forgets whose state a call uses is told, and
+// nothing is run in a session that others have; what has no state needs none.
+func TestAToolNeedsASession(t *testing.T) {
+	dir := t.TempDir()
+	all := tools(t, coppice.ToolOptions{SessionArgument: true, Notebooks: true})
+	for name, args := range map[string]string{
+		"python": `{"cells":[]}`, "eval": `{"cells":[{"language":"py","code":"1"}]}`, "execute_code": `{"code":"1"}`,
+		"reset_repl": `{}`, "bash": `{"command":"true"}`, "notebook_run": `{"path":"a.ipynb"}`,
+	} {
+		if name == "notebook_run" {
+			_, err := all["notebook_edit"].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"path":"a.ipynb","edits":[{"action":"insert","source":"1"}]}`), Session: messages.SessionKey{Cwd: dir}})
+			require.NoError(t, err, "a file is nobody's session")
+		}
+		for _, session := range []string{"", `,"session":"mine"`} {
+			with := strings.Replace(strings.TrimSuffix(args, "}")+session+"}", "{,", "{", 1)
+			_, err := all[name].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(with), Session: messages.SessionKey{Cwd: dir}})
+			require.ErrorIs(t, err, coppice.ErrNoSession, "%s %s", name, with)
+		}
 	}
 }
 

@@ -118,7 +118,7 @@ func BenchmarkFlood(b *testing.B) {
 		b.Run(backend, func(b *testing.B) {
 			host, blocks := floodHost(b, backend), floodBlocks(b)
 			want := floodHash(blocks)
-			s := host.Session(messages.SessionKey{Session: "flood", Cwd: b.TempDir()})
+			s := host.Session("flood", coppice.In(b.TempDir()))
 			execute(b, s)
 			grown := watchMemory(b)
 			b.SetBytes(int64(blocks * len(floodBlock)))
@@ -165,7 +165,7 @@ func BenchmarkFloodInterrupt(b *testing.B) {
 	for _, backend := range flooded {
 		b.Run(backend, func(b *testing.B) {
 			host := floodHost(b, backend)
-			s := host.Session(messages.SessionKey{Session: "flood", Cwd: b.TempDir()})
+			s := host.Session("flood", coppice.In(b.TempDir()))
 			var times []time.Duration
 			for b.Loop() {
 				var at time.Time
@@ -212,7 +212,7 @@ func BenchmarkFloodSlow(b *testing.B) {
 	for _, backend := range flooded {
 		b.Run(backend, func(b *testing.B) {
 			host := floodHost(b, backend, sinks.Attachment{Name: "slow", For: func(messages.Execute) sinks.Sink { return slowSink{} }})
-			s := host.Session(messages.SessionKey{Session: "flood", Cwd: b.TempDir()})
+			s := host.Session("flood", coppice.In(b.TempDir()))
 			execute(b, s)
 			limit := 3 * time.Second
 			if text := os.Getenv("COPPICE_FLOOD_SECONDS"); text != "" {

@@ -48,7 +48,7 @@ func BenchmarkHostCalls(b *testing.B) {
 			sessions := make([]*coppice.Session, tc.sessions)
 			var warm sync.WaitGroup
 			for i := range sessions {
-				sessions[i] = host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+				sessions[i] = host.Session(fmt.Sprint(i))
 				warm.Go(func() { execute(b, sessions[i]) })
 			}
 			warm.Wait()

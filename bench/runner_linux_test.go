@@ -94,7 +94,7 @@ func BenchmarkIdle(b *testing.B) {
 				host := start(b, coppice.BackendRunner, n)
 				sessions := make([]*coppice.Session, n)
 				for i := range sessions {
-					sessions[i] = host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+					sessions[i] = host.Session(fmt.Sprint(i))
 				}
 				begin := time.Now()
 				atOnce(sessions, func(s *coppice.Session) { execute(b, s) })
@@ -125,14 +125,14 @@ func BenchmarkFork(b *testing.B) {
 	for _, mib := range []int{0, 300} {
 		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
 			host := start(b, coppice.BackendRunner, 4)
-			s := host.Session(messages.SessionKey{Session: "big"})
+			s := host.Session("big")
 			r, err := s.Execute(b.Context(), coppice.Request{Cells: []messages.Cell{{Code: fmt.Sprintf("big = bytearray(%d << 20)\nfor i in range(0, len(big), 4096): big[i] = 1", mib)}}})
 			require.NoError(b, err)
 			require.Equal(b, messages.OutcomeOK, r.Outcome, r.Text)
 			var forked, answered []time.Duration
 			for b.Loop() {
 				begin := time.Now()
-				copies, err := s.Fork(b.Context(), 1, "")
+				copies, err := s.Fork(b.Context(), coppice.ForkOptions{Copies: 1})
 				forked = append(forked, time.Since(begin))
 				require.NoError(b, err)
 				execute(b, copies[0])
@@ -158,11 +158,11 @@ func BenchmarkChurn(b *testing.B) {
 	b.Run(strconv.Itoa(n), func(b *testing.B) {
 		for b.Loop() {
 			host := start(b, coppice.BackendRunner, 64)
-			execute(b, host.Session(messages.SessionKey{Session: "warm"}))
+			execute(b, host.Session("warm"))
 			before := pss(b, os.Getpid())
 			sessions := make([]*coppice.Session, n)
 			for i := range sessions {
-				sessions[i] = host.Session(messages.SessionKey{Session: "churn-" + strconv.Itoa(i)})
+				sessions[i] = host.Session("churn-" + strconv.Itoa(i))
 			}
 			var mu sync.Mutex
 			times := make([]time.Duration, 0, n)

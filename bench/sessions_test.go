@@ -65,10 +65,10 @@ func BenchmarkCreate(b *testing.B) {
 	for _, backend := range backends {
 		b.Run(backend, func(b *testing.B) {
 			host := start(b, backend, 8)
-			execute(b, host.Session(messages.SessionKey{Session: "warm"}))
+			execute(b, host.Session("warm"))
 			var times []time.Duration
 			for i := 0; b.Loop(); i++ {
-				s := host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+				s := host.Session(fmt.Sprint(i))
 				times = append(times, execute(b, s))
 				require.NoError(b, s.Close(b.Context()))
 			}
@@ -87,7 +87,7 @@ func BenchmarkNewSession(b *testing.B) {
 			for b.Loop() {
 				begin := time.Now()
 				host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, WarmKernels: warm})
-				execute(b, host.Session(messages.SessionKey{Session: "a"}))
+				execute(b, host.Session("a"))
 				times = append(times, time.Since(begin))
 				host.Shutdown(b.Context())
 			}
@@ -95,13 +95,13 @@ func BenchmarkNewSession(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("next/warm=%d", max(warm, 0)), func(b *testing.B) {
 			host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, MaxSessions: 8, WarmKernels: warm})
-			execute(b, host.Session(messages.SessionKey{Session: "first"}))
+			execute(b, host.Session("first"))
 			var times []time.Duration
 			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
 				<-time.After(3 * time.Second) // a kernel that was taken is replaced by now
 				b.StartTimer()
-				s := host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+				s := host.Session(fmt.Sprint(i))
 				times = append(times, execute(b, s))
 				require.NoError(b, s.Close(b.Context()))
 			}
@@ -115,7 +115,7 @@ func BenchmarkExecute(b *testing.B) {
 	for _, backend := range backends {
 		b.Run(backend, func(b *testing.B) {
 			host := start(b, backend, 1)
-			s := host.Session(messages.SessionKey{Session: "one"})
+			s := host.Session("one")
 			execute(b, s)
 			var times []time.Duration
 			for b.Loop() {
@@ -136,7 +136,7 @@ func BenchmarkMany(b *testing.B) {
 			host := start(b, tc.backend, tc.sessions)
 			sessions := make([]*coppice.Session, tc.sessions)
 			for i := range sessions {
-				sessions[i] = host.Session(messages.SessionKey{Session: fmt.Sprint(i)})
+				sessions[i] = host.Session(fmt.Sprint(i))
 			}
 			var mu sync.Mutex
 			var times []time.Duration

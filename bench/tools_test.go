@@ -12,16 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // launch makes a launcher over the sample tools, with their environments made.
-func launch(b *testing.B) (*coppice.Launcher, map[string]string) {
+func launch(b *testing.B) (*launcher.Launcher, map[string]string) {
 	b.Helper()
-	o := coppice.LauncherOptions{Dir: filepath.Join("..", "examples", "tools"), Home: b.TempDir()}
-	box, err := coppice.OpenToolbox(o)
+	o := launcher.Options{Dir: filepath.Join("..", "examples", "tools"), Home: b.TempDir()}
+	box, err := launcher.OpenToolbox(o)
 	require.NoError(b, err)
 	entries, err := box.List(b.Context())
 	require.NoError(b, err)
@@ -31,7 +31,7 @@ func launch(b *testing.B) (*coppice.Launcher, map[string]string) {
 		require.NoError(b, err)
 		dirs[e.ID] = e.Dir
 	}
-	l, err := coppice.StartLauncher(b.Context(), o)
+	l, err := launcher.Start(b.Context(), o)
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -43,10 +43,10 @@ func launch(b *testing.B) (*coppice.Launcher, map[string]string) {
 
 var samples = []string{"word-count", "compound-interest"}
 
-func call(b *testing.B, l *coppice.Launcher, id string) time.Duration {
+func call(b *testing.B, l *launcher.Launcher, id string) time.Duration {
 	b.Helper()
 	begin := time.Now()
-	r, err := l.Run(b.Context(), coppice.ToolRequest{Tool: id})
+	r, err := l.Run(b.Context(), launcher.Request{Tool: id})
 	took := time.Since(begin)
 	if err != nil || r.Outcome != messages.OutcomeOK {
 		b.Fatalf("%v %+v", err, r.Error)

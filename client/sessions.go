@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -38,44 +39,60 @@ func (c *Client) Open(ctx context.Context, o Open) (Session, error) {
 	return s, err
 }
 
+// ErrNoSession is returned where a key names no session: there is none that is meant
+// by leaving the name out. The server is not asked.
+var ErrNoSession = errors.New("the session has no name")
+
 // session is the path of a session and the query that goes with it. An empty Cwd
 // means the server's.
-func session(key messages.SessionKey, action string) (path string, query url.Values) {
+func session(key messages.SessionKey, action string) (path string, query url.Values, err error) {
 	if key.Session == "" {
-		key.Session = "default"
+		return "", nil, ErrNoSession
 	}
 	query = url.Values{}
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
 	}
-	return "api/sessions/" + url.PathEscape(key.Session) + action, query
+	return "api/sessions/" + url.PathEscape(key.Session) + action, query, nil
 }
 
 // Session describes one session. An error with code not_found says that it has no
 // kernel.
 func (c *Client) Session(ctx context.Context, key messages.SessionKey) (Session, error) {
-	path, query := session(key, "")
+	path, query, err := session(key, "")
+	if err != nil {
+		return Session{}, err
+	}
 	var s Session
-	err := c.ask(ctx, http.MethodGet, path, query, nil, &s)
+	err = c.ask(ctx, http.MethodGet, path, query, nil, &s)
 	return s, err
 }
 
 // CloseSession ends a session and its kernel. A running call is cancelled, waiting
 // ones are not started.
 func (c *Client) CloseSession(ctx context.Context, key messages.SessionKey) error {
-	path, query := session(key, "")
+	path, query, err := session(key, "")
+	if err != nil {
+		return err
+	}
 	return c.once(ctx, http.MethodDelete, path, query, nil, nil)
 }
 
 // Interrupt stops what runs in the session, which is kept.
 func (c *Client) Interrupt(ctx context.Context, key messages.SessionKey) error {
-	path, query := session(key, "/interrupt")
+	path, query, err := session(key, "/interrupt")
+	if err != nil {
+		return err
+	}
 	return c.once(ctx, http.MethodPost, path, query, nil, nil)
 }
 
 // Reset ends the session's kernel; its next call gets a new one.
 func (c *Client) Reset(ctx context.Context, key messages.SessionKey) error {
-	path, query := session(key, "/reset")
+	path, query, err := session(key, "/reset")
+	if err != nil {
+		return err
+	}
 	return c.once(ctx, http.MethodPost, path, query, nil, nil)
 }
 
@@ -85,14 +102,20 @@ func (c *Client) Pin(ctx context.Context, key messages.SessionKey, pinned bool) 
 	if !pinned {
 		action = "/unpin"
 	}
-	path, query := session(key, action)
+	path, query, err := session(key, action)
+	if err != nil {
+		return err
+	}
 	return c.ask(ctx, http.MethodPost, path, query, nil, nil)
 }
 
 // Fork copies the session's interpreter n times, and returns the copies. An error
 // with code fork_refused says why it cannot be copied.
 func (c *Client) Fork(ctx context.Context, key messages.SessionKey, n int, owner string) ([]messages.SessionKey, error) {
-	path, query := session(key, "/fork")
+	path, query, err := session(key, "/fork")
+	if err != nil {
+		return nil, err
+	}
 	var made struct {
 		Sessions []messages.SessionKey `json:"sessions"`
 	}
@@ -100,6 +123,6 @@ func (c *Client) Fork(ctx context.Context, key messages.SessionKey, n int, owner
 		Copies int    `json:"copies"`
 		Owner  string `json:"owner,omitempty"`
 	}{n, owner}
-	err := c.once(ctx, http.MethodPost, path, query, in, &made)
+	err = c.once(ctx, http.MethodPost, path, query, in, &made)
 	return made.Sessions, err
 }

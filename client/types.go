@@ -50,8 +50,9 @@ type Session struct {
 
 // Open asks for a session.
 type Open struct {
-	// Session is its name. "": default.
-	Session string `json:"session,omitempty"`
+	// Session is its name, which has to be given: all who name it share its
+	// variables.
+	Session string `json:"session"`
 	// Cwd is its working directory. "": the server's.
 	Cwd string `json:"cwd,omitempty"`
 	// Pin exempts it from eviction.
@@ -64,7 +65,7 @@ type Execute struct {
 	// ID names the execution; the server runs an id once. "": Start makes one.
 	ID string `json:"id,omitempty"`
 	// Session and Cwd are as in Open.
-	Session string          `json:"session,omitempty"`
+	Session string          `json:"session"`
 	Cwd     string          `json:"cwd,omitempty"`
 	Cells   []messages.Cell `json:"cells"`
 	// Timeout is in seconds. 0: the server's default; negative: none.
@@ -172,7 +173,7 @@ type RunNotebook struct {
 	ID   string `json:"id,omitempty"`
 	Path string `json:"path"`
 	// Session is as in Open; Cwd "" is the folder of the notebook.
-	Session string `json:"session,omitempty"`
+	Session string `json:"session"`
 	Cwd     string `json:"cwd,omitempty"`
 	// Cells selects: 3, 2-5, 7-. "": all.
 	Cells string `json:"cells,omitempty"`

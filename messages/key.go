@@ -22,6 +22,10 @@ var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
 // in URLs.
 func (k SessionKey) ID() string { return escapeSession.Replace(k.Session) + "@" + k.Cwd }
 
+// CallID is the name in the tree of a kernel that serves one call alone. No session
+// has it, whatever its name: before the @ of a session's id there is no slash.
+func (k SessionKey) CallID(exec string) string { return "call/" + exec + "/" + k.ID() }
+
 var unescapeSession = strings.NewReplacer("%25", "%", "%40", "@", "%2F", "/")
 
 // ParseSessionKey is the inverse of [SessionKey.ID]; false: no key has that id.

@@ -39,7 +39,11 @@ const (
 // Result is the end of a call. Every [Execute] gets exactly one.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
-	State   State   `json:"state"`
+	// State is what became of the session's variables; empty when nothing of the call
+	// ran, which says nothing of them.
+	State State `json:"state"`
+	// Refusal says why nothing ran, when Outcome is not_started.
+	Refusal Refusal `json:"refusal,omitempty"`
 	// Text is what a model reads: all cells' output, what failed, what was
 	// cut, and what became of the state, in the forms that sinks documents.
 	Text string `json:"text"`

@@ -156,7 +156,7 @@ type ToolQueued struct {
 type ToolStop struct{ Tool string }
 
 // ToolPin exempts a tool from making room for others, or ends that. It travels
-// as a work; the answer is true.
+// as a work; the answer says whether it was pinned before.
 type ToolPin struct {
 	Tool   string
 	Pinned bool

@@ -227,6 +227,32 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 	return out
 }
 
+// Finish hands the call's result to the sinks that asked for it, and returns when
+// they have taken it, or with the cause of ctx. It is called once, after the last
+// Flush and before Close.
+func (c *Call) Finish(ctx context.Context, r messages.Result) error {
+	var waits []*barrier
+	for _, o := range c.lanes {
+		l, ok := o.(*lane)
+		if !ok || !l.final {
+			continue
+		}
+		c.seq++
+		l.force(messages.Final{Position: messages.Position{Seq: c.seq, Cell: -1}, Result: r})
+		b := &barrier{done: make(chan struct{})}
+		l.ask(b)
+		waits = append(waits, b)
+	}
+	for _, b := range waits {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // Close ends the call's sinks, once they have handled what was emitted. It does
 // not wait for them. Calls after the first do nothing.
 func (c *Call) Close() {

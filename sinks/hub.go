@@ -30,6 +30,9 @@ type Attachment struct {
 	// Credit is how many bytes of events of all calls may be on their way. 0: 1
 	// MiB.
 	Credit int64
+	// Final gives it a [messages.Final] with the call's result as the last event of
+	// each call that was made, also of one that never ran.
+	Final bool
 }
 
 // HubOptions make a [Hub]. The zero value of each field is its default.
@@ -192,7 +195,7 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	c.lanes = append(c.lanes, c.result)
 	for i, a := range h.o.Sinks {
 		if s := a.For(exec); s != nil {
-			c.lanes = append(c.lanes, h.add(h.shared[i], &lane{name: a.Name, sink: s, lossy: a.Lossy, credit: h.credit[i], max: creditOf(a.Credit)}))
+			c.lanes = append(c.lanes, h.add(h.shared[i], &lane{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit)}))
 		}
 	}
 	for _, s := range extra {

@@ -19,6 +19,7 @@ type lane struct {
 	name    string
 	station *station
 	lossy   bool
+	final   bool // the sink gets the result, too
 	credit  *supervisor.Credit
 	max     int64 // the whole credit: no event counts more
 	again   func() Sink

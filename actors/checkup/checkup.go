@@ -5,9 +5,9 @@ import (
 	"os"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // The types of the mechanisms.
@@ -17,21 +17,21 @@ type (
 	// Loose is a file that others can read.
 	Loose = machine.Loose
 	// Leftover is something that nobody claims any more.
-	Leftover = coordinator.Leftover
+	Leftover = sharedgateway.Leftover
 	// Trace is the file in which the messages of kernels are noted.
 	Trace = ipctrace.File
 	// LockHolder is who said last that it holds the lock of the shared gateway.
-	LockHolder = coordinator.LockHolder
+	LockHolder = sharedgateway.LockHolder
 	// LockState says how it stands with that lock.
-	LockState = coordinator.LockState
+	LockState = sharedgateway.LockState
 	// LockedError says that the lock was not to be had.
-	LockedError = coordinator.LockedError
+	LockedError = sharedgateway.LockedError
 )
 
 // The states of the lock that somebody should know of.
 const (
-	LockHeld  = coordinator.LockHeld
-	LockStuck = coordinator.LockStuck
+	LockHeld  = sharedgateway.LockHeld
+	LockStuck = sharedgateway.LockStuck
 )
 
 // OpenTrace makes a trace in a folder.
@@ -47,10 +47,10 @@ func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, 
 
 // Leftovers finds what hosts that were killed left behind; dir is the folder of
 // the shared gateways.
-func Leftovers(dir string) ([]Leftover, error) { return coordinator.Leftovers(dir) }
+func Leftovers(dir string) ([]Leftover, error) { return sharedgateway.Leftovers(dir) }
 
 // Clean ends and removes it, and returns what is gone.
-func Clean(ctx context.Context, dir string) ([]Leftover, error) { return coordinator.Clean(ctx, dir) }
+func Clean(ctx context.Context, dir string) ([]Leftover, error) { return sharedgateway.Clean(ctx, dir) }
 
 // Groups returns the folder under which sessions with limits would get control
 // groups, their controllers, and why the others are not there. The error says why
@@ -69,4 +69,4 @@ func CleanGroups(ctx context.Context) ([]string, error) {
 }
 
 // Locked looks at the lock of the shared gateways.
-func Locked(dir string) (LockHolder, LockState) { return coordinator.Locked(dir) }
+func Locked(dir string) (LockHolder, LockState) { return sharedgateway.Locked(dir) }

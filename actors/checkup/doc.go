@@ -5,5 +5,5 @@
 //
 // Everything here looks and changes nothing, except [Clean] and
 // [CleanGroups], which end and remove what nobody claims and is proved to be ours: see
-// internal/coordinator, kernelserver and cgroup. Any goroutine may call it.
+// internal/sharedgateway, kernelserver and cgroup. Any goroutine may call it.
 package checkup

@@ -9,42 +9,20 @@ import (
 )
 
 // withdrawn is the result of a call that left the queue.
-func (d *door) withdrawn(s *supervisor.Shell, c *call, cause messages.InterruptCause) messages.Result {
-	r := d.blank(c)
-	r.Outcome, r.Reason = messages.OutcomeCancelled, "the call was cancelled before it started"
+func (d *door) withdrawn(c *call, cause messages.InterruptCause) messages.Result {
+	r := messages.NotStarted(c.exec, d.o.Name, "", "the call was cancelled before it started")
+	r.Outcome = messages.OutcomeCancelled
 	if cause == messages.CauseTimeout {
 		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
 	}
-	r.State = state(s, c)
 	return r
 }
 
-// state is what a session has while a call of it ends that no kernel served:
-// its variables are kept when the present incarnation has been given work and
-// goes on. What earlier incarnations did is gone with them.
-func state(s *supervisor.Shell, c *call) messages.State {
-	child, ok := s.Child(c.child)
-	if !ok || !child.Served {
-		return messages.StateFresh
-	}
-	switch child.State {
-	case messages.ChildIdle, messages.ChildBusy:
-		return messages.StateKept
-	default:
-		return messages.StateFresh
-	}
-}
-
 // unserved is the result of a call that no kernel will answer.
-func (d *door) unserved(s *supervisor.Shell, c *call, why *supervisor.ServiceError) messages.Result {
-	r := d.blank(c)
-	r.Outcome, r.Reason = messages.OutcomeNotStarted, reason(why)
-	r.State = state(s, c)
-	if errors.Is(why, supervisor.ErrExhausted) {
-		r.State = messages.StateLost
-	}
+func (d *door) unserved(c *call, why *supervisor.ServiceError) messages.Result {
+	r := messages.NotStarted(c.exec, d.o.Name, refusal(why), reason(why))
 	if why.Dispatched {
-		r.Outcome, r.State = messages.OutcomeLost, messages.StateLost
+		r.Refusal, r.Outcome, r.State = "", messages.OutcomeLost, messages.StateLost
 		if asked(why.Exit) {
 			r.Outcome = messages.OutcomeCancelled
 		}
@@ -53,6 +31,22 @@ func (d *door) unserved(s *supervisor.Shell, c *call, why *supervisor.ServiceErr
 		}
 	}
 	return r
+}
+
+// refusal is why in one word.
+func refusal(why *supervisor.ServiceError) messages.Refusal {
+	switch {
+	case errors.Is(why, supervisor.ErrOverloaded):
+		return messages.RefusedOverloaded
+	case errors.Is(why, supervisor.ErrDraining):
+		return messages.RefusedDraining
+	case errors.Is(why, supervisor.ErrExhausted):
+		return messages.RefusedExhausted
+	case errors.Is(why, supervisor.ErrEnded):
+		return messages.RefusedClosed
+	default:
+		return messages.RefusedStart
+	}
 }
 
 // asked reports whether somebody wanted the end.
@@ -81,7 +75,7 @@ func reason(why *supervisor.ServiceError) string {
 	case errors.Is(why, supervisor.ErrDraining):
 		return "the runtime is shutting down and takes no new calls"
 	case errors.Is(why, supervisor.ErrExhausted):
-		return "the kernel of this session failed again right after a restart (" + last(why.Exit) + "); reset the session to start over"
+		return "the kernel of this session failed again right after a restart (" + last(why.Exit) + "); its variables are gone; reset the session to start over"
 	case errors.Is(why, supervisor.ErrStartFailed):
 		if cause == "" {
 			return "the kernel could not be started"
@@ -104,16 +98,4 @@ func last(exit supervisor.Exit) string {
 		return "it did not answer its heartbeat: " + text
 	}
 	return text
-}
-
-// blank is a result in which nothing ran.
-func (d *door) blank(c *call) messages.Result {
-	r := messages.Result{
-		State: messages.StateFresh, Backend: d.o.Name, Session: c.exec.Key.Session, Cwd: c.exec.Key.Cwd, Exec: c.exec.ID,
-		Cells: make([]messages.CellResult, len(c.exec.Cells)),
-	}
-	for i, cell := range c.exec.Cells {
-		r.Cells[i] = messages.CellResult{Index: i, Title: cell.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
-	}
-	return r
 }

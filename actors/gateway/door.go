@@ -113,7 +113,7 @@ func (d *door) drained() {
 func (d *door) execute(s *supervisor.Shell, w supervisor.Work, exec messages.Execute) {
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
-		c.child += "#" + exec.ID
+		c.child = exec.Key.CallID(exec.ID)
 		c.work.Last = true
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
@@ -170,7 +170,7 @@ func (d *door) withdraw(s *supervisor.Shell, c *call) bool {
 	if c.work.Last { // its kernel starts for nothing
 		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
 	}
-	d.answer(c, d.withdrawn(s, c, c.left))
+	d.answer(c, d.withdrawn(c, c.left))
 	return true
 }
 
@@ -186,7 +186,7 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, why *supervisor.
 	if !ok || d.makeRoom(s, c, why) {
 		return
 	}
-	d.answer(c, d.unserved(s, c, why))
+	d.answer(c, d.unserved(c, why))
 }
 
 // makeRoom ends the idle kernels when one could not start because the machine

@@ -339,7 +339,9 @@ func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
 			tr.run("a", "panic")
 			r := tr.run("a", "x")
 			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
-			require.Equal(t, messages.StateLost, r.State)
+			require.Equal(t, messages.RefusedExhausted, r.Refusal)
+			require.Empty(t, r.State, "nothing ran: no claim")
+			require.Contains(t, r.Reason, "its variables are gone")
 			require.Contains(t, r.Reason, "as told")
 			require.Contains(t, r.Reason, "reset the session")
 		}

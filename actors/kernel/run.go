@@ -94,10 +94,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
-	r.cells = make([]messages.CellResult, len(exec.Cells))
-	for i, c := range exec.Cells {
-		r.cells[i] = messages.CellResult{Index: i, Title: c.Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted}
-	}
+	r.cells = messages.Pending(exec.Cells)
 	a.run = r
 	ctx := a.ctx
 	a.pump(func() {

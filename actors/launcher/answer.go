@@ -15,7 +15,7 @@ var (
 	errStopped  = errors.New("it was stopped")
 )
 
-// toolErrorer is an error of Tool.Start that can say itself what a run is told.
+// toolErrorer is an error of plan.Start that can say itself what a run is told.
 type toolErrorer interface {
 	error
 	ToolError() *messages.ToolError
@@ -41,8 +41,8 @@ func (d *door) notStarted(f *flight, why *supervisor.ServiceError) messages.Tool
 	case errors.Is(why, supervisor.ErrOverloaded):
 		text := "overloaded: " + reason
 		if strings.Contains(reason, " children") { // the words of the strategy are not those of a user
-			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", d.o.Policy.WarmMax)
-			if d.o.Policy.WarmMax == 1 {
+			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", d.o.WarmMax)
+			if d.o.WarmMax == 1 {
 				text = "overloaded: 1 tool is warm, which is the limit, and it is busy or pinned"
 			}
 		}
@@ -85,7 +85,7 @@ const (
 )
 
 // error is what the caller is told, and the outcome.
-func (c cause) error(t *Tool, o *Options, limit time.Duration) (messages.Outcome, *messages.ToolError) {
+func (c cause) error(t *plan, o *Options, limit time.Duration) (messages.Outcome, *messages.ToolError) {
 	switch c {
 	case causeTimeout:
 		return messages.OutcomeTimeout, &messages.ToolError{Kind: messages.ToolErrorRuntime, Message: fmt.Sprintf("the run did not end within the %v that the caller gave it", limit)}

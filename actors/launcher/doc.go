@@ -1,10 +1,21 @@
-// Package launcher is the actor that keeps tools warm: one child for each tool,
-// which owns one process that answers HTTP, started when somebody asks for it
-// and ended when nobody has for a while.
+// Package launcher keeps tools warm: programs that answer HTTP on the loopback
+// interface, each in a folder with a tool.json. A tool is started by its first run and
+// ended when none has come for a while.
+//
+//	l, err := launcher.Start(ctx, launcher.Options{Dir: "tools"})
+//	if err != nil {
+//		return err
+//	}
+//	defer l.Shutdown(context.Background())
+//	result, err := l.Run(ctx, launcher.Request{Tool: "shout", Inputs: inputs})
+//
+// A [Launcher] runs tools. A [Toolbox] is the folder without one: it makes, sets up
+// and validates tools. A host of package coppice has a launcher in its own tree, with
+// its Options.Launcher. All three may be used from any goroutine.
 //
 // # Guarantees
 //
-//   - Every [Run] that arrives as work is answered exactly once.
+//   - Every run is answered exactly once.
 //   - Callers of a cold tool share one start. A tool that starts, and one that
 //     stops, counts in the cap; one with a run in flight is never ended to make
 //     room, or because of its age. When no tool can make room, the answer is
@@ -19,16 +30,19 @@
 //     of their arrival, whether they stream or not.
 //   - A run that a process never began is given to the next process.
 //   - The end of the launcher ends all processes, at the same time.
+//   - What hears of a stream or of a set-up is called in the goroutine that asked for
+//     it: its panic is that of the caller, and the run is cancelled.
 //
-// # Policy
+// # The actor
 //
-// What happens to tools is one value, that of [Policy]:
+// Behind a Launcher is an actor with one child for each tool, which owns the tool's
+// process. What happens to tools is one value:
 //
 //	Chain(Heartbeat(5s), Pin(Chain(MemoryBudget(0), LRU(5))), WarmKeep(of each tool))
 //
 // There is no restart in it: a tool that ended is started by the next run.
 //
-// # Runs and the shell
+// # Runs and leases
 //
 // A shell gives a child one work at a time, and so holds it busy. Runs of a tool
 // may overlap, so what the shell sees is a lease: a work that begins when the

@@ -48,19 +48,17 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 // work serves what is to be answered.
 func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
-	case Run:
+	case launch:
 		d.run(s, w, m)
-	case Prewarm:
-		w.Settle(d.prewarm(s, m.Spec))
+	case prewarm:
+		w.Settle(d.prewarm(s, m.Plan))
 	case messages.ToolStop:
 		d.stop(s, w, m.Tool)
 	case messages.ToolPin:
-		d.entry(m.Tool).pinned = m.Pinned
-		s.Pin(m.Tool, m.Pinned)
-		w.Settle(true)
+		w.Settle(d.pin(s, m.Tool, m.Pinned))
 	case messages.ToolsQuery:
 		w.Settle(d.state(s))
-	case Logs:
+	case logs:
 		log := Log{}
 		if e := d.tools[m.Tool]; e != nil {
 			log = e.record.log()
@@ -75,7 +73,7 @@ func (d *door) work(s *supervisor.Shell, w supervisor.Work) error {
 func (d *door) entry(id string) *entry {
 	e := d.tools[id]
 	if e == nil {
-		e = &entry{spec: Tool{ID: id}, flying: map[string]*flight{}, record: &record{}}
+		e = &entry{plan: plan{ID: id}, flying: map[string]*flight{}, record: &record{}}
 		d.tools[id] = e
 	}
 	return e
@@ -92,7 +90,7 @@ func (d *door) holder(l *lease) *entry {
 }
 
 // run admits one run.
-func (d *door) run(s *supervisor.Shell, w supervisor.Work, m Run) {
+func (d *door) run(s *supervisor.Shell, w supervisor.Work, m launch) {
 	f := &flight{run: m, work: w, arrived: s.Now()}
 	e := d.entry(m.Tool)
 	switch {
@@ -103,10 +101,10 @@ func (d *door) run(s *supervisor.Shell, w supervisor.Work, m Run) {
 		w.Settle(refused(f, messages.ToolErrorOverloaded, "too many runs of this tool wait; try again later"))
 		return
 	}
-	e.spec = m.Spec
+	e.plan = m.Plan
 	child, known := s.Child(m.Tool)
 	f.cold = !known || child.UpAt.IsZero()
-	if known && child.Evictable() && e.lease == nil && e.stamp != "" && e.stamp != m.Spec.Stamp {
+	if known && child.Evictable() && e.lease == nil && e.stamp != "" && e.stamp != m.Plan.Stamp {
 		f.cold = true
 		s.End(m.Tool, supervisor.Exit{Kind: messages.ExitReset, Err: errOutdated})
 	}
@@ -138,7 +136,7 @@ func (d *door) move(s *supervisor.Shell, e *entry, last ended) bool {
 			d.leases++
 			e.lease = &lease{id: d.leases}
 			w, _ := supervisor.NewWork[bool](serve{e.lease})
-			s.Submit(e.spec.ID, w)
+			s.Submit(e.plan.ID, w)
 		}
 		return false
 	}
@@ -147,7 +145,7 @@ func (d *door) move(s *supervisor.Shell, e *entry, last ended) bool {
 	}
 	for len(e.waiting) > 0 && d.fits(e) {
 		f := e.waiting[0]
-		if !s.Send(e.spec.ID, begin{f}) {
+		if !s.Send(e.plan.ID, begin{f}) {
 			return false // it has just ended; its lease comes back
 		}
 		e.waiting = e.waiting[1:]
@@ -158,12 +156,12 @@ func (d *door) move(s *supervisor.Shell, e *entry, last ended) bool {
 	}
 	l := e.lease
 	e.lease = nil
-	return s.Send(e.spec.ID, release{l, last})
+	return s.Send(e.plan.ID, release{l, last})
 }
 
 // fits reports whether one more run may begin.
 func (d *door) fits(e *entry) bool {
-	if !e.spec.Concurrent {
+	if !e.plan.Concurrent {
 		return len(e.flying) == 0
 	}
 	return len(e.flying) < d.o.MaxParallel
@@ -197,17 +195,17 @@ func (d *door) answer(e *entry, f *flight, r messages.ToolResult) {
 // Spec makes the actor of a tool that has none.
 func (d *door) Spec(_ *supervisor.Shell, key string, _ supervisor.Work) (supervisor.Spec, error) {
 	e := d.entry(key)
-	spec, record := e.spec, e.record
-	e.stamp = spec.Stamp
+	plan, record := e.plan, e.record
+	e.stamp = plan.Stamp
 	return supervisor.Spec{
-		Kind: KindTool, ManualUp: true, StartTimeout: d.o.StartTimeout, StopTimeout: d.o.StopGrace + stopMargin,
-		New: func() supervisor.Behaviour { return newTool(&d.o, spec, record, d.tell) },
+		Kind: kindTool, ManualUp: true, StartTimeout: d.o.StartTimeout + startMargin, StopTimeout: d.o.StopGrace + stopMargin,
+		New: func() supervisor.Behaviour { return newTool(&d.o, plan, record, d.tell) },
 	}, nil
 }
 
 // Changed follows the life of the tools.
 func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
-	if ev.Kind != KindTool && ev.Kind != "" {
+	if ev.Kind != kindTool && ev.Kind != "" {
 		return
 	}
 	e := d.tools[ev.Key]
@@ -303,28 +301,28 @@ func (d *door) cancel(s *supervisor.Shell, m messages.ToolCancel) {
 }
 
 // prewarm starts a tool if that costs no other one its place.
-func (d *door) prewarm(s *supervisor.Shell, spec Tool) messages.ToolQueued {
-	e := d.entry(spec.ID)
-	live, used := 0, spec.MemoryMB
+func (d *door) prewarm(s *supervisor.Shell, p plan) messages.ToolQueued {
+	e := d.entry(p.ID)
+	live, used := 0, p.MemoryMB
 	for c := range s.Children() {
 		if c.Live() {
 			live++
 			used += d.memoryMB(c.Key)
 		}
 	}
-	if c, known := s.Child(spec.ID); !known || !c.Live() {
-		switch p := d.o.Policy; {
-		case live >= p.WarmMax:
+	if c, known := s.Child(p.ID); !known || !c.Live() {
+		switch {
+		case live >= d.o.WarmMax:
 			return messages.ToolQueued{Reason: "as many tools are warm as may be; prewarming ends none of them"}
-		case p.MemoryBudgetMB > 0 && used > p.MemoryBudgetMB:
+		case d.o.MemoryBudgetMB > 0 && used > d.o.MemoryBudgetMB:
 			return messages.ToolQueued{Reason: "the memory of the warm tools is used up; prewarming ends none of them"}
 		}
 	}
 	if len(e.waiting)+len(e.flying) == 0 {
-		e.spec = spec
+		e.plan = p
 	}
 	w, _ := supervisor.NewWork[bool](touch{})
-	s.Submit(spec.ID, w)
+	s.Submit(p.ID, w)
 	return messages.ToolQueued{Queued: true}
 }
 
@@ -363,5 +361,5 @@ func (d *door) Close(*supervisor.Shell, supervisor.Exit) {
 	}
 }
 
-func (d *door) warmKeep(key string) time.Duration { return d.entry(key).spec.WarmKeep }
-func (d *door) memoryMB(key string) int           { return d.entry(key).spec.MemoryMB }
+func (d *door) warmKeep(key string) time.Duration { return d.entry(key).plan.WarmKeep }
+func (d *door) memoryMB(key string) int           { return d.entry(key).plan.MemoryMB }

@@ -9,37 +9,25 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// Run asks for one run. It arrives as a work; the answer is a
+// launch asks for one run. It arrives as a work; the answer is a
 // messages.ToolResult.
-type Run struct {
+type launch struct {
 	messages.ToolRun
-	// Spec is the tool as it is now. Its ID is that of the run's tool.
-	Spec Tool
+	// Plan is the tool as it is now. Its ID is that of the run's tool.
+	Plan plan
 }
 
-// Logs asks for the end of a tool's standard error, of its process or of the
+// logs asks for the end of a tool's standard error, of its process or of the
 // last one. It arrives as a work; the answer is a Log.
-type Logs struct{ Tool string }
+type logs struct{ Tool string }
 
-// Log is the end of a tool's standard error.
-type Log struct {
-	Text string
-	// Live says that the process runs.
-	Live bool
-	// Known says that the tool had a process since the launcher was started.
-	Known bool
-}
-
-// Prewarm is a messages.ToolPrewarm with the tool as it is now.
-type Prewarm struct{ Spec Tool }
-
-// Pin is a messages.ToolPin.
-type Pin = messages.ToolPin
+// prewarm is a messages.ToolPrewarm with the tool as it is now.
+type prewarm struct{ Plan plan }
 
 // flight is one run that was not answered yet. Its fields belong to the door,
 // but for begun.
 type flight struct {
-	run     Run
+	run     launch
 	work    supervisor.Work
 	arrived time.Time
 	cold    bool
@@ -96,7 +84,7 @@ func (m release) Dropped() { m.last.settle() }
 // entry is what the door knows of one tool. It belongs to the door; record has
 // its own lock.
 type entry struct {
-	spec    Tool
+	plan    plan
 	stamp   string // of the last process
 	waiting []*flight
 	flying  map[string]*flight
@@ -111,14 +99,14 @@ type entry struct {
 // record is what a tool's actor leaves for the door to read.
 type record struct {
 	mu      sync.Mutex
-	proc    Process // nil when there is none
+	proc    process // nil when there is none
 	stderr  string  // of the last process
 	ended   bool    // there was one
 	drift   []string
 	failure *messages.ToolFailure
 }
 
-func (r *record) up(p Process) (news bool) {
+func (r *record) up(p process) (news bool) {
 	drift := p.Drift()
 	r.mu.Lock()
 	defer r.mu.Unlock()

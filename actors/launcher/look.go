@@ -13,7 +13,7 @@ const lookEvery = time.Second
 // arm sets the time of the next look.
 func (a *tool) arm(ctx *supervisor.Ctx) {
 	a.unlook()
-	every := a.o.Policy.Heartbeat
+	every := a.o.Heartbeat
 	if len(a.runs) > 0 {
 		every = min(every, lookEvery)
 	}
@@ -58,7 +58,7 @@ func (a *tool) looked(ctx *supervisor.Ctx, m looked) {
 	for _, id := range m.over {
 		a.end(ctx, a.runs[id], causeArtifacts)
 	}
-	if limit := int64(a.spec.MemoryMB) << 20; limit > 0 && m.memory > limit {
+	if limit := int64(a.plan.MemoryMB) << 20; limit > 0 && m.memory > limit {
 		for _, r := range a.runs {
 			if r.cause == "" {
 				r.cause = causeMemory

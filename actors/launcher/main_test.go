@@ -34,7 +34,7 @@ type world struct {
 
 // kind is how the processes of one tool behave.
 type kind struct {
-	launcher.Tool
+	launcher.Plan
 	startTakes time.Duration
 	startFails error
 	deaf       bool // to a cancel
@@ -71,7 +71,7 @@ func inBubble(t *testing.T, o launcher.Options, test func(w *world)) {
 
 // tool makes a kind of tool, with a minute to be kept.
 func (w *world) tool(id string, change func(*kind)) {
-	k := &kind{Tool: launcher.Tool{ID: id, Stamp: "1", WarmKeep: time.Minute, Concurrent: true}}
+	k := &kind{Plan: launcher.Plan{ID: id, Stamp: "1", WarmKeep: time.Minute, Concurrent: true}}
 	if change != nil {
 		change(k)
 	}
@@ -221,10 +221,10 @@ func (w *world) begin(tool, do string) (string, supervisor.Reply[messages.ToolRe
 	w.t.Helper()
 	w.mu.Lock()
 	w.ids++
-	id, spec := fmt.Sprint("run", w.ids), w.kinds[tool].Tool
+	id, spec := fmt.Sprint("run", w.ids), w.kinds[tool].Plan
 	w.mu.Unlock()
 	_, reply, err := supervisor.Begin[messages.ToolResult](w.door(), func(work supervisor.Work) any {
-		work.Msg = launcher.Run{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Spec: spec}
+		work.Msg = launcher.Launch{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Plan: spec}
 		return work
 	})
 	require.NoError(w.t, err)

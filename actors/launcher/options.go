@@ -1,145 +1,159 @@
 package launcher
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/toolbox"
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/supervisor"
 )
 
-// KindTool is the kind of the children in a launcher's tree.
-const KindTool = "tool"
+// ErrOptions is matched by every error about Options.
+var ErrOptions = errors.New("invalid launcher options")
 
-// Tool is what the launcher has to know of a tool.
-type Tool struct {
-	ID string
-	// Stamp changes with the tool's files: a process of another stamp is
-	// replaced when it is idle.
-	Stamp string
-	// WarmKeep is how long an idle process is kept. 0: it is ended at once.
-	WarmKeep time.Duration
-	// MaxRuntime bounds one run. 0: nothing does.
-	MaxRuntime time.Duration
-	// MemoryMB is the memory that a process may use, 0 for any amount.
-	MemoryMB int
-	// Concurrent lets runs overlap.
-	Concurrent bool
-	// Start starts a process and returns when it is up. It ends with ctx, and
-	// leaves nothing behind when it fails. Required.
-	Start func(ctx context.Context) (Process, error)
-}
-
-// Process is the mechanism behind a tool. Its methods may be called from any
-// goroutine.
-type Process interface {
-	// Do makes a run and returns what came of it; ctx ends it.
-	Do(ctx context.Context, run messages.ToolRun) Reply
-	// Cancel asks the process to end a run, until it says that it does or ctx, the
-	// life of the run, ends.
-	Cancel(ctx context.Context, run string) error
-	// Healthy asks the process whether it is well.
-	Healthy(ctx context.Context) error
-	// Memory is what the process uses, in bytes; 0: not known.
-	Memory() int64
-	// Written is how much a run has written to its folder.
-	Written(run string) (bytes int64, files int)
-	// Ended explains the end of the process to a run; mark is Mark at its
-	// beginning.
-	Ended(mark int64) *messages.ToolError
-	Mark() int64
-	PID() int
-	Port() int
-	// Drift says where the process does not describe itself as its file does.
-	Drift() []string
-	// Stderr is the end of its standard error.
-	Stderr() string
-	// Done is closed when the process has ended.
-	Done() <-chan struct{}
-	// Stop ends the process: a request, grace, force. Negative: by force.
-	Stop(ctx context.Context, grace time.Duration) error
-}
-
-// Reply is what came of a run.
-type Reply struct {
-	Outputs   messages.RawJSON
-	Error     *messages.ToolError
-	Warnings  []string
-	Artifacts string
-	Files     []string
-	// Bytes and Count are what the run has written, Files that are not listed
-	// included.
-	Bytes int64
-	Count int
-	// Fetched is the answer to messages.ToolRun.Fetch, nil of a run.
-	Fetched *messages.ToolFetched
-}
-
-// Options makes a launcher. The zero value of a field is its default.
+// Options makes a [Launcher]. The zero value of each field is its default.
 type Options struct {
-	Policy Policy
-	// StartTimeout bounds what a child takes to start, beyond the limit that
-	// Tool.Start has itself. 0: 45 s.
+	// Dir is the folder of tools: each folder in it that has a tool.json is one.
+	// "": COPPICE_TOOLS from Env, else <Home>/.<Brand>/tools.
+	Dir string
+	// Brand names the folder of the user's files: <Home>/.<Brand>. "": coppice.
+	Brand string
+	// Home is the folder that holds it. "": COPPICE_HOME from Env, else the user's
+	// home directory.
+	Home string
+	// Env is the environment of the host. Of it, tools see only PATH and a few more
+	// names that hold no secret. nil: that of this process.
+	Env []string
+	// WarmMax is how many tools may be warm at once; for one more, the least
+	// recently used idle one that is not pinned is ended. 0: 5.
+	WarmMax int
+	// MemoryBudgetMB bounds the sum of max_memory_mb over the warm tools. 0:
+	// nothing does.
+	MemoryBudgetMB int
+	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
+	Heartbeat time.Duration
+	// StartTimeout bounds the start of a tool. 0: 30 s.
 	StartTimeout time.Duration
-	// StopGrace is what a process gets between the request to end and force.
-	// 0: 5 s.
+	// StopGrace is what a tool gets between the request to end and force. 0: 5 s.
 	StopGrace time.Duration
-	// CancelGrace is what a run gets to end after it was cancelled. 0: 5 s.
+	// CancelGrace is what a run gets to end when it was cancelled, before its
+	// tool is ended. 0: 5 s.
 	CancelGrace time.Duration
 	// MaxParallel is how many runs of one tool go on at once; more wait. 0: 64.
 	MaxParallel int
 	// MaxWaiting is how many runs of one tool may wait; more are refused. 0: 1024.
 	MaxWaiting int
-	// ArtifactBytes and ArtifactFiles bound what one run may write to its
-	// folder. 0: 10 GiB and 10,000.
+	// ArtifactBytes and ArtifactFiles bound what one run may write to its folder
+	// for files. 0: 10 GiB and 10,000.
 	ArtifactBytes int64
 	ArtifactFiles int
-	// Tick is how often time-based policies are applied. 0: 1 s.
-	Tick time.Duration
-	// Logger hears what nobody is told otherwise: drift, a cancel that the tool
-	// did not take. nil: nobody.
+	// Artifacts is the folder that holds the folders for files. "":
+	// <Home>/.<Brand>/tool-runs.
+	Artifacts string
+	// Logger hears what the launcher gives up on, of drift, and of a cancel that a
+	// tool did not take. nil: nothing is logged.
 	Logger *slog.Logger
+	// OnEvent hears what happens in the tree, from one goroutine; it must not block.
+	// nil: nothing does.
+	OnEvent func(messages.Lifecycle)
 }
 
-const (
-	startTimeout  = 45 * time.Second
-	stopGrace     = 5 * time.Second
-	cancelGrace   = 5 * time.Second
-	hardGrace     = time.Second     // for a process that did not cancel a run
-	stopMargin    = 7 * time.Second // what a killed process may take to be reaped
-	maxParallel   = 64
-	maxWaiting    = 1024
-	artifactBytes = 10 << 30
-	artifactFiles = 10_000
-)
+// FromEnv fills in what the environment knows and o leaves out: Env and Home, the
+// Brand that goes with them, and Dir when COPPICE_TOOLS has it. Relative folders
+// become absolute ones. The error matches [ErrOptions] when the brand is not a plain
+// name, or when there is no home directory.
+func (o Options) FromEnv() (Options, error) {
+	place, err := home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Resolve()
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	o.Brand, o.Home, o.Env = place.Brand, place.Path, place.Env
+	if o.Dir == "" {
+		o.Dir = home.Lookup(o.Env, "COPPICE_TOOLS")
+	}
+	for what, dir := range map[string]*string{"home": &o.Home, "the folder of tools": &o.Dir, "the folder for files": &o.Artifacts} {
+		if *dir == "" {
+			continue // of the last two, a default below the home
+		}
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return o, fmt.Errorf("%w: %s: %w", ErrOptions, what, err)
+		}
+	}
+	return o, nil
+}
 
-func (o Options) withDefaults() Options {
-	o.Policy = o.Policy.withDefaults()
-	o.StartTimeout = positive(o.StartTimeout, startTimeout)
-	o.StopGrace = positive(o.StopGrace, stopGrace)
-	o.CancelGrace = positive(o.CancelGrace, cancelGrace)
-	o.MaxParallel = positive(o.MaxParallel, maxParallel)
-	o.MaxWaiting = positive(o.MaxWaiting, maxWaiting)
-	o.ArtifactBytes = positive(o.ArtifactBytes, artifactBytes)
-	o.ArtifactFiles = positive(o.ArtifactFiles, artifactFiles)
+// WithDefaults gives every field that is zero its default, but for those that only
+// the environment knows (Env and Home, and the folders when there is no Home); see
+// [Options.FromEnv].
+func (o Options) WithDefaults() Options {
+	o.Brand = either(o.Brand, home.DefaultBrand)
+	if o.Home != "" {
+		o.Dir = either(o.Dir, o.place().Join("tools"))
+		o.Artifacts = either(o.Artifacts, o.place().Join("tool-runs"))
+	}
+	o.WarmMax = either(o.WarmMax, 5)
+	o.Heartbeat = either(o.Heartbeat, 5*time.Second)
+	o.StartTimeout = either(o.StartTimeout, 30*time.Second)
+	o.StopGrace = either(o.StopGrace, 5*time.Second)
+	o.CancelGrace = either(o.CancelGrace, 5*time.Second)
+	o.MaxParallel = either(o.MaxParallel, 64)
+	o.MaxWaiting = either(o.MaxWaiting, 1024)
+	o.ArtifactBytes = either(o.ArtifactBytes, 10<<30)
+	o.ArtifactFiles = either(o.ArtifactFiles, 10_000)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }
 
-func positive[T int | int64 | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
+func either[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
 	}
-	return otherwise
+	return v
 }
 
-// New returns the launcher as a behaviour for a supervisor's tree. It serves
-// one incarnation.
-func New(o Options) *supervisor.Shell {
-	o = o.withDefaults()
-	d := &door{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
-	return supervisor.NewShell(supervisor.Options{Name: "launcher", Strategy: o.Policy.strategy(d), Door: d, Tick: o.Tick})
+// Validate returns what is wrong with o, an error that matches [ErrOptions]. It wants
+// the folders to be named, so options that lean on the environment are asked for it
+// first.
+func (o Options) Validate() error {
+	for name, n := range map[string]int64{
+		"WarmMax": int64(o.WarmMax), "MemoryBudgetMB": int64(o.MemoryBudgetMB), "MaxParallel": int64(o.MaxParallel), "MaxWaiting": int64(o.MaxWaiting),
+		"ArtifactBytes": o.ArtifactBytes, "ArtifactFiles": int64(o.ArtifactFiles), "Heartbeat": int64(o.Heartbeat),
+		"StartTimeout": int64(o.StartTimeout), "StopGrace": int64(o.StopGrace), "CancelGrace": int64(o.CancelGrace),
+	} {
+		if n < 0 {
+			return fmt.Errorf("%w: %s is negative; use 0 for the default", ErrOptions, name)
+		}
+	}
+	for what, dir := range map[string]string{"the folder of tools": o.Dir, "the folder for files": o.Artifacts} {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("%w: %s, %q, is not an absolute path", ErrOptions, what, dir)
+		}
+	}
+	return nil
 }
+
+// open settles the options and opens their folder.
+func (o Options) open() (Options, *toolbox.Box, error) {
+	o, err := o.FromEnv()
+	if err != nil {
+		return o, nil, err
+	}
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
+		return o, nil, err
+	}
+	box, err := toolbox.Open(toolbox.Options{Dir: o.Dir, Env: o.Env, Artifacts: o.Artifacts, Cache: o.place().Join("cache"), StartTimeout: o.StartTimeout})
+	if err != nil {
+		return o, nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return o, box, nil
+}
+
+func (o Options) place() home.Home { return home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env} }

@@ -10,24 +10,6 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// Policy is what happens to tools, in numbers. The zero value of a field is its
-// default.
-type Policy struct {
-	// WarmMax is how many tools may be warm. 0: 5.
-	WarmMax int
-	// MemoryBudgetMB bounds the sum of what warm tools may use, each as its
-	// tool.json says. 0: nothing does.
-	MemoryBudgetMB int
-	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
-	Heartbeat time.Duration
-}
-
-func (p Policy) withDefaults() Policy {
-	p.WarmMax = positive(p.WarmMax, 5)
-	p.Heartbeat = positive(p.Heartbeat, 5*time.Second)
-	return p
-}
-
 // tools is what the policies know of a key beyond the view. The door keeps it;
 // strategies are asked in the same goroutine.
 type tools interface {
@@ -35,10 +17,11 @@ type tools interface {
 	memoryMB(key string) int
 }
 
-func (p Policy) strategy(t tools) supervisor.Strategy {
+// strategy is what happens to tools, from the numbers of the options.
+func strategy(o Options, t tools) supervisor.Strategy {
 	return supervisor.Chain(
-		supervisor.Heartbeat(p.Heartbeat),
-		supervisor.Pin(supervisor.Chain(memoryBudget{p.MemoryBudgetMB, t}, supervisor.LRU(p.WarmMax))),
+		supervisor.Heartbeat(o.Heartbeat),
+		supervisor.Pin(supervisor.Chain(memoryBudget{o.MemoryBudgetMB, t}, supervisor.LRU(o.WarmMax))),
 		warmKeep{t},
 	)
 }

@@ -38,7 +38,7 @@ func TestEachToolIsKeptForItsOwnTime(t *testing.T) {
 }
 
 func TestARunOutlivesItsTime(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 1}}, func(w *world) {
+	inBubble(t, launcher.Options{WarmMax: 1}, func(w *world) {
 		w.tool("a", func(k *kind) { k.WarmKeep = time.Second })
 		w.tool("b", nil)
 		_, long := w.begin("a", "for 10m")
@@ -54,7 +54,7 @@ func TestARunOutlivesItsTime(t *testing.T) {
 }
 
 func TestAStartCountsInTheCap(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 2}}, func(w *world) {
+	inBubble(t, launcher.Options{WarmMax: 2}, func(w *world) {
 		for i, id := range []string{"a", "b", "c"} {
 			w.tool(id, func(k *kind) { k.startTakes = time.Duration(3+i) * time.Second }) // a is used before b
 		}
@@ -76,7 +76,7 @@ func TestAStartCountsInTheCap(t *testing.T) {
 // TestOneThatStopsCountsInTheCap: the new one does not start before the old one
 // has ended.
 func TestOneThatStopsCountsInTheCap(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 1}}, func(w *world) {
+	inBubble(t, launcher.Options{WarmMax: 1}, func(w *world) {
 		w.tool("a", func(k *kind) { k.hangs = true })
 		w.tool("b", nil)
 		w.run("a", "")
@@ -88,7 +88,7 @@ func TestOneThatStopsCountsInTheCap(t *testing.T) {
 }
 
 func TestPins(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 1}}, func(w *world) {
+	inBubble(t, launcher.Options{WarmMax: 1}, func(w *world) {
 		w.tool("a", nil)
 		w.tool("b", nil)
 		ask[bool](w, messages.ToolPin{Tool: "a", Pinned: true}) // before it was ever started
@@ -104,7 +104,7 @@ func TestPins(t *testing.T) {
 }
 
 func TestTheMemoryBudgetEndsTheHeaviest(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{MemoryBudgetMB: 100}}, func(w *world) {
+	inBubble(t, launcher.Options{MemoryBudgetMB: 100}, func(w *world) {
 		for id, mb := range map[string]int{"a": 20, "b": 50, "c": 30, "d": 60, "e": 101, "f": 90} {
 			w.tool(id, func(k *kind) { k.MemoryMB = mb })
 		}
@@ -145,10 +145,10 @@ func TestAToolThatIsNotWell(t *testing.T) {
 }
 
 func TestPrewarm(t *testing.T) {
-	inBubble(t, launcher.Options{Policy: launcher.Policy{WarmMax: 1}}, func(w *world) {
+	inBubble(t, launcher.Options{WarmMax: 1}, func(w *world) {
 		w.tool("a", nil)
 		w.tool("b", func(k *kind) { k.startFails = errors.New("no") })
-		spec := func(id string) launcher.Prewarm { return launcher.Prewarm{Spec: w.kinds[id].Tool} }
+		spec := func(id string) launcher.Prewarm { return launcher.Prewarm{Plan: w.kinds[id].Plan} }
 		require.True(t, ask[messages.ToolQueued](w, spec("b")).Queued)
 		require.Empty(t, w.warm(), "its failure is silent")
 		require.True(t, ask[messages.ToolQueued](w, spec("a")).Queued)

@@ -214,7 +214,7 @@ func TestEveryRunIsAnswered(t *testing.T) {
 			var err error
 			w.system, err = supervisor.Start(context.Background(), supervisor.SystemOptions{Name: "root", Drain: -1, Children: []supervisor.Spec{
 				{Key: "launcher", New: func() supervisor.Behaviour {
-					return launcher.New(launcher.Options{Policy: launcher.Policy{WarmMax: 2}})
+					return launcher.New(launcher.Options{WarmMax: 2})
 				}},
 			}})
 			require.NoError(t, err)

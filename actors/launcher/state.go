@@ -10,7 +10,7 @@ import (
 
 // state describes all tools that the launcher knows of.
 func (d *door) state(s *supervisor.Shell) messages.ToolsState {
-	all := messages.ToolsState{Cap: d.o.Policy.WarmMax, MemoryBudgetMB: d.o.Policy.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
+	all := messages.ToolsState{Cap: d.o.WarmMax, MemoryBudgetMB: d.o.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
 	keep := warmKeep{d}
 	for id, e := range d.tools {
 		t := messages.ToolState{ID: id, State: messages.ChildGone, Pinned: e.pinned, InFlight: len(e.flying), Waiting: len(e.waiting), Spawns: e.spawns, Runs: e.runs}
@@ -19,7 +19,7 @@ func (d *door) state(s *supervisor.Shell) messages.ToolsState {
 			t.Started, t.LastUsed, t.Expires = c.StartedAt, c.LastDone, keep.due(c)
 			if c.Live() {
 				all.Warm++
-				all.MemoryMB += e.spec.MemoryMB
+				all.MemoryMB += e.plan.MemoryMB
 			}
 		}
 		e.record.describe(&t)
@@ -40,4 +40,24 @@ func (r *record) describe(t *messages.ToolState) {
 		f := *r.failure
 		t.Failure = &f
 	}
+}
+
+// pin exempts a tool from making room, or ends that, and returns what was so before.
+// Of a tool that has nothing else to tell, the end of its pin is forgotten with it.
+func (d *door) pin(s *supervisor.Shell, id string, on bool) (was bool) {
+	if d.tools[id] == nil && !on {
+		return false
+	}
+	e := d.entry(id)
+	was, e.pinned = e.pinned, on
+	s.Pin(id, on)
+	if _, known := s.Child(id); !on && !known && e.blank() {
+		delete(d.tools, id)
+	}
+	return was
+}
+
+// blank says that nothing was ever asked of the tool.
+func (e *entry) blank() bool {
+	return e.spawns == 0 && e.runs == 0 && e.lease == nil && len(e.waiting)+len(e.flying)+len(e.stops) == 0
 }

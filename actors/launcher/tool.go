@@ -17,11 +17,11 @@ import (
 // the process, and are joined in Terminate.
 type tool struct {
 	o      *Options
-	spec   Tool
+	plan   plan
 	record *record
 	door   func(any) bool
 
-	proc   Process
+	proc   process
 	pumps  sync.WaitGroup
 	lease  *supervisor.Work
 	runs   map[string]*running
@@ -46,19 +46,19 @@ type running struct {
 	hard   bool
 }
 
-func newTool(o *Options, spec Tool, record *record, door func(any) bool) *tool {
-	return &tool{o: o, spec: spec, record: record, door: door, runs: map[string]*running{}, first: true, unlook: func() {}}
+func newTool(o *Options, plan plan, record *record, door func(any) bool) *tool {
+	return &tool{o: o, plan: plan, record: record, door: door, runs: map[string]*running{}, first: true, unlook: func() {}}
 }
 
 // Messages of a tool to itself.
 type (
 	started struct {
-		proc Process
+		proc process
 		err  error
 	}
 	runEnded struct {
 		run   string
-		reply Reply
+		reply reply
 	}
 	overdue   struct{ run string }
 	graceOver struct{ run string }
@@ -83,7 +83,7 @@ func (m started) Dropped() {
 func (a *tool) Init(ctx *supervisor.Ctx) error {
 	life := ctx.Context()
 	a.pumps.Go(func() {
-		proc, err := a.spec.Start(life)
+		proc, err := a.plan.Start(life)
 		if m := (started{proc, err}); !ctx.Tell(m) {
 			m.Dropped()
 		}
@@ -134,7 +134,7 @@ func (a *tool) started(ctx *supervisor.Ctx, m started) error {
 	}
 	a.proc = m.proc
 	if a.record.up(m.proc) {
-		a.o.Logger.Warn("the tool does not describe itself as its tool.json does", "tool", a.spec.ID, "drift", m.proc.Drift())
+		a.o.Logger.Warn("the tool does not describe itself as its tool.json does", "tool", a.plan.ID, "drift", m.proc.Drift())
 	}
 	ctx.Note(supervisor.Facts{PID: m.proc.PID()})
 	a.pumps.Go(func() {
@@ -193,8 +193,8 @@ func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 	life, cancel := context.WithCancel(ctx.Context())
 	r := &running{flight: f, mark: a.proc.Mark(), life: life, cancel: cancel, limit: f.run.Timeout}
 	a.runs[f.run.ID] = r
-	if a.spec.MaxRuntime > 0 {
-		r.stop = append(r.stop, ctx.After(a.spec.MaxRuntime, overdue{f.run.ID}))
+	if a.plan.MaxRuntime > 0 {
+		r.stop = append(r.stop, ctx.After(a.plan.MaxRuntime, overdue{f.run.ID}))
 	}
 	if r.limit > 0 {
 		r.stop = append(r.stop, ctx.After(r.limit, cut{f.run.ID, causeTimeout}))
@@ -222,7 +222,7 @@ func (a *tool) end(ctx *supervisor.Ctx, r *running, why cause) {
 	run, proc, life := r.flight.run.ID, a.proc, r.life
 	a.pumps.Go(func() {
 		if err := proc.Cancel(life, run); err != nil && life.Err() == nil {
-			a.o.Logger.Info("the tool did not take a cancel", "tool", a.spec.ID, "run", run, "err", err)
+			a.o.Logger.Info("the tool did not take a cancel", "tool", a.plan.ID, "run", run, "err", err)
 		}
 	})
 	r.stop = append(r.stop, ctx.After(a.o.CancelGrace, graceOver{run}))
@@ -251,13 +251,13 @@ func (a *tool) kill(ctx *supervisor.Ctx, grace time.Duration) {
 	proc := a.proc
 	a.pumps.Go(func() {
 		if err := proc.Stop(context.WithoutCancel(ctx.Context()), grace); err != nil {
-			a.o.Logger.Warn("a tool does not end", "tool", a.spec.ID, "err", err)
+			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", err)
 		}
 	})
 }
 
 // ended answers a run.
-func (a *tool) ended(r *running, reply Reply) {
+func (a *tool) ended(r *running, reply reply) {
 	if r == nil {
 		return
 	}
@@ -277,7 +277,7 @@ func (a *tool) ended(r *running, reply Reply) {
 		res.Outcome = outcomeOf(res.Error)
 	}
 	if r.cause != "" {
-		res.Outcome, res.Error = r.cause.error(&a.spec, a.o, r.limit)
+		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.limit)
 		if reply.Error != nil {
 			res.Error.Stderr = reply.Error.Stderr
 		}
@@ -334,7 +334,7 @@ func (a *tool) last() error {
 	case a.killed:
 		return supervisor.ErrDone
 	default:
-		return fmt.Errorf("the tool %s ended: %w", a.spec.ID, a.proc.Ended(0))
+		return fmt.Errorf("the tool %s ended: %w", a.plan.ID, a.proc.Ended(0))
 	}
 }
 
@@ -346,11 +346,11 @@ func (a *tool) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	}
 	if a.proc != nil {
 		if err := a.proc.Stop(context.Background(), a.o.StopGrace); err != nil {
-			a.o.Logger.Warn("a tool does not end", "tool", a.spec.ID, "err", err)
+			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", err)
 		}
 		a.record.down(a.proc.Stderr())
 		if exit.Kind == messages.ExitHung {
-			a.record.failed(ctx.Now(), &messages.ToolError{Kind: messages.ToolErrorCrashed, Message: "the tool " + a.spec.ID + " did not answer /healthz and was ended", Stderr: a.proc.Stderr()})
+			a.record.failed(ctx.Now(), &messages.ToolError{Kind: messages.ToolErrorCrashed, Message: "the tool " + a.plan.ID + " did not answer /healthz and was ended", Stderr: a.proc.Stderr()})
 		}
 	}
 	a.pumps.Wait()
@@ -369,7 +369,7 @@ func (a *tool) cutOff(r *running, exit supervisor.Exit) messages.ToolResult {
 	}
 	switch {
 	case r.cause != "":
-		res.Outcome, res.Error = r.cause.error(&a.spec, a.o, r.limit)
+		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.limit)
 	case exit.Failure():
 		res.Outcome, res.Error = messages.OutcomeLost, a.proc.Ended(r.mark)
 	}

@@ -3,7 +3,7 @@
 // the tools of the host's launcher.
 //
 //	list, err := host.Tools(coppice.ToolOptions{})
-//	tools, err := eino.Tools(list, eino.Options{})
+//	tools, err := eino.Tools(list, eino.Options{Session: conversation}) // a function of yours
 //	node, err := compose.NewToolNode(ctx, &compose.ToolsNodeConfig{Tools: tools})
 //
 // What a call did wrong is told to the model as the result of the call, so that

@@ -16,8 +16,9 @@ import (
 
 // Options say how calls are made. The zero value of a field is its default.
 type Options struct {
-	// Session says whose variables a call uses, from the context of the call. nil:
-	// all calls share the session coppice.DefaultSession.
+	// Session says whose variables a call uses, from the context of the call: a name
+	// for each conversation. nil, and "": calls that run code fail with
+	// coppice.ErrNoSession, so that conversations do not meet by accident.
 	Session func(context.Context) messages.SessionKey
 	// Owner is the agent that calls; see coppice.Request.Owner.
 	Owner string

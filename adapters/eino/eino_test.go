@@ -62,6 +62,17 @@ func cells(code ...string) string {
 	return string(data)
 }
 
+// alone is the session of a test with one agent.
+func alone(context.Context) messages.SessionKey { return messages.SessionKey{Session: "alone"} }
+
+// Without a session nothing is run, since it would be everybody's.
+func TestNoSession(t *testing.T) {
+	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, start(t), eino.Options{})})
+	require.NoError(t, err)
+	_, err = node.Invoke(t.Context(), ask("python", cells("x = 1")))
+	require.ErrorIs(t, err, coppice.ErrNoSession)
+}
+
 // A tools node of eino runs cells whose variables stay, each agent in a session
 // of its own; what is wrong is told to the model.
 func TestAToolsNodeRunsCells(t *testing.T) {
@@ -121,7 +132,7 @@ func TestToolsDescribeThemselves(t *testing.T) {
 
 // Pictures are parts of an enhanced result.
 func TestPictures(t *testing.T) {
-	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, start(t), eino.Options{Images: true})})
+	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, start(t), eino.Options{Session: alone, Images: true})})
 	require.NoError(t, err)
 	out, err := node.Invoke(t.Context(), ask("python", cells(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
 	require.NoError(t, err)
@@ -135,7 +146,7 @@ func TestPictures(t *testing.T) {
 // has ended is an error.
 func TestTheEndOfACall(t *testing.T) {
 	host := start(t)
-	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, host, eino.Options{})})
+	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, host, eino.Options{Session: alone})})
 	require.NoError(t, err)
 	_, err = node.Invoke(t.Context(), ask("python", cells("x = 7")))
 	require.NoError(t, err)

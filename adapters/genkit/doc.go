@@ -3,7 +3,7 @@
 // the shell, and the tools of the host's launcher.
 //
 //	list, err := host.Tools(coppice.ToolOptions{})
-//	tools, err := coppicegenkit.Tools(list, coppicegenkit.Options{})
+//	tools, err := coppicegenkit.Tools(list, coppicegenkit.Options{Session: conversation}) // a function of yours
 //	response, err := genkit.Generate(ctx, g, ai.WithPrompt("..."), ai.WithTools(tools...))
 //
 // What a call did wrong is told to the model as the output of the call, so that

@@ -122,8 +122,10 @@ func TestToolsDescribeThemselves(t *testing.T) {
 // has ended is an error.
 func TestTheEndOfACall(t *testing.T) {
 	host := start(t)
-	python := toolsOf(t, host, adapter.Options{})[0].(ai.Tool)
-	_, err := python.RunRawMultipart(t.Context(), cells("x = 7"))
+	_, err := toolsOf(t, host, adapter.Options{})[0].(ai.Tool).RunRaw(t.Context(), cells("1"))
+	require.ErrorIs(t, err, coppice.ErrNoSession, "it would be everybody's")
+	python := toolsOf(t, host, adapter.Options{Session: func(context.Context) messages.SessionKey { return messages.SessionKey{Session: "alone"} }})[0].(ai.Tool)
+	_, err = python.RunRawMultipart(t.Context(), cells("x = 7"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -3,6 +3,7 @@ package trpc
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,9 +16,11 @@ import (
 
 // Options say how code is run. The zero value of a field is its default.
 type Options struct {
-	// Session says whose variables an execution uses; id is its execution id, ""
-	// for a tool. nil: the id is the name of the session, and what has none shares
-	// the session coppice.DefaultSession.
+	// Session says whose variables an execution uses: a name for each conversation;
+	// id is its execution id, "" for a tool. nil: the id is the name of the session.
+	// Give it where a model writes the id, as with the framework's tool for code: two
+	// models may write the same. What has no name in the end is not run, since it
+	// would be everybody's: the error is coppice.ErrNoSession.
 	Session func(ctx context.Context, id string) messages.SessionKey
 	// Owner is the agent that calls; see coppice.Request.Owner.
 	Owner string
@@ -33,9 +36,6 @@ type Options struct {
 func (o Options) key(ctx context.Context, id string) messages.SessionKey {
 	if o.Session != nil {
 		return o.Session(ctx, id)
-	}
-	if id == "" {
-		id = coppice.DefaultSession
 	}
 	return messages.SessionKey{Session: id}
 }
@@ -74,7 +74,7 @@ func (*CodeExecutor) CodeBlockDelimiter() codeexecutor.CodeBlockDelimiter {
 
 // ExecuteCode runs the blocks of an input, in their order, in the session of its
 // execution id. Pictures are output files. An error is a *LanguageError, a
-// *coppice.RequestError, or says that the host has ended.
+// *coppice.RequestError, coppice.ErrNoSession, or says that the host has ended.
 func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeExecutionInput) (codeexecutor.CodeExecutionResult, error) {
 	if len(input.CodeBlocks) == 0 {
 		return codeexecutor.CodeExecutionResult{}, nil
@@ -87,16 +87,28 @@ func (c *CodeExecutor) ExecuteCode(ctx context.Context, input codeexecutor.CodeE
 		}
 		request.Cells = append(request.Cells, messages.Cell{Code: code})
 	}
-	r, err := c.run(ctx, c.host.Session(c.o.key(ctx, input.ExecutionID)), request)
+	key := c.o.key(ctx, input.ExecutionID)
+	if key.Session == "" {
+		return codeexecutor.CodeExecutionResult{}, fmt.Errorf("execute code: %w", coppice.ErrNoSession)
+	}
+	r, err := c.run(ctx, c.session(key), request)
 	if err != nil {
 		return codeexecutor.CodeExecutionResult{}, fmt.Errorf("execute code: %w", err)
 	}
 	return codeexecutor.CodeExecutionResult{Output: r.Text, OutputFiles: files(r.Images)}, nil
 }
 
+func (c *CodeExecutor) session(key messages.SessionKey) *coppice.Session {
+	return c.host.Session(key.Session, coppice.In(key.Cwd))
+}
+
 func (c *CodeExecutor) run(ctx context.Context, session *coppice.Session, request coppice.Request) (messages.Result, error) {
 	if c.o.OnEvent == nil {
-		return session.Execute(ctx, request)
+		result, err := session.Execute(ctx, request)
+		if _, refused := errors.AsType[*messages.NotStartedError](err); refused {
+			err = nil // the result says so
+		}
+		return result, err
 	}
 	var result messages.Result
 	for e, err := range session.Stream(ctx, request) {

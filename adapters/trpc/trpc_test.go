@@ -52,7 +52,7 @@ func TestExecuteCode(t *testing.T) {
 	require.Contains(t, run(input("a", python("x = 40"), codeexecutor.CodeBlock{Language: "bash", Code: "echo $((6*7))"}, python("print(x + 3)"))).Output, "42")
 	require.Equal(t, "40", run(input("a", python("x"))).Output, "variables stay")
 	require.Contains(t, run(input("b", python("x"))).Output, "NameError", "another id has its own")
-	require.Contains(t, run(input("", codeexecutor.CodeBlock{Code: "1/0"})).Output, "ZeroDivisionError")
+	require.Contains(t, run(input("b", codeexecutor.CodeBlock{Code: "1/0"})).Output, "ZeroDivisionError")
 	require.Empty(t, run(input("a")).Output)
 
 	out := run(input("a", python(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
@@ -65,6 +65,8 @@ func TestExecuteCode(t *testing.T) {
 	require.Equal(t, 2, language.Block)
 	require.EqualError(t, err, `code block 2 is in "rust": write it in python or bash`)
 	require.Equal(t, "40", run(input("a", python("x"))).Output, "nothing of that input was run")
+	_, err = e.ExecuteCode(t.Context(), input("", python("x = 1")))
+	require.ErrorIs(t, err, coppice.ErrNoSession, "it would be everybody's")
 }
 
 // The end of a context, and a timeout, interrupt the code and keep the session; a

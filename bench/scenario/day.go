@@ -96,14 +96,14 @@ func (r *round) day(ctx context.Context, begun func(host)) error {
 			a := choose(dice.IntN(100))
 			begin := time.Now()
 			res, err := s.Execute(ctx, a.code)
-			if err != nil {
+			if err != nil && res.Refusal != messages.RefusedExhausted {
 				return err
 			}
 			by[a.name].Record(time.Since(begin))
 			mu.Lock()
 			outcomes[res.Outcome]++
 			mu.Unlock()
-			if res.Outcome == messages.OutcomeNotStarted && res.State == messages.StateLost {
+			if res.Refusal == messages.RefusedExhausted {
 				// The kernel died twice in a row; a host resets the session then.
 				if err := s.Reset(ctx); err != nil {
 					return fmt.Errorf("reset: %w", err)

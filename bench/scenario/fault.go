@@ -54,7 +54,7 @@ var crashy = Scenario{
 			res, err := s.Execute(ctx, code)
 			took := time.Since(begin)
 			switch {
-			case err != nil:
+			case err != nil && res.Refusal != messages.RefusedExhausted:
 				return err
 			case steps[i].crash && res.Outcome == messages.OutcomeLost:
 				lost.Add(1)
@@ -66,7 +66,7 @@ var crashy = Scenario{
 				} else {
 					calm.Record(took)
 				}
-			case res.Outcome == messages.OutcomeNotStarted && res.State == messages.StateLost:
+			case res.Refusal == messages.RefusedExhausted:
 				refused.Add(1)
 				return s.Reset(ctx)
 			default:

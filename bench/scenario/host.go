@@ -41,7 +41,7 @@ type session interface {
 type real struct{ *coppice.Host }
 
 func (h real) session(name string) session {
-	return realSession{h.Host.Session(messages.SessionKey{Session: name})}
+	return realSession{h.Host.Session(name)}
 }
 
 func (real) check() error { return nil }

@@ -33,7 +33,7 @@ var fork = Scenario{
 		done := r.counter("copies", r.Sessions)
 		for range r.Sessions {
 			begin := time.Now()
-			copies, err := coppiceSession(s).Fork(ctx, 1, "")
+			copies, err := coppiceSession(s).Fork(ctx, coppice.ForkOptions{Copies: 1})
 			took := time.Since(begin)
 			if err != nil {
 				return fmt.Errorf("copy the session: %w", err)

@@ -56,7 +56,7 @@ func besideFloor(ctx context.Context, backend string, p peers.Options) (_ record
 	n := 0
 	return peers.Beside(ctx, backend, p, func(ctx context.Context) (peers.Opened, error) {
 		n++
-		s := h.Session(messages.SessionKey{Session: fmt.Sprint(n), Cwd: home})
+		s := h.Session(fmt.Sprint(n), coppice.In(home))
 		return peers.Opened{
 			Call: func() error {
 				r, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}})

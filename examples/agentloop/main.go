@@ -74,7 +74,7 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 	if err := store.Save(ctx, memory, talk); err != nil {
 		return err
 	}
-	session := host.Session(messages.SessionKey{Session: "agent"})
+	session := host.Session("agent")
 	for _, code := range script {
 		// What a cell changes in the conversation is there when the turn is added.
 		if err := say(ctx, store, "assistant", code); err != nil {

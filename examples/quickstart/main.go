@@ -35,7 +35,7 @@ func main() {
 	var wg sync.WaitGroup
 	for _, name := range []string{"left", "right"} {
 		wg.Go(func() {
-			session := host.Session(messages.SessionKey{Session: name})
+			session := host.Session(name)
 			result, err := session.Execute(ctx, coppice.Request{
 				Timeout: 30 * time.Second,
 				Cells:   []messages.Cell{{Code: "me = " + fmt.Sprintf("%q", name)}, {Code: "print('I am', me)"}},

@@ -12,6 +12,7 @@ import (
 	"log"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
 )
 
 func main() {
@@ -34,6 +35,6 @@ func answer(ctx context.Context, arguments json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	result, err := tools[0].Call(ctx, coppice.ToolCall{Arguments: arguments}) // "python", in a session that stays alive
+	result, err := tools[0].Call(ctx, coppice.ToolCall{Arguments: arguments, Session: messages.SessionKey{Session: "chat 7"}}) // "python"
 	return result.Text, err
 }

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -27,8 +27,9 @@ type Serve func(ctx context.Context, c messages.HostCall) messages.HostResult
 
 // Server is the endpoint of one host.
 type Server struct {
-	http *http.Server
-	url  string
+	http        *http.Server
+	connections *inbound.Connections
+	url         string
 	// served is closed when the accepting goroutine has ended; Close joins it.
 	served chan struct{}
 	// life ends what runs when the server closes.
@@ -55,14 +56,14 @@ func Start(ctx context.Context) (*Server, error) {
 	s := &Server{url: "http://" + listener.Addr().String(), served: make(chan struct{}), sessions: map[string]session{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.handle),
-		ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-		BaseContext:       func(net.Listener) context.Context { return s.life },
+		Handler:        http.HandlerFunc(s.handle),
+		MaxHeaderBytes: 16 << 10,
+		BaseContext:    func(net.Listener) context.Context { return s.life },
 	}
+	s.connections = inbound.Guard(s.http, inbound.Limits{})
 	go func() { // ends with Close
 		defer close(s.served)
-		_ = s.http.Serve(listener) // it always says that it was closed
+		_ = s.http.Serve(s.connections.Listener(listener)) // it always says that it was closed
 	}()
 	return s, nil
 }
@@ -89,6 +90,7 @@ func (s *Server) Unregister(id string) {
 // Close ends the endpoint and what it serves.
 func (s *Server) Close(ctx context.Context) error {
 	s.end()
+	s.connections.End()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("close the endpoint of host calls: %w", errors.Join(err, s.http.Close()))
@@ -122,9 +124,11 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNotFound, refusal("there is only POST "+Path))
 		return
 	case !bearer || !s.known(token):
+		w.Header().Set("Connection", "close")
 		reply(w, http.StatusForbidden, refusal("the token is not that of a session"))
 		return
 	}
+	inbound.Known(r.Context())
 	var q request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&q); err != nil {
 		reply(w, http.StatusBadRequest, refusal("Invalid JSON body"))

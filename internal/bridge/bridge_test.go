@@ -1,11 +1,14 @@
 package bridge_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -129,4 +132,39 @@ func TestWhoHangsUpEndsItsCall(t *testing.T) {
 	require.NoError(t, s.Close(c))
 	require.ErrorIs(t, <-ended, context.Canceled)
 	wg.Wait()
+}
+
+// TestHalfARequest is answered without the rest of it when nobody may make it, and
+// holds up neither a call nor the end.
+func TestHalfARequest(t *testing.T) {
+	t.Parallel()
+	s, err := bridge.Start(t.Context())
+	require.NoError(t, err)
+	token := s.Register("one", echo)
+	var conns []net.Conn
+	for _, auth := range []string{"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer " + token + "\r\n"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+		require.NoError(t, err)
+		conns = append(conns, c)
+		_, err = io.WriteString(c, "POST "+bridge.Path+" HTTP/1.1\r\nHost: localhost\r\n"+auth+"Content-Length: 100\r\n\r\n")
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+	}
+	for _, c := range conns[:2] {
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusForbidden, res.StatusCode)
+		require.True(t, res.Close)
+	}
+	status, _, err := post(t.Context(), t, s, http.MethodPost, bridge.Path, "Bearer "+token, `{"session":"one","run":"r","name":"n"}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, s.Close(ctx))
+	for _, c := range conns {
+		_, err := io.Copy(io.Discard, c)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is closed")
+		require.NoError(t, c.Close())
+	}
 }

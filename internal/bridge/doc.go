@@ -6,6 +6,8 @@
 //   - It listens on 127.0.0.1 only. A request without the token of a session
 //     that is registered is refused, and tokens are compared in constant time.
 //   - A call reaches the function that its session registered, and no other.
+//   - A request that does not come whole is not waited for longer than package
+//     inbound says, and one without a token keeps out nobody who has one.
 //   - When the caller hangs up, the context of its call ends.
 //   - Close refuses new requests, ends the running ones and returns when none
 //     runs.

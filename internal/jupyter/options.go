@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/loopback"
 )
 
 // Options configures a [Client]. Only URL is required.
@@ -149,7 +151,7 @@ func NewClient(o Options) (*Client, error) {
 		opts:     o,
 		rest:     u.Scheme + "://" + base,
 		ws:       strings.Replace(u.Scheme, "http", "ws", 1) + "://" + base,
-		loopback: isLoopback(u),
+		loopback: loopback.URL(u),
 		http:     o.Client,
 		starts:   make(chan struct{}, o.MaxStarts),
 		ended:    make(chan struct{}),

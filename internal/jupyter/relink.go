@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
-	"net/url"
 	"sync"
 	"syscall"
 	"time"
@@ -144,12 +142,6 @@ func (c *Client) gone(ctx context.Context, id string) *LostError {
 		return &LostError{Reason: "its process died and the server started a new one", Replaced: true}
 	}
 	return nil
-}
-
-// isLoopback reports whether a URL's host is this machine.
-func isLoopback(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // attach makes l the kernel's link and notes what is to be done on it first. It

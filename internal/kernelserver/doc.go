@@ -23,7 +23,7 @@
 // itself for its hosts while it comes up (package pysrc, KernelModules): the first
 // compiles what all use. What fails of that is left to ipykernel and to the host.
 //
-// [NewShared] is for a gateway that outlives its host; package coordinator says who
+// [NewShared] is for a gateway that outlives its host; package sharedgateway says who
 // looks after it.
 //
 // All functions and methods may be called from any goroutine.

@@ -1,5 +1,5 @@
 # Runs a Kernel Gateway that hosts share, and looks after it: see the document of
-# package coordinator. argv: the settings file, then the gateway's arguments.
+# package sharedgateway. argv: the settings file, then the gateway's arguments.
 import os
 import sys
 

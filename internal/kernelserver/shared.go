@@ -23,7 +23,7 @@ var gatewayScript []byte
 const LeaseVariable = "KERNEL_COPPICE_LEASE"
 
 // Sharing says how a gateway that outlives its host looks after itself. The files
-// are those of package coordinator. All fields are required.
+// are those of package sharedgateway. All fields are required.
 type Sharing struct {
 	// Dir is the folder of the shared gateways, Name the gateway's own there:
 	// leases begin with it.

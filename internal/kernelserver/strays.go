@@ -25,7 +25,7 @@ type Stray struct {
 }
 
 // Strays returns the private directories whose owner has ended, and those of
-// gateways for dir (the folder of package coordinator) that live and that claimed
+// gateways for dir (the folder of package sharedgateway) that live and that claimed
 // does not know. A gateway that is being started has an owner, the host that
 // starts it, and is no stray.
 func Strays(dir string, claimed func(gateway process.Identity, name string) bool) []Stray {

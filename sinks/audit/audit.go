@@ -14,15 +14,18 @@
 package audit
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/lines"
 )
 
@@ -41,6 +44,9 @@ type Options struct {
 	Keep int
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
+	// Logger hears of lines that could not be written: the call has happened all the
+	// same. nil: it is not told.
+	Logger *slog.Logger
 }
 
 // Log is an audit log.
@@ -57,6 +63,9 @@ var ErrClosed = errors.New("the audit log is closed")
 func Open(o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	file, err := lines.Open(lines.Options{Path: o.Path, MaxBytes: o.MaxBytes, Keep: o.Keep})
 	if err != nil {
@@ -123,6 +132,45 @@ func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) er
 	}
 	return nil
 }
+
+// Attachment makes the log a sink of all calls of a host, in Options.Sinks or by
+// Options.Audit: a line is written before the call's result is handed out. Values of
+// a call's environment that package secret knows are masked.
+func (l *Log) Attachment() sinks.Attachment {
+	return sinks.Attachment{Name: "audit", Final: true, For: func(e messages.Execute) sinks.Sink { return &call{log: l, exec: e} }}
+}
+
+// call is the sink of one call. It belongs to an actor of the hub.
+type call struct {
+	log  *Log
+	exec messages.Execute
+}
+
+// Consume writes the line when the result comes; the other events say nothing that
+// it has not.
+func (c *call) Consume(_ context.Context, e messages.Event) error {
+	final, ok := e.(messages.Final)
+	if !ok {
+		return nil
+	}
+	var secrets []string
+	for name, value := range c.exec.Env {
+		if secret.Name(name) || secret.Value(value) {
+			secrets = append(secrets, value)
+		}
+	}
+	err := c.log.Write(c.exec, final.Result, secrets...)
+	if err != nil {
+		c.log.o.Logger.Error("the audit log could not be written", "exec", c.exec.ID, "err", err)
+	}
+	return nil // it was told; a second try would write half a line twice
+}
+
+// Flush does nothing: a line is in the file when it was consumed.
+func (c *call) Flush(context.Context) error { return nil }
+
+// Close does nothing: the file is the log's.
+func (c *call) Close() error { return nil }
 
 // Close closes the file. It may be called more than once.
 func (l *Log) Close() error { return l.file.Close() }

@@ -42,7 +42,7 @@ var forms = []struct {
 		r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}
 	}), "so far\n\nCommand timed out\n\n[ResourceLimitExceeded: runtime]"},
 	{"a cell of several timed out", call(messages.OutcomeTimeout, done("1"), ended(messages.OutcomeTimeout, ""), pending()), "[1/3]\n1\n\n[2/3] (no output)\n\nCell 2 aborted: Command timed out after 30 seconds. Earlier cells succeeded—their state persists."},
-	{"the time was up before a cell ran", call(messages.OutcomeTimeout, pending(), pending()), "Command timed out after 30 seconds\nNo cell was running."},
+	{"the time was up before a cell ran", call(messages.OutcomeTimeout, pending(), pending()), "Command timed out after 30 seconds: it was still waiting, and the code was not run."},
 	{"one cell cancelled", call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "so far")), "so far\n\nCommand aborted"},
 	{"one cell cancelled without output", call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "")), "Command aborted"},
 	{"a cell of several cancelled", call(messages.OutcomeCancelled, done(""), ended(messages.OutcomeCancelled, "x")), "[1/2] (ok)\n\n[2/2]\nx\n\nCell 2 aborted: Command aborted. Earlier cells succeeded—their state persists."},

@@ -2,7 +2,9 @@ package result
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,7 +106,7 @@ func failure(r messages.Result, timeout time.Duration) string {
 	case messages.OutcomeTimeout:
 		line := "Command timed out"
 		if timeout > 0 && (r.Exceeded == nil || r.Exceeded.Limit != messages.LimitRuntime) { // that limit is the session's, not the call's
-			line = fmt.Sprintf("Command timed out after %d seconds", max(1, (timeout+time.Second/2)/time.Second))
+			line = "Command timed out after " + seconds(timeout)
 		}
 		return stopped(r, at, line)
 	case messages.OutcomeCancelled:
@@ -164,13 +166,28 @@ func exceeded(r messages.Result) string {
 // stopped is for a call that was ended from outside: line, and where it was.
 func stopped(r messages.Result, at int, line string) string {
 	switch {
-	case len(r.Cells) < 2:
+	case at < 0 && !r.Ran():
+		return line + ": it was still waiting, and the code was not run."
+	case len(r.Cells) < 2 || at < 0:
 		return line
-	case at < 0:
-		return line + "\nNo cell was running."
 	default:
 		return fmt.Sprintf("Cell %d aborted: %s.%s", at+1, line, earlier(r, at))
 	}
+}
+
+// seconds writes a limit as it was set: whole seconds from ten on, tenths and
+// hundredths below, so that no limit is told as another one.
+func seconds(d time.Duration) string {
+	n := d.Seconds()
+	switch {
+	case n >= 10:
+		n = math.Round(n)
+	case n >= 1:
+		n = math.Round(n*10) / 10
+	default:
+		n = max(math.Round(n*100)/100, 0.01)
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64) + " seconds"
 }
 
 func lost(r messages.Result, at int) string {
@@ -230,14 +247,12 @@ func ranges(t messages.Truncation) string {
 func variables(r messages.Result) string {
 	why := reason(r)
 	switch {
-	case r.Outcome == messages.OutcomeLost: // said already
-	case r.State == messages.StateLost && r.Outcome == messages.OutcomeNotStarted:
-		return "[All variables of earlier calls are gone.]"
+	case r.Outcome == messages.OutcomeLost, !r.Ran(): // said already, or nothing to say
 	case r.State == messages.StateLost && why != "":
 		return "[All variables are gone: " + why + ".]"
 	case r.State == messages.StateLost:
 		return "[All variables are gone.]"
-	case r.State == messages.StateFresh && why != "" && r.Outcome != messages.OutcomeNotStarted:
+	case r.State == messages.StateFresh && why != "":
 		return "[This call got a new kernel: " + why + ". The variables of earlier calls are gone.]"
 	}
 	return ""

@@ -123,8 +123,9 @@ func TestWording(t *testing.T) {
 	t.Parallel()
 	slow := call(messages.OutcomeTimeout, ended(messages.OutcomeTimeout, ""))
 	for timeout, want := range map[time.Duration]string{
-		time.Millisecond: "Command timed out after 1 seconds", time.Second: "Command timed out after 1 seconds", 1499 * time.Millisecond: "Command timed out after 1 seconds",
-		1500 * time.Millisecond: "Command timed out after 2 seconds", 30 * time.Second: "Command timed out after 30 seconds", 10 * time.Minute: "Command timed out after 600 seconds",
+		time.Millisecond: "Command timed out after 0.01 seconds", 500 * time.Millisecond: "Command timed out after 0.5 seconds",
+		time.Second: "Command timed out after 1 seconds", 1500 * time.Millisecond: "Command timed out after 1.5 seconds",
+		30 * time.Second: "Command timed out after 30 seconds", 10 * time.Minute: "Command timed out after 600 seconds",
 		0: "Command timed out",
 	} {
 		require.Equal(t, want, result.BuildText(slow, timeout))

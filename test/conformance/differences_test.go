@@ -38,7 +38,7 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	t.Run("fork", func(t *testing.T) {
 		t.Parallel()
 		host := start(t, coppice.BackendGateway, coppice.Options{})
-		_, err := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()}).Fork(t.Context(), 1, "")
+		_, err := host.Session("a", coppice.In(t.TempDir())).Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 		refused, ok := errors.AsType[*messages.ForkRefused](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, messages.ForkUnsupported, refused.Reason)

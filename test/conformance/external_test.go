@@ -79,7 +79,7 @@ func lateInterrupts(t *testing.T, host *coppice.Host, rounds int) {
 	const sessions = 4
 	for n := range sessions {
 		wg.Go(func() {
-			s := host.Session(messages.SessionKey{Session: fmt.Sprintf("late-%d", n), Cwd: t.TempDir()})
+			s := host.Session(fmt.Sprintf("late-%d", n), coppice.In(t.TempDir()))
 			execute := func(timeout time.Duration, code string) messages.Result {
 				r, err := s.Execute(t.Context(), coppice.Request{Timeout: timeout, Cells: []messages.Cell{{Code: code}}})
 				if err != nil {
@@ -121,7 +121,7 @@ func TestConformanceOfOurJupyterServer(t *testing.T) {
 		conform(t, host, coppice.BackendGateway)
 		return
 	}
-	s := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()})
+	s := host.Session("a", coppice.In(t.TempDir()))
 	for _, st := range []step{{cells: []string{"x = 41"}}, {cells: []string{"print(x + 1)"}, state: kept, output: "42"}} {
 		check(t, "a short one", run(t, s, st), st, coppice.BackendGateway)
 	}

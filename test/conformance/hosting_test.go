@@ -247,8 +247,8 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 			held(t, backend)
 			log := filepath.Join(t.TempDir(), "audit.jsonl")
 			host := start(t, backend, coppice.Options{InputTimeout: time.Minute, Audit: &audit.Options{Path: log}})
-			s := host.Session(messages.SessionKey{Session: "a", Cwd: t.TempDir()})
-			other := host.Session(messages.SessionKey{Session: "b", Cwd: t.TempDir()})
+			s := host.Session("a", coppice.In(t.TempDir()))
+			other := host.Session("b", coppice.In(t.TempDir()))
 			submit := func(s *coppice.Session, id, value string) messages.InputStatus {
 				status, err := s.SubmitInput(t.Context(), id, value)
 				require.NoError(t, err)
@@ -301,7 +301,7 @@ func TestTheBudgetOfACell(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
 			host := start(t, backend, coppice.Options{HostFunctions: functions(nil), MaxHostCalls: 2})
-			s := host.Session(messages.SessionKey{Cwd: t.TempDir()})
+			s := host.Session("", coppice.In(t.TempDir()))
 			own := coppice.Function("add", "subtracts", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X - p.Y, nil })
 			var seen []string
 			req := coppice.Request{HostFunctions: []coppice.HostFunction{own}, Cells: []messages.Cell{{Code: "tool.add(X=3, Y=2)"}, {Code: "tool.say()\ntool.key()"}, {Code: "1"}}}
@@ -334,7 +334,7 @@ func TestTheBudgetOfACell(t *testing.T) {
 func TestTheBridgeVariables(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.BackendGateway, coppice.Options{HostFunctions: functions(nil)})
-	s := host.Session(messages.SessionKey{Cwd: t.TempDir()})
+	s := host.Session("", coppice.In(t.TempDir()))
 	require.NoError(t, os.WriteFile(s.Key().Cwd+"/call.py", []byte(`
 import json, os, sys, urllib.error, urllib.request
 def post(path="/v1/tool", token=os.environ["PI_TOOL_BRIDGE_TOKEN"], body=None, **more):
@@ -373,12 +373,12 @@ func TestAFunctionMayUseItsSession(t *testing.T) {
 						k.Session += "-other"
 						within = time.Minute
 					}
-					r, err := host.Session(k).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: within})
+					r, err := host.Session(k.Session, coppice.In(k.Cwd)).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: within})
 					return string(r.Outcome) + " " + r.Cells[0].Output, err
 				}),
 			}})
 			key = messages.SessionKey{Session: "a", Cwd: t.TempDir()}
-			r := run(t, host.Session(key), step{cells: []string{"tool.again(Other=True)", "tool.again(Other=False)"}})
+			r := run(t, host.Session(key.Session, coppice.In(key.Cwd)), step{cells: []string{"tool.again(Other=True)", "tool.again(Other=False)"}})
 			require.Equal(t, "'ok 2'", r.Cells[0].Output)
 			require.Equal(t, "'timeout '", r.Cells[1].Output)
 		})

@@ -120,7 +120,7 @@ func TestRuntimePrimitives(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
 			host, _ := runtimeHost(t, backend)
-			s := host.Session(messages.SessionKey{Session: "primitives", Cwd: t.TempDir()})
+			s := host.Session("primitives", coppice.In(t.TempDir()))
 			for i, st := range runtimeSteps(backend) {
 				check(t, fmt.Sprintf("step %d: %s", i+1, strings.Join(st.cells, ";")), run(t, s, st), st, backend)
 			}

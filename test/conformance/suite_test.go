@@ -95,7 +95,7 @@ func runAll(t *testing.T, host *coppice.Host, backend string, table map[string][
 	var wg sync.WaitGroup
 	for first := range sharedAtOnce {
 		wg.Go(func() {
-			s := host.Session(messages.SessionKey{Session: fmt.Sprintf("shared-%d", first), Cwd: t.TempDir()})
+			s := host.Session(fmt.Sprintf("shared-%d", first), coppice.In(t.TempDir()))
 			for i := first; i < len(shared); i += sharedAtOnce {
 				if i > first {
 					r, err := s.Execute(t.Context(), coppice.Request{ResetNames: true, Cells: []messages.Cell{{Code: "None"}}})
@@ -115,7 +115,7 @@ func runAll(t *testing.T, host *coppice.Host, backend string, table map[string][
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			one(name, host.Session(messages.SessionKey{Session: name, Cwd: t.TempDir()}), true)
+			one(name, host.Session(name, coppice.In(t.TempDir())), true)
 		})
 	}
 	wg.Wait()

@@ -82,7 +82,7 @@ func TestDisplays(t *testing.T) {
 				defer cancel()
 				require.True(t, host.Shutdown(ctx).Clean())
 			})
-			s := host.Session(messages.SessionKey{Session: "displays", Cwd: home})
+			s := host.Session("displays", coppice.In(home))
 			t.Run("look", func(t *testing.T) { looks(t, s) })
 			for name, c := range displays {
 				t.Run(name, func(t *testing.T) {

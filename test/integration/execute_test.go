@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -52,7 +53,7 @@ func TestCwdEnvironmentAndImports(t *testing.T) {
 	t.Parallel()
 	host := shared(t)
 	dir := t.TempDir()
-	s := host.Session(messages.SessionKey{Session: t.Name(), Cwd: dir})
+	s := host.Session(t.Name(), coppice.In(dir))
 	req := cells("import os, sys\nprint(os.getcwd() == os.path.realpath("+quote(dir)+"))\nprint("+quote(dir)+" in sys.path)\nprint(os.environ['MARK'])",
 		"print('KG_AUTH_TOKEN' in os.environ, any('TOKEN' in k for k in os.environ))")
 	req.Env = map[string]string{"MARK": "naïve \"quoted\" \\ 🌲\nline"}
@@ -61,7 +62,7 @@ func TestCwdEnvironmentAndImports(t *testing.T) {
 	require.Equal(t, "True\nTrue\nnaïve \"quoted\" \\ 🌲\nline", strings.TrimSpace(r.Cells[0].Output))
 	require.Equal(t, "False False", strings.TrimSpace(r.Cells[1].Output))
 
-	_, err := host.Session(messages.SessionKey{Cwd: dir + "/none"}).Execute(t.Context(), cells("1"))
+	_, err := host.Session("", coppice.In(dir+"/none")).Execute(t.Context(), cells("1"))
 	require.ErrorContains(t, err, "Working directory does not exist: "+dir+"/none")
 }
 

@@ -46,7 +46,7 @@ func TestEscapesThatAreTried(t *testing.T) {
 					require.False(t, escapes[2].Prevented, "the attempt is a real one: %+v", escapes[2])
 				}
 
-				s := host.Session(messages.SessionKey{Session: "s", Cwd: dir})
+				s := host.Session("s", coppice.In(dir))
 				r := run(t, s, cells(`import os, tempfile, subprocess, json, multiprocessing
 open('mine', 'w').write('x')
 with tempfile.TemporaryFile() as f: f.write(b'x')
@@ -69,7 +69,7 @@ func TestAnIsolatedSessionElsewhere(t *testing.T) {
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
 	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Isolation: coppice.Isolation{Level: coppice.IsolationLandlock, Write: []string{t.TempDir()}}})
-	r := run(t, host.Session(messages.SessionKey{Session: "s", Cwd: home}), cells("1"))
+	r := run(t, host.Session("s", coppice.In(home)), cells("1"))
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Reason, "the isolation keeps sessions out of "+home)
 

@@ -36,7 +36,7 @@ func TestModules(t *testing.T) {
 			write(user, "b.py", "import sys\nsys.exit(3)\n")
 			write(user, "c.txt", "not a module")
 
-			s := host.Session(messages.SessionKey{Session: "m", Cwd: cwd})
+			s := host.Session("m", coppice.In(cwd))
 			r := run(t, s, cells(`print(greet("you"), who(), "os" in globals(), "x" in globals())`))
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 			require.Contains(t, r.Text, "hello you project False False")

@@ -101,7 +101,7 @@ func byLibrary(t *testing.T, dir, out string, names []string) {
 		require.NoError(t, err)
 		f, err := notebook.NewFile(filepath.Join(out, name+".ipynb"), d.Document)
 		require.NoError(t, err)
-		s := host.Session(messages.SessionKey{Session: name, Cwd: dir})
+		s := host.Session(name, coppice.In(dir))
 		report, err := s.RunNotebook(t.Context(), f.Document, coppice.NotebookOptions{Save: f.Save, AllowErrors: true, Timeout: time.Minute})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, report.Outcome, "%+v", report)

@@ -96,7 +96,7 @@ func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 		{"notebook_run", `{"path":"one.ipynb","parameters":{"not a name":1}}`, "parameters", "not a name"},
 		{"notebook_run", `{"path":"one.ipynb","timeout":"long"}`, "timeout", "must be a number"},
 	} {
-		_, err := tool(t, host, o, row[0]).Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row[1]), Session: messages.SessionKey{Cwd: dir}})
+		_, err := tool(t, host, o, row[0]).Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row[1]), Session: messages.SessionKey{Session: "nb", Cwd: dir}})
 		var bad *coppice.ToolError
 		require.ErrorAs(t, err, &bad, "%s %s", row[0], row[1])
 		require.Equal(t, row[2], bad.Argument, "%s %s: %v", row[0], row[1], err)

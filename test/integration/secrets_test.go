@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -81,14 +82,14 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			}
 			t.Cleanup(end)
 
-			r := run(t, host.Session(messages.SessionKey{Session: "secrets"}), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
+			r := run(t, host.Session("secrets"), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 			for _, want := range []string{"names []", "values []", "children 0"} {
 				require.Contains(t, r.Text, want)
 			}
 			tools, err := host.Tools(coppice.ToolOptions{Mode: coppice.ToolsBash})
 			require.NoError(t, err)
-			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
+			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
 			require.NoError(t, err)
 			require.Contains(t, said.Text, "ran")
 			require.NotContains(t, said.Text, mark)
@@ -120,10 +121,10 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 		t.Parallel()
 		box := toolbox.New(t)
 		box.Add(toolbox.Tool{ID: "peek"})
-		l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: t.TempDir(), Env: env})
+		l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: t.TempDir(), Env: env})
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Shutdown(context.Background()) })
-		r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "peek", Inputs: toolbox.Inputs("env")})
+		r, err := l.Run(t.Context(), launcher.Request{Tool: "peek", Inputs: toolbox.Inputs("env")})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 		text := string(r.Outputs)
@@ -154,7 +155,7 @@ func TestAuditMasksSecretsOfTheEnvironment(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(context.Background()) })
-	r, err := host.Session(messages.SessionKey{Session: "audit"}).Execute(t.Context(), coppice.Request{
+	r, err := host.Session("audit").Execute(t.Context(), coppice.Request{
 		Cells: []messages.Cell{{Code: code + "'hostile-value-of-request']; visible = 'stays'"}}, Env: map[string]string{"REQUEST_PAT": "hostile-value-of-request"},
 	})
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +30,13 @@ func tool(t *testing.T, host *coppice.Host, o coppice.ToolOptions, name string) 
 	return coppice.Tool{}
 }
 
+// conversation is whose state the tools of a test use.
+var conversation = messages.SessionKey{Session: "one"}
+
 // call calls a tool that must be possible to call.
 func call(t *testing.T, one coppice.Tool, args string) coppice.ToolResult {
 	t.Helper()
-	r, err := one.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args)})
+	r, err := one.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args), Session: conversation})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Text)
 	return r
@@ -48,6 +52,7 @@ func TestThePythonTool(t *testing.T) {
 		require.False(t, r.IsError)
 		require.Equal(t, "42", call(t, python, `{"cells":[{"code":"x + 2"}]}`).Text, "the session lives on")
 		require.True(t, call(t, python, `{"cells":[{"code":"x"}],"session":"other"}`).IsError)
+		require.Equal(t, "one/other", call(t, python, `{"cells":[],"session":"other"}`).Result.Session)
 		r = call(t, python, `{"cells":[{"code":"1/0"},{"code":"2"}]}`)
 		require.True(t, r.IsError)
 		require.Contains(t, r.Text, "Cell 1 failed (exit code 1). Fix only cell 1.")
@@ -70,7 +75,7 @@ func TestThePythonTool(t *testing.T) {
 
 		var seen string
 		_, err := python.Call(t.Context(), coppice.ToolCall{
-			Arguments: json.RawMessage(`{"cells":[{"code":"print('live')"}]}`), OnEvent: func(e messages.Event) {
+			Session: conversation, Arguments: json.RawMessage(`{"cells":[{"code":"print('live')"}]}`), OnEvent: func(e messages.Event) {
 				if s, ok := e.(messages.Stream); ok {
 					seen += s.Text
 				}
@@ -78,6 +83,25 @@ func TestThePythonTool(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, "live\n", seen)
+	})
+}
+
+// TestTwoConversations of one host share nothing, whatever their models name.
+func TestTwoConversations(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, backend string) {
+		host := start(t, coppice.Options{Backend: backend})
+		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
+		for _, session := range []string{"", `,"session":"analysis"`, `,"session":"default"`} {
+			for _, chat := range []string{"one", "two"} {
+				r, err := python.Call(t.Context(), coppice.ToolCall{
+					Session:   messages.SessionKey{Session: chat},
+					Arguments: json.RawMessage(`{"cells":[{"code":"of_` + chat + ` = 1\nsorted(n for n in globals() if n.startswith('of_'))"}]` + session + `}`),
+				})
+				require.NoError(t, err)
+				require.Equal(t, "['of_"+chat+"']", strings.SplitN(r.Text, "\n", 2)[0])
+			}
+		}
 	})
 }
 
@@ -130,7 +154,7 @@ func TestTheBashTool(t *testing.T) {
 	require.Equal(t, "(no output)", call(t, sh, `{"command":"true"}`).Text)
 
 	dir := t.TempDir()
-	r, err := sh.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"pwd"}`), Session: messages.SessionKey{Cwd: dir}})
+	r, err := sh.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"pwd"}`), Session: messages.SessionKey{Session: "one", Cwd: dir}})
 	require.NoError(t, err)
 	real, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
@@ -141,7 +165,7 @@ func TestTheBashTool(t *testing.T) {
 	require.NotNil(t, r.Result.Artifact)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err = sh.Call(ctx, coppice.ToolCall{Arguments: json.RawMessage(`{"command":"echo $$; sleep 600"}`), OnEvent: func(messages.Event) { cancel() }})
+	r, err = sh.Call(ctx, coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"echo $$; sleep 600"}`), OnEvent: func(messages.Event) { cancel() }})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeCancelled, r.Result.Outcome)
 }
@@ -155,7 +179,7 @@ func TestShutdownEndsCommands(t *testing.T) {
 	began, done := make(chan struct{}), make(chan coppice.ToolResult, 1)
 	go func() {
 		seen := false
-		r, _ := sh.Call(context.Background(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"echo begun; sleep 600"}`), OnEvent: func(e messages.Event) {
+		r, _ := sh.Call(context.Background(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"echo begun; sleep 600"}`), OnEvent: func(e messages.Event) {
 			if _, ok := e.(messages.Stream); ok && !seen {
 				seen = true
 				close(began)

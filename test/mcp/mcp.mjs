@@ -2,7 +2,8 @@
 // TypeScript in both its generations, over stdio and over streamable HTTP, and the
 // command line of the MCP inspector. They list tools, run cells, follow output,
 // cancel, answer input(), look at a picture, read an artifact, and hold structured
-// results against the schemas that the server gave.
+// results against the schemas that the server gave. Two clients see no variable of
+// each other.
 //
 //	node mcp.mjs COPPICE PYTHON
 //
@@ -63,12 +64,50 @@ const kinds = {
   },
 };
 
-async function drive(name, kind, transport, pid) {
+const text = (r) => r.content.map((c) => c.text).join("\n");
+
+// Clients whose requests stand alone are told which session to pass on.
+const stateless = (kind, over) => kind.version >= "2026-07-28" && over === "HTTP";
+
+// Of two clients neither sees what the other has set, whatever they name.
+async function apart(name, kind, connect) {
+  const clients = [kind.client(), kind.client()];
+  for (const client of clients) await client.connect(connect());
+  const run = (i, code, session) => kind.call(clients[i], { name: "python", arguments: { ...(session && { session }), cells: [{ code }] } });
+  await check(`${name}: two clients share nothing, and each keeps its own`, async () => {
+    const own = [];
+    for (const i of [0, 1]) {
+      const r = await run(i, `mine_${i} = ${i}`);
+      own[i] = stateless(kind, "HTTP") ? /pass session: "([^"]+)"/.exec(text(r))[1] : undefined;
+      if (own[i]) assert.equal(r.structuredContent.session, own[i]);
+    }
+    for (const i of [0, 1]) assert.equal(text(await run(i, "[n for n in globals() if n.startswith('mine_')]", own[i])), `['mine_${i}']`);
+    await run(0, "theirs = 1", "analysis");
+    assert.doesNotMatch(text(await run(1, "theirs", "analysis")), /^1/);
+    const list = (await kind.call(clients[1], { name: "sessions_list", arguments: own[1] ? { session: own[1] } : {} })).structuredContent.sessions;
+    assert.ok(!JSON.stringify(list).includes("mine_0") && list.length <= 2, JSON.stringify(list));
+  });
+  for (const client of clients) await client.close();
+}
+
+async function drive(name, kind, transport, over, pid) {
   const client = kind.client();
   let answer;
   kind.asked(client, async (request) => answer(request.params.message));
   await client.connect(transport);
-  const session = name.replaceAll(" ", "-");
+  let session = name.replaceAll(" ", "-");
+  if (stateless(kind, over)) {
+    await check(`${name}: the tools say how to go on, and a result names the session`, async () => {
+      const { tools } = await client.listTools();
+      assert.match(tools.find((t) => t.name === "python").description, /Pass that name as session/);
+      const refused = await kind.call(client, { name: "python", arguments: { session, cells: [{ code: "1" }] } });
+      assert.ok(refused.isError);
+      assert.match(refused.content[0].text, /is no session that this server has given you/);
+      const r = await kind.call(client, { name: "python", arguments: { cells: [{ code: "pass" }] } });
+      session = r.structuredContent.session;
+      assert.match(text(r), new RegExp(`pass session: "${session}"`));
+    });
+  }
   const run = (code, o) => kind.call(client, { name: "python", arguments: { session, cells: [].concat(code).map((code) => ({ code })) } }, o);
 
   await check(`${name}: lists the tools, with their schemas, in version ${kind.version}`, async () => {
@@ -149,7 +188,7 @@ async function drive(name, kind, transport, pid) {
     await assert.rejects(client.readResource({ uri: "artifact://..%2Fsecret" }));
   });
   await check(`${name}: sessions are listed and closed`, async () => {
-    const list = async () => (await kind.call(client, { name: "sessions_list", arguments: {} })).structuredContent.sessions.map((s) => s.session);
+    const list = async () => (await kind.call(client, { name: "sessions_list", arguments: stateless(kind, over) ? { session } : {} })).structuredContent.sessions.map((s) => s.session);
     assert.ok((await list()).includes(session));
     await kind.call(client, { name: "sessions_close", arguments: { session } });
     while ((await list()).includes(session)) await pause(); // it is stopping
@@ -194,8 +233,9 @@ try {
   const header = { Authorization: "Bearer " + (await readFile(tokenFile, "utf8")).trim() };
   for (const [name, kind] of Object.entries(kinds)) {
     const stdio = kind.stdio({ command: coppice, args, env, stderr: "ignore" });
-    await drive(name + " over stdio", kind, stdio, () => stdio.pid);
-    await drive(name + " over HTTP", kind, kind.http(new URL(url), { requestInit: { headers: header } }));
+    await drive(name + " over stdio", kind, stdio, "stdio", () => stdio.pid);
+    await drive(name + " over HTTP", kind, kind.http(new URL(url), { requestInit: { headers: header } }), "HTTP");
+    await apart(name + " over HTTP", kind, () => kind.http(new URL(url), { requestInit: { headers: header } }));
     await check(`${name}: without the token it is refused`, async () => {
       await assert.rejects(kind.client().connect(kind.http(new URL(url))), /401|token|Unauthorized/i);
     });

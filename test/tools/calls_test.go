@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -24,13 +24,13 @@ import (
 // TestManyCallersOfAColdTool share one start.
 func TestManyCallersOfAColdTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=late 0.3"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "START=late 0.3"})
 	const callers = 50
 	results := make([]messages.ToolResult, callers)
 	var all sync.WaitGroup
 	for i := range callers {
 		all.Go(func() {
-			results[i], _ = h.Run(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("echo", i)})
+			results[i], _ = h.Run(context.Background(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("echo", i)})
 		})
 	}
 	all.Wait()
@@ -47,7 +47,7 @@ func TestManyCallersOfAColdTool(t *testing.T) {
 // TestManyCallersOfABrokenTool all hear of the one start that failed.
 func TestManyCallersOfABrokenTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=gate"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "START=gate"})
 	var ended []<-chan messages.ToolResult
 	for i := range 20 {
 		ended = append(ended, h.begin(fmt.Sprint("r", i), "x", "echo", 1))
@@ -68,7 +68,7 @@ func TestOneRunAtATime(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		one := toolbox.Tool{ID: "one", Stream: stream, Set: map[string]any{"concurrent": false}}
 		many := toolbox.Tool{ID: "many", Stream: stream}
-		h := start(t, coppice.LauncherOptions{}, one, many)
+		h := start(t, launcher.Options{}, one, many)
 		do := "most"
 		if stream {
 			do = "stream_most"
@@ -95,10 +95,10 @@ func TestOneRunAtATime(t *testing.T) {
 // bytes are cut.
 func TestAStreamComesInOrder(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Stream: true})
 	for _, do := range []string{"stream", "stream_chunks"} {
 		var events []messages.ToolEvent
-		r, err := h.Stream(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs(do, 50)}, func(e messages.ToolEvent) error {
+		r, err := h.Stream(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs(do, 50)}, func(e messages.ToolEvent) error {
 			events = append(events, e)
 			return nil
 		})
@@ -127,12 +127,12 @@ func TestAStreamComesInOrder(t *testing.T) {
 // TestAStreamThatNobodyReads: the tool waits, and so does the host's memory.
 func TestAStreamThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Stream: true})
 	reading := make(chan struct{})
 	n := 0
 	ended := make(chan messages.ToolResult, 1)
 	go func() {
-		r, _ := h.Stream(context.Background(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_flood", []int{60, 100_000})}, func(messages.ToolEvent) error {
+		r, _ := h.Stream(context.Background(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("stream_flood", []int{60, 100_000})}, func(messages.ToolEvent) error {
 			<-reading
 			n++
 			return nil
@@ -150,9 +150,9 @@ func TestAStreamThatNobodyReads(t *testing.T) {
 // TestACallerThatLeaves cancels its run; the tool stays.
 func TestACallerThatLeaves(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Stream: true})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Stream: true})
 	enough := errors.New("enough")
-	r, err := h.Stream(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
+	r, err := h.Stream(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
 		if e.Seq == 3 {
 			return enough
 		}
@@ -163,7 +163,7 @@ func TestACallerThatLeaves(t *testing.T) {
 	require.Contains(t, string(r.Outputs), "0 1 2", "what came is there")
 	h.eventually(func() bool { return h.Lines("x", "gone.log") == 1 }, "the tool saw that its reader had gone")
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err = h.Stream(ctx, coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
+	r, err = h.Stream(ctx, launcher.Request{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
 		if e.Seq == 3 {
 			cancel()
 		}
@@ -175,11 +175,30 @@ func TestACallerThatLeaves(t *testing.T) {
 	require.Equal(t, 1, h.tool("x").Spawns)
 }
 
+// TestAReaderThatPanics has its panic for itself: its run is cancelled, and nothing else
+// ends.
+func TestAReaderThatPanics(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Stream: true})
+	require.PanicsWithValue(t, "the reader broke", func() {
+		_, _ = h.Stream(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("stream_slow")}, func(e messages.ToolEvent) error {
+			if e.Seq == 3 {
+				panic("the reader broke")
+			}
+			return nil
+		})
+	})
+	require.Zero(t, h.tool("x").InFlight, "the run has ended when the panic goes on")
+	h.eventually(func() bool { return h.Lines("x", "gone.log") == 1 }, "the tool saw that its reader had gone")
+	require.Equal(t, messages.OutcomeOK, h.run("x", "stream", 3).Outcome)
+	require.Equal(t, 1, h.tool("x").Spawns)
+}
+
 // TestACancel is soft when the tool takes it, hard when it does not, and
 // answers at once when the run waits.
 func TestACancel(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{CancelGrace: patience}, toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}})
+	h := start(t, launcher.Options{CancelGrace: patience}, toolbox.Tool{ID: "soft", Set: map[string]any{"concurrent": false}})
 	running, waits := h.begin("a", "soft", "sleep", 30), (<-chan messages.ToolResult)(nil)
 	h.inFlight("soft", 1)
 	waits = h.begin("b", "soft", "echo", 1)
@@ -201,7 +220,7 @@ func TestACancel(t *testing.T) {
 // TestACancelThatIsNotTaken ends the process, and with it its other runs.
 func TestACancelThatIsNotTaken(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "hard"})
+	h := start(t, launcher.Options{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "hard"})
 	running, other := h.begin("c", "hard", "sleep_hard", 30), h.begin("d", "hard", "sleep_hard", 30)
 	h.inFlight("hard", 2)
 	require.NoError(t, h.Cancel(t.Context(), "c"))
@@ -218,14 +237,14 @@ func TestACancelThatIsNotTaken(t *testing.T) {
 // TestAContextThatEnds cancels the run, and a deadline says so.
 func TestAContextThatEnds(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
 	h.ok("x", "echo", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	r, err := h.Run(ctx, coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("sleep", 30)})
+	r, err := h.Run(ctx, launcher.Request{Tool: "x", Inputs: toolbox.Inputs("sleep", 30)})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
-	r, err = h.Run(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: toolbox.Inputs("sleep", 30), Timeout: 200 * time.Millisecond})
+	r, err = h.Run(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("sleep", 30), Timeout: 200 * time.Millisecond})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
 	require.Contains(t, r.Error.Message, "within the 200ms that the caller gave it")
@@ -235,7 +254,7 @@ func TestAContextThatEnds(t *testing.T) {
 // TestTheEnvironment: what a tool sees of the host, and in which order.
 func TestTheEnvironment(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{Env: []string{
+	h := start(t, launcher.Options{Env: []string{
 		"PATH=/usr/bin:/bin", "HOME=/nowhere", "PIXIE_HOST=1.2.3.4", "AWS_SECRET_ACCESS_KEY=abcdef", "LD_PRELOAD=", "VIRTUAL_ENV=/v", "PYTHONHOME=/p", "LANG=C.UTF-8",
 	}}, toolbox.Tool{ID: "x", Env: "MINE=1\nEMPTY=\nPIXIE_TOOL_ID=forged\nCOPPICE_TOOL_TOKEN=forged\nPYTHONUNBUFFERED=0\nLANG=de_DE"})
 	env := h.ok("x", "env")
@@ -255,32 +274,32 @@ func TestTheEnvironment(t *testing.T) {
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-hunter2"
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{
+	h := start(t, launcher.Options{}, toolbox.Tool{
 		ID: "x", Env: "MY_KEY=" + secret, Set: map[string]any{"secrets": []any{map[string]any{"key": "MY_KEY", "required": true}}},
 	})
 	r := h.run("x", "secret", "MY_KEY")
 	require.Contains(t, r.Error.Message, "said ***")
 	require.Contains(t, r.Error.Stderr, "the secret is ***")
-	text, _, _, err := h.Logs(t.Context(), "x")
+	log, err := h.Logs(t.Context(), "x")
 	require.NoError(t, err)
-	require.NotContains(t, text+r.Error.Message+r.Error.Stderr, secret)
+	require.NotContains(t, log.Text+r.Error.Message+r.Error.Stderr, secret)
 }
 
 // TestStandardErrorIsBounded: the last 64 KiB are kept.
 func TestStandardErrorIsBounded(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
 	h.ok("x", "stderr", 20_000)
 	h.eventually(func() bool {
-		text, live, _, err := h.Logs(t.Context(), "x")
-		return err == nil && live && len(text) <= 64<<10 && len(text) > 60<<10 && strings.HasSuffix(text, "line 19999\n")
+		log, err := h.Logs(t.Context(), "x")
+		return err == nil && log.Live && len(log.Text) <= 64<<10 && len(log.Text) > 60<<10 && strings.HasSuffix(log.Text, "line 19999\n")
 	}, "the last lines")
 }
 
 // TestPortsAreUsedOnce in the life of a host.
 func TestPortsAreUsedOnce(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
 	seen := map[int]bool{}
 	for range 4 {
 		h.ok("x", "echo", 1)
@@ -296,7 +315,7 @@ func TestPortsAreUsedOnce(t *testing.T) {
 // TestFilesOfARun are listed; their folder is for the user alone.
 func TestFilesOfARun(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
 	r := h.run("x", "write", map[string]any{"files": 2, "bytes": 10})
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 	require.Equal(t, []string{"f0.bin", "f1.bin"}, r.Files)
@@ -308,9 +327,9 @@ func TestFilesOfARun(t *testing.T) {
 	}
 	r = h.run("x", "echo", 1)
 	require.Empty(t, r.Artifacts, "nothing was written")
-	_, err := h.Run(t.Context(), coppice.ToolRequest{Tool: "x", ID: "../../escape"})
+	_, err := h.Run(t.Context(), launcher.Request{Tool: "x", ID: "../../escape"})
 	require.NoError(t, err)
-	r, err = h.Run(t.Context(), coppice.ToolRequest{Tool: "x", ID: "../../escape"})
+	r, err = h.Run(t.Context(), launcher.Request{Tool: "x", ID: "../../escape"})
 	require.NoError(t, err)
 	require.Contains(t, r.Error.Message, `the run id "../../escape"`)
 }
@@ -318,7 +337,7 @@ func TestFilesOfARun(t *testing.T) {
 // TestFunctions are what a model or a Python cell is offered.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
 	list, err := h.Functions(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)

@@ -12,16 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // examples are the sample tools, with their environments made.
-func examples(t *testing.T) coppice.LauncherOptions {
+func examples(t *testing.T) launcher.Options {
 	t.Helper()
-	o := coppice.LauncherOptions{Dir: filepath.Join("..", "..", "examples", "tools"), Home: home, Artifacts: t.TempDir()}
-	box, err := coppice.OpenToolbox(o)
+	o := launcher.Options{Dir: filepath.Join("..", "..", "examples", "tools"), Home: home, Artifacts: t.TempDir()}
+	box, err := launcher.OpenToolbox(o)
 	require.NoError(t, err)
 	entries, err := box.List(t.Context())
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func examples(t *testing.T) coppice.LauncherOptions {
 func TestTheSampleTools(t *testing.T) {
 	t.Parallel()
 	o := examples(t)
-	box, err := coppice.OpenToolbox(o)
+	box, err := launcher.OpenToolbox(o)
 	require.NoError(t, err)
 	for _, id := range []string{"word-count", "compound-interest"} {
 		e, err := box.Find(t.Context(), id)
@@ -47,20 +47,20 @@ func TestTheSampleTools(t *testing.T) {
 		require.EqualValues(t, "pass", report.Overall, "%+v", report.Checks)
 		require.Len(t, report.Checks, 12)
 	}
-	l, err := coppice.StartLauncher(t.Context(), o)
+	l, err := launcher.Start(t.Context(), o)
 	require.NoError(t, err)
 	defer l.Shutdown(t.Context())
-	r, err := l.Run(t.Context(), coppice.ToolRequest{Tool: "word-count", Inputs: json.RawMessage(`{"text":"to be or not to be","top":1}`)})
+	r, err := l.Run(t.Context(), launcher.Request{Tool: "word-count", Inputs: json.RawMessage(`{"text":"to be or not to be","top":1}`)})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"words":6,"frequent":{"columns":["word","count"],"rows":[{"word":"be","count":2}]}}`, string(r.Outputs))
-	r, err = l.Run(t.Context(), coppice.ToolRequest{Tool: "word-count", Inputs: json.RawMessage(`{"top":1.5}`)})
+	r, err = l.Run(t.Context(), launcher.Request{Tool: "word-count", Inputs: json.RawMessage(`{"top":1.5}`)})
 	require.NoError(t, err)
 	require.Equal(t, "the tool refused the inputs (status 422): top: expected a whole number from 1 to 100", r.Error.Message)
-	r, err = l.Run(t.Context(), coppice.ToolRequest{Tool: "compound-interest", Inputs: json.RawMessage(`{"years":0}`)})
+	r, err = l.Run(t.Context(), launcher.Request{Tool: "compound-interest", Inputs: json.RawMessage(`{"years":0}`)})
 	require.NoError(t, err)
 	require.Equal(t, "the tool refused the inputs (status 422): years: Input should be greater than or equal to 1", r.Error.Message)
 	n := 0
-	r, err = l.Stream(t.Context(), coppice.ToolRequest{ID: "slow", Tool: "compound-interest", Inputs: json.RawMessage(`{"years":50,"pause":5}`)}, func(messages.ToolEvent) error {
+	r, err = l.Stream(t.Context(), launcher.Request{ID: "slow", Tool: "compound-interest", Inputs: json.RawMessage(`{"years":50,"pause":5}`)}, func(messages.ToolEvent) error {
 		if n++; n == 2 {
 			return l.Cancel(t.Context(), "slow")
 		}
@@ -86,8 +86,8 @@ func TestTheSampleTools(t *testing.T) {
 // TestANewTool can be made, checked and run as it is written.
 func TestANewTool(t *testing.T) {
 	t.Parallel()
-	o := coppice.LauncherOptions{Dir: t.TempDir(), Home: t.TempDir()}
-	box, err := coppice.OpenToolbox(o)
+	o := launcher.Options{Dir: t.TempDir(), Home: t.TempDir()}
+	box, err := launcher.OpenToolbox(o)
 	require.NoError(t, err)
 	dir, err := box.New("my-first-tool")
 	require.NoError(t, err)

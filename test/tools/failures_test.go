@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -98,7 +98,7 @@ func TestWhatAUserSees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.tool.ID = "x"
-			h := start(t, coppice.LauncherOptions{}, tc.tool)
+			h := start(t, launcher.Options{}, tc.tool)
 			do := tc.do
 			if do == "" {
 				do = "echo"
@@ -118,7 +118,7 @@ func TestWhatAUserSees(t *testing.T) {
 // of them wait at the same time.
 func TestAToolThatIsNeverHealthy(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{StartTimeout: 10 * time.Second},
+	h := start(t, launcher.Options{StartTimeout: 10 * time.Second},
 		toolbox.Tool{ID: "elsewhere", Env: "START=elsewhere"}, toolbox.Tool{ID: "sick", Env: "START=sick"}, toolbox.Tool{ID: "empty", Env: "START=empty"})
 	ended := map[string]<-chan messages.ToolResult{}
 	says := map[string]string{"elsewhere": "connection refused", "sick": "it answered with status 503", "empty": `it answered "{}", not {"ok": true}`}
@@ -139,7 +139,7 @@ func TestAToolThatIsNeverHealthy(t *testing.T) {
 // TestAnUnknownTool names those that there are.
 func TestAnUnknownTool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "here"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "here"})
 	r := h.run("there", "echo")
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Equal(t, messages.ToolErrorNotFound, r.Error.Kind)
@@ -150,7 +150,7 @@ func TestAnUnknownTool(t *testing.T) {
 // serves, and says so once.
 func TestDriftIsAWarning(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=drift"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "START=drift"})
 	r := h.run("x", "echo", 1)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 	require.Len(t, r.Warnings, 1)
@@ -164,16 +164,16 @@ func TestDriftIsAWarning(t *testing.T) {
 // next run, and the failure is remembered.
 func TestAFailureIsNotHeldAgainstATool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=raise"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "START=raise"})
 	require.Equal(t, messages.OutcomeNotStarted, h.run("x", "echo").Outcome)
 	state := h.tool("x")
 	require.Equal(t, messages.ChildGone, state.State)
 	require.Contains(t, state.Failure.Error.Stderr, "no good start")
-	text, live, known, err := h.Logs(t.Context(), "x")
+	log, err := h.Logs(t.Context(), "x")
 	require.NoError(t, err)
-	require.True(t, known)
-	require.False(t, live)
-	require.Contains(t, text, "no good start")
+	require.True(t, log.Known)
+	require.False(t, log.Live)
+	require.Contains(t, log.Text, "no good start")
 	h.Write("x", ".env", "TOOLBOX_MARK="+h.Mark+"\n")
 	h.ok("x", "echo", 1)
 	require.NotNil(t, h.tool("x").Failure, "it is still told of")
@@ -183,14 +183,14 @@ func TestAFailureIsNotHeldAgainstATool(t *testing.T) {
 // wrote is kept.
 func TestACrashBetweenRuns(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
 	r := h.run("x", "exit", 7)
 	require.Equal(t, messages.OutcomeLost, r.Outcome)
 	h.eventually(func() bool { return h.tool("x").State == messages.ChildGone }, "the end")
-	text, live, known, err := h.Logs(t.Context(), "x")
+	log, err := h.Logs(t.Context(), "x")
 	require.NoError(t, err)
-	require.True(t, known && !live)
-	require.Contains(t, text, "last words")
+	require.True(t, log.Known && !log.Live)
+	require.Contains(t, log.Text, "last words")
 	require.Contains(t, h.tool("x").Failure.Error.Message, "exited with code 7")
 	r = h.run("x", "echo", 2)
 	require.Equal(t, messages.OutcomeOK, r.Outcome)
@@ -203,7 +203,7 @@ func TestACrashBetweenRuns(t *testing.T) {
 func TestASlowStartIsAwaited(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"slow 2", "late 1"} {
-		h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "START=" + how})
+		h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "START=" + how})
 		r := h.run("x", "echo", 1)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 		require.Equal(t, 1, h.Lines("x", "starts.log"))
@@ -214,7 +214,7 @@ func TestASlowStartIsAwaited(t *testing.T) {
 // uses it is ended, and the next run starts another one.
 func TestATiredToolIsReplaced(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{Heartbeat: 200 * time.Millisecond}, toolbox.Tool{ID: "x", Env: "START=tired"})
+	h := start(t, launcher.Options{Heartbeat: 200 * time.Millisecond}, toolbox.Tool{ID: "x", Env: "START=tired"})
 	h.ok("x", "echo", 1)
 	h.eventually(func() bool { return h.tool("x").State == messages.ChildGone }, "the end of a tool that is not well")
 	require.Contains(t, h.tool("x").Failure.Error.Message, "did not answer /healthz")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -27,7 +27,7 @@ func input(key, kind string, more ...any) map[string]any {
 // files.
 func TestAToolThatTakesForms(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{
 		"input_transport": "multipart",
 		"inputs": []any{
 			input("do", "text", "default", "echo"), input("n", "number", "default", 3), input("picks", "multiselect", "options", []any{"a", "b"}),
@@ -35,7 +35,7 @@ func TestAToolThatTakesForms(t *testing.T) {
 		},
 	}})
 	run := func(inputs string) messages.ToolResult {
-		r, err := h.Run(t.Context(), coppice.ToolRequest{Tool: "x", Inputs: []byte(inputs)})
+		r, err := h.Run(t.Context(), launcher.Request{Tool: "x", Inputs: []byte(inputs)})
 		require.NoError(t, err)
 		return r
 	}
@@ -68,7 +68,7 @@ func TestAToolThatTakesForms(t *testing.T) {
 // TestSuggestions come from the tool, which is started for them.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{
 		"provides_autocomplete": true,
 		"inputs":                []any{input("city", "autocomplete", "endpoint", "cities"), input("b", "autocomplete", "endpoint", "broken"), input("n", "autocomplete", "endpoint", "none")},
 	}})
@@ -88,7 +88,7 @@ func TestSuggestions(t *testing.T) {
 // TestFilesThatRunsLeave can be opened by name, and nothing else can.
 func TestFilesThatRunsLeave(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x"}, toolbox.Tool{ID: "serves", Set: map[string]any{"provides_file_endpoint": true}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"}, toolbox.Tool{ID: "serves", Set: map[string]any{"provides_file_endpoint": true}})
 	r := h.run("x", "write", map[string]any{"files": 1, "bytes": 3})
 	read := func(id, run, name string) (string, error) {
 		f, err := h.OpenFile(t.Context(), id, run, name)
@@ -124,7 +124,7 @@ func TestFilesThatRunsLeave(t *testing.T) {
 // TestRunsAreRetained as many as tool.json says, the newest ones.
 func TestRunsAreRetained(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"retain_runs": 2}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{"retain_runs": 2}})
 	write := map[string]any{"files": 1, "bytes": 1}
 	long := h.begin("long", "x", "write", map[string]any{"files": 1, "bytes": 1, "then": 60})
 	h.inFlight("x", 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
@@ -25,7 +26,7 @@ func hosted(t *testing.T, o coppice.Options, tools ...toolbox.Tool) (*coppice.Ho
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &coppice.LauncherOptions{Dir: box.Dir, Home: home, Artifacts: t.TempDir()}
+	o.Python, o.Home, o.StartTimeout, o.Launcher = testpython.Path(t), t.TempDir(), patience, &launcher.Options{Dir: box.Dir, Home: home, Artifacts: t.TempDir()}
 	h, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -51,6 +52,20 @@ func find(n *messages.Node, name string) *messages.Node {
 	return nil
 }
 
+// TestSessionsThatCallATool share the tool and nothing of their own: it gets the
+// inputs of a run, and no session sees a name of another.
+func TestSessionsThatCallATool(t *testing.T) {
+	t.Parallel()
+	h, _ := hosted(t, coppice.Options{Backend: coppice.BackendRunner}, toolbox.Tool{ID: "my-tool"})
+	for _, name := range []string{"a", "b", "a"} {
+		r, err := h.Session(name).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `
+mine_` + name + ` = tool.my_tool(do="echo", arg="` + name + `")["result"]["echo"]
+print(mine_` + name + `, [n for n in globals() if n.startswith("mine_")])`}}})
+		require.NoError(t, err)
+		require.Contains(t, r.Text, name+" ['mine_"+name+"']")
+	}
+}
+
 // TestToolsInTheTreeOfAHost: sessions and tools have one tree, one stream of
 // events and one end.
 func TestToolsInTheTreeOfAHost(t *testing.T) {
@@ -64,7 +79,7 @@ func TestToolsInTheTreeOfAHost(t *testing.T) {
 			up[c.Kind] = true
 		}
 	}}, toolbox.Tool{ID: "my-tool"})
-	result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{
+	result, err := h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{
 		{Code: `print(tool.my_tool(do="echo", arg=[1, 2])["result"])`},
 		{Code: `
 for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
@@ -95,7 +110,7 @@ for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
 	}, patience, tick, "one stream of events: %v", up)
 
 	box.Add(toolbox.Tool{ID: "late"})
-	result, err = h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.late(arg=3)["result"]["echo"]`}}})
+	result, err = h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.late(arg=3)["result"]["echo"]`}}})
 	require.NoError(t, err)
 	require.Equal(t, "3", result.Text, "a tool that came later is there too")
 	require.True(t, h.Launcher().Shutdown(t.Context()).Clean())
@@ -113,7 +128,7 @@ func TestToolsInCells(t *testing.T) {
 	}
 	for _, backend := range backends {
 		h, _ := hosted(t, coppice.Options{Backend: backend}, toolbox.Tool{ID: "my-tool"})
-		result, err := h.Session(messages.SessionKey{Session: "s"}).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
+		result, err := h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
 		require.NoError(t, err)
 		require.Equal(t, "3", result.Text, backend)
 	}
@@ -161,18 +176,23 @@ func TestToolsForAModel(t *testing.T) {
 
 	box.Add(toolbox.Tool{ID: "late"})
 	require.Contains(t, list(), "tool_late")
+
+	require.True(t, h.Shutdown(t.Context()).Clean())
+	_, err = tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{})
+	require.Equal(t, coppice.ErrClosed, err, "the words of a host, not those of its launcher")
 }
 
 // TestALauncherThatAHostRefuses names the option.
 func TestALauncherThatAHostRefuses(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]coppice.LauncherOptions{
+	for name, o := range map[string]launcher.Options{
 		"Options.OnEvent":       {OnEvent: func(messages.Lifecycle) {}},
-		"a limit is negative":   {WarmMax: -1},
+		"WarmMax is negative":   {WarmMax: -1},
 		"is not a folder of to": {Dir: "main_test.go"},
 	} {
 		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Launcher: &o})
 		require.ErrorIs(t, err, coppice.ErrOptions)
+		require.ErrorIs(t, err, launcher.ErrOptions)
 		require.ErrorContains(t, err, name)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -39,7 +39,7 @@ func three(set map[string]any) []toolbox.Tool {
 // is the new one that is refused, in words.
 func TestTheCapEndsTheLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{WarmMax: 2}, three(nil)...)
+	h := start(t, launcher.Options{WarmMax: 2}, three(nil)...)
 	h.ok("a", "echo", 1)
 	h.ok("b", "echo", 1)
 	h.ok("a", "echo", 1)
@@ -63,7 +63,7 @@ func TestTheCapEndsTheLeastRecentlyUsed(t *testing.T) {
 // TestARunIsNeverEndedForAnother: neither to make room nor because of its age.
 func TestARunIsNeverEndedForAnother(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{WarmMax: 1}, three(map[string]any{"warm_keep_seconds": 1})...)
+	h := start(t, launcher.Options{WarmMax: 1}, three(map[string]any{"warm_keep_seconds": 1})...)
 	long := h.begin("long", "a", "sleep", 3)
 	h.inFlight("a", 1)
 	r := h.run("b", "echo", 1)
@@ -78,7 +78,7 @@ func TestARunIsNeverEndedForAnother(t *testing.T) {
 // TestEachToolHasItsOwnTime to be kept, and a pin does not lengthen it.
 func TestEachToolHasItsOwnTime(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{},
+	h := start(t, launcher.Options{},
 		toolbox.Tool{ID: "short", Set: map[string]any{"warm_keep_seconds": 1}},
 		toolbox.Tool{ID: "pinned", Set: map[string]any{"warm_keep_seconds": 1, "pinned_warm": true}},
 		toolbox.Tool{ID: "long"})
@@ -95,12 +95,12 @@ func TestEachToolHasItsOwnTime(t *testing.T) {
 // TestPinsAreKept for the next host of the folder.
 func TestPinsAreKept(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, three(nil)...)
+	h := start(t, launcher.Options{}, three(nil)...)
 	require.NoError(t, h.Pin(t.Context(), "a", true))
 	require.NoError(t, h.Pin(t.Context(), "b", true))
 	require.NoError(t, h.Pin(t.Context(), "b", false))
 	require.Error(t, h.Pin(t.Context(), "none", true))
-	next, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: h.Box.Dir, Home: t.TempDir()})
+	next, err := launcher.Start(t.Context(), launcher.Options{Dir: h.Box.Dir, Home: t.TempDir()})
 	require.NoError(t, err)
 	defer next.Shutdown(context.Background())
 	s, err := next.State(t.Context())
@@ -113,7 +113,7 @@ func TestPinsAreKept(t *testing.T) {
 // TestAPrewarmEndsNothing.
 func TestAPrewarmEndsNothing(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{WarmMax: 2}, append(three(nil), toolbox.Tool{ID: "broken", Env: "START=raise"})...)
+	h := start(t, launcher.Options{WarmMax: 2}, append(three(nil), toolbox.Tool{ID: "broken", Env: "START=raise"})...)
 	q, err := h.Prewarm(t.Context(), "a")
 	require.NoError(t, err)
 	require.True(t, q.Queued)
@@ -142,7 +142,7 @@ func TestAPrewarmEndsNothing(t *testing.T) {
 // TestTheMemoryBudget counts what warm tools may use.
 func TestTheMemoryBudget(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{MemoryBudgetMB: 1000},
+	h := start(t, launcher.Options{MemoryBudgetMB: 1000},
 		toolbox.Tool{ID: "small", Set: map[string]any{"max_memory_mb": 300}},
 		toolbox.Tool{ID: "big", Set: map[string]any{"max_memory_mb": 600}},
 		toolbox.Tool{ID: "next", Set: map[string]any{"max_memory_mb": 500}},
@@ -158,7 +158,7 @@ func TestTheMemoryBudget(t *testing.T) {
 // TestAChangedToolIsStartedAnew by its next run.
 func TestAChangedToolIsStartedAnew(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Env: "WHAT=old"})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Env: "WHAT=old"})
 	require.Equal(t, "old", h.ok("x", "env")["WHAT"])
 	h.Write("x", ".env", "TOOLBOX_MARK="+h.Mark+"\nWHAT=newer\n")
 	require.Equal(t, "newer", h.ok("x", "env")["WHAT"])
@@ -168,7 +168,7 @@ func TestAChangedToolIsStartedAnew(t *testing.T) {
 // TestAStop ends the process and its runs; one that is not there is no error.
 func TestAStop(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"concurrent": false}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{"concurrent": false}})
 	there, err := h.Launcher.Stop(t.Context(), "x")
 	require.NoError(t, err)
 	require.False(t, there)
@@ -194,7 +194,7 @@ func TestAStop(t *testing.T) {
 // has started.
 func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{StopGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "deaf", Env: "START=deaf"}, toolbox.Tool{ID: "spawn", Env: "START=spawn"})
+	h := start(t, launcher.Options{StopGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "deaf", Env: "START=deaf"}, toolbox.Tool{ID: "spawn", Env: "START=spawn"})
 	h.ok("deaf", "echo", 1)
 	h.ok("spawn", "echo", 1)
 	require.Len(t, left(h.Box), 3)
@@ -210,7 +210,7 @@ func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 func TestTheEndOfAHost(t *testing.T) {
 	t.Parallel()
 	deaf := func(id string) toolbox.Tool { return toolbox.Tool{ID: id, Env: "START=deaf"} }
-	h := start(t, coppice.LauncherOptions{StopGrace: time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
+	h := start(t, launcher.Options{StopGrace: time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
 	for _, id := range []string{"a", "b", "c"} {
 		h.ok(id, "echo", 1)
 	}
@@ -222,8 +222,8 @@ func TestTheEndOfAHost(t *testing.T) {
 	require.Less(t, time.Since(began), 3500*time.Millisecond, "four times one second, one after the other, would be more")
 	require.Equal(t, messages.OutcomeCancelled, await(t, running).Outcome)
 	require.Empty(t, left(h.Box))
-	_, err := h.Run(t.Context(), coppice.ToolRequest{Tool: "a"})
-	require.ErrorIs(t, err, coppice.ErrClosed)
+	_, err := h.Run(t.Context(), launcher.Request{Tool: "a"})
+	require.ErrorIs(t, err, launcher.ErrClosed)
 	_, err = h.State(t.Context())
-	require.ErrorIs(t, err, coppice.ErrClosed)
+	require.ErrorIs(t, err, launcher.ErrClosed)
 }

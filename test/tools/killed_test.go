@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -52,7 +52,7 @@ func TestAKilledHostLeavesNothing(t *testing.T) {
 
 // beHost warms three tools, says that it is ready, and waits for its end.
 func beHost(t *testing.T, dir string) {
-	ts, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: dir})
+	ts, err := launcher.Start(t.Context(), launcher.Options{Dir: dir})
 	require.NoError(t, err)
 	h := host{ts, &toolbox.Box{Dir: dir}, t}
 	h.ok("idle", "echo", 1)

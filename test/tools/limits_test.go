@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -20,7 +20,7 @@ import (
 func TestTheRuntimeOfARun(t *testing.T) {
 	t.Parallel()
 	set := map[string]any{"max_runtime_seconds": 1}
-	h := start(t, coppice.LauncherOptions{CancelGrace: patience}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
+	h := start(t, launcher.Options{CancelGrace: patience}, toolbox.Tool{ID: "x", Set: set}, toolbox.Tool{ID: "s", Set: set, Stream: true})
 	r := h.run("x", "sleep", 30)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
 	require.Equal(t, messages.ToolErrorRuntime, r.Error.Kind)
@@ -32,7 +32,7 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	r = h.run("s", "stream_slow")
 	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
 	require.NotEmpty(t, r.Outputs, "what came is there")
-	h = start(t, coppice.LauncherOptions{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set})
+	h = start(t, launcher.Options{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set})
 	r = h.run("x", "sleep_hard", 30)
 	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
 	require.True(t, r.Hard)
@@ -45,7 +45,7 @@ func TestTheRuntimeOfARun(t *testing.T) {
 // may use as much processor time as its runs need together.
 func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 30}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_runtime_seconds": 30}})
 	for range 3 {
 		h.ok("x", "burn", 0.2)
 	}
@@ -59,7 +59,7 @@ func TestProcessorTimeDoesNotAddUp(t *testing.T) {
 // launcher where what it started takes it.
 func TestTheMemoryOfATool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
 	h.ok("x", "memory", 50)
 	r := h.run("x", "memory", 400)
 	require.Equal(t, messages.OutcomeError, r.Outcome)
@@ -77,7 +77,7 @@ func TestTheMemoryOfATool(t *testing.T) {
 // run gets a new process.
 func TestMemoryThatEndsATool(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x", Set: map[string]any{"max_memory_mb": 300}})
 	r := h.run("x", "memory_die", 400)
 	require.Equal(t, messages.OutcomeError, r.Outcome)
 	require.Equal(t, messages.ToolErrorMemory, r.Error.Kind)
@@ -97,7 +97,7 @@ func TestMemoryThatEndsATool(t *testing.T) {
 // TestTheFilesOfARunHaveAQuota of bytes and of files.
 func TestTheFilesOfARunHaveAQuota(t *testing.T) {
 	t.Parallel()
-	h := start(t, coppice.LauncherOptions{ArtifactBytes: 10 << 20, ArtifactFiles: 20}, toolbox.Tool{ID: "x"})
+	h := start(t, launcher.Options{ArtifactBytes: 10 << 20, ArtifactFiles: 20}, toolbox.Tool{ID: "x"})
 	for _, what := range []map[string]any{
 		{"files": 1, "bytes": 11 << 20, "then": 30},
 		{"files": 21, "bytes": 1, "then": 30},

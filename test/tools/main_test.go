@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/toolbox"
@@ -58,21 +58,21 @@ const tick = 10 * time.Millisecond
 
 // host is a launcher over a box of tools.
 type host struct {
-	*coppice.Launcher
+	*launcher.Launcher
 	*toolbox.Box
 	t *testing.T
 }
 
 // start makes a launcher that is shut down at the end of the test, which then
 // proves that no process of it is left.
-func start(t *testing.T, o coppice.LauncherOptions, tools ...toolbox.Tool) host {
+func start(t *testing.T, o launcher.Options, tools ...toolbox.Tool) host {
 	t.Helper()
 	box := toolbox.New(t)
 	for _, tool := range tools {
 		box.Add(tool)
 	}
 	o.Dir, o.Home, o.Artifacts = box.Dir, home, filepath.Join(t.TempDir(), "tool-runs")
-	ts, err := coppice.StartLauncher(t.Context(), o)
+	ts, err := launcher.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -90,7 +90,7 @@ func left(b *toolbox.Box) []proc.Process { return proc.WithEnv("TOOLBOX_MARK", b
 // run makes a run that must be possible.
 func (h host) run(tool, do string, arg ...any) messages.ToolResult {
 	h.t.Helper()
-	r, err := h.Run(h.t.Context(), coppice.ToolRequest{Tool: tool, Inputs: toolbox.Inputs(do, arg...)})
+	r, err := h.Run(h.t.Context(), launcher.Request{Tool: tool, Inputs: toolbox.Inputs(do, arg...)})
 	require.NoError(h.t, err)
 	return r
 }
@@ -116,7 +116,7 @@ func result(t *testing.T, r messages.ToolResult) map[string]any {
 func (h host) begin(id, tool, do string, arg ...any) <-chan messages.ToolResult {
 	ended := make(chan messages.ToolResult, 1)
 	go func() { // ends with the run, at the latest when the launcher does
-		r, err := h.Run(context.Background(), coppice.ToolRequest{ID: id, Tool: tool, Inputs: toolbox.Inputs(do, arg...)})
+		r, err := h.Run(context.Background(), launcher.Request{ID: id, Tool: tool, Inputs: toolbox.Inputs(do, arg...)})
 		if err != nil {
 			r.Error = &messages.ToolError{Message: err.Error()}
 		}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	// KernelName is the kernelspec. "": python3.
 	KernelName string
 	// Journal is the folder in which sessions are journalled, so that a later host
-	// finds their kernels; see package coordinator. It works with a shared server
+	// finds their kernels; see package sharedgateway. It works with a shared server
 	// alone. "": sessions end with their host.
 	Journal string
 	// Helpers is the MIME type of the status events of the helpers that every new
@@ -95,7 +95,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			_, closing := b.o.Server.closing.Load(o.Key)
 			return b.o.Server.leaving.Load() && !closing
 		}
-		if i.claim, err = coordinator.Take(ctx, b.o.Journal, o.Key); err != nil {
+		if i.claim, err = sharedgateway.Take(ctx, b.o.Journal, o.Key); err != nil {
 			return nil, err
 		}
 		b.o.Server.closing.Delete(o.Key) // the claim was free: what was closed is gone

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,7 +31,7 @@ type Interpreter struct {
 	// notice is told with the first output, nil for none or told.
 	notice atomic.Pointer[messages.Notice]
 	// claim is the session's place in the journal, nil when it is not kept.
-	claim *coordinator.Claim
+	claim *sharedgateway.Claim
 	// keep says whether Close leaves the kernel to the next host.
 	keep func() bool
 	// running is true while a cell runs.

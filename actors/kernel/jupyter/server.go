@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/bridge"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/loopback"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -44,10 +44,10 @@ type ServerOptions struct {
 	// StartTimeout bounds its start. 0: 30 s.
 	StartTimeout time.Duration
 	// Shared says to use the gateway that the hosts of this user share, and to
-	// start that one when it is not there; see package coordinator. It does not
+	// start that one when it is not there; see package sharedgateway. It does not
 	// end with the host. false: one of the host's own, which does.
 	Shared bool
-	// Suspicion and IdleEnd are those of coordinator.Options, for a shared one, and
+	// Suspicion and IdleEnd are those of sharedgateway.Options, for a shared one, and
 	// ShardKernels is its MaxKernels: when a shared gateway is full, sessions go on
 	// to the next.
 	Suspicion, IdleEnd time.Duration
@@ -79,7 +79,7 @@ type Endpoint struct {
 	// Shared is the hold on a gateway that hosts share, nil when it is not. Env
 	// is then what its kernels must have in their environment: the gateway's own
 	// may be that of another host.
-	Shared *coordinator.Lease
+	Shared *sharedgateway.Lease
 	Env    map[string]string
 	// warm holds the started kernels, those of all shards; nil: there are none.
 	warm *pool
@@ -258,8 +258,7 @@ func onThisMachine(text string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
+	return loopback.URL(u)
 }
 
 // serverStop bounds the end of a gateway.

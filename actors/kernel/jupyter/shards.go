@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/bridge"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/kernelserver"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // shards are the shared gateways that one host uses. A gateway bears so many
@@ -36,7 +36,7 @@ import (
 // close joins.
 type shards struct {
 	s     *Server
-	o     coordinator.Options
+	o     sharedgateway.Options
 	calls *bridge.Server
 	life  context.Context //nolint:containedctx // that of Server.Run
 	warm  *pool
@@ -66,7 +66,7 @@ const (
 func newShards(ctx context.Context, s *Server, rt pyenv.Runtime, calls *bridge.Server) *shards {
 	h := &shards{
 		s: s, life: ctx, calls: calls, last: make(chan error, 1), rest: shardRest, held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
-		o: coordinator.Options{
+		o: sharedgateway.Options{
 			Dir: SharedDir(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion,
 			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels,
 		},
@@ -116,8 +116,8 @@ func (h *shards) start(ctx context.Context, r jupyter.StartRequest) (*jupyter.Ke
 
 // of returns the gateway that the journal names, nil when it is gone. It must be
 // given back with leave.
-func (h *shards) of(ctx context.Context, e coordinator.Entry) (*Endpoint, error) {
-	if e.Fingerprint != "" && e.Fingerprint != coordinator.Fingerprint(h.o.Runtime) || !process.Alive(e.Gateway) {
+func (h *shards) of(ctx context.Context, e sharedgateway.Entry) (*Endpoint, error) {
+	if e.Fingerprint != "" && e.Fingerprint != sharedgateway.Fingerprint(h.o.Runtime) || !process.Alive(e.Gateway) {
 		return nil, nil //nolint:nilnil // it is gone, or another environment's
 	}
 	end, err := h.join(ctx, e.Shard)
@@ -171,7 +171,7 @@ func (h *shards) join(ctx context.Context, n int) (*Endpoint, error) {
 func (h *shards) open(ctx context.Context, n int) (*Endpoint, error) {
 	o := h.o
 	o.Shard = n
-	lease, err := coordinator.Acquire(ctx, o)
+	lease, err := sharedgateway.Acquire(ctx, o)
 	if err != nil {
 		return nil, err
 	}

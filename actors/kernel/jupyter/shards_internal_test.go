@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -68,7 +68,7 @@ func newShardWorld(t *rapid.T) *shardWorld {
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	none := pyenv.Runtime{Path: "/nonexistent/python", Version: "3.12.0"}
 	w := &shardWorld{}
-	var all []coordinator.Gateway
+	var all []sharedgateway.Gateway
 	for n := range modelShards {
 		server, err := fakegateway.Start(fakegateway.Options{MaxKernels: modelKernels})
 		require.NoError(t, err)
@@ -78,8 +78,8 @@ func newShardWorld(t *rapid.T) *shardWorld {
 		id, err := process.Identify(f.proc.Process.Pid)
 		require.NoError(t, err)
 		w.shards = append(w.shards, f)
-		all = append(all, coordinator.Gateway{
-			URL: server.URL(), Token: server.Token(), Process: id, Fingerprint: coordinator.Fingerprint(none), Shard: n,
+		all = append(all, sharedgateway.Gateway{
+			URL: server.URL(), Token: server.Token(), Process: id, Fingerprint: sharedgateway.Fingerprint(none), Shard: n,
 			MaxKernels: modelKernels, Dir: filepath.Join(home, fmt.Sprint("cpk-none", n)),
 		})
 	}

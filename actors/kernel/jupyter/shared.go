@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // SharedDir is the folder of the shared gateways and of the journal in a home
@@ -146,7 +146,7 @@ func (i *Interpreter) journal() error {
 		return nil
 	}
 	at := i.server.Shared
-	return i.claim.Write(coordinator.Entry{
+	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity,
 	})
 }

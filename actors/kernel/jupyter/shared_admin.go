@@ -3,16 +3,16 @@ package jupyter
 import (
 	"context"
 
-	"github.com/coppice-run/coppice/internal/coordinator"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // SharedStatus is what can be seen of one shared gateway.
-type SharedStatus = coordinator.Status
+type SharedStatus = sharedgateway.Status
 
 // LookShared tells of the shared gateways in a home folder (~/.<brand>).
 func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return coordinator.Look(ctx, SharedDir(home))
+	return sharedgateway.Look(ctx, SharedDir(home))
 }
 
 // StartShared finds or starts the first shared gateway of an interpreter, and tells
@@ -22,7 +22,7 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := coordinator.Acquire(ctx, coordinator.Options{
+	lease, err := sharedgateway.Acquire(ctx, sharedgateway.Options{
 		Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
 	})
 	if err != nil {
@@ -34,5 +34,5 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 
 // StopShared ends the shared gateways in a home folder, with their kernels.
 func StopShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return coordinator.Stop(ctx, SharedDir(home))
+	return sharedgateway.Stop(ctx, SharedDir(home))
 }

@@ -99,6 +99,7 @@ func TestMistakes(t *testing.T) {
 		`there is no help about "nope"`:                                     {"help", "nope"},
 		`there is no help about "exit-code"; did you mean exit-codes?`:      {"help", "exit-code"},
 		`there is no help about "run nope"`:                                 {"help", "run", "nope"},
+		`--shared-sessions needs --http: standard input has one client`:     {"mcp", "--shared-sessions"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, codeUsage, Main(args, strings.NewReader(""), &stdout, &stderr, nil), want)

@@ -208,7 +208,7 @@ func (d *demo) play(ctx context.Context, session string, cells []messages.Cell, 
 	drawing := render.NewRun(render.RunOptions{Style: d.style, Cells: cells, Prefix: prefix, Now: time.Now})
 	var r ran
 	var printed strings.Builder
-	for e, err := range d.host.Session(messages.SessionKey{Session: session, Cwd: d.cwd}).Stream(ctx, coppice.Request{Cells: cells, Timeout: time.Minute}) {
+	for e, err := range d.host.Session(session, coppice.In(d.cwd)).Stream(ctx, coppice.Request{Cells: cells, Timeout: time.Minute}) {
 		if err != nil {
 			r.err = err
 			break

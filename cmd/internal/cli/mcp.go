@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 )
 
@@ -32,6 +33,7 @@ type mcpFlags struct {
 	notebooks bool
 	tools     toolDir
 	sessions  int
+	shared    bool
 }
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -45,6 +47,12 @@ and output, or with --http over streamable HTTP at http://127.0.0.1:PORT/mcp.
 
 With --tool-dir the tools of a folder are served as well, as tool_NAME, and code
 in cells calls them as tool.NAME(...).
+
+Over HTTP no client sees the variables of another. Up to version 2025-11-25 of the
+protocol a connection has its own sessions, and names are its own too. From
+2026-07-28 on, where requests stand alone, a call that names no session begins one,
+and its result names it; the model passes that name on, and nobody can guess it.
+With --shared-sessions a session that a call names is shared by all clients.
 
 Over HTTP each request needs the header "Authorization: Bearer TOKEN". The token
 is in the token file, which is made when it is not there.
@@ -65,6 +73,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
+	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
 	f.add(cmd)
 	f.tools.add(cmd)
 	return cmd
@@ -77,6 +86,9 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.tokenFile != "" && f.http == "" {
 		return usagef("--token-file needs --http: there is no token on standard input")
 	}
+	if f.shared && f.http == "" {
+		return usagef("--shared-sessions needs --http: standard input has one client")
+	}
 	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.launcher()})
 	if err != nil {
 		return err
@@ -88,7 +100,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: readVersion().Version, Cwd: f.cwd,
-		Tools: tools,
+		Tools: tools, SharedSessions: f.shared, MaxLeftover: max(1, f.sessions/4),
 	}
 	server, err := mcpserver.New(o)
 	if errors.Is(err, coppice.ErrOptions) {
@@ -115,12 +127,19 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 	if err != nil {
 		return failure(err)
 	}
-	l, err := mcpserver.Listen(ctx, f.http)
-	if err != nil {
+	l, err := mcpserver.Listen(ctx, f.http, server, token, o)
+	switch {
+	case errors.Is(err, httpserver.ErrAddress):
 		return usageError{err}
+	case err != nil:
+		return failure(fmt.Errorf("%w; another address: --http 127.0.0.1:0", err))
 	}
-	a.err.lines(fmt.Sprintf("coppice mcp: serving at http://%s%s, the token is in %s", l.Addr(), mcpserver.Path, file))
-	return failure(mcpserver.Serve(ctx, l, server, token, o))
+	a.err.lines(fmt.Sprintf("coppice mcp: serving at %s%s, the token is in %s", l.URL(), mcpserver.Path, file))
+	err = l.Serve(ctx)
+	if errors.Is(err, httpserver.ErrCut) { // the calls that run end with the host
+		err = nil
+	}
+	return failure(err)
 }
 
 // readToken reads a token, or makes one. Nobody but its owner may have read it.

@@ -264,7 +264,7 @@ func (r *nbRunner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.session = host.Session(messages.SessionKey{Session: r.flags.session, Cwd: r.flags.cwd})
+	r.session = host.Session(r.flags.session, coppice.In(r.flags.cwd))
 	report, err := r.once(ctx, starting)
 	if err == nil && r.flags.watch {
 		report, err = r.watch(ctx, report)

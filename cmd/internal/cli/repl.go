@@ -8,7 +8,6 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/repl"
 	"github.com/coppice-run/coppice/internal/home"
-	"github.com/coppice-run/coppice/messages"
 )
 
 func (a *app) replCommand() *cobra.Command {
@@ -41,7 +40,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			defer host.end()
 			backend, _ := host.Backend()
 			return failure(repl.Run(cmd.Context(), repl.Options{
-				Session: host.Session(messages.SessionKey{Session: session, Cwd: cwd}), Backend: backend, Snapshot: host.Snapshot,
+				Session: host.Session(session, coppice.In(cwd)), Backend: backend, Snapshot: host.Snapshot,
 				History: a.historyFile(), Colour: a.colours(), In: in, Out: a.out.w, Env: a.env,
 			}))
 		},

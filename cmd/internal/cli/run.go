@@ -167,7 +167,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if backend, _ := host.Backend(); f.keep && backend == coppice.BackendRunner {
 		a.err.lines(fmt.Sprintf("coppice: the session %q ends with this command, since the runner backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session))
 	}
-	session := host.Session(messages.SessionKey{Session: f.session, Cwd: f.cwd})
+	session := host.Session(f.session, coppice.In(f.cwd))
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.answers(f.stdin, file)}, f, starting)
 	starting.done()
 	ending := a.startProgress("ending the kernel", f.json || f.events)
@@ -206,7 +206,7 @@ func (f runFlags) recording() ([]sinks.Attachment, error) {
 func (a *app) call(ctx context.Context, session *coppice.Session, r coppice.Request, f runFlags, starting *progress) (messages.Result, error) {
 	if f.json {
 		result, err := session.Execute(ctx, r)
-		if err != nil {
+		if _, refused := errors.AsType[*messages.NotStartedError](err); err != nil && !refused {
 			return result, err
 		}
 		starting.done()

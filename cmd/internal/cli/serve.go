@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -87,7 +88,7 @@ func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
 	}
 	return coppice.Options{
 		Backend: f.backend, Python: f.python, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
-		Launcher: &coppice.LauncherOptions{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
+		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{metrics.Attachment()}, Metrics: metrics.Hub(),
 	}
 }
@@ -190,7 +191,7 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.S
 }
 
 // endLauncher ends all tools, in a hurry when the process shall end.
-func (a *app) endLauncher(l *coppice.Launcher) {
+func (a *app) endLauncher(l *launcher.Launcher) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
 	stop := context.AfterFunc(a.stops.hard, func() {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
@@ -34,11 +34,11 @@ func (d *toolDir) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(d), "tool-dir", "", "a folder of tools that code calls as tool.NAME(...), kept warm meanwhile (see coppice tool)")
 }
 
-func (d toolDir) launcher() *coppice.LauncherOptions {
+func (d toolDir) launcher() *launcher.Options {
 	if d == "" {
 		return nil
 	}
-	return &coppice.LauncherOptions{Dir: string(d)}
+	return &launcher.Options{Dir: string(d)}
 }
 
 func (a *app) toolCommand() *cobra.Command {
@@ -72,13 +72,13 @@ func toolArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) launcherOptions(f *toolFlags) coppice.LauncherOptions {
-	return coppice.LauncherOptions{Dir: f.tools, Env: a.env}
+func (a *app) launcherOptions(f *toolFlags) launcher.Options {
+	return launcher.Options{Dir: f.tools, Env: a.env}
 }
 
 // toolbox opens the folder of tools.
-func (a *app) toolbox(f *toolFlags) (*coppice.Toolbox, error) {
-	box, err := coppice.OpenToolbox(a.launcherOptions(f))
+func (a *app) toolbox(f *toolFlags) (*launcher.Toolbox, error) {
+	box, err := launcher.OpenToolbox(a.launcherOptions(f))
 	return box, toolFailure(err)
 }
 
@@ -88,7 +88,7 @@ func toolFailure(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, coppice.ErrOptions):
+	case errors.Is(err, launcher.ErrOptions):
 		return usageError{err}
 	case ok && told.Kind == messages.ToolErrorNotFound:
 		return &codeError{code: codeUsage, err: withHint(told)}
@@ -134,8 +134,8 @@ func (a *app) client(ctx context.Context, f *toolFlags, dir string) *toolapi.Cli
 }
 
 // launcher starts a launcher for one command; end ends it.
-func (a *app) launcher(ctx context.Context, f *toolFlags) (l *coppice.Launcher, end func(), err error) {
-	l, err = coppice.StartLauncher(ctx, a.launcherOptions(f))
+func (a *app) launcher(ctx context.Context, f *toolFlags) (l *launcher.Launcher, end func(), err error) {
+	l, err = launcher.Start(ctx, a.launcherOptions(f))
 	if err != nil {
 		return nil, nil, toolFailure(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -85,7 +85,7 @@ pyproject.toml depends on. When it is there and matches, nothing is done.`,
 	return cmd
 }
 
-func (a *app) setupTool(ctx context.Context, box *coppice.Toolbox, dir, python string, force, quiet, asJSON bool) error {
+func (a *app) setupTool(ctx context.Context, box *launcher.Toolbox, dir, python string, force, quiet, asJSON bool) error {
 	waiting := a.startProgress("making the environment of "+filepath.Base(dir), asJSON)
 	defer waiting.done()
 	r, err := box.Setup(ctx, dir, python, force, func(line string) {
@@ -108,7 +108,7 @@ func (a *app) setupTool(ctx context.Context, box *coppice.Toolbox, dir, python s
 }
 
 // folder is that of a tool, which may be broken.
-func folder(ctx context.Context, box *coppice.Toolbox, id string) (string, error) {
+func folder(ctx context.Context, box *launcher.Toolbox, id string) (string, error) {
 	e, err := box.Find(ctx, id)
 	if told, ok := errors.AsType[*messages.ToolError](err); ok && told.Kind == messages.ToolErrorSpec {
 		return e.Dir, nil
@@ -159,7 +159,7 @@ failed; warnings do not count. With --all and --json there is one report a line.
 }
 
 // toolDirs is the folder of the tool that args names, or those of all tools.
-func (a *app) toolDirs(ctx context.Context, box *coppice.Toolbox, args []string) ([]string, error) {
+func (a *app) toolDirs(ctx context.Context, box *launcher.Toolbox, args []string) ([]string, error) {
 	if len(args) > 0 {
 		dir, err := folder(ctx, box, args[0])
 		return []string{dir}, err
@@ -175,10 +175,10 @@ func (a *app) toolDirs(ctx context.Context, box *coppice.Toolbox, args []string)
 	return dirs, nil
 }
 
-func (a *app) validateTool(ctx context.Context, f *toolFlags, box *coppice.Toolbox, dir string) (coppice.ToolReport, error) {
-	var progress func(coppice.ToolCheck)
+func (a *app) validateTool(ctx context.Context, f *toolFlags, box *launcher.Toolbox, dir string) (launcher.Report, error) {
+	var progress func(launcher.Check)
 	if !f.json {
-		progress = func(c coppice.ToolCheck) { a.out.lines(checkLines(a.style(a.out), c)...) }
+		progress = func(c launcher.Check) { a.out.lines(checkLines(a.style(a.out), c)...) }
 	}
 	report, err := box.Validate(ctx, dir, progress)
 	switch {
@@ -192,7 +192,7 @@ func (a *app) validateTool(ctx context.Context, f *toolFlags, box *coppice.Toolb
 	return report, failure(err)
 }
 
-func checkLines(s render.Style, c coppice.ToolCheck) []string {
+func checkLines(s render.Style, c launcher.Check) []string {
 	lines := []string{s.Fit(fmt.Sprintf("%-4s  %-24s  %s", c.Status, c.Name, c.Message))}
 	for _, d := range c.Details {
 		lines = append(lines, s.Fit("      "+d))
@@ -200,7 +200,7 @@ func checkLines(s render.Style, c coppice.ToolCheck) []string {
 	return lines
 }
 
-func summary(r coppice.ToolReport) string {
+func summary(r launcher.Report) string {
 	count := map[string]int{}
 	for _, c := range r.Checks {
 		count[string(c.Status)]++

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -84,7 +84,7 @@ func (a *app) runTool(ctx context.Context, f *toolFlags, rf toolRunFlags, id str
 			return nil
 		}
 	}
-	result, err := a.callTool(ctx, f, box.Dir(), coppice.ToolRequest{Tool: entry.ID, Inputs: inputs, Timeout: timeout}, emit)
+	result, err := a.callTool(ctx, f, box.Dir(), launcher.Request{Tool: entry.ID, Inputs: inputs, Timeout: timeout}, emit)
 	waiting.done()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -96,7 +96,7 @@ func (a *app) runTool(ctx context.Context, f *toolFlags, rf toolRunFlags, id str
 }
 
 // callTool makes the run: at the server that runs for this folder, or here.
-func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r coppice.ToolRequest, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
+func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r launcher.Request, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
 	if c := a.client(ctx, f, dir); c != nil {
 		defer c.Close()
 		return c.Stream(ctx, r.Tool, toolapi.Request{Inputs: r.Inputs, Timeout: r.Timeout.Seconds()}, emit)
@@ -110,7 +110,7 @@ func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r coppice.
 }
 
 // showResult prints what a run has returned, and turns it into an exit code.
-func (a *app) showResult(t *coppice.ToolSpec, r messages.ToolResult, asJSON, streamed bool) error {
+func (a *app) showResult(t *launcher.Spec, r messages.ToolResult, asJSON, streamed bool) error {
 	if asJSON {
 		if err := a.writeJSON(r); err != nil {
 			return failure(err)
@@ -155,7 +155,7 @@ func errorText(e *messages.ToolError) string {
 }
 
 // toolOutputs is the outputs for people; of what was streamed only the rest.
-func toolOutputs(t *coppice.ToolSpec, outputs json.RawMessage, streamed bool) string {
+func toolOutputs(t *launcher.Spec, outputs json.RawMessage, streamed bool) string {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(outputs, &values) != nil {
 		return ""
@@ -194,7 +194,7 @@ func eventText(e messages.ToolEvent) string {
 }
 
 // toolInputs puts the inputs of a run together.
-func (a *app) toolInputs(t *coppice.ToolSpec, rf toolRunFlags) (json.RawMessage, error) {
+func (a *app) toolInputs(t *launcher.Spec, rf toolRunFlags) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	text := []byte(rf.inputs)
 	switch file, isFile := strings.CutPrefix(rf.inputs, "@"); {
@@ -219,7 +219,7 @@ func (a *app) toolInputs(t *coppice.ToolSpec, rf toolRunFlags) (json.RawMessage,
 	files := map[string][]json.RawMessage{} // of inputs that take several
 	for _, kv := range rf.input {
 		key, value, ok := strings.Cut(kv, "=")
-		i := slices.IndexFunc(t.Inputs, func(in coppice.ToolInput) bool { return in.Key == key })
+		i := slices.IndexFunc(t.Inputs, func(in launcher.Input) bool { return in.Key == key })
 		switch {
 		case !ok:
 			return nil, usagef("-i wants KEY=VALUE, not %q", kv)
@@ -264,7 +264,7 @@ func inputFile(name string) (json.RawMessage, error) {
 	return json.Marshal(map[string]string{"filename": filepath.Base(name), "content_type": kind, "data": base64.StdEncoding.EncodeToString(data)})
 }
 
-func inputKeys(t *coppice.ToolSpec) string {
+func inputKeys(t *launcher.Spec) string {
 	keys := make([]string, 0, len(t.Inputs))
 	for i := range t.Inputs {
 		keys = append(keys, t.Inputs[i].Key)

@@ -214,8 +214,5 @@ func (a *API) tree(w http.ResponseWriter, r *http.Request) {
 
 // key is the session that a request names.
 func (a *API) key(name, cwd string) messages.SessionKey {
-	if name == "" {
-		name = coppice.DefaultSession
-	}
 	return messages.SessionKey{Session: name, Cwd: a.o.Cwd}.In(cwd)
 }

@@ -65,7 +65,7 @@ func TestConflicts(t *testing.T) {
 	}
 	_, err = s.Start(ctx, client.Execute{ID: "mine", Session: "busy", Cells: cells("1")})
 	require.Equal(t, http.StatusConflict, statusOf(t, err))
-	_, err = s.RunNotebook(ctx, client.RunNotebook{ID: "mine", Path: path})
+	_, err = s.RunNotebook(ctx, client.RunNotebook{ID: "mine", Path: path, Session: "busy"})
 	require.Equal(t, http.StatusConflict, statusOf(t, err))
 
 	// A session that is busy, or that has threads, cannot be copied.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
@@ -26,12 +27,13 @@ import (
 func TestTheDocumentIsTrue(t *testing.T) {
 	t.Parallel()
 	box := toolbox.New(t)
-	launcher := &coppice.LauncherOptions{Dir: box.Dir, ArtifactFiles: 2}
-	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, IdleTTL: -1, Launcher: launcher}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
+	tools := &launcher.Options{Dir: box.Dir, ArtifactFiles: 2}
+	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, IdleTTL: -1, Launcher: tools}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
 	s.refusals()
 	s.lives()
 	s.executions()
 	s.books()
+	s.slow()
 	s.full()
 	s.tools(box)
 	s.ending(box)
@@ -166,7 +168,7 @@ func (s *server) lives() {
 		_, err = s.Open(ctx, client.Open{Session: name})
 		require.Equal(t, http.StatusBadRequest, statusOf(t, err), "%q", name)
 	}
-	_, err = s.Open(ctx, client.Open{Cwd: "/none"})
+	_, err = s.Open(ctx, client.Open{Session: "a", Cwd: "/none"})
 	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
 	status, text := s.ask("GET", "/metrics", "")
 	require.Equal(t, 200, status)
@@ -285,12 +287,12 @@ func (s *server) books() {
 	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
 	_, err = s.ShowNotebook(ctx, client.Show{Path: "none.ipynb"})
 	require.Equal(t, http.StatusNotFound, statusOf(t, err))
-	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "none.ipynb"})
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "none.ipynb", Session: "a"})
 	require.Equal(t, http.StatusNotFound, statusOf(t, err))
 	require.NoError(t, os.WriteFile(filepath.Join(s.cwd, "bad.ipynb"), []byte("{"), 0o600))
 	_, err = s.ShowNotebook(ctx, client.Show{Path: "bad.ipynb"})
 	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
-	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "bad.ipynb"})
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "bad.ipynb", Session: "a"})
 	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
 
 	lock := flock.New(filepath.Join(s.cwd, ".a.ipynb.lock")) // as another program has it that saves
@@ -342,9 +344,9 @@ func (s *server) full() {
 	}, time.Minute, 10*time.Millisecond)
 	_, err := s.Open(ctx, client.Open{Session: "third"})
 	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err), "%v", err)
-	_, err = s.Start(ctx, client.Execute{Cells: cells("1")})
+	_, err = s.Start(ctx, client.Execute{Session: "a", Cells: cells("1")})
 	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err))
-	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "a.ipynb"})
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: "a.ipynb", Session: "a"})
 	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err))
 	for _, id := range []string{"long-1", "long-2"} {
 		require.NoError(t, s.Cancel(ctx, id))

@@ -50,7 +50,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := a.key(e.Session, e.Cwd)
-	session := a.o.Host.Session(key)
+	session := a.o.Host.Session(key.Session, coppice.In(key.Cwd))
 	request := coppice.Request{
 		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
@@ -143,7 +143,7 @@ func (a *API) input(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := messages.SessionKey{Session: x.info.Session, Cwd: x.info.Cwd}
-	status, err := a.o.Host.Session(key).SubmitInput(r.Context(), in.ID, in.Value)
+	status, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).SubmitInput(r.Context(), in.ID, in.Value)
 	if err != nil {
 		a.problem(w, err)
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -53,7 +54,7 @@ func fuzz(f *testing.F) *fuzzed {
 	require.NoError(f, os.Mkdir(filepath.Join(s.cwd, "dir.ipynb"), 0o700))
 	host, err := coppice.Start(f.Context(), coppice.Options{
 		Home: f.TempDir(), Backend: coppice.BackendRunner, Python: filepath.Join(s.cwd, "no-python"), Env: []string{}, Artifacts: f.TempDir(),
-		Launcher: &coppice.LauncherOptions{Dir: f.TempDir()},
+		Launcher: &launcher.Options{Dir: f.TempDir()},
 	})
 	require.NoError(f, err)
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
@@ -77,7 +78,7 @@ func fuzz(f *testing.F) *fuzzed {
 
 // begin makes an execution that has ended at once.
 func (s *fuzzed) begin(ctx context.Context, t require.TestingT) {
-	s.do(ctx, t, "POST", "/api/executions", nil, `{"id":"ended","cells":[{"code":"1"}]}`)
+	s.do(ctx, t, "POST", "/api/executions", nil, `{"id":"ended","session":"a","cells":[{"code":"1"}]}`)
 	w := s.do(ctx, t, "GET", "/api/executions/ended?wait=60", nil, "")
 	var x client.Execution
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &x))
@@ -139,13 +140,13 @@ func FuzzBodies(f *testing.F) {
 		"/api/notebooks/show", "/api/notebooks/apply", "/api/notebooks/run", "/api/tools/a/run", "/api/tools/a/stream",
 	}
 	for i, body := range []string{
-		`{"session":"a/b","cwd":"..","pin":true}`, `{"copies":2}`, `{"id":"x","cells":[{"code":"1"}],"timeout_seconds":1e3,"env":{"A":"b"}}`, `{"id":"1","value":"\u0000"}`,
+		`{"session":"a/b","cwd":"..","pin":true}`, `{"copies":2}`, `{"id":"x","session":"a","cells":[{"code":"1"}],"timeout_seconds":1e3,"env":{"A":"b"}}`, `{"id":"1","value":"\u0000"}`,
 		`{"path":"a.ipynb","lines":"1-2,$"}`, `{"path":"a.ipynb","text":"# %% [code]\n1","dry_run":true}`, `{"path":"a.ipynb","cells":"1,3-","timeout_seconds":-1}`,
 		`{"inputs":{},"run_id":"r","timeout_seconds":0.1}`, `null`,
 	} {
 		f.Add(uint8(i), []byte(body))
 	}
-	f.Add(uint8(2), []byte(`{"cells":[{"code":"1"}],"timeout_seconds":NaN}`))
+	f.Add(uint8(2), []byte(`{"session":"a","cells":[{"code":"1"}],"timeout_seconds":NaN}`))
 	f.Add(uint8(2), []byte(`{"cells":[null],"mode":"per-call","env":null}`))
 	f.Add(uint8(5), []byte(`{"path":"dir.ipynb","text":"x"}`))
 	s := fuzz(f)
@@ -226,7 +227,7 @@ func FuzzNotebookPath(f *testing.F) {
 		}
 		ask("/api/notebooks/show", client.Show{Path: path, Lines: lines})
 		ask("/api/notebooks/apply", client.Apply{Path: path, Text: "# %% [code]\n1", DryRun: true})
-		ask("/api/notebooks/run", client.RunNotebook{Path: path, Cells: cells})
+		ask("/api/notebooks/run", client.RunNotebook{Path: path, Session: "a", Cells: cells})
 	})
 }
 

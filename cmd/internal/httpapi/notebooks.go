@@ -181,7 +181,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 			case coppice.NotebookCellBegins, coppice.NotebookCellEnded: // the cell's own events say it
 			}
 		}
-		report, err := a.o.Host.Session(key).RunNotebook(ctx, f.Document, o)
+		report, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).RunNotebook(ctx, f.Document, o)
 		if err != nil {
 			return report.Last, nil, err
 		}

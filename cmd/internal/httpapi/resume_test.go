@@ -99,7 +99,7 @@ func TestAHundredCuts(t *testing.T) {
 	require.NoError(t, err)
 	// The start is cut too, and is repeated: it runs once.
 	var seen []messages.Event
-	for e, err := range c.Run(ctx, client.Execute{ID: "cut", Cells: cells("n = globals().get('n', 0) + 1", code, "print(n)")}) {
+	for e, err := range c.Run(ctx, client.Execute{ID: "cut", Session: "a", Cells: cells("n = globals().get('n', 0) + 1", code, "print(n)")}) {
 		require.NoError(t, err)
 		seen = append(seen, e)
 	}
@@ -174,7 +174,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	outcome := messages.Outcome("")
-	for e, err := range s.Run(ctx, client.Execute{ID: "ctx", Cells: cells("import time\nprint('here', flush=True)\ntime.sleep(600)")}) {
+	for e, err := range s.Run(ctx, client.Execute{ID: "ctx", Session: "a", Cells: cells("import time\nprint('here', flush=True)\ntime.sleep(600)")}) {
 		require.NoError(t, err)
 		if final, ok := e.(messages.Final); ok {
 			outcome = final.Result.Outcome
@@ -183,7 +183,7 @@ func TestAClientThatLeaves(t *testing.T) {
 		}
 	}
 	require.Equal(t, messages.OutcomeCancelled, outcome)
-	for e, err := range s.Run(t.Context(), client.Execute{ID: "loop", Cells: cells("print('here', flush=True)\ntime.sleep(600)")}) {
+	for e, err := range s.Run(t.Context(), client.Execute{ID: "loop", Session: "a", Cells: cells("print('here', flush=True)\ntime.sleep(600)")}) {
 		require.NoError(t, err)
 		if e.Type() == "stdout" {
 			break
@@ -196,16 +196,16 @@ func TestAClientThatLeaves(t *testing.T) {
 	// Executions that are started one after the other run in that order.
 	var last string
 	for i := range 30 {
-		x, err := s.Start(t.Context(), client.Execute{Cells: cells(fmt.Sprintf("order = [*globals().get('order', []), %d]", i))})
+		x, err := s.Start(t.Context(), client.Execute{Session: "a", Cells: cells(fmt.Sprintf("order = [*globals().get('order', []), %d]", i))})
 		require.NoError(t, err)
 		last = x.ID
 	}
 	_, err = s.Wait(t.Context(), last)
 	require.NoError(t, err)
-	require.Equal(t, "True", s.run("", "order == list(range(30))").Cells[0].Output)
+	require.Equal(t, "True", s.run("a", "order == list(range(30))").Cells[0].Output)
 
 	// A log that is full leaves output out and says so; the rest is there.
-	x, err = s.Start(t.Context(), client.Execute{Cells: cells("for i in range(50): print('x' * 100, flush=True); time.sleep(.001)", "raise ValueError('told')")})
+	x, err = s.Start(t.Context(), client.Execute{Session: "a", Cells: cells("for i in range(50): print('x' * 100, flush=True); time.sleep(.001)", "raise ValueError('told')")})
 	require.NoError(t, err)
 	var types []string
 	for e, err := range s.Events(t.Context(), x.ID, 0) {
@@ -215,7 +215,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	require.Contains(t, types, "notice")
 	require.Contains(t, types, "error")
 	// The server's token is not in the sessions' environment.
-	require.Equal(t, "None", s.run("", "import os; print(os.environ.get('COPPICE_TOKEN'))").Cells[0].Output)
+	require.Equal(t, "None", s.run("a", "import os; print(os.environ.get('COPPICE_TOKEN'))").Cells[0].Output)
 }
 
 // TestTheSocket serves the same, to who can open it and knows the token.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,26 +16,15 @@ import (
 // kernels lists the sessions that have a kernel.
 func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
 	list := []client.Session{}
-	tree, err := a.o.Host.Snapshot(ctx)
-	if err != nil {
-		return list, err
+	live, err := a.o.Host.Sessions(ctx)
+	for _, s := range live {
+		list = append(list, client.Session{
+			Session: s.Key.Session, Cwd: s.Key.Cwd, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
+			Restarts: s.Restarts, LastExit: s.LastExit, Owner: s.Owner, PID: s.PID, RSS: s.RSS, CPU: cpu(s.PID),
+			Since: s.Since, Expires: s.TTL, Detail: s.Detail,
+		})
 	}
-	backend, _ := a.o.Host.Backend()
-	for _, door := range tree.Children {
-		if door.Name != backend {
-			continue
-		}
-		for _, n := range door.Children {
-			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" && !strings.Contains(n.Name, "#") {
-				list = append(list, client.Session{
-					Session: key.Session, Cwd: key.Cwd, State: n.State, Queue: n.Queue, Done: n.Done, Pinned: n.Pinned,
-					Restarts: n.Restarts, LastExit: n.LastExit, Owner: n.Owner, PID: n.PID, RSS: n.RSS, CPU: cpu(n.PID),
-					Since: n.Since, Expires: n.TTL, Detail: n.Detail,
-				})
-			}
-		}
-	}
-	return list, nil
+	return list, err
 }
 
 // find returns a session that has a kernel.
@@ -86,14 +76,14 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := a.key(o.Session, o.Cwd)
-	session := a.o.Host.Session(key)
+	session := a.o.Host.Session(key.Session, coppice.In(key.Cwd))
 	status := http.StatusOK
 	if _, err := a.find(r.Context(), key); err != nil {
 		status = http.StatusCreated
 	}
 	// A call without cells returns when there is a kernel.
 	result, err := session.Execute(r.Context(), coppice.Request{Owner: o.Owner})
-	if err == nil && result.Outcome != messages.OutcomeOK {
+	if _, refused := errors.AsType[*messages.NotStartedError](err); refused || err == nil && result.Outcome != messages.OutcomeOK {
 		err = fmt.Errorf("%w for the session %s: %s", errOverloaded, key, result.Reason)
 	}
 	if err == nil && o.Pin {
@@ -110,9 +100,13 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, status, s)
 }
 
-// checkName refuses names that no path can hold.
+// checkName refuses names that no path can hold, and a request without one: two
+// clients that leave it out do not mean the same session.
 func checkName(name string) error {
 	const most = 200
+	if name == "" {
+		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
+	}
 	if name == "." || name == ".." || len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
 		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)}
 	}
@@ -133,7 +127,7 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, _, err := a.named(r)
 		if err == nil {
-			err = do(a.o.Host.Session(key), r.Context())
+			err = do(a.o.Host.Session(key.Session, coppice.In(key.Cwd)), r.Context())
 		}
 		if err != nil {
 			a.problem(w, err)
@@ -145,13 +139,23 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 
 func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Copies int    `json:"copies"`
-		Owner  string `json:"owner"`
+		Copies int      `json:"copies"`
+		Names  []string `json:"names"`
+		Owner  string   `json:"owner"`
 	}
 	if !a.body(w, r, &in) {
 		return
 	}
 	const most = 64
+	if in.Copies == 0 {
+		in.Copies = len(in.Names)
+	}
+	for _, name := range in.Names {
+		if err := checkName(name); err != nil {
+			a.problem(w, err)
+			return
+		}
+	}
 	if in.Copies < 1 || in.Copies > most {
 		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, in.Copies), ""})
 		return
@@ -161,7 +165,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	made, err := a.o.Host.Session(key).Fork(r.Context(), in.Copies, in.Owner)
+	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: in.Copies, Names: in.Names, Owner: in.Owner})
 	if err != nil {
 		a.problem(w, err)
 		return

@@ -96,7 +96,7 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 		return
 	}
 	if err != nil {
-		result.Outcome, result.State, result.Reason = messages.OutcomeNotStarted, messages.StateLost, err.Error()
+		result.Outcome, result.State, result.Reason = messages.OutcomeNotStarted, "", err.Error()
 		result.Text = err.Error()
 	}
 	x.finish(result, report, a.o.Logger)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -87,8 +88,8 @@ func (s *server) tools(box *toolbox.Box) {
 // ending asks a server whose host has ended.
 func (s *server) ending(box *toolbox.Box) {
 	t, ctx := s.t, s.t.Context()
-	launcher := &coppice.LauncherOptions{Dir: box.Dir}
-	over := serveAs(t, s.spec, coppice.Options{Launcher: launcher}, httpapi.Options{}, toolapi.Options{Developer: true})
+	tools := &launcher.Options{Dir: box.Dir}
+	over := serveAs(t, s.spec, coppice.Options{Launcher: tools}, httpapi.Options{}, toolapi.Options{Developer: true})
 	status, _ := over.ask("GET", "/api/launcher/state", "")
 	require.Equal(t, http.StatusOK, status)
 	end, cancel := context.WithTimeout(ctx, time.Minute)
@@ -96,8 +97,8 @@ func (s *server) ending(box *toolbox.Box) {
 	require.NoError(t, over.api.Close())
 	require.True(t, over.host.Shutdown(end).Clean())
 	bodies := map[string]string{
-		"POST /api/executions": `{"cells":[{"code":"1"}]}`, "POST /api/sessions": `{}`, "POST /api/sessions/{session}/fork": `{"copies":1}`,
-		"POST /api/notebooks/run": fmt.Sprintf(`{"path":%q}`, s.cwd+"/a.ipynb"),
+		"POST /api/executions": `{"session":"a","cells":[{"code":"1"}]}`, "POST /api/sessions": `{"session":"a"}`, "POST /api/sessions/{session}/fork": `{"copies":1}`,
+		"POST /api/notebooks/run": fmt.Sprintf(`{"path":%q,"session":"a"}`, s.cwd+"/a.ipynb"),
 	}
 	for path, methods := range s.spec.Paths {
 		for method, operation := range methods {

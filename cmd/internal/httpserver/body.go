@@ -8,16 +8,15 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"time"
+	"os"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/internal/inbound"
 )
 
-// bodyTime is how long the body of a request may take.
-const bodyTime = time.Minute
-
 // Body reads the body of a request into to: one JSON value with known members, of
-// at most that many bytes, within a minute. Otherwise it answers with what is
-// wrong, and returns false.
+// at most that many bytes. Otherwise it answers with what is wrong, and returns
+// false. How long a body may take is the server's to say (Options.BodyTime).
 func Body(w http.ResponseWriter, r *http.Request, most int64, to any) bool {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		Error(w, http.StatusUnsupportedMediaType, "not_json", "the body is not said to be JSON", "send the header Content-Type: application/json")
@@ -27,9 +26,6 @@ func Body(w http.ResponseWriter, r *http.Request, most int64, to any) bool {
 		tooLarge(w, most)
 		return false
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a test's recorder has none
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		tooLarge(w, most)
@@ -38,7 +34,15 @@ func Body(w http.ResponseWriter, r *http.Request, most int64, to any) bool {
 	if err == nil {
 		err = decode(data, to)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, inbound.ErrEnding):
+		Error(w, http.StatusRequestTimeout, "too_slow", "the body was not there when the server ended", "")
+		return false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		Error(w, http.StatusRequestTimeout, "too_slow", "the body was not there in time", "put large data into a file")
+		return false
+	default:
 		Error(w, http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "GET /api/openapi.json describes it")
 		return false
 	}

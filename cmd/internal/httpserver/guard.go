@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/coppice-run/coppice/internal/inbound"
+	"github.com/coppice-run/coppice/internal/loopback"
 )
 
 // maxHeader bounds the head of a request, in bytes.
@@ -23,14 +26,18 @@ func (s *Server) guard() http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		_, pattern := s.mux.Handler(r)
+		known := s.knows(r)
+		if known {
+			inbound.Known(r.Context())
+		}
 		switch {
-		case !loopback(hostname(r.Host)):
+		case !loopback.HostPort(r.Host):
 			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "the request is for another host", ""})
 		case !sameOrigin(r):
 			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "pages of other origins may not ask here", ""})
 		case !straight(r.URL):
 			s.refuse(w, r, http.StatusBadRequest, Problem{"bad_request", "the path goes up, or holds empty parts", ""})
-		case !s.public[pattern] && !s.knows(r):
+		case !s.public[pattern] && !known:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			s.refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN"})
 		case pattern == "":
@@ -41,13 +48,15 @@ func (s *Server) guard() http.Handler {
 	})
 }
 
-// refuse answers no, and logs that.
+// refuse answers no, and logs that. It closes the connection: who may not ask has
+// nothing more to say, and a body that is on its way is not waited for.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, p Problem) {
 	at := r.URL.Path
 	if len(at) > maxLogged {
 		at = at[:maxLogged] + "…"
 	}
 	s.logger.Warn("refused a request", "status", status, "method", r.Method, "path", at, "remote", r.RemoteAddr, "why", p.Message)
+	w.Header().Set("Connection", "close")
 	Error(w, status, p.Code, p.Message, p.Hint)
 }
 
@@ -68,14 +77,6 @@ func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	Error(w, http.StatusMethodNotAllowed, "method_not_allowed", "the path does not take "+r.Method, "use "+strings.Join(allowed, " or "))
-}
-
-// hostname is a Host header without its port.
-func hostname(host string) string {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		return h
-	}
-	return host
 }
 
 // straight reports whether a path is as it would be after cleaning: it does not
@@ -99,18 +100,32 @@ func straight(u *url.URL) bool {
 	return path.Clean(escaped) == strings.TrimSuffix(escaped, "/") || escaped == "/"
 }
 
+// sameOrigin reports whether a request comes from a page of this server, or from no
+// page. The names of the loopback interface are one machine: a page that was opened as
+// http://localhost:PORT may ask 127.0.0.1:PORT, though a browser takes them for two
+// sites. A request whose Host is another name has been refused before.
+//
+// http.CrossOriginProtection does not do: it lets every GET pass, which here reads what
+// sessions show, and pages that came over TLS.
 func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		return false
-	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		return true
+		site := r.Header.Get("Sec-Fetch-Site")
+		return site == "" || site == "same-origin" || site == "none"
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && u.Host == r.Host
+	return err == nil && u.Scheme == "http" && u.User == nil && u.Path == "" && u.RawQuery == "" && loopback.URL(u) && u.Port() == port(r.Host)
 }
 
+// port is that of a Host header, "" when it has none.
+func port(host string) string {
+	if _, p, err := net.SplitHostPort(host); err == nil {
+		return p
+	}
+	return ""
+}
+
+// knows reports whether a request has the token.
 func (s *Server) knows(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token)) // of one length, whatever came

@@ -10,9 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/inbound"
+	"github.com/coppice-run/coppice/internal/loopback"
 )
 
 // DefaultAddr is where the server listens unless told otherwise.
@@ -20,13 +21,16 @@ const DefaultAddr = "127.0.0.1:7788"
 
 // Options make a server. The zero value of a field is its default.
 type Options struct {
-	// Addr is a loopback address with a port; port 0 takes a free one. "":
+	// Addr is a loopback address with a port; port 0 or none takes a free one. "":
 	// DefaultAddr.
 	Addr string
 	// Token opens the server. "": a new one.
 	Token string
 	// Grace is how long requests have to end when the server does. 0: 10 s.
 	Grace time.Duration
+	// BodyTime is how long a request may take from its first byte until its body is
+	// there, whatever reads it. 0: a minute.
+	BodyTime time.Duration
 	// Ending is called when the server is to end, before its requests are told, so
 	// that streams can still say how what they show has ended. ctx ends with the
 	// grace. nil: nothing is.
@@ -55,28 +59,60 @@ type Server struct {
 	socket net.Listener // nil: there is none
 	token  string
 	grace  time.Duration
+	body   time.Duration
 	ending func(context.Context)
 	logger *slog.Logger
 	mux    *http.ServeMux
 	public map[string]bool // the patterns that need no token
 }
 
-// ErrAddress is matched by the error for an address that is not on the loopback
-// interface.
-var ErrAddress = errors.New("the address is not on the loopback interface")
+// What a server fails with.
+var (
+	// ErrAddress is matched by the error for an address that is not one of the
+	// loopback interface.
+	ErrAddress = errors.New("the address cannot be used")
+	// ErrCut is matched by the error for requests that did not end within the grace.
+	ErrCut = errors.New("requests were cut off")
+)
 
-// Listen takes the address. Requests wait until Serve is called.
+// Listen takes the address. Requests wait until Serve is called. The error matches
+// ErrAddress or ErrSocket, or is the system's.
 func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
 	}
 	host, _, err := net.SplitHostPort(o.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %q: %w; use an address such as %s", ErrAddress, o.Addr, err, DefaultAddr)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %q is not HOST:PORT; 127.0.0.1:0 takes a free port: %w", ErrAddress, o.Addr, err)
+	case !loopback.Host(host):
+		return nil, notLoopback(o.Addr)
 	}
-	if !loopback(host) {
-		return nil, fmt.Errorf("%w: %q; use an address such as %s", ErrAddress, o.Addr, DefaultAddr)
+	s := newServer(o, mounts)
+	var lc net.ListenConfig
+	if s.l, err = lc.Listen(ctx, "tcp", o.Addr); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
+	if !loopback.Addr(s.l.Addr()) { // localhost may be anything in the system's table of hosts
+		return nil, errors.Join(notLoopback(o.Addr), s.l.Close())
+	}
+	if o.Socket != "" {
+		if s.socket, err = listenSocket(ctx, o.Socket); err != nil {
+			return nil, errors.Join(err, s.l.Close())
+		}
+	}
+	return s, nil
+}
+
+func notLoopback(addr string) error {
+	return fmt.Errorf("%w: %q is not a loopback address; use 127.0.0.1:PORT, and a proxy of your own for other machines", ErrAddress, addr)
+}
+
+// Handler is what a server with these options serves, for one that the caller has.
+// It does not bound its connections. Addr, Socket, Grace and Ending do not count.
+func Handler(o Options, mounts ...Mount) http.Handler { return newServer(o, mounts).guard() }
+
+func newServer(o Options, mounts []Mount) *Server {
 	if o.Token == "" {
 		b := make([]byte, 32)
 		_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
@@ -85,35 +121,15 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Second
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", o.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{l: l, token: o.Token, grace: o.Grace, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
+	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
 	for _, m := range mounts {
 		s.mux.Handle(m.Pattern, m.Handler)
 		s.public[m.Pattern] = m.Public
 	}
-	if o.Socket != "" {
-		if s.socket, err = listenSocket(ctx, o.Socket); err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
-	}
-	return s, nil
-}
-
-// loopback reports whether a host is a name or an address of the loopback
-// interface.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && addr.Unmap().IsLoopback()
+	return s
 }
 
 // URL is where the server listens.
@@ -138,7 +154,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Handler is what Serve serves, for a server that does not listen itself.
+// Handler is what Serve serves, but for the bounds of its connections.
 func (s *Server) Handler() http.Handler { return s.guard() }
 
 // Close gives the address up, for a server that never served.
@@ -151,22 +167,23 @@ func (s *Server) Close() error {
 }
 
 // Serve serves until ctx ends, and returns nil then. Requests that have not
-// ended after the grace are cut off.
+// ended after the grace are cut off; the error matches ErrCut then.
 func (s *Server) Serve(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.guard(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: s.guard(), MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return life },
 	}
+	connections := inbound.Guard(server, inbound.Limits{Body: s.body})
 	listeners := []net.Listener{s.l}
 	if s.socket != nil {
 		listeners = append(listeners, s.socket)
 	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { failed <- server.Serve(l) }() // ends with Shutdown or Close, below
+		go func() { failed <- server.Serve(connections.Listener(l)) }() // ends with Shutdown or Close, below
 	}
 	select {
 	case err := <-failed:
@@ -183,9 +200,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.ending(last)
 	}
 	end() // long requests, such as streams, end by this
+	connections.End()
 	err := server.Shutdown(last)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("end the server: %w", err), server.Close())
+		err = errors.Join(fmt.Errorf("end the server: %w: %w", ErrCut, err), server.Close())
 	}
 	for range listeners {
 		err = errors.Join(err, ignoreClosed(<-failed))

@@ -2,6 +2,7 @@ package httpserver_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,10 +36,14 @@ func TestWhoGetsIn(t *testing.T) {
 	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { httpserver.JSON(w, http.StatusOK, "hello") })
 	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: "sesame"}, httpserver.Mount{Pattern: "GET /hello", Handler: hello})
 	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.URL(), "http://"))
+	require.NoError(t, err)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
 	for name, tc := range map[string]struct {
 		path, host, origin, site, auth string
 		want                           int
@@ -54,6 +59,22 @@ func TestWhoGetsIn(t *testing.T) {
 		"its address over TLS":        {auth: "Bearer sesame", origin: "https" + strings.TrimPrefix(s.URL(), "http"), want: 403},
 		"a page of another site":      {auth: "Bearer sesame", site: "cross-site", want: 403},
 		"a page of another port":      {auth: "Bearer sesame", site: "same-site", want: 403},
+		"this server by its name":     {auth: "Bearer sesame", origin: "http://localhost:" + port, want: 200},
+		"a page of that name":         {auth: "Bearer sesame", host: "127.0.0.1:" + port, origin: "http://localhost:" + port, site: "cross-site", want: 200},
+		"this server over IPv6":       {auth: "Bearer sesame", origin: "http://[::1]:" + port, want: 200},
+		"all of it by its name":       {auth: "Bearer sesame", host: "localhost:" + port, origin: "http://LOCALHOST:" + port, want: 200},
+		"no port at all":              {auth: "Bearer sesame", host: "localhost", origin: "http://127.0.0.1", want: 200},
+		"another server of this name": {auth: "Bearer sesame", origin: "http://localhost:1", want: 403},
+		"its name, and no port":       {auth: "Bearer sesame", origin: "http://localhost", want: 403},
+		"its name over TLS":           {auth: "Bearer sesame", origin: "https://localhost:" + port, want: 403},
+		"a name like it":              {auth: "Bearer sesame", origin: "http://localhost.example.org:" + port, want: 403},
+		"a user of that name":         {auth: "Bearer sesame", origin: "http://localhost:" + port + "@example.org", want: 403},
+		"another user's":              {auth: "Bearer sesame", origin: "http://example.org@localhost:" + port, want: 403},
+		"its port elsewhere":          {auth: "Bearer sesame", origin: "http://192.168.1.1:" + port, want: 403},
+		"a page of nowhere":           {auth: "Bearer sesame", origin: "null", want: 403},
+		"a name that was bent here":   {auth: "Bearer sesame", host: "example.org:" + port, origin: "http://example.org:" + port, site: "same-origin", want: 403},
+		"its origin, but bent here":   {auth: "Bearer sesame", host: "example.org:" + port, origin: "http://localhost:" + port, want: 403},
+		"this server, and no token":   {origin: "http://localhost:" + port, want: 401},
 		"typed by a person":           {auth: "Bearer sesame", site: "none", want: 200},
 		"nothing there":               {auth: "Bearer sesame", path: "/none", want: 404},
 		"nothing there, and no token": {path: "/none", want: 401},
@@ -74,6 +95,7 @@ func TestWhoGetsIn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, tc.want, resp.StatusCode, name)
+		require.True(t, tc.want == http.StatusOK || tc.want == http.StatusNotFound || resp.Close, name)
 	}
 	end()
 	require.NoError(t, <-ended)

@@ -14,53 +14,113 @@ import (
 
 // handler serves the calls of one tool.
 func (s *server) handler(t coppice.Tool) mcp.ToolHandler {
+	takes := takesSession(t)
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if req.Params.RequestState != "" {
 			return s.resume(ctx, req)
 		}
-		call := coppice.ToolCall{
-			Arguments: req.Params.Arguments,
-			Session:   messages.SessionKey{Session: s.sessionName(req.Session), Cwd: s.o.Cwd},
+		m := made{server: s, tool: t, client: req.Session, call: coppice.ToolCall{Arguments: req.Params.Arguments, Session: messages.SessionKey{Cwd: s.o.Cwd}}}
+		if takes {
+			if err := m.choose(ctx, req); err != nil {
+				return refused(t.Name + ": " + sessionArgument + ": " + err.Error()), nil
+			}
 		}
 		can, rounds := canAsk(req)
 		if can && rounds {
-			return s.begin(ctx, req, t, call)
+			return s.begin(ctx, req, m)
 		}
 		watch := s.watch(ctx, req)
 		defer watch.end()
 		if watch != nil {
-			call.OnEvent = watch.event
+			m.call.OnEvent = watch.event
 		}
-		users := &user{ask: req.Session.Elicit, log: s.o.Logger}
+		m.users = &user{ask: req.Session.Elicit, log: s.o.Logger}
 		if can {
-			call.Input = users.input
+			m.call.Input = m.users.input
 		}
-		return s.made(ctx, t, call, users)
+		return m.run(ctx)
 	}
 }
 
-// made is what a client gets of a call.
-func (s *server) made(ctx context.Context, t coppice.Tool, call coppice.ToolCall, users *user) (*mcp.CallToolResult, error) {
-	r, err := t.Call(ctx, call)
+// made is a call that is made for a client.
+type made struct {
+	server *server
+	tool   coppice.Tool
+	client *mcp.ServerSession
+	call   coppice.ToolCall
+	at     place
+	ended  bool // the session has ended since the call before
+	users  *user
+}
+
+// choose finds the session of the call. The error is for a model.
+func (m *made) choose(ctx context.Context, req *mcp.CallToolRequest) error {
+	s := m.server
+	find := s.placeOf
+	if m.tool.Name == resetTool {
+		find = s.running
+	}
+	name, rest := takeSession(m.call.Arguments)
+	at, err := find(req.Session, req.Extra, name)
+	if err != nil {
+		return err
+	}
+	s.left.sweep(ctx, s.mcp)
+	if !at.begun {
+		m.ended = s.left.use(ctx, at.name)
+	}
+	m.at, m.call.Arguments, m.call.Session.Session = at, rest, at.name
+	return nil
+}
+
+// run makes the call; what it returns is what a client gets of it.
+func (m *made) run(ctx context.Context) (*mcp.CallToolResult, error) {
+	r, err := m.tool.Call(ctx, m.call)
 	switch bad, wrong := errors.AsType[*coppice.ToolError](err); {
 	case wrong:
 		return refused(bad.Error()), nil
 	case err != nil:
-		return nil, fmt.Errorf("call the tool %s: %w", t.Name, err)
+		return nil, fmt.Errorf("call the tool %s: %w", m.tool.Name, err)
+	}
+	told := m.remember(ctx, r.Result)
+	if r.Result != nil && m.at.name != "" {
+		shown := *r.Result
+		shown.Session = m.at.shown
+		r.Result = &shown
 	}
 	out, err := content(r)
-	if err == nil && users.secret.Load() {
+	if err != nil {
+		return nil, err
+	}
+	if m.ended {
+		out.Content = append(out.Content, &mcp.TextContent{Text: endedNote})
+	}
+	if told {
+		out.Content = append(out.Content, &mcp.TextContent{Text: begunNote(m.at.shown)})
+	}
+	if m.users.secret.Load() {
 		out.Content = append(out.Content, &mcp.TextContent{Text: secretNote})
 	}
-	return out, err
+	return out, nil
 }
 
-// sessionName is the session of calls that name none.
-func (s *server) sessionName(c *mcp.ServerSession) string {
-	if c == nil || c.ID() == "" {
-		return ""
+// remember keeps in mind whose session the call has used, so that it ends when it is
+// of use to nobody. It reports whether the client is to be told the name.
+func (m *made) remember(ctx context.Context, r *messages.Result) (tell bool) {
+	if r == nil || !r.Ran() || m.tool.Name == bashTool {
+		return false
 	}
-	return "mcp-" + c.ID()
+	key := messages.SessionKey{Session: r.Session, Cwd: r.Cwd}
+	switch {
+	case m.at.begun && ctx.Err() != nil: // nobody hears its name
+		m.server.left.endAll(ctx, []messages.SessionKey{key})
+	case m.at.begun:
+		m.server.left.begun(ctx, key)
+		return true
+	case m.client != nil && m.client.ID() != "" && m.at.name != m.at.shown:
+		m.server.left.belongs(m.client, key)
+	}
+	return false
 }
 
 // refused is the result of a call that was not made.

@@ -26,13 +26,34 @@
 //   - Artifacts are resources, and so are the notebooks in the working directory of
 //     the server; no path of a resource leads out of it.
 //   - Over HTTP nothing is served without the bearer token, to another Host than
-//     the loopback, or across origins; the token is compared in constant time and
-//     appears in no log.
+//     the loopback, or across origins, and who has no token cannot keep out who has:
+//     the server is that of package httpserver.
 //     Clients with sessions of the protocol, and those of its stateless version,
 //     are served side by side.
-//   - Sessions outlive connections: the session is an argument of each call. On a
-//     connection that has an id, calls that name no session have one of their
-//     own, so that two clients do not meet by accident.
+//   - Over HTTP no client reaches the session of another, by accident or on purpose;
+//     see below. Artifacts and notebooks are files of the server, for all who have the
+//     token.
+//
+// # Whose session a call uses
+//
+//	on standard input             what the argument session says, or "default": there is one client
+//	over HTTP, with a session     the same, within the session of the protocol: a name is
+//	of the protocol               the client's own, and ends with it
+//	over HTTP, stateless          the handle that the argument session has; without one a
+//	(2026-07-28 and later)        new session, whose handle the result names
+//
+// A handle is made by the server, from 96 random bits and a proof that it was made
+// here: it needs no table, and another name is refused. The names that sessions have
+// in the host are digests, so that who reads a log can use none. With
+// Options.SharedSessions any name that is neither a handle nor "default" means one
+// session for all clients.
+//
+// A session that a stateless call has begun may be gone on with, so that it is not
+// ended with its call; but most such calls are the only ones. So it is a leftover
+// until it is called again: beyond Options.MaxLeftover the oldest leftover ends, not
+// the session of somebody who works, and a call that comes late is told. All others
+// end as the host says, when they are idle or least recently used. Sessions of a
+// connection that is gone end when the next call comes.
 //
 // # A call
 //

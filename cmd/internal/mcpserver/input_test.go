@@ -52,6 +52,7 @@ var versions = []string{"2025-11-25", "2026-07-28"}
 func TestInputAsksTheUser(t *testing.T) {
 	t.Parallel()
 	o := optionsOf(t, coppice.Options{InputTimeout: time.Minute})
+	o.SharedSessions = true // the tests name them
 	h := httptest.NewServer(mcpserver.Handler(serverOf(t, o), "sesame", o))
 	t.Cleanup(h.Close)
 	for _, version := range versions {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
 
@@ -20,7 +21,7 @@ func TestToolsOfTheLauncher(t *testing.T) {
 	box := toolbox.New(t)
 	box.Add(toolbox.Tool{ID: "my-tool"})
 	box.Add(toolbox.Tool{ID: "streams", Stream: true})
-	o := optionsOf(t, coppice.Options{Launcher: &coppice.LauncherOptions{Dir: box.Dir}})
+	o := optionsOf(t, coppice.Options{Launcher: &launcher.Options{Dir: box.Dir}})
 	var p progress
 	cs := client(t, o, &mcp.ClientOptions{ProgressNotificationHandler: p.take})
 	names := func() []string {

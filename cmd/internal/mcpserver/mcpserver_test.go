@@ -23,6 +23,12 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
+// patience is for what must come, and is looked for each tick.
+const (
+	patience = 30 * time.Second
+	tick     = 10 * time.Millisecond
+)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(t *testing.T) mcpserver.Options {
@@ -274,20 +280,6 @@ func TestHTTP(t *testing.T) {
 		require.Equal(t, row.code, resp.StatusCode, "%s: %s", row.name, body)
 		require.NotContains(t, string(body), "sesame")
 	}
-
-	var clients [2]*mcp.ClientSession
-	for i := range clients {
-		clients[i] = httpClient(t, h.URL, nil, "2025-11-25")
-	}
-	for i, cs := range clients {
-		call(t, cs, "python", cells([]string{"x = 'one'", "x = 'two'"}[i]))
-	}
-	shared := cells("y = 1")
-	shared["session"] = "shared"
-	call(t, clients[0], "python", shared)
-	shared = cells("y")
-	shared["session"] = "shared"
-	require.Equal(t, "1", text(call(t, clients[1], "python", shared)), "a session with a name is everybody's")
 }
 
 // httpClient connects a client that speaks a version of the protocol.

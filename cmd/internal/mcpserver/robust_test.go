@@ -59,8 +59,8 @@ func TestArguments(t *testing.T) {
 	require.Contains(t, text(call(t, cs, "python", cells("'x' in globals()"))), "False")
 }
 
-// patient is a call that a loaded machine may take minutes for.
-func patient(code string) map[string]any {
+// longer is a call that a loaded machine may take minutes for.
+func longer(code string) map[string]any {
 	args := cells(code)
 	args["timeout"] = 600
 	return args
@@ -76,7 +76,7 @@ func TestTwoCallsOfOneSession(t *testing.T) {
 	results := make(chan *mcp.CallToolResult, 2)
 	for range 2 {
 		go func() {
-			params := &mcp.CallToolParams{Name: "python", Arguments: patient("import time\nwas = n\nfor i in range(100): print('x' * 20_000)\ntime.sleep(.1)\nn = was + 1\nn")}
+			params := &mcp.CallToolParams{Name: "python", Arguments: longer("import time\nwas = n\nfor i in range(100): print('x' * 20_000)\ntime.sleep(.1)\nn = was + 1\nn")}
 			params.SetProgressToken("token")
 			if r, err := cs.CallTool(t.Context(), params); err == nil {
 				results <- r

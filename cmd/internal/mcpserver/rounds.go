@@ -131,18 +131,18 @@ type question struct {
 }
 
 // begin makes a call of a tool and serves its first request.
-func (s *server) begin(ctx context.Context, req *mcp.CallToolRequest, t coppice.Tool, call coppice.ToolCall) (*mcp.CallToolResult, error) {
-	d := &dialog{tool: t.Name, done: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]*question{}}
+func (s *server) begin(ctx context.Context, req *mcp.CallToolRequest, m made) (*mcp.CallToolResult, error) {
+	d := &dialog{tool: m.tool.Name, done: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]*question{}}
 	run, stop := context.WithCancel(s.dialogs.ctx)
 	d.stop = stop
-	users := &user{ask: d.ask, log: s.o.Logger}
-	call.OnEvent, call.Input = d.event, users.input
+	m.users = &user{ask: d.ask, log: s.o.Logger}
+	m.call.OnEvent, m.call.Input = d.event, m.users.input
 	if !s.dialogs.run(d, func() {
 		defer stop()
-		d.result, d.err = s.made(run, t, call, users)
+		d.result, d.err = m.run(run)
 	}) {
 		stop()
-		return nil, fmt.Errorf("call the tool %s: %w", t.Name, coppice.ErrClosed)
+		return nil, fmt.Errorf("call the tool %s: %w", m.tool.Name, coppice.ErrClosed)
 	}
 	return s.round(ctx, req, d)
 }

@@ -12,7 +12,7 @@ var resultSchema = json.RawMessage(`{
     "state": {"enum": ["kept", "fresh", "lost"], "description": "What became of the session's variables."},
     "text": {"type": "string"},
     "backend": {"type": "string"},
-    "session": {"type": "string"},
+    "session": {"type": "string", "description": "The session of the call, to be passed as session by the next call of the same work."},
     "cwd": {"type": "string"},
     "reason": {"type": "string", "description": "Why the outcome is lost or not_started, or the state not kept."},
     "cells": {

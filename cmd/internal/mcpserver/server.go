@@ -1,12 +1,15 @@
 package mcpserver
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // Options makes a server. The zero value of a field is its default.
@@ -20,6 +23,13 @@ type Options struct {
 	// Cwd is the working directory of calls that name none. "": that of this
 	// process.
 	Cwd string
+	// SharedSessions lets clients over HTTP name sessions that all of them share: one
+	// that a call names is then everybody's. false: no client reaches the session of
+	// another, whatever it names.
+	SharedSessions bool
+	// MaxLeftover is how many sessions stay that a stateless call has begun and none
+	// has gone on with; the oldest ends for one more. 0: 8.
+	MaxLeftover int
 	// KeepAlive is how often a call without output sends progress. 0: 5 s.
 	KeepAlive time.Duration
 	// Logger hears what clients do wrong. nil: nobody.
@@ -27,12 +37,26 @@ type Options struct {
 }
 
 const instructions = `Python that stays alive. Cells of one session share variables; sessions share nothing.
-Use one session for one line of work. Read what the result says about the state: "fresh" or "lost" means that earlier variables are gone.`
+Use one session for one line of work. Where a result tells you to pass a session on, pass it in each further call.
+Read what the result says about the state: "fresh" or "lost" means that earlier variables are gone.`
 
-// server is what the handlers share. Nothing in it changes.
+// The tools that are not like the others of the host: bash leaves nothing behind in
+// its session, and reset_repl runs nothing. sessionTools begins the names of those
+// that look after sessions.
+const (
+	bashTool     = "bash"
+	resetTool    = "reset_repl"
+	sessionTools = "sessions_"
+)
+
+// server is what the handlers share.
 type server struct {
-	o       Options
-	dialogs *dialogs
+	o        Options
+	mcp      *mcp.Server
+	dialogs  *dialogs
+	handles  handles
+	left     *leftovers
+	runsCode map[string]bool // the tools that run code in a session, by name
 }
 
 // Server is a server of the protocol, from New. Any goroutine may use it.
@@ -52,6 +76,9 @@ func New(o Options) (*Server, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 5 * time.Second
 	}
+	if o.MaxLeftover <= 0 {
+		o.MaxLeftover = 8
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -60,12 +87,15 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{o: o, dialogs: newDialogs()}
+	s := &server{o: o, dialogs: newDialogs(), handles: newHandles(), runsCode: map[string]bool{}}
+	s.left = newLeftovers(o.MaxLeftover, s.endSession)
 	m := mcp.NewServer(
 		&mcp.Implementation{Name: "coppice", Title: "Coppice", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}},
 	)
+	s.mcp = m
 	for _, tool := range tools {
+		s.runsCode[tool.Name] = takesSession(tool) && tool.Name != resetTool
 		m.AddTool(definition(tool), s.handler(tool))
 	}
 	s.followTools(m, tools)
@@ -74,7 +104,15 @@ func New(o Options) (*Server, error) {
 	if o.Tools.Notebooks {
 		s.addNotebooks(m)
 	}
+	s.tellStateless(m)
 	return &Server{m, s}, nil
+}
+
+// endSession ends a session that nobody uses. Its host may have ended before it.
+func (s *server) endSession(ctx context.Context, key messages.SessionKey) {
+	if err := s.o.Host.Session(key.Session, coppice.In(key.Cwd)).Close(ctx); err != nil && !errors.Is(err, coppice.ErrClosed) {
+		s.o.Logger.Warn("end a session that nobody uses", "session", key.Session, "err", err)
+	}
 }
 
 // definition describes a tool to clients.
@@ -86,7 +124,7 @@ func definition(t coppice.Tool) *mcp.Tool {
 	}
 	switch {
 	case t.Launched != "":
-	case t.Name == "reset_repl", t.Name == "notebook_read", t.Name == "notebook_edit": // they run nothing
+	case t.Name == resetTool, t.Name == "notebook_read", t.Name == "notebook_edit": // they run nothing
 	default:
 		d.OutputSchema = resultSchema
 	}

@@ -18,6 +18,10 @@ type sessionArgs struct {
 	Cwd     string `json:"cwd,omitempty" jsonschema:"Working directory of the session."`
 }
 
+type listArgs struct {
+	Session string `json:"session,omitempty" jsonschema:"Name of a session, for that one alone; all of yours if it is left out."`
+}
+
 // sessionInfo describes a session that has a kernel.
 type sessionInfo struct {
 	Session  string `json:"session"`
@@ -44,10 +48,10 @@ type done struct {
 func (s *server) addSessions(m *mcp.Server) {
 	no, yes := false, true
 	mcp.AddTool(m, &mcp.Tool{
-		Name: "sessions_list", Title: "List sessions", Description: "Lists the sessions that have a kernel, with their state.",
+		Name: sessionTools + "list", Title: "List sessions", Description: "Lists your sessions that have a kernel, with their state.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no},
-	}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, sessionList, error) {
-		list, err := s.sessions(ctx)
+	}, func(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, sessionList, error) {
+		list, err := s.sessions(ctx, req, args.Session)
 		return nil, list, err
 	})
 	for _, one := range []struct {
@@ -55,53 +59,60 @@ func (s *server) addSessions(m *mcp.Server) {
 		destructive              *bool
 		do                       func(*coppice.Session, context.Context) error
 	}{
-		{"sessions_interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, (*coppice.Session).Interrupt},
-		{"sessions_reset", "Reset a session", "Ends a session's kernel; its next call starts with no variables.", "reset", &yes, (*coppice.Session).Reset},
-		{"sessions_close", "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
+		{sessionTools + "interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, (*coppice.Session).Interrupt},
+		{sessionTools + "reset", "Reset a session", "Ends a session's kernel; its next call starts with no variables.", "reset", &yes, (*coppice.Session).Reset},
+		{sessionTools + "close", "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
 	} {
 		mcp.AddTool(m, &mcp.Tool{
 			Name: one.name, Title: one.title, Description: one.about,
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: one.destructive, OpenWorldHint: &no},
 		}, func(ctx context.Context, req *mcp.CallToolRequest, args sessionArgs) (*mcp.CallToolResult, done, error) {
-			session := s.named(req, args)
-			if err := one.do(session, ctx); err != nil {
+			at, err := s.running(req.Session, req.Extra, args.Session)
+			if err != nil {
+				return nil, done{}, fmt.Errorf("%s: %s: %w", one.name, sessionArgument, err)
+			}
+			key := messages.SessionKey{Cwd: s.o.Cwd}
+			if err := one.do(s.o.Host.Session(at.name, coppice.In(key.In(args.Cwd).Cwd)), ctx); err != nil {
 				return nil, done{}, fmt.Errorf("%s: %w", one.name, err)
 			}
-			return nil, done{session.Key().Session + ": " + one.done}, nil
+			return nil, done{at.shown + ": " + one.done}, nil
 		})
 	}
 }
 
-func (s *server) named(req *mcp.CallToolRequest, args sessionArgs) *coppice.Session {
-	key := messages.SessionKey{Session: args.Session, Cwd: s.o.Cwd}
-	if key.Session == "" {
-		key.Session = s.sessionName(req.Session)
+// sessions lists those of the client that have a kernel.
+func (s *server) sessions(ctx context.Context, req *mcp.CallToolRequest, name string) (sessionList, error) {
+	list := sessionList{Sessions: []sessionInfo{}}
+	shown, err := s.visible(req, name)
+	if err != nil {
+		return list, fmt.Errorf("sessions_list: %s: %w", sessionArgument, err)
 	}
-	if key.Session == "" {
-		key.Session = coppice.DefaultSession
+	live, err := s.o.Host.Sessions(ctx)
+	for _, one := range live {
+		if name, ok := shown(one.Key.Session); ok {
+			one.Key.Session = name
+			list.Sessions = append(list.Sessions, describe(one.Key, one.Node))
+		}
 	}
-	return s.o.Host.Session(key.In(args.Cwd))
+	return list, err
 }
 
-// sessions lists those that have a kernel.
-func (s *server) sessions(ctx context.Context) (sessionList, error) {
-	list := sessionList{Sessions: []sessionInfo{}}
-	tree, err := s.o.Host.Snapshot(ctx)
-	if err != nil {
-		return list, err
+// visible is what a client calls a session of the host; false: it is not told of it.
+// With a name there is only the one that it means.
+func (s *server) visible(req *mcp.CallToolRequest, name string) (func(string) (string, bool), error) {
+	is := kindOf(req.Session, req.Extra)
+	if name != "" || is == stateless && !s.o.SharedSessions {
+		at, err := s.running(req.Session, req.Extra, name)
+		return func(session string) (string, bool) { return at.shown, session == at.name }, err
 	}
-	backend, _ := s.o.Host.Backend()
-	for _, door := range tree.Children {
-		if door.Name != backend {
-			continue
-		}
-		for _, n := range door.Children {
-			if key, ok := messages.ParseSessionKey(n.Name); ok && n.Kind == "kernel" && !strings.Contains(n.Name, "#") {
-				list.Sessions = append(list.Sessions, describe(key, n))
+	return func(session string) (string, bool) {
+		if is == connected {
+			if own, ok := strings.CutPrefix(session, ownPrefix(req.Session)); ok {
+				return own, true
 			}
 		}
-	}
-	return list, nil
+		return session, is == sole || s.common(session)
+	}, nil
 }
 
 func describe(key messages.SessionKey, n messages.Node) sessionInfo {

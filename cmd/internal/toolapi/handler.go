@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -20,7 +20,7 @@ import (
 // Options make a handler.
 type Options struct {
 	// Tools is the launcher. Required.
-	Tools *coppice.Launcher
+	Tools *launcher.Launcher
 	// Developer shows the state of the launcher.
 	Developer bool
 }
@@ -107,7 +107,7 @@ type Summary struct {
 
 // Summarise puts the list together. checks has how the last validations went;
 // it may be nil.
-func Summarise(entries []coppice.ToolEntry, state messages.ToolsState, checks map[string]string) []Summary {
+func Summarise(entries []launcher.Entry, state messages.ToolsState, checks map[string]string) []Summary {
 	list := make([]Summary, 0, len(entries))
 	for _, e := range entries {
 		s := Summary{ID: e.ID, Name: e.ID, Status: "dormant", Validation: "unchecked"}
@@ -184,17 +184,17 @@ type Request struct {
 
 // request reads the body of run and stream, or answers with what is wrong with it.
 // A run may do without a body.
-func request(w http.ResponseWriter, r *http.Request) (coppice.ToolRequest, bool) {
+func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 	var body Request
 	if !empty(r) && !httpserver.Body(w, r, maxRequest, &body) {
-		return coppice.ToolRequest{}, false
+		return launcher.Request{}, false
 	}
 	const most = 86400
 	if body.Timeout < 0 || body.Timeout > most {
 		httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("timeout_seconds must be from 0 to %d", most), "")
-		return coppice.ToolRequest{}, false
+		return launcher.Request{}, false
 	}
-	return coppice.ToolRequest{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: body.Run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
+	return launcher.Request{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: body.Run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
 }
 
 // empty reports whether a request has no body. A body of no known length that is
@@ -361,14 +361,14 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	text, live, known, err := h.o.Tools.Logs(r.Context(), r.PathValue("id"))
+	log, err := h.o.Tools.Logs(r.Context(), r.PathValue("id"))
 	switch {
 	case err != nil:
 		problem(w, err)
-	case !known:
+	case !log.Known:
 		httpserver.Error(w, http.StatusNotFound, "not_found", "the tool had no process since the server was started", "")
 	default:
-		httpserver.JSON(w, http.StatusOK, Logs{Lines: lastLines(text, limit), Live: live})
+		httpserver.JSON(w, http.StatusOK, Logs{Lines: lastLines(log.Text, limit), Live: log.Live})
 	}
 }
 
@@ -390,7 +390,7 @@ func problem(w http.ResponseWriter, err error) {
 	switch {
 	case ok:
 		httpserver.Error(w, statusOf(messages.ToolResult{Error: told}), string(told.Kind), told.Message, told.Hint)
-	case errors.Is(err, coppice.ErrClosed):
+	case errors.Is(err, launcher.ErrClosed):
 		httpserver.Error(w, http.StatusServiceUnavailable, "draining", err.Error(), "")
 	default:
 		httpserver.Error(w, http.StatusInternalServerError, "internal", err.Error(), "")

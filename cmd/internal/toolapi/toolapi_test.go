@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -31,7 +31,7 @@ type server struct {
 	t        *testing.T
 	record   httpserver.Record
 	client   *toolapi.Client
-	launcher *coppice.Launcher
+	launcher *launcher.Launcher
 	http     *http.Client
 }
 
@@ -41,7 +41,7 @@ func serve(t *testing.T, o toolapi.Options, tools ...toolbox.Tool) *server {
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	l, err := coppice.StartLauncher(t.Context(), coppice.LauncherOptions{Dir: box.Dir, Home: t.TempDir()})
+	l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: t.TempDir()})
 	require.NoError(t, err)
 	o.Tools = l
 	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0"}, toolapi.Mounts(o)...)

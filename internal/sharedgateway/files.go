@@ -1,0 +1,119 @@
+package sharedgateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// Gateway is one entry of gateway.json.
+type Gateway struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	// Process is zero until the gateway has answered for the first time.
+	Process     process.Identity `json:"process"`
+	Fingerprint string           `json:"fingerprint"`
+	// Shard is its number among the gateways of the fingerprint, from 0.
+	Shard int `json:"shard"`
+	// MaxKernels is how many kernels it takes, from all its hosts together.
+	MaxKernels int `json:"max_kernels"`
+	// Python is the interpreter, for people.
+	Python string `json:"python"`
+	// Dir is the private directory of the gateway, removed with it.
+	Dir     string    `json:"dir"`
+	Started time.Time `json:"started"`
+}
+
+// String names the gateway without its token.
+func (g Gateway) String() string {
+	if !g.settled() {
+		return "the kernel gateway that starts at " + g.URL
+	}
+	return fmt.Sprintf("kernel gateway %d at %s", g.Process.PID, g.URL)
+}
+
+// GoString is String, so that no format shows the token.
+func (g Gateway) GoString() string { return g.String() }
+
+type record struct {
+	Gateways []Gateway `json:"gateways"`
+}
+
+const (
+	recordFile  = "gateway.json"
+	lockFile    = "gateway.lock"
+	hostsDir    = "hosts"
+	sessionsDir = "sessions"
+)
+
+// read returns what is recorded. A file that cannot be understood counts as
+// empty: gateways that nobody can name end by themselves, or are put back by
+// themselves while they are used.
+func read(dir string) (record, error) {
+	var r record
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, fmt.Errorf("read which gateways run: %w", err)
+	}
+	if json.Unmarshal(data, &r) != nil {
+		return record{}, nil
+	}
+	return r, nil
+}
+
+func write(dir string, r record) error { return writeJSON(filepath.Join(dir, recordFile), r) }
+
+// writeJSON replaces a file by rename, so that a reader sees the old one or the
+// new one.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the news
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// without returns the gateways that are not g.
+func (r record) without(g Gateway) record {
+	var kept []Gateway
+	for _, other := range r.Gateways {
+		if other.Dir != g.Dir || other.Process != g.Process {
+			kept = append(kept, other)
+		}
+	}
+	return record{Gateways: kept}
+}
+
+// prepare makes the folders.
+func prepare(dir string) error {
+	for _, d := range []string{dir, filepath.Join(dir, hostsDir), filepath.Join(dir, sessionsDir)} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make the folder of shared gateways: %w", err)
+		}
+		if err := os.Chmod(d, 0o700); err != nil { //nolint:gosec // a folder needs its x
+			return fmt.Errorf("keep others out of the folder of shared gateways: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package sharedgateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Entry is one journalled session: its variables are in Kernel.
+type Entry struct {
+	Key     messages.SessionKey `json:"key"`
+	Kernel  string              `json:"kernel"`
+	Gateway process.Identity    `json:"gateway"`
+	// Fingerprint and Shard say where Gateway is. "": in the fingerprint of whoever
+	// asks.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Shard       int    `json:"shard"`
+	// Process is the kernel's own.
+	Process process.Identity `json:"process"`
+	Last    time.Time        `json:"last_activity"`
+}
+
+// Claim is a host's hold on a journalled session. The system gives it up when
+// the host ends, and the journal stays.
+type Claim struct {
+	key  messages.SessionKey
+	path string
+	lock *flock.Flock
+}
+
+// Take claims a session. It waits while another process has it.
+func Take(ctx context.Context, dir string, key messages.SessionKey) (*Claim, error) {
+	if !Supported {
+		return nil, ErrUnsupported
+	}
+	if err := prepare(dir); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(key.ID()))
+	base := filepath.Join(dir, sessionsDir, hex.EncodeToString(sum[:16]))
+	c := &Claim{key: key, path: base + ".json", lock: flock.New(base+".lock", flock.SetPermissions(0o600))}
+	if ok, err := c.lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
+		_ = c.lock.Close()
+		return nil, fmt.Errorf("another process uses the session %q: %w", key.Session, errors.Join(context.Cause(ctx), err))
+	}
+	return c, nil
+}
+
+// Entry returns what is journalled, false when that is nothing.
+func (c *Claim) Entry() (Entry, bool) {
+	e, err := readEntry(c.path)
+	return e, err == nil && e.Kernel != "" && e.Key == c.key
+}
+
+// Write journals the session.
+func (c *Claim) Write(e Entry) error {
+	e.Key, e.Last = c.key, time.Now().UTC()
+	return writeJSON(c.path, e)
+}
+
+// Touch notes that the session was used just now.
+func (c *Claim) Touch() {
+	now := time.Now()
+	_ = os.Chtimes(c.path, now, now) // it only ends sooner
+}
+
+// Forget removes the session from the journal.
+func (c *Claim) Forget() error {
+	if err := os.Remove(c.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("forget a session: %w", err)
+	}
+	return nil
+}
+
+// Release lets the next process take the session. It may be called again.
+func (c *Claim) Release() { _ = c.lock.Close() }
+
+func readEntry(path string) (Entry, error) {
+	var e Entry
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return e, err
+	}
+	return e, json.Unmarshal(data, &e)
+}
+
+// entries returns the journal by file.
+func entries(dir string) map[string]Entry {
+	found := map[string]Entry{}
+	paths, _ := filepath.Glob(filepath.Join(dir, sessionsDir, "*.json"))
+	for _, p := range paths {
+		if e, err := readEntry(p); err == nil {
+			found[p] = e
+		}
+	}
+	return found
+}

@@ -1,0 +1,95 @@
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/toolcheck"
+	"github.com/coppice-run/coppice/internal/toolspec"
+)
+
+// checkFile holds how the last validations of a folder of tools went.
+const checkFile = ".coppice-checks.json"
+
+// keepChecks is how long a validation counts.
+const keepChecks = 30 * 24 * time.Hour
+
+// validation is what is kept of a report.
+type validation struct {
+	Overall string    `json:"overall"`
+	Stamp   string    `json:"stamp"` // of the files that were validated
+	At      time.Time `json:"at"`
+}
+
+// Validated returns how the last validation of each tool went: pass, warn or
+// fail, by id. Tools that have changed since, or were validated more than 30 days
+// ago, are not there.
+func (b *Box) Validated(entries []toolspec.Entry) (map[string]string, error) {
+	all, err := readChecks(b.o.Dir)
+	valid := map[string]string{}
+	for _, e := range entries {
+		if v, there := all[e.ID]; there && v.Stamp == e.Stamp && time.Since(v.At) < keepChecks {
+			valid[e.ID] = v.Overall
+		}
+	}
+	return valid, err
+}
+
+func readChecks(dir string) (map[string]validation, error) {
+	all := map[string]validation{}
+	data, err := os.ReadFile(filepath.Join(dir, checkFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		return map[string]validation{}, fmt.Errorf("read the validations in %s: %w; remove the file to be rid of them", filepath.Join(dir, checkFile), err)
+	}
+	return all, nil
+}
+
+// keepCheck remembers a report on the tool of an entry.
+func (b *Box) keepCheck(ctx context.Context, e toolspec.Entry, r toolcheck.Report) error {
+	return b.change(ctx, func() error {
+		all, err := readChecks(b.o.Dir)
+		if err != nil {
+			return err
+		}
+		for id, v := range all {
+			if time.Since(v.At) >= keepChecks {
+				delete(all, id)
+			}
+		}
+		all[e.ID] = validation{Overall: string(r.Overall), Stamp: e.Stamp, At: r.Timestamp}
+		return saveBeside(b.o.Dir, checkFile, all)
+	})
+}
+
+// saveBeside writes a file of ours in a folder of tools anew, whole or not at all.
+func saveBeside(dir, name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	f, err := os.CreateTemp(dir, name+"-*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the news
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// Package toolbox is a folder of tools on disk: what is in it, what was noted about
+// it, and what can be done with it while none of its tools runs.
+//
+// # Guarantees
+//
+//   - It holds nothing of the tools: each question looks at the disk.
+//   - The files in which it keeps its notes, the pins and the reports of the validator,
+//     are written whole or not at all.
+//   - It starts a process only for a set-up, for the validator, and where it is asked
+//     for one (Box.Start).
+//
+// Any goroutine may call it. Package actors/launcher keeps the processes warm.
+package toolbox

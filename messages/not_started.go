@@ -1,0 +1,55 @@
+package messages
+
+// Refusal says why the code of a call never reached a kernel.
+type Refusal string
+
+// The refusals.
+const (
+	// RefusedRequest: the request could not be made as it was.
+	RefusedRequest Refusal = "invalid_request"
+	// RefusedOverloaded: there was no place for the session, or too many waited.
+	RefusedOverloaded Refusal = "overloaded"
+	// RefusedStart: no kernel could be started.
+	RefusedStart Refusal = "start_failed"
+	// RefusedExhausted: the session's kernel failed again right after a restart; the
+	// session takes calls again after a reset.
+	RefusedExhausted Refusal = "exhausted"
+	// RefusedClosed: the session was closed while the call waited.
+	RefusedClosed Refusal = "session_closed"
+	// RefusedDraining: the host shuts down, or has.
+	RefusedDraining Refusal = "draining"
+)
+
+// NotStarted is the result of a call of which nothing ran. It says nothing of the
+// session's variables: such a call neither made nor lost any. why is "" for one that
+// was withdrawn; set Outcome then.
+func NotStarted(e Execute, backend string, why Refusal, reason string) Result {
+	r := Result{
+		Outcome: OutcomeNotStarted, Refusal: why, Reason: reason,
+		Backend: backend, Session: e.Key.Session, Cwd: e.Key.Cwd, Exec: e.ID, Cells: Pending(e.Cells),
+	}
+	return r
+}
+
+// Pending are the results of cells that have not begun.
+func Pending(cells []Cell) []CellResult {
+	all := make([]CellResult, len(cells))
+	for i, c := range cells {
+		all[i] = CellResult{Index: i, Title: c.Title, Status: CellPending, Outcome: OutcomeNotStarted}
+	}
+	return all
+}
+
+// Ran reports whether code of the call may have run: it reached a kernel. A call
+// without cells has run when its session has a kernel.
+func (r Result) Ran() bool {
+	if r.Outcome == OutcomeNotStarted {
+		return false
+	}
+	for _, c := range r.Cells {
+		if c.Status != CellPending {
+			return true
+		}
+	}
+	return len(r.Cells) == 0 && r.Outcome == OutcomeOK
+}
