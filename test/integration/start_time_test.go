@@ -34,7 +34,7 @@ func TestTheTimeForAStart(t *testing.T) {
 					}
 				}
 			}))
-			r, err := host.Session(messages.SessionKey{Cwd: t.TempDir()}).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+			r, err := host.Session("", coppice.In(t.TempDir())).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
 			require.NoError(t, err)
 			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 			for reason := ""; !strings.Contains(reason, why); {
