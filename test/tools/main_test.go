@@ -79,7 +79,7 @@ func start(t *testing.T, o launcher.Options, tools ...toolbox.Tool) host {
 		defer cancel()
 		report := ts.Shutdown(ctx)
 		require.True(t, report.Clean(), "leftovers: %+v", report.Leftovers)
-		require.Eventually(t, func() bool { return len(left(box)) == 0 }, 10*time.Second, 20*time.Millisecond, "processes were left behind")
+		require.Eventually(t, func() bool { return len(left(box)) == 0 }, patience, 20*time.Millisecond, "processes were left behind")
 	})
 	return host{ts, box, t}
 }
