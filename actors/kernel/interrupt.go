@@ -133,6 +133,7 @@ func (a *Actor) graceOver(m graceOver) {
 		a.ctx.After(a.o.InterruptGrace, m)
 		return
 	}
+	m.run.wantEnd()
 	m.run.kill(ErrUnresponsive)
 }
 
