@@ -35,7 +35,7 @@ func (w *world) submit(session string, cells []messages.Cell, change func(*messa
 	}
 	name := c.exec.Key.ID()
 	if c.exec.Mode == messages.ModePerCall {
-		name += "#" + c.exec.ID
+		name = c.exec.Key.CallID(c.exec.ID)
 	}
 	c.place = w.place(name)
 	c.waits, c.ends = c.place.waits, c.place.ends

@@ -43,19 +43,11 @@ func (m *model) leave(name string) {
 		return
 	}
 	last := len(k.queue) - 1
-	m.answer(k.queue[last], messages.OutcomeCancelled, m.has(k))
+	m.answer(k.queue[last], messages.OutcomeCancelled, "")
 	k.queue = k.queue[:last]
 	if k.state == messages.ChildWaiting && last == 0 && !k.revive {
 		m.forget(k)
 	}
-}
-
-// has is the state that a session has.
-func (m *model) has(k *key) messages.State {
-	if k.given && (k.state == messages.ChildIdle || k.state == messages.ChildBusy) {
-		return messages.StateKept
-	}
-	return messages.StateFresh
 }
 
 func (m *model) reset(name string) {
@@ -88,7 +80,7 @@ func (m *model) end(name string) {
 		return
 	}
 	m.lose(k, messages.OutcomeCancelled)
-	m.answerAll(k, messages.StateFresh)
+	m.answerAll(k)
 	m.forget(k)
 }
 
@@ -140,7 +132,7 @@ func (m *model) tick(now time.Duration) {
 // drain refuses what waits; what runs goes on.
 func (m *model) drain() {
 	for _, k := range m.keys {
-		m.answerAll(k, m.has(k))
+		m.answerAll(k)
 		if k.state != messages.ChildBusy {
 			m.forget(k)
 		}

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -52,10 +53,11 @@ type job struct {
 
 func (m *model) answer(j *job, o messages.Outcome, s messages.State) { m.want[j.id] = expected{o, s} }
 
-// answerAll answers everything that waits for k.
-func (m *model) answerAll(k *key, s messages.State) {
+// answerAll answers everything that waits for k. What never ran says nothing of the
+// state.
+func (m *model) answerAll(k *key) {
 	for _, j := range k.queue {
-		m.answer(j, messages.OutcomeNotStarted, s)
+		m.answer(j, messages.OutcomeNotStarted, "")
 	}
 	k.queue = nil
 }
@@ -63,7 +65,7 @@ func (m *model) answerAll(k *key, s messages.State) {
 // submit adds a call to a session's queue.
 func (m *model) submit(name string, j *job) {
 	if j.single {
-		name += "#" + j.id
+		name = "call/" + j.id + "/" + name
 	}
 	k := m.keys[name]
 	switch {
@@ -72,7 +74,7 @@ func (m *model) submit(name string, j *job) {
 		m.keys[name] = k
 		m.place(k)
 	case k.state == messages.ChildFailed && !j.fresh:
-		m.answer(j, messages.OutcomeNotStarted, messages.StateLost)
+		m.answer(j, messages.OutcomeNotStarted, "")
 	case k.state == messages.ChildFailed:
 		k.queue, k.restarts, k.revive = append(k.queue, j), 0, true
 		m.place(k)
@@ -112,7 +114,7 @@ func (m *model) offer() {
 			case slices.Index(m.line, k) < m.waiting:
 				k.told = true
 			default:
-				m.answerAll(k, messages.StateFresh)
+				m.answerAll(k)
 				m.forget(k)
 			}
 		}
@@ -220,14 +222,14 @@ func (m *model) fail(k *key) {
 		m.forget(k)
 	case k.restarts > 0:
 		k.state, k.since = messages.ChildFailed, m.now
-		m.answerAll(k, messages.StateLost)
+		m.answerAll(k)
 	default:
 		k.restarts++
 		k.state, k.cells, k.given, k.since = messages.ChildIdle, 0, false, m.now
 	}
 }
 
-func isSingle(k *key) bool { return slices.Contains([]byte(k.name), '#') }
+func isSingle(k *key) bool { return strings.HasPrefix(k.name, "call/") }
 
 // lose is what happens to the call in hand when its interpreter goes.
 func (m *model) lose(k *key, o messages.Outcome) {
