@@ -33,6 +33,9 @@ CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 20s
+# A program with the race detector sleeps for a second at its end, unless it is told
+# not to; the tests start hundreds.
+export GORACE ?= atexit_sleep_ms=10
 # The race detector needs cgo; without a C compiler Go says 0 here.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 

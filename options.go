@@ -156,7 +156,8 @@ type Options struct {
 	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
-	// kernel is ended. 0: 1.5 s.
+	// kernel is ended; time without a processor, as far as the backend can tell, is
+	// given to it again, for 30 s. 0: 1.5 s.
 	InterruptGrace time.Duration
 
 	// Timeout is the active time of calls that name none: waiting for earlier

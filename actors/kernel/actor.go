@@ -211,6 +211,7 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	if r := a.run; r != nil {
 		a.run = nil
 		a.end(exit)
+		r.wantEnd()
 		<-r.done
 		outcome := r.outcome // it had ended by itself; only the news was still under way
 		if r.cutOff {

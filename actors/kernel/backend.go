@@ -103,6 +103,12 @@ var ErrEnough = errors.New("nobody takes the rest of the output")
 // would otherwise take the seconds that an orderly end may take.
 type Killer interface{ Kill() }
 
+// Starver is implemented by interpreters that can tell whether they got a processor.
+// Starve returns at once; what it returns says whether since then the interpreter
+// had something to do and next to nothing of a processor to do it with. The actor
+// calls both.
+type Starver interface{ Starve() (starved func() bool) }
+
 // CellRequest is one cell to run.
 type CellRequest struct {
 	// Exec names the call, Index the cell in it, from 0.

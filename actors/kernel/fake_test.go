@@ -71,6 +71,7 @@ type fakeInterp struct {
 	ended   atomic.Bool
 	weighed atomic.Int64 // how often its memory was asked for
 	grown   atomic.Int64 // what it has grown by
+	starved atomic.Int64 // how often it still had no processor
 
 	mu      sync.Mutex
 	counter int
@@ -211,6 +212,10 @@ func (i *fakeInterp) obey(ctx context.Context, r kernel.CellRequest, emit func(c
 	default:
 		return i.host(ctx, r, emit, word, rest)
 	}
+}
+
+func (i *fakeInterp) Starve() func() bool {
+	return func() bool { return i.starved.Add(-1) >= 0 }
 }
 
 // until waits for over, as code does that can be interrupted.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"time"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -23,6 +24,7 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 		cause = messages.CauseCancelled
 	}
 	r.interruptCause.Store(&cause)
+	r.interruptedAt, r.starved = time.Now(), starving(r.interp)
 	a.sendInterrupt(r)
 	a.note()
 	a.ctx.After(a.o.InterruptGrace/8, hurryDue{r})
@@ -98,10 +100,28 @@ func (a *Actor) sendInterrupt(r *run) {
 	})
 }
 
-// graceOver gives the interpreter up, unless it is a sink that holds the run:
-// then what it will not take is dropped, once, and the cell gets another grace.
+// starvedMost is how long an interpreter may have no processor after an interrupt
+// before it is given up all the same.
+const starvedMost = 30 * time.Second
+
+// starving begins to look whether an interpreter gets a processor.
+func starving(i Interpreter) func() bool {
+	if s, ok := i.(Starver); ok {
+		return s.Starve()
+	}
+	return func() bool { return false }
+}
+
+// graceOver gives the interpreter up, unless it has had no processor to heed the
+// interrupt with, or it is a sink that holds the run: then what it will not take is
+// dropped, once, and the cell gets another grace.
 func (a *Actor) graceOver(m graceOver) {
 	if a.run != m.run {
+		return
+	}
+	if m.run.starved() && time.Since(m.run.interruptedAt) < starvedMost {
+		m.run.starved = starving(m.run.interp)
+		a.ctx.After(a.o.InterruptGrace, m)
 		return
 	}
 	if (m.run.waiting.Load() || m.run.backlogged()) && m.run.output.Err() == nil {
@@ -113,6 +133,7 @@ func (a *Actor) graceOver(m graceOver) {
 		a.ctx.After(a.o.InterruptGrace, m)
 		return
 	}
+	m.run.wantEnd()
 	m.run.kill(ErrUnresponsive)
 }
 

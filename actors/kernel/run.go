@@ -33,6 +33,10 @@ type run struct {
 	// output ends what waits for a sink's credit; only the actor calls discard.
 	output  context.Context
 	discard context.CancelCauseFunc
+	// gathering ends the wait for what the sinks kept, whatever becomes of life;
+	// hurry ends it.
+	gathering context.Context
+	hurry     context.CancelCauseFunc
 
 	// pauses is the time that the run waits for its host.
 	pauses pauses
@@ -41,6 +45,10 @@ type run struct {
 	// belong to the actor.
 	repaid, owed time.Duration
 	overdue      *messages.Interrupt
+	// interruptedAt is when the run was interrupted, and starved says whether its
+	// interpreter had no processor since, or since the last look; the actor's too.
+	interruptedAt time.Time
+	starved       func() bool
 	// emitting is held while an event is handed to the sinks: those of host calls
 	// come from goroutines of their own.
 	emitting sync.Mutex
@@ -90,6 +98,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
+	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
 	r.cells = messages.Pending(exec.Cells)
 	a.run = r
 	ctx := a.ctx
@@ -134,15 +143,16 @@ const flushMost = 5 * time.Minute
 
 // gather waits for what the sinks kept. A sink that has much to do on a machine
 // that has more to do is not taken to be stuck: nobody wants the answer sooner
-// until the run's life ends.
+// until the run has to end.
 func (r *run) gather() {
-	c, cancel := context.WithTimeoutCause(context.WithoutCancel(r.life), max(flushMost, r.flush), errFlushMost)
-	defer cancel()
-	c, hurry := context.WithCancelCause(c)
-	defer hurry(nil)
-	defer context.AfterFunc(r.life, func() { time.AfterFunc(r.flush, func() { hurry(errFlushHurried) }) })()
-	r.out = r.exec.Out.Flush(c)
+	most := time.AfterFunc(max(flushMost, r.flush), func() { r.hurry(errFlushMost) })
+	r.out = r.exec.Out.Flush(r.gathering)
+	most.Stop()
+	r.hurry(nil)
 }
+
+// wantEnd bounds the wait for the sinks: the run has to end. The actor calls it.
+func (r *run) wantEnd() { time.AfterFunc(r.flush, func() { r.hurry(errFlushHurried) }) }
 
 // Why a flush was cut short.
 var (

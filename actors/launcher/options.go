@@ -36,7 +36,7 @@ type Options struct {
 	MemoryBudgetMB int
 	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
 	Heartbeat time.Duration
-	// StartTimeout bounds the start of a tool. 0: 30 s.
+	// StartTimeout bounds the start of a tool. 0: 60 s.
 	StartTimeout time.Duration
 	// StopGrace is what a tool gets between the request to end and force. 0: 5 s.
 	StopGrace time.Duration
@@ -97,7 +97,7 @@ func (o Options) WithDefaults() Options {
 	}
 	o.WarmMax = either(o.WarmMax, 5)
 	o.Heartbeat = either(o.Heartbeat, 5*time.Second)
-	o.StartTimeout = either(o.StartTimeout, 30*time.Second)
+	o.StartTimeout = either(o.StartTimeout, time.Minute)
 	o.StopGrace = either(o.StopGrace, 5*time.Second)
 	o.CancelGrace = either(o.CancelGrace, 5*time.Second)
 	o.MaxParallel = either(o.MaxParallel, 64)

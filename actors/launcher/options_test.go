@@ -21,7 +21,7 @@ func TestDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 	o.Logger = nil
 	require.Equal(t, launcher.Options{
 		Dir: filepath.Join(home, ".coppice", "tools"), Artifacts: filepath.Join(home, ".coppice", "tool-runs"), Brand: "coppice", Home: home,
-		WarmMax: 2, Heartbeat: 5 * time.Second, StartTimeout: 30 * time.Second, StopGrace: 5 * time.Second, CancelGrace: 5 * time.Second,
+		WarmMax: 2, Heartbeat: 5 * time.Second, StartTimeout: time.Minute, StopGrace: 5 * time.Second, CancelGrace: 5 * time.Second,
 		MaxParallel: 64, MaxWaiting: -1, ArtifactBytes: 10 << 30, ArtifactFiles: 10_000,
 	}, o)
 	require.Empty(t, launcher.Options{}.WithDefaults().Dir, "only the environment knows the home")

@@ -83,6 +83,7 @@ func params(t *testing.T, env map[string]string) testscript.Params {
 			e.Setenv("HOME", home)
 			e.Setenv("PYTHON", python)
 			e.Setenv("TERM", "xterm-256color")
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // or each command sleeps for a second at its end
 			e.Setenv(marker, messages.NewID())
 			for name, value := range env {
 				e.Setenv(name, value)

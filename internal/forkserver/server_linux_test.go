@@ -36,7 +36,7 @@ func TestAServerFromStartToEnd(t *testing.T) {
 	require.Contains(t, s.Failed(), "there_is_no_such_module")
 	require.NotContains(t, s.Failed(), "json")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, s.Close(ctx))
 	<-s.Done()

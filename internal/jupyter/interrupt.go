@@ -12,7 +12,10 @@ const (
 	startedWait = 500 * time.Millisecond
 	// interruptWait bounds the wait for the reply to an interrupt_request.
 	interruptWait = 2 * time.Second
-	// absorbWait bounds each step of the wait for an interrupt to have landed.
+	// absorbMost bounds each step of the wait for an interrupt to have landed;
+	// absorbWait is how long a kernel that answers on shell may leave the control
+	// channel unanswered.
+	absorbMost = 30 * time.Second
 	absorbWait = time.Second
 	// lateFor is how long after an interrupt a KeyboardInterrupt that nobody asked
 	// for may be its work, doubtFor the same when the server never answered it.
@@ -137,8 +140,9 @@ func (k *Kernel) interruptByMessage(ctx context.Context) error {
 // A server may have passed the interrupt on as a message of its own: the answer on
 // the control channel comes after that was read. And a signal may wait for the
 // kernel's main thread: that answers on shell, or swallows the request with the
-// signal, and is idle after either. A kernel that does neither is not waited for
-// beyond absorbWait.
+// signal, and is idle after either. A kernel that does neither is given up only by
+// who waits, or after absorbMost: it may be one that gets no processor, and would not
+// run the next code any sooner.
 func (k *Kernel) absorb(ctx context.Context) error {
 	k.mu.Lock()
 	stirred, doubt := k.stirred, k.doubt
@@ -147,9 +151,7 @@ func (k *Kernel) absorb(ctx context.Context) error {
 		return nil
 	}
 	if doubt {
-		c, cancel := context.WithTimeout(ctx, absorbWait)
-		_, _ = k.client.Get(c, k.id) // a server that answers again has read what came before
-		cancel()
+		_, _ = k.client.Get(ctx, k.id) // a server that answers again has read what came before
 	}
 	for _, channel := range []string{chanControl, chanShell} {
 		if err := k.roundTrip(ctx, channel); err != nil {
@@ -165,24 +167,53 @@ func (k *Kernel) absorb(ctx context.Context) error {
 // roundTrip waits until the kernel has dealt with a request, for a while. The
 // error is the kernel's end, or that of ctx.
 func (k *Kernel) roundTrip(ctx context.Context, channel string) error {
-	c, cancel := context.WithTimeout(ctx, absorbWait)
+	c, cancel := context.WithTimeout(ctx, absorbMost)
 	defer cancel()
-	answers := make(chan answer, 2)
-	id, err := k.ask(c, channel, typeInfoRequest, answers)
-	if err == nil {
-		defer k.forget(id)
-		select {
-		case <-answers:
-			return nil
-		case <-k.Done():
-			return k.Err()
-		case <-c.Done():
-		}
-	}
-	if k.Err() != nil {
+	err := k.bounce(c, channel)
+	switch {
+	case err == nil:
+		return nil
+	case k.Err() != nil:
 		return k.Err()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	if ctx.Err() != nil {
+	return nil
+}
+
+// bounce waits until the kernel has dealt with a request. Not every kernel serves
+// the control channel: it is done too when it has dealt with one on shell that came
+// later, and some time has passed.
+func (k *Kernel) bounce(ctx context.Context, channel string) error {
+	answers, others := make(chan answer, 2), make(chan answer, 2)
+	id, err := k.ask(ctx, channel, typeInfoRequest, answers)
+	if err != nil {
+		return err
+	}
+	defer k.forget(id)
+	if channel != chanShell {
+		if id, err = k.ask(ctx, chanShell, typeInfoRequest, others); err != nil {
+			return err
+		}
+		defer k.forget(id)
+	}
+	select {
+	case <-answers:
+		return nil
+	case <-others:
+	case <-k.Done():
+		return k.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	enough := time.NewTimer(absorbWait)
+	defer enough.Stop()
+	select {
+	case <-answers:
+	case <-enough.C:
+	case <-k.Done():
+		return k.Err()
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	return nil

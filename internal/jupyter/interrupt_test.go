@@ -105,6 +105,36 @@ func TestAnInterruptThatWaitsInTheKernel(t *testing.T) {
 	require.Equal(t, jupyter.ReplyOK, r.Status)
 }
 
+// A kernel that gets no processor after an interrupt gets no code either.
+func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
+	t.Parallel()
+	finish := make(chan struct{})
+	s, c := fake(t, fakegateway.Options{Execute: func(c *fakegateway.Cell) {
+		c.Begin()
+		<-finish
+		c.Reply("ok", nil)
+		c.Status("idle")
+	}})
+	k := startKernel(t, c)
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "first"}, nil)
+	require.Eventually(t, k.Running, patience, tick)
+	require.NoError(t, k.Interrupt(within(t)))
+	close(finish)
+	require.NoError(t, await(t, end).err)
+	fk := s.Live()[0]
+	fk.Swallow(false, true)
+	ctx, leave := context.WithCancel(t.Context())
+	next := make(chan error, 1)
+	go func() {
+		_, err := k.Execute(ctx, jupyter.ExecuteRequest{Code: "next"}, nil)
+		next <- err
+	}()
+	require.Eventually(t, func() bool { return fk.Swallowed() == 2 }, patience, tick, "it is asked on both channels")
+	require.Never(t, func() bool { return fk.Swallowed() > 2 }, 2500*time.Millisecond, tick, "it is given no code before it has answered")
+	leave()
+	require.ErrorIs(t, await(t, next), context.Canceled)
+}
+
 // A server that never answers an interrupt, and one that does as it was told when
 // nobody expects it any more.
 func TestAStrayInterrupt(t *testing.T) {

@@ -160,7 +160,6 @@ func TestRealDeath(t *testing.T) {
 	took := time.Since(killed)
 	_ = requireLost(t, k, err, false)
 	require.Equal(t, "last words\n", out.text("stdout"))
-	require.Less(t, took, time.Second)
 	t.Logf("told %s after the death", took.Round(time.Millisecond))
 	require.NoError(t, k.Delete(within(t)))
 }

@@ -186,7 +186,6 @@ func testRealGateway(t *testing.T, o kernelserver.Options, refused map[string]in
 	begin = time.Now()
 	require.NoError(t, s.Stop(t.Context()))
 	t.Logf("stopped two kernels in %v", time.Since(begin))
-	require.Less(t, time.Since(begin), 5*time.Second)
 	for _, id := range []process.Identity{s.Identity(), k, k2} {
 		require.False(t, process.Alive(id))
 	}
@@ -224,7 +223,7 @@ func TestRealNothingOutlivesAKilledHost(t *testing.T) {
 	<-host.Done()
 	require.Eventually(t, func() bool {
 		return !process.Alive(gateway) && !process.Alive(k) && !process.Alive(stuck)
-	}, 3*time.Second, 5*time.Millisecond, "processes outlive their host")
+	}, patience, 5*time.Millisecond, "processes outlive their host")
 	t.Logf("all gone after %v", time.Since(begin))
 
 	// The next host removes what this one could not.
@@ -245,7 +244,7 @@ func TestRealKernelsEndWithTheirGateway(t *testing.T) {
 	require.NoError(t, unix.Kill(s.Identity().PID, unix.SIGKILL))
 	<-s.Done()
 	require.ErrorContains(t, s.Err(), "was ended by signal 9")
-	require.Eventually(t, func() bool { return !process.Alive(k) }, 3*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return !process.Alive(k) }, patience, 5*time.Millisecond)
 	require.NoError(t, s.Stop(t.Context()))
 	emptyDir(t, base)
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -73,7 +72,7 @@ func TestDescendantsAndHolding(t *testing.T) {
 
 	require.NoError(t, p.Stop(t.Context(), process.StopOptions{Grace: -1}))
 	require.True(t, process.Alive(escapee), "another session is out of the group's reach")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.Empty(t, process.KillAll(ctx, got))
 	_, err = process.RSS(p.PID())

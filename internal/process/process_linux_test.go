@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // start starts a child and ends it with the test.
 func start(t *testing.T, o process.Options) *process.Process {
@@ -329,7 +329,7 @@ func TestConfineIsTheChildsAlone(t *testing.T) {
 			}
 		}
 		return true
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 
 	no := errors.New("no")
 	_, err := process.Start(process.Options{Path: "/bin/sh", Confine: func() error { return no }})

@@ -22,7 +22,7 @@ type Options struct {
 	Artifacts string
 	// Cache is a folder for what Python compiles; "": nothing is kept.
 	Cache string
-	// StartTimeout bounds a start. 0: 30 s.
+	// StartTimeout bounds a start. 0: 60 s.
 	StartTimeout time.Duration
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	Dir string
 	// Env is the environment of the host.
 	Env []string
-	// StartTimeout bounds the start of the process. 0: 30 s.
+	// StartTimeout bounds the start of the process. 0: 60 s.
 	StartTimeout time.Duration
 	// Progress hears each check as it is done; nil: nobody.
 	Progress func(Check)

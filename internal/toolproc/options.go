@@ -18,7 +18,7 @@ type Options struct {
 	Artifacts string
 	// Cache is a folder for what Python compiles. "": it compiles each time.
 	Cache string
-	// StartTimeout bounds the time until the tool is healthy. 0: 30 s.
+	// StartTimeout bounds the time until the tool is healthy. 0: 60 s.
 	StartTimeout time.Duration
 	// Validate tells the tool that it is only looked at.
 	Validate bool
@@ -30,16 +30,16 @@ type Options struct {
 
 // The rhythm of a start, and the bounds of small requests.
 const (
-	startTimeout  = 30 * time.Second
+	startTimeout  = time.Minute
 	healthEvery   = 100 * time.Millisecond
 	healthSoon    = 20 * time.Millisecond // during the first healthEager, in which most tools come up
 	healthEager   = time.Second
 	healthTimeout = time.Second
-	schemaTimeout = 5 * time.Second
+	schemaTimeout = 30 * time.Second
 	cancelTimeout = 5 * time.Second
 	cancelAgain   = 20 * time.Millisecond // the first time, then twice as long
 	cancelSeldom  = 500 * time.Millisecond
-	beginTimeout  = 5 * time.Second // for POST /run of a tool that streams
+	beginTimeout  = 30 * time.Second // for POST /run of a tool that streams
 	dialTimeout   = 2 * time.Second
 	maxBody       = 64 << 20
 	maxSmallBody  = 1 << 20

@@ -121,7 +121,7 @@ func TestHostile(t *testing.T) {
 			begin := time.Now()
 			got := htmltext.Markdown(s)
 			require.LessOrEqual(t, len(got), 24*n)
-			require.Less(t, time.Since(begin), 20*time.Second) // seconds where the race detector runs
+			require.Less(t, time.Since(begin), 2*time.Minute) // seconds where the race detector runs, and hours where time is not linear
 		})
 	}
 }

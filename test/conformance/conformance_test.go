@@ -283,7 +283,8 @@ func start(t *testing.T, backend string, o coppice.Options, env ...string) *copp
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 8 // more than run at once: the end of a session takes its time
 	}
-	o.WarmKernels = -1 // nothing beside the sessions
+	o.WarmKernels = -1                 // nothing beside the sessions
+	o.InterruptGrace = 6 * time.Second // others want the processors too
 	o.Backend, o.Home, o.Env, o.StartTimeout = backend, t.TempDir(), env, 2*time.Minute
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)

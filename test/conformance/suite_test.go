@@ -103,7 +103,10 @@ func runAll(t *testing.T, host *coppice.Host, backend string, table map[string][
 						t.Errorf("reset the names before %q: %v %s", shared[i], err, r.Text)
 					}
 				}
-				one(shared[i], s, i+sharedAtOnce >= len(shared))
+				one(shared[i], s, false)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("close a session: %v", err)
 			}
 		})
 	}

@@ -44,15 +44,14 @@ func TestABusySessionOutlivesItsTTL(t *testing.T) {
 	s := session(host, "a")
 	r := run(t, s, cells("import time; x = 1; time.sleep(4)"))
 	require.Equal(t, messages.OutcomeOK, r.Outcome)
-	require.Eventually(t, func() bool { return len(kernels(t, host)) == 0 }, 15*time.Second, 100*time.Millisecond, "the idle session was not evicted")
+	require.Eventually(t, func() bool { return len(kernels(t, host)) == 0 }, time.Minute, 100*time.Millisecond, "the idle session was not evicted")
 	r = run(t, s, cells("'x' in globals()"))
 	require.Equal(t, messages.StateFresh, r.State)
 }
 
 func TestAFrozenKernelIsReplacedOnceAndThenFailsForGood(t *testing.T) {
 	t.Parallel()
-	const beat = 2 * time.Second
-	host := start(t, coppice.Options{Heartbeat: beat})
+	host := start(t, coppice.Options{Heartbeat: 2 * time.Second})
 	s := session(host, "a")
 	run(t, s, cells("x = 1"))
 
@@ -62,14 +61,10 @@ func TestAFrozenKernelIsReplacedOnceAndThenFailsForGood(t *testing.T) {
 		require.Eventually(t, func() bool {
 			pid = kernels(t, host)[s.Key().ID()]
 			return pid != 0 && pid != last
-		}, 20*time.Second, 50*time.Millisecond, "no new kernel")
+		}, time.Minute, 50*time.Millisecond, "no new kernel")
 		last = pid
 		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-		begin := time.Now()
-		r := run(t, s, cells("x"))
-		// Two heartbeats and a half until the verdict, a tick, and the new start.
-		require.Less(t, time.Since(begin), 3*beat+10*time.Second)
-		return r
+		return run(t, s, cells("x"))
 	}
 	r := freeze()
 	require.Equal(t, messages.OutcomeLost, r.Outcome, r.Text)
@@ -102,7 +97,7 @@ func TestAGatewayThatIsKilledUnderLoadComesBack(t *testing.T) {
 			s := session(host, n)
 			run(t, s, cells("x = 1"))
 			ready.Done()
-			results[n] = run(t, s, cells("import time; time.sleep(60)"))
+			results[n] = run(t, s, cells("import time; time.sleep(600)"))
 		})
 	}
 	ready.Wait()
@@ -123,7 +118,7 @@ func TestAGatewayThatIsKilledUnderLoadComesBack(t *testing.T) {
 	begin := time.Now()
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	wg.Wait()
-	require.Less(t, time.Since(begin), 5*time.Second)
+	require.Less(t, time.Since(begin), time.Minute, "nobody waits for the end of the cells")
 	for n, r := range results {
 		require.Equal(t, messages.OutcomeLost, r.Outcome, "session %d: %s", n, r.Text)
 	}

@@ -61,7 +61,7 @@ func shared(t *testing.T) *coppice.Host {
 		}
 		common.host, common.err = coppice.Start(context.Background(), coppice.Options{
 			Python: python, Home: common.home, Env: append(os.Environ(), marker+"="+common.mark),
-			MaxSessions: 32, WarmKernels: -1, StartTimeout: 2 * time.Minute,
+			MaxSessions: 32, WarmKernels: -1, StartTimeout: 2 * time.Minute, InterruptGrace: 6 * time.Second,
 		})
 	})
 	require.NoError(t, common.err)

@@ -50,7 +50,7 @@ func share(t *testing.T) sharing {
 		defer cancel()
 		_, err := coppice.StopGateways(ctx, coppice.Options{Home: s.home})
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, 20*time.Second, 50*time.Millisecond,
+		require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, time.Minute, 50*time.Millisecond,
 			"left behind: %v", proc.WithEnv(marker, s.mark))
 	})
 	return s
@@ -235,7 +235,7 @@ func TestAStoppedGatewayLosesNothing(t *testing.T) {
 		times[i] = r.at.Sub(begin).Round(time.Millisecond)
 	}
 	t.Logf("from the kill to each of %d cells that were told: %v", sessions, times)
-	require.Less(t, slices.Max(times), 5*time.Second)
+	require.Less(t, slices.Max(times), time.Minute, "nobody waits for the end of the cells")
 	for i := range sessions {
 		r := run(t, session(host, i), cells("'x' in globals()"))
 		require.True(t, strings.HasPrefix(r.Text, "False"), "%+v", r)

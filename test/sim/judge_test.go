@@ -139,6 +139,10 @@ func (w *world) judgeUntouched(c *call, r messages.Result) {
 	lived := c.place.lostAt == c.at || news != nil && (!news.answered || news.at == c.at)
 	ending := c.place.stopped == c.at || w.closing >= 0 || w.draining
 	switch {
+	case r.State == "" && !r.Ran():
+		return // a call that has not reached a kernel knows nothing of one
+	case r.Outcome == messages.OutcomeNotStarted:
+		w.breach(8, c.place, "%s was not started and says %s", c.exec.ID, r.State)
 	case r.State == messages.StateKept && i != nil && i.counter == 0:
 		// A call is on its way to the interpreter: it has to begin now.
 		w.doubts = append(w.doubts, func() {

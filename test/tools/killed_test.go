@@ -47,7 +47,7 @@ func TestAKilledHostLeavesNothing(t *testing.T) {
 	require.Len(t, left(box), 3)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed, as it should be
-	require.Eventually(t, func() bool { return len(left(box)) == 0 }, 10*time.Second, 20*time.Millisecond, "left behind: %v", left(box))
+	require.Eventually(t, func() bool { return len(left(box)) == 0 }, patience, 20*time.Millisecond, "left behind: %v", left(box))
 }
 
 // beHost warms three tools, says that it is ready, and waits for its end.

@@ -33,10 +33,10 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
 	require.NotEmpty(t, r.Outputs, "what came is there")
 	h = start(t, launcher.Options{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set})
-	r = h.run("x", "sleep_hard", 30)
+	r = h.run("x", "sleep_hard", 600)
 	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
 	require.True(t, r.Hard)
-	require.Less(t, r.Duration, 20*time.Second)
+	require.Less(t, r.Duration, 5*time.Minute)
 	h.ok("x", "echo", 1)
 	require.Equal(t, 2, h.tool("x").Spawns)
 }

@@ -5,6 +5,7 @@
 package tools_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -71,6 +72,7 @@ func start(t *testing.T, o launcher.Options, tools ...toolbox.Tool) host {
 	for _, tool := range tools {
 		box.Add(tool)
 	}
+	o.StartTimeout = cmp.Or(o.StartTimeout, 5*time.Minute) // many start at the same time
 	o.Dir, o.Home, o.Artifacts = box.Dir, home, filepath.Join(t.TempDir(), "tool-runs")
 	ts, err := launcher.Start(t.Context(), o)
 	require.NoError(t, err)
@@ -79,7 +81,7 @@ func start(t *testing.T, o launcher.Options, tools ...toolbox.Tool) host {
 		defer cancel()
 		report := ts.Shutdown(ctx)
 		require.True(t, report.Clean(), "leftovers: %+v", report.Leftovers)
-		require.Eventually(t, func() bool { return len(left(box)) == 0 }, 10*time.Second, 20*time.Millisecond, "processes were left behind")
+		require.Eventually(t, func() bool { return len(left(box)) == 0 }, patience, 20*time.Millisecond, "processes were left behind")
 	})
 	return host{ts, box, t}
 }

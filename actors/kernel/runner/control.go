@@ -67,6 +67,13 @@ func starved(pid int, before, meanwhile time.Duration) bool {
 	return err == nil && (now-before).Seconds() <= starvedShare*meanwhile.Seconds()
 }
 
+// Starve begins to look whether the session gets a processor.
+func (i *Interpreter) Starve() func() bool {
+	begin := time.Now()
+	used, err := process.CPUTime(i.info.PID)
+	return func() bool { return err == nil && starved(i.info.PID, used, time.Since(begin)) }
+}
+
 func (i *Interpreter) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -46,10 +46,8 @@ func TestKilledHostLeavesNothing(t *testing.T) {
 			require.Equal(t, "ready\n", said)
 			require.GreaterOrEqual(t, len(proc.WithEnv("PI_TEST_MARK", mark)), len(hostCells)+1)
 			require.NoError(t, host.Process.Kill())
-			killed := time.Now()
 			_ = host.Wait() // it says that it was killed
 			require.Eventually(t, func() bool { return len(proc.WithEnv("PI_TEST_MARK", mark)) == 0 }, patience, 5*time.Millisecond, "left behind: %v", proc.WithEnv("PI_TEST_MARK", mark))
-			require.Less(t, time.Since(killed), 5*time.Second)
 		})
 	}
 }

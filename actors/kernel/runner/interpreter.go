@@ -336,4 +336,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	return i.tell(ctx, r)
 }
 
-var _ kernel.Interpreter = (*Interpreter)(nil)
+var (
+	_ kernel.Interpreter = (*Interpreter)(nil)
+	_ kernel.Starver     = (*Interpreter)(nil)
+)

@@ -18,7 +18,7 @@ import signal
 import sys
 from _thread import get_ident
 from types import CodeType, FrameType
-from typing import Any, Callable, Dict, Iterable, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple, TypeVar
 
 from . import processes
 
@@ -57,6 +57,7 @@ class Interrupts:
         # the main thread when it raises.
         self._wanted = 0
         self._asked = 0  # the cell that the side thread asked for last
+        self._sent = 0  # the cell that it sent a signal for, until the main thread has got that
         self._told: Dict[Tuple[int, bytes], object] = {}  # programs that the interrupt was sent to
         self._begun = 0.0  # when the cell began, by the monotonic clock
         self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
@@ -69,8 +70,9 @@ class Interrupts:
         # Python does not know what C code does.
         if _signal.getsignal(_SIGINT) is not self._handler or "ctypes" in sys.modules:
             _signal.signal(_SIGINT, self._handler)
+            self._sent = 0  # whoever had the signal has got it
         if self.masked:
-            self.masked = False
+            self.masked, self._sent = False, 0
             _signal.pthread_sigmask(_signal.SIG_UNBLOCK, _OURS)
 
     def installed(self) -> bool:
@@ -84,12 +86,22 @@ class Interrupts:
         self._asked = self._wanted = ident
         if self.current == ident:
             self._told = {}
-            self._deliver()
+            self._deliver(ident)
 
-    def _deliver(self) -> None:
+    def _deliver(self, ident: int) -> None:
         # The cell first: it is to see the interrupt, not a child that died of it.
+        # But it may have ended by the time that its children are known.
+        started = self._started(ident)
+        self._sent = ident
         signal.pthread_kill(self.main, signal.SIGINT)
-        self.tell(processes.started_since(self._begun))
+        self.tell(started)
+        self.tell(self._started(ident))
+
+    def _started(self, ident: int) -> List[int]:
+        """Returns what a cell has started, nothing when it has ended: then it may be
+        the next one that has."""
+        found = processes.started_since(self._begun)
+        return found if self.current == ident else []
 
     def tell(self, pids: Iterable[int]) -> None:
         """Sends the interrupt of this moment to processes, once to each: a second
@@ -104,7 +116,7 @@ class Interrupts:
     def raise_now(self, frame: Optional[FrameType]) -> None:
         """Interrupts the cell from another signal's handler."""
         self._wanted = self.current
-        self._on_signal(_SIGINT, frame)
+        self._obey(frame)
 
     def unheeded(self) -> bool:
         """Says whether an interrupt came to nothing so far: it met this
@@ -116,10 +128,12 @@ class Interrupts:
     def again(self) -> None:
         """Interrupts once more what did not heed it, and what has started
         meanwhile."""
+        ident = self.current
         if self.unheeded():
-            self._deliver()
+            self._deliver(ident)
             # Where code below Python has blocked or ignored the signal, the
             # interpreter can still be told of it.
+            self._sent = ident
             _thread.interrupt_main()
 
     def begin(self, ident: int, now: float) -> None:
@@ -177,8 +191,12 @@ class Interrupts:
         return True
 
     def _on_signal(self, _signum: int, frame: Optional[FrameType]) -> None:
-        if not self.current:
-            return
+        sent, self._sent = self._sent, 0
+        if not self.current or (sent and sent != self.current):
+            return  # it was sent when its cell had just ended
+        self._obey(frame)
+
+    def _obey(self, frame: Optional[FrameType]) -> None:
         if not self._wanted and self._asked != self.current:
             self._wanted = self.current  # somebody else sent the signal
         if self._wanted != self.current:

@@ -3,11 +3,13 @@
 import linecache
 import os
 import random
+import signal
 import socket
 import subprocess
 import threading
 import time
 import unittest
+import unittest.mock
 
 import sources  # noqa: F401, it is what makes the next import work
 from coppice_runner import display, errors, processes, shell, wire
@@ -249,6 +251,35 @@ def program(pid):
             return f.read().partition(b"\0")[0]
     except OSError:
         return b""
+
+
+class LateSignalsTest(unittest.TestCase):
+    def setUp(self):
+        self.interrupts = Interrupts()
+        self.handler = signal.signal(signal.SIGINT, self.interrupts._handler)
+        self.addCleanup(signal.signal, signal.SIGINT, self.handler)
+
+    def test_a_signal_that_comes_when_its_cell_has_ended(self):
+        """The side thread is held up between its look at the cell and the signal."""
+        i = self.interrupts
+        i.begin(1, time.monotonic())
+        with unittest.mock.patch("coppice_runner.interrupts.processes.started_since", lambda _: self.next(i)):
+            i.request(1)
+        self.assertEqual(2, i.current)
+        self.assertFalse(i.waiting(), "the next cell is to be interrupted")
+        i.end()
+        i.begin(3, time.monotonic())
+        with self.assertRaises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)  # somebody else's is for whatever runs
+
+    def next(self, i):
+        if i.current == 1:
+            i.end()
+            i.begin(2, time.monotonic())
+        child = subprocess.Popen(["sleep", "100"])
+        self.addCleanup(lambda: self.assertEqual(-signal.SIGKILL, child.wait(), "it was interrupted"))
+        self.addCleanup(child.kill)
+        return [child.pid]
 
 
 class ProcessesTest(unittest.TestCase):

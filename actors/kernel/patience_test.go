@@ -49,3 +49,19 @@ func TestTheResultOfACallIsWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// An interpreter that has no processor cannot heed an interrupt.
+func TestAKernelWithoutAProcessorIsNotGivenUp(t *testing.T) {
+	for looks, takes := range map[int64]time.Duration{3: 6 * time.Second, 1000: 30 * time.Second} {
+		inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+			tr.run("count")
+			tr.backend.last().starved.Store(looks)
+			reply := tr.begin("a", &fakeOutlet{}, "swallow")
+			synctest.Wait()
+			begin := time.Now()
+			tr.ref().Tell(messages.Interrupt{Exec: "a"})
+			require.Equal(t, kernel.ErrUnresponsive.Error(), tr.wait(reply).Reason)
+			require.Equal(t, takes, time.Since(begin))
+		})
+	}
+}
