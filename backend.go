@@ -3,14 +3,15 @@ package coppice
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // provisioners are the backends that the options allow, the preferred one first.
@@ -33,7 +34,7 @@ func (r resolved) provisioners() []kernel.Provisioner {
 func (h *Host) site() kernel.Site {
 	mime := ""
 	if !h.o.NoHelpers {
-		mime = "application/x-" + h.o.Brand + "-status"
+		mime = messages.StatusMIME(h.o.Brand)
 	}
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
@@ -49,26 +50,43 @@ const serverStarts = 2
 
 func (r resolved) startTimeout() time.Duration { return cmp.Or(r.StartTimeout, time.Minute) }
 
-// choose returns the first backend that is available, and why it is this one. Of
-// the last it is the first call that says what is missing.
-func choose(ctx context.Context, all []kernel.Provisioner, site *kernel.Site) (p kernel.Provisioner, why string, err error) {
+// choice is a backend, and why it is this one.
+type choice struct {
+	kernel.Provisioner
+	why string
+	// able says that it can be used, as far as is known: a host takes it in any case,
+	// and its first call says what is missing.
+	able bool
+}
+
+// choose returns the first backend that is available, else the last. It is the only
+// place where that is decided: [Start], [Environment] and [Trial] ask it.
+func choose(ctx context.Context, all []kernel.Provisioner, site *kernel.Site) (choice, error) {
 	if len(all) == 1 {
-		return all[0], "it was asked for", nil
+		return choice{all[0], "it was asked for", true}, nil
 	}
-	var missing error
-	for i, p := range all {
+	c := choice{}
+	for _, p := range all {
 		why, err := p.Available(ctx, site)
 		switch {
 		case ctx.Err() != nil:
-			return nil, "", fmt.Errorf("choose a backend: %w", context.Cause(ctx))
-		case err == nil && missing != nil:
-			return p, missing.Error(), nil
-		case err == nil, i == len(all)-1:
-			return p, why, nil
+			return c, fmt.Errorf("choose a backend: %w", context.Cause(ctx))
+		case err == nil && c.why != "": // why it is not the one before
+			return choice{p, c.why, true}, nil
+		case err == nil:
+			return choice{p, why, true}, nil
 		}
-		missing = errors.Join(missing, err)
+		c = choice{p, err.Error(), false}
 	}
-	return nil, "", fmt.Errorf("%w: no backend was named", ErrOptions)
+	if c.Provisioner == nil {
+		return c, fmt.Errorf("%w: no backend was named", ErrOptions)
+	}
+	return c, nil
+}
+
+// wouldChoose is the choice of a host with these options that has found this.
+func (r resolved) wouldChoose(ctx context.Context, look func(context.Context) (*environment.Runtime, error)) (choice, error) {
+	return choose(ctx, r.provisioners(), &kernel.Site{Dir: r.dir, Python: r.Python, Env: r.Env, SkipCheck: r.skipCheck(), Looker: look})
 }
 
 // can returns what the host's backend can do beyond making kernels; false: it cannot.

@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/launcher"
-	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -43,7 +43,7 @@ type Host struct {
 	backend kernel.Backend
 	why     string // why it is this backend
 	// found is the interpreter, when the choice of the backend looked for it.
-	found *python.Runtime
+	found *environment.Runtime
 
 	launcher *launcher.Launcher // nil when there is none
 
@@ -53,7 +53,7 @@ type Host struct {
 	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
 
-	trace     *checkup.Trace // nil when nobody traces
+	trace     *ipctrace.File // nil when nobody traces
 	preflight preflight
 
 	shutdown sync.Once
@@ -133,12 +133,12 @@ func (h *Host) Dir() string { return h.o.dir }
 // provision chooses the backend and makes it.
 func (h *Host) provision(ctx context.Context) error {
 	site := h.site()
-	p, why, err := choose(ctx, h.o.provisioners(), &site)
+	chosen, err := choose(ctx, h.o.provisioners(), &site)
 	if err != nil {
 		return err
 	}
-	h.why, h.found = why, site.Found
-	if h.backend, err = p.Provision(site); err != nil {
+	h.why, h.found = chosen.why, site.Found
+	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	return nil
@@ -155,7 +155,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	if b, ok := can[kernel.Served](h); ok {
 		server = gateway.ServerSpec(b.Process())
 	}
-	door := gateway.New(gateway.Options{
+	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
@@ -167,7 +167,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
 }
 
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
@@ -229,7 +229,7 @@ func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.syste
 // calls are answered as not started. It returns when no call runs any more, or
 // with ctx's cause; Shutdown comes afterwards.
 func (h *Host) Drain(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.Drain{}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.Drain{})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}
@@ -240,7 +240,7 @@ func (h *Host) Drain(ctx context.Context) error {
 // closed, those that others use too are kept. A running call of a session that
 // is closed is cancelled.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), func(w supervisor.Work) any { w.Msg = messages.ReleaseOwner{Owner: owner}; return w })
+	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

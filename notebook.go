@@ -172,7 +172,7 @@ type NotebookCell struct {
 // RunNotebook runs cells of a notebook in the session and records in the
 // document what they show:
 //
-//	file, err := notebook.Open("report.ipynb")
+//	file, err := notebook.Open(ctx, "report.ipynb")
 //	…
 //	report, err := session.RunNotebook(ctx, file.Document, coppice.NotebookOptions{Save: file.Save})
 //

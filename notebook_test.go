@@ -270,7 +270,7 @@ func TestRunNotebookForReal(t *testing.T) {
 	require.NoError(t, err)
 	defer host.Shutdown(context.Background())
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
-	file, err := notebook.NewFile(path, cells(t, "x = 40", "print('hello')\nx + 2", "1/0", "x"))
+	file, err := notebook.NewFile(t.Context(), path, cells(t, "x = 40", "print('hello')\nx + 2", "1/0", "x"))
 	require.NoError(t, err)
 	session := host.Session("nb")
 	report, err := session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save})

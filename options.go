@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
+	protocol "github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -51,8 +52,9 @@ type Options struct {
 	// Backend is auto, gateway or runner. "": auto.
 	Backend string
 	// Python is the interpreter to use. "": the first that works of VIRTUAL_ENV,
-	// an active conda environment that is not its base, <cwd>/.venv, <cwd>/venv,
-	// the managed environment, and PATH.
+	// an active conda environment that is not its base, .venv and venv in the working
+	// directory of this process, the managed environment, and PATH. All sessions have
+	// it, whatever their working directories.
 	Python string
 	// Env is the environment that kernels inherit, after the filter that keeps
 	// secrets out. nil: that of this process.
@@ -128,7 +130,7 @@ type Options struct {
 	// costs the memory of a kernel (50 MiB). 0: one when the machine allows it, that
 	// is with at least 4 processors and 2 GiB of free memory, and with MaxSessions
 	// of at least 2: it is started once the first session has answered, and ended
-	// when no session has begun for IdleTTL ([Doctor] tells). Negative: none. A
+	// when no session has begun for IdleTTL ([environment.Doctor] tells). Negative: none. A
 	// positive number is started with the host and stays. The runner backend and
 	// external gateways have none.
 	WarmKernels int
@@ -313,9 +315,9 @@ func (o Options) resolve() (resolved, error) {
 	if r.GatewayToken == "" {
 		r.GatewayToken = home.Lookup(r.Env, "PI_PYTHON_GATEWAY_TOKEN")
 	}
-	if _, err := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken); err != nil {
+	if _, err := protocol.ParseRemotes(r.GatewayURL, r.GatewayToken); err != nil {
 		name := "URL"
-		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
+		if _, tokens := errors.AsType[*protocol.TokensError](err); tokens {
 			name = "TOKEN"
 		}
 		return r, fmt.Errorf("%w: PI_PYTHON_GATEWAY_%s or Options.Gateway%s: %w", ErrOptions, name, map[string]string{"URL": "URL", "TOKEN": "Token"}[name], err)

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/actors/kernel/jupyter"
-	"github.com/coppice-run/coppice/actors/python"
+	"github.com/coppice-run/coppice/environment"
 )
 
 // preflightTime bounds the check for [Host.Tools].
@@ -69,29 +68,14 @@ func (h *Host) checkPython(ctx context.Context) error {
 // so that another interpreter is: each says why. Where the host has not run them
 // itself, as with a Backend that was named, it is what shows without that. It is nil
 // when the interpreter was named, or is that of an external gateway.
-func (h *Host) PassedOver() []PythonStep {
+func (h *Host) PassedOver() []environment.Step {
 	switch {
 	case h.o.Python != "" || h.o.GatewayURL != "":
 		return nil
 	case h.found == nil:
-		return python.Broken(python.Options{Home: h.o.dir, Env: h.o.Env})
+		return environment.PassedOver(h.o.environment())
 	}
-	var broken []PythonStep
-	for _, s := range h.found.Steps {
-		if s.Outcome == python.OutcomeBroken {
-			broken = append(broken, s)
-		}
-	}
-	return broken
-}
-
-// PythonStep is one place where an interpreter was looked for.
-type PythonStep = python.Step
-
-// externals are the servers that somebody else runs.
-func (r resolved) externals() []jupyter.Remote {
-	all, _ := jupyter.ParseRemotes(r.GatewayURL, r.GatewayToken) // resolve has checked them
-	return all
+	return environment.Broken(h.found.Steps)
 }
 
 // ToolMode says which of the tools python and bash [Host.Tools] gives, and why it

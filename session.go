@@ -17,10 +17,10 @@ import (
 // Session is a name for one interpreter state. It holds nothing itself: two
 // Session values with the same key are the same session.
 type Session struct {
-	host *Host
-	key  messages.SessionKey
-	door string // the gateway that serves it
-	err  error  // why the key cannot be used
+	host        *Host
+	key         messages.SessionKey
+	gatewayName string // the gateway that serves it
+	err         error  // why the key cannot be used
 }
 
 // SessionOption says more about the session that [Host.Session] returns.
@@ -41,10 +41,10 @@ func (h *Host) Session(name string, options ...SessionOption) *Session {
 	}
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, door: h.backend.Name(), err: err}
+	return &Session{host: h, key: key, gatewayName: h.backend.Name(), err: err}
 }
 
-func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.door) }
+func (s *Session) gateway() supervisor.Ref { return s.host.system.Ref(s.gatewayName) }
 
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }
@@ -178,7 +178,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	calls := s.host.calls.Calls(exec, hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory})
 	exec.Out, exec.HostCalls = out, calls
 
-	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.gateway(), exec)
 	if err != nil {
 		return s.refused(exec, ErrClosed), ErrClosed
 	}
@@ -295,7 +295,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 	if s.err != nil {
 		return s.err
 	}
-	_, err := supervisor.Ask[bool](ctx, s.gateway(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	_, err := supervisor.Ask[bool](ctx, s.gateway(), msg)
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

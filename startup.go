@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/checkup"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -105,7 +105,7 @@ func (s *startup) watch(next func(messages.Lifecycle)) func(messages.Lifecycle) 
 // openTrace opens the trace, if there is to be one.
 func (h *Host) openTrace() (err error) {
 	if h.o.TraceIPC || home.SwitchedOn(h.o.Env, "PI_PYTHON_IPC_TRACE") {
-		h.trace, err = checkup.OpenTrace(filepath.Join(h.o.dir, "agent", "trace"))
+		h.trace, err = ipctrace.Open(filepath.Join(h.o.dir, "agent", "trace"))
 	}
 	return err
 }

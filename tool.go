@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
@@ -239,18 +238,7 @@ func (h *Host) toolMode(m ToolMode) (ToolMode, error) {
 }
 
 // toolModeOf is the mode that a value of PI_PY asks for, "" when it asks for none.
-func toolModeOf(py string) ToolMode {
-	switch strings.ToLower(py) {
-	case "0", "bash":
-		return ToolsBash
-	case "1", "py":
-		return ToolsPython
-	case "mix", "both":
-		return ToolsBoth
-	default:
-		return ""
-	}
-}
+func toolModeOf(py string) ToolMode { return ToolMode(home.ToolMode(py)) }
 
 // sessionOf is the session that a call uses.
 func (h *Host) sessionOf(c ToolCall, name, cwd string) (*Session, error) {

@@ -63,14 +63,14 @@ func (h *Host) callBash(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err != nil {
 		return ToolResult{}, err
 	}
-	s.door = bash.Name
+	s.gatewayName = bash.Name
 	return toolResult(c.run(ctx, s, Request{Cells: []messages.Cell{{Code: *a.Command}}, Timeout: timeout, Mode: messages.ModePerCall}))
 }
 
 // bashSpec is the part of the tree that runs shell commands.
 func (h *Host) bashSpec() supervisor.Spec {
 	ko := kernel.Options{Backend: bash.New(bash.Options{Env: h.o.Env}), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: -1}
-	door := gateway.New(gateway.Options{
+	actor := gateway.New(gateway.Options{
 		Name: bash.Name, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{MaxKernels: maxCommands, MaxWaiting: waitedCommands}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
@@ -79,5 +79,5 @@ func (h *Host) bashSpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: bash.Name, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return door }}
+	return supervisor.Spec{Key: bash.Name, Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
 }

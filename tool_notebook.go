@@ -111,7 +111,7 @@ func cellsOf(d *notebook.Document, cells string) (*notebook.CellSet, error) {
 	return set, notebookProblem("cells", err)
 }
 
-func (h *Host) callNotebookRead(_ context.Context, c ToolCall) (ToolResult, error) {
+func (h *Host) callNotebookRead(ctx context.Context, c ToolCall) (ToolResult, error) {
 	var a struct {
 		Path    *string `json:"path"`
 		Cells   string  `json:"cells"`
@@ -124,7 +124,7 @@ func (h *Host) callNotebookRead(_ context.Context, c ToolCall) (ToolResult, erro
 	if err != nil {
 		return ToolResult{}, err
 	}
-	file, err := notebook.Open(path)
+	file, err := notebook.Open(ctx, path)
 	if err != nil {
 		return ToolResult{}, notebookProblem("path", err)
 	}
@@ -235,7 +235,7 @@ func (h *Host) callNotebookEdit(ctx context.Context, c ToolCall) (ToolResult, er
 	if err != nil {
 		return ToolResult{}, err
 	}
-	file, err := notebook.OpenOrNew(path)
+	file, err := notebook.OpenOrNew(ctx, path)
 	if err != nil {
 		return ToolResult{}, notebookProblem("path", err)
 	}

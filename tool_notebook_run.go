@@ -45,7 +45,7 @@ func (h *Host) callNotebookRun(ctx context.Context, c ToolCall) (ToolResult, err
 	if err != nil {
 		return ToolResult{}, err
 	}
-	file, err := notebook.Open(path)
+	file, err := notebook.Open(ctx, path)
 	if err != nil {
 		return ToolResult{}, notebookProblem("path", err)
 	}

@@ -86,7 +86,7 @@ func BenchmarkNotebookOutline(b *testing.B) {
 	b.SetBytes(largeNotebook)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := notebook.OpenOutline(path); err != nil {
+		if _, err := notebook.OpenOutline(b.Context(), path); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -97,7 +97,7 @@ func BenchmarkNotebookOpen(b *testing.B) {
 	path := writeLargeNotebook(b, largeNotebook)
 	b.SetBytes(largeNotebook)
 	for b.Loop() {
-		if _, err := notebook.Open(path); err != nil {
+		if _, err := notebook.Open(b.Context(), path); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func BenchmarkNotebookOpen(b *testing.B) {
 
 // BenchmarkNotebookSave changes a cell of such a notebook and saves it.
 func BenchmarkNotebookSave(b *testing.B) {
-	f, err := notebook.Open(writeLargeNotebook(b, largeNotebook))
+	f, err := notebook.Open(b.Context(), writeLargeNotebook(b, largeNotebook))
 	if err != nil {
 		b.Fatal(err)
 	}

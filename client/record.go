@@ -1,13 +1,14 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/home"
 )
 
@@ -30,13 +31,21 @@ type Record struct {
 	Tools string `json:"tools,omitempty"`
 }
 
+// maxRecord bounds the file of a server, in bytes.
+const maxRecord = 1 << 20
+
 // ReadRecord reads the file of a server; false: there is none. A file that others
 // can read or change is refused.
 func ReadRecord(path string) (Record, bool, error) {
-	data, err := os.ReadFile(path)
+	f, err := file.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, false, nil
 	}
+	if err != nil {
+		return Record{}, false, fmt.Errorf("read the record of a server: %w; remove it if no server runs", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := file.ReadAll(context.Background(), f, maxRecord)
 	var r Record
 	if err == nil {
 		err = json.Unmarshal(data, &r)
@@ -44,7 +53,7 @@ func ReadRecord(path string) (Record, bool, error) {
 	if err != nil {
 		return Record{}, false, fmt.Errorf("read %s: %w; remove it if no server runs", path, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+	if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		return Record{}, false, fmt.Errorf("%s can be read by others: end the server, remove the file, and start it again", path)
 	}
 	return r, true, nil

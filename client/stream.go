@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/sse"
 )
 
 // errSilent ends a stream whose server says nothing any more.
@@ -40,42 +40,31 @@ func (c *Client) stream(ctx context.Context, path string, after uint64, take fun
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the status says enough
 		return false, problem(resp.StatusCode, data)
 	}
-	in := bufio.NewReaderSize(resp.Body, 64<<10)
-	var data []byte
+	events := sse.NewReader(lively{resp.Body, func() { silence.Reset(c.o.Silence) }}, maxAnswer)
 	for {
-		line, err := readLine(in)
+		e, err := events.Next()
 		if err != nil {
-			return false, errors.Join(err, context.Cause(ctx))
+			return false, errors.Join(fmt.Errorf("the connection broke: %w", err), context.Cause(ctx))
 		}
-		silence.Reset(c.o.Silence)
-		switch {
-		case len(line) == 0 && len(data) > 0:
-			more, err := take(data)
-			if !more || err != nil {
-				return err == nil, err
-			}
-			data = nil
-		case bytes.HasPrefix(line, []byte("data: ")):
-			data = append(data, line[len("data: "):]...)
+		if more, err := take([]byte(e.Data)); !more || err != nil {
+			return err == nil, err
 		}
 	}
 }
 
-// readLine reads a line of any length that an answer may have.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("the connection broke: %w", err)
-		case len(line) > maxAnswer:
-			return nil, fmt.Errorf("the connection broke: a line of more than %d bytes", maxAnswer)
-		}
+// lively calls alive whenever something comes, a comment too.
+type lively struct {
+	from  io.Reader
+	alive func()
+}
+
+// Read reads.
+func (l lively) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if n > 0 {
+		l.alive()
 	}
+	return n, err
 }
 
 func parseChange(data []byte) (Change, error) {

@@ -95,7 +95,7 @@ const (
 	LookInspect  LookKind = "inspect"
 )
 
-// Outlet is the door through which the output of one call leaves its kernel.
+// Outlet is where the output of one call leaves its kernel.
 // Package sinks implements it; kernels call it.
 //
 // Emit and Flush are called from one goroutine at a time, in the order of

@@ -203,7 +203,7 @@ func TestApplyCompletesAnIncompleteCell(t *testing.T) {
 
 func TestApplyToAMissingNotebook(t *testing.T) {
 	t.Parallel()
-	f, err := notebook.OpenOrNew(t.TempDir() + "/new.ipynb")
+	f, err := notebook.OpenOrNew(t.Context(), t.TempDir()+"/new.ipynb")
 	require.NoError(t, err)
 	apply(t, f.Document, "# %% [markdown] cell:0\n# hi\n# %% [code] cell:1\nx")
 	save(t, f)

@@ -161,7 +161,7 @@ func TestFailuresNameTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing.ipynb")
-	_, err := notebook.Open(missing)
+	_, err := notebook.Open(t.Context(), missing)
 	require.ErrorIs(t, err, notebook.ErrNotFound)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.EqualError(t, err, "Notebook not found: "+missing)
@@ -173,13 +173,13 @@ func TestFailuresNameTheFile(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name+".ipynb")
 		writeFile(t, path, tt.data)
-		_, err := notebook.Open(path)
+		_, err := notebook.Open(t.Context(), path)
 		require.ErrorContains(t, err, fmt.Sprintf(tt.message, path))
 		var e *notebook.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, path, e.Path)
 	}
-	f, err := notebook.OpenOrNew(missing)
+	f, err := notebook.OpenOrNew(t.Context(), missing)
 	require.NoError(t, err)
 	_, err = f.ApplyText("x", nil)
 	require.EqualError(t, err, "Invalid notebook editable representation for "+missing+

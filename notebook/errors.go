@@ -11,6 +11,11 @@ var (
 	// ErrNotFound: there is no file at the path. The error is fs.ErrNotExist
 	// too.
 	ErrNotFound = errors.New("notebook not found")
+	// ErrNotFile: there is no regular file at the path, but a directory, a FIFO, a
+	// device or a socket.
+	ErrNotFile = errors.New("notebook is no file")
+	// ErrTooLarge: the file has more than [MaxFile] bytes.
+	ErrTooLarge = errors.New("notebook is too large")
 	// ErrInvalidJSON: the file is not JSON, or not UTF-8.
 	ErrInvalidJSON = errors.New("invalid JSON")
 	// ErrStructure: the JSON is no notebook: the root is no object, or has no

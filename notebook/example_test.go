@@ -19,7 +19,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	f, err := notebook.OpenOrNew(filepath.Join(dir, "prices.ipynb"))
+	f, err := notebook.OpenOrNew(context.Background(), filepath.Join(dir, "prices.ipynb"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,7 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
+
+// MaxFile is how large a file may be that Open, OpenOrNew, OpenOutline and NewFile
+// read, in bytes: 512 MiB. [Parse] takes any size.
+const MaxFile = 512 << 20
 
 // File is a notebook on disk, opened to be edited and saved. It is for one
 // goroutine at a time, as its document is.
@@ -30,16 +36,18 @@ type File struct {
 	beforeRename func()
 }
 
-// Open reads a notebook from disk. A missing file is an error of kind
-// ErrNotFound; the others are those of [Parse].
-func Open(path string) (*File, error) {
+// Open reads a notebook from disk. A missing file is an error of kind ErrNotFound,
+// what is no regular file one of kind ErrNotFile, which is returned without a wait,
+// and a file of more than MaxFile bytes one of kind ErrTooLarge; the others are
+// those of [Parse]. The reading ends with ctx.
+func Open(ctx context.Context, path string) (*File, error) {
 	f := &File{Path: path}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, openFault(path, err)
 	}
 	f.real = real
-	data, err := os.ReadFile(real)
+	data, err := file.Read(ctx, real, MaxFile)
 	if err != nil {
 		return nil, openFault(path, err)
 	}
@@ -51,16 +59,27 @@ func Open(path string) (*File, error) {
 }
 
 func openFault(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	var kind error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return &Error{Kind: ErrNotFound, Path: path, Err: err}
+	case file.IsNotRegular(err):
+		kind = ErrNotFile
+	case file.IsTooLarge(err):
+		kind = ErrTooLarge
+	default:
+		return err
 	}
-	return err
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
+		err = inner.Err // the path is told already
+	}
+	return &Error{Kind: kind, Path: path, Err: err}
 }
 
 // OpenOrNew is Open, but a missing file is an empty nbformat 4.5 notebook that
 // Save will write.
-func OpenOrNew(path string) (*File, error) {
-	f, err := Open(path)
+func OpenOrNew(ctx context.Context, path string) (*File, error) {
+	f, err := Open(ctx, path)
 	if !errors.Is(err, ErrNotFound) {
 		return f, err
 	}
@@ -89,8 +108,9 @@ func resolveNew(path string) (string, error) {
 
 // NewFile connects a document to a path that Save will write to, such as that
 // of a copy. What is at the path now, notebook or not, is replaced by the
-// first Save, unless somebody changes it before.
-func NewFile(path string, d *Document) (*File, error) {
+// first Save, unless somebody changes it before. What cannot be replaced so is an
+// error of kind ErrNotFile or ErrTooLarge.
+func NewFile(ctx context.Context, path string, d *Document) (*File, error) {
 	f := &File{Document: d, Path: path, foreign: true}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,8 +121,8 @@ func NewFile(path string, d *Document) (*File, error) {
 		return nil, err
 	}
 	f.real = real
-	if f.disk, err = os.ReadFile(real); err != nil {
-		return nil, err
+	if f.disk, err = file.Read(ctx, real, MaxFile); err != nil {
+		return nil, openFault(path, err)
 	}
 	f.exists = true
 	return f, nil
@@ -140,7 +160,7 @@ func (f *File) Save(ctx context.Context) (written bool, err error) {
 		return false, withPath(err, f.Path)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	now, err := f.checkUnchanged()
+	now, err := f.checkUnchanged(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -159,21 +179,21 @@ func (f *File) Save(ctx context.Context) (written bool, err error) {
 // the file is like now, nil when there is none. The file is opened for
 // writing, though nothing is written: a notebook that its owner made read-only
 // is not to be replaced either.
-func (f *File) checkUnchanged() (now fs.FileInfo, err error) {
-	disk, err := os.OpenFile(f.real, os.O_RDWR, 0)
+func (f *File) checkUnchanged(ctx context.Context) (now fs.FileInfo, err error) {
+	disk, err := file.OpenFile(f.real, os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.exists:
 		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "it was removed since it was read"}
 	case err != nil:
-		return nil, err
+		return nil, openFault(f.Path, err)
 	}
 	defer func() { err = errors.Join(err, disk.Close()) }()
 	if !f.exists {
 		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "it was made since it was found missing"}
 	}
-	same, err := equalContent(disk, f.disk)
+	same, err := equalContent(file.NewReader(ctx, disk, int64(len(f.disk))+1), f.disk)
 	if err != nil {
 		return nil, err
 	}
@@ -201,54 +221,16 @@ func equalContent(r io.Reader, want []byte) (bool, error) {
 	}
 }
 
-// replace writes data beside the notebook and renames it onto it. was is what
-// the notebook is like, nil when there is none yet.
-func (f *File) replace(data []byte, was fs.FileInfo) (err error) {
+// replace writes the notebook anew. was is what it is like, nil when there is none
+// yet.
+func (f *File) replace(data []byte, was fs.FileInfo) error {
 	// What the umask leaves of this is the mode of a new notebook.
-	mode := fs.FileMode(0o666)
-	if was != nil {
-		mode = was.Mode().Perm()
-	}
-	tmp, err := createBeside(f.real, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, removeIfThere(tmp.Name()))
-		}
-	}()
-	if err := fill(tmp, data, was); err != nil {
-		return err
-	}
+	o := file.WriteOptions{Mode: 0o666, Like: was, Durable: true}
 	if f.beforeRename != nil {
-		f.beforeRename()
-	}
-	if err := os.Rename(tmp.Name(), f.real); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(f.real))
-	return nil
-}
-
-// fill writes the temporary file and closes it.
-func fill(tmp *os.File, data []byte, was fs.FileInfo) (err error) {
-	defer func() { err = errors.Join(err, tmp.Close()) }()
-	if was != nil {
-		keepOwner(tmp, was)
-		if err := tmp.Chmod(was.Mode().Perm()); err != nil {
-			return err
+		o.Before = func() error {
+			f.beforeRename()
+			return nil
 		}
 	}
-	if _, err := tmp.Write(data); err != nil {
-		return err
-	}
-	return tmp.Sync()
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return file.Write(f.real, data, o)
 }

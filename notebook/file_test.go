@@ -57,7 +57,7 @@ func TestSaveOfAnEdit(t *testing.T) {
 	path := filepath.Join(dir, "nb.ipynb")
 	writeFile(t, path, string(corpus(t)["nbformat-4.5"]))
 	require.NoError(t, os.Chmod(path, 0o640))
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(t.Context(), path)
 	require.NoError(t, err)
 	require.True(t, f.Exists())
 	written, err := f.Save(t.Context())
@@ -84,7 +84,7 @@ func TestMissingNotebookStartsEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new.ipynb")
-	f, err := notebook.OpenOrNew(path)
+	f, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	require.False(t, f.Exists())
 	require.Zero(t, f.Len())
@@ -92,7 +92,7 @@ func TestMissingNotebookStartsEmpty(t *testing.T) {
 	require.True(t, f.Exists())
 	require.Equal(t, string(notebook.New().Bytes()), readFile(t, path))
 	onlyFile(t, dir, "new.ipynb")
-	again, err := notebook.OpenOrNew(path)
+	again, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	require.True(t, again.Exists())
 }
@@ -101,7 +101,7 @@ func TestOpenOrNewReportsABrokenNotebook(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
 	writeFile(t, path, "{")
-	_, err := notebook.OpenOrNew(path)
+	_, err := notebook.OpenOrNew(t.Context(), path)
 	require.ErrorIs(t, err, notebook.ErrInvalidJSON)
 }
 
@@ -120,7 +120,7 @@ func TestSaveRefusesWhatChangedMeanwhile(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "nb.ipynb")
 			writeFile(t, path, base)
-			f, err := notebook.Open(path)
+			f, err := notebook.Open(t.Context(), path)
 			require.NoError(t, err)
 			edit(t, f, "mine")
 			tt.meanwhile(t, path)
@@ -136,7 +136,7 @@ func TestSaveRefusesWhatChangedMeanwhile(t *testing.T) {
 	t.Run("made", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "nb.ipynb")
-		f, err := notebook.OpenOrNew(path)
+		f, err := notebook.OpenOrNew(t.Context(), path)
 		require.NoError(t, err)
 		writeFile(t, path, base)
 		_, err = f.Save(t.Context())
@@ -147,7 +147,7 @@ func TestSaveRefusesWhatChangedMeanwhile(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "nb.ipynb")
 		writeFile(t, path, base)
-		f, err := notebook.Open(path)
+		f, err := notebook.Open(t.Context(), path)
 		require.NoError(t, err)
 		edit(t, f, "mine")
 		require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1, 0)))
@@ -176,7 +176,7 @@ func TestConcurrentSavesLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(t.Context(), path)
 	require.NoError(t, err)
 	require.Equal(t, savers*each, f.Len())
 	seen := make(map[string]bool)
@@ -190,7 +190,7 @@ func TestConcurrentSavesLoseNothing(t *testing.T) {
 // saveOnce reads, appends and saves, and reports whether it was not in
 // somebody's way.
 func saveOnce(t *testing.T, path, source string) bool {
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(t.Context(), path)
 	if err == nil {
 		_, err = f.Append(code(source))
 	}
@@ -213,7 +213,7 @@ func isChanged(err error) bool {
 func TestSaveWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
-	f, err := notebook.OpenOrNew(path)
+	f, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	held := flock.New(f.LockPath())
 	require.NoError(t, held.Lock())
@@ -239,7 +239,7 @@ func TestFailedRenameLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "nb.ipynb")
-	f, err := notebook.OpenOrNew(path)
+	f, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	f.BeforeRename(func() { require.NoError(t, os.Mkdir(path, 0o700)) })
 	_, err = f.Save(t.Context())
@@ -260,7 +260,7 @@ func TestSaveKeepsASymbolicLink(t *testing.T) {
 		if exists {
 			writeFile(t, target, string(notebook.New().Bytes()))
 		}
-		f, err := notebook.OpenOrNew(link)
+		f, err := notebook.OpenOrNew(t.Context(), link)
 		require.NoError(t, err)
 		edit(t, f, "x")
 		save(t, f)
@@ -280,7 +280,7 @@ func TestLinkLoop(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
 	require.NoError(t, os.Symlink(path, path))
-	_, err := notebook.OpenOrNew(path)
+	_, err := notebook.OpenOrNew(t.Context(), path)
 	require.Error(t, err)
 }
 
@@ -289,9 +289,9 @@ func TestNewFileWritesACopy(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "a.ipynb"), filepath.Join(dir, "b.ipynb")
 	writeFile(t, from, string(corpus(t)["nbformat-4.5"]))
-	f, err := notebook.Open(from)
+	f, err := notebook.Open(t.Context(), from)
 	require.NoError(t, err)
-	out, err := notebook.NewFile(to, f.Document)
+	out, err := notebook.NewFile(t.Context(), to, f.Document)
 	require.NoError(t, err)
 	require.False(t, out.Exists())
 	save(t, out)
@@ -299,7 +299,7 @@ func TestNewFileWritesACopy(t *testing.T) {
 
 	t.Run("what is there is replaced once", func(t *testing.T) {
 		writeFile(t, to, "no notebook")
-		out, err := notebook.NewFile(to, f.Document)
+		out, err := notebook.NewFile(t.Context(), to, f.Document)
 		require.NoError(t, err)
 		require.True(t, out.Exists())
 		save(t, out)
@@ -309,7 +309,7 @@ func TestNewFileWritesACopy(t *testing.T) {
 		require.False(t, written)
 	})
 	t.Run("but not what somebody wrote meanwhile", func(t *testing.T) {
-		out, err := notebook.NewFile(to, f.Document)
+		out, err := notebook.NewFile(t.Context(), to, f.Document)
 		require.NoError(t, err)
 		writeFile(t, to, "newer")
 		_, err = out.Save(t.Context())
@@ -317,7 +317,7 @@ func TestNewFileWritesACopy(t *testing.T) {
 		require.Equal(t, "newer", readFile(t, to))
 	})
 	t.Run("a folder is refused", func(t *testing.T) {
-		_, err := notebook.NewFile(dir, f.Document)
+		_, err := notebook.NewFile(t.Context(), dir, f.Document)
 		require.Error(t, err)
 	})
 }

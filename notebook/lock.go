@@ -2,15 +2,13 @@ package notebook
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // lockPoll is how often a held lock is tried again.
@@ -28,7 +26,7 @@ func lockFile(ctx context.Context, notebook string) (unlock func() error, err er
 	for {
 		// Others who may write the notebook must be able to open the lock; it
 		// holds nothing.
-		l := flock.New(path, flock.SetPermissions(0o644))
+		l := flock.New(path, flock.SetPermissions(0o644), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
 			if ctx.Err() != nil {
 				return nil, &Error{Kind: ErrLocked, Err: context.Cause(ctx)}
@@ -66,19 +64,4 @@ func release(l *flock.Flock, path string) error {
 		_ = os.Remove(path)
 	}
 	return err
-}
-
-// createBeside makes a temporary file in the directory of a notebook. Unlike
-// os.CreateTemp it leaves the mode to the caller and the umask.
-func createBeside(notebook string, mode fs.FileMode) (*os.File, error) {
-	for {
-		var b [6]byte
-		// crypto/rand.Read never fails; it ends the program instead.
-		_, _ = rand.Read(b[:])
-		name := filepath.Join(filepath.Dir(notebook), "."+filepath.Base(notebook)+"."+hex.EncodeToString(b[:])+".tmp")
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
 }

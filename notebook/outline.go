@@ -2,11 +2,13 @@ package notebook
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // What an outline leaves out, and how much of the file is held at a time.
@@ -23,19 +25,19 @@ const (
 //
 // An outline is not for saving. What is left out is not checked: that it is
 // JSON shows in Open. Errors are those of Open.
-func OpenOutline(path string) (*Document, error) {
-	f, err := os.Open(path)
+func OpenOutline(ctx context.Context, path string) (*Document, error) {
+	f, err := file.Open(path)
 	if err != nil {
 		return nil, openFault(path, err)
 	}
-	data, err := outline(f, outlineLimit, make([]byte, outlineWindow))
+	data, err := outline(file.NewReader(ctx, f, MaxFile), outlineLimit, make([]byte, outlineWindow))
 	_ = f.Close() // it was only read
 	if err == nil {
 		if d, err := Parse(data); err == nil {
 			return d, nil
 		}
 	}
-	whole, err := Open(path) // it knows where the mistake is
+	whole, err := Open(ctx, path) // it knows where the mistake is
 	if err != nil {
 		return nil, err
 	}

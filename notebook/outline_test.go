@@ -90,17 +90,17 @@ func TestOpenOutline(t *testing.T) {
 		"deep": strings.Repeat("[", 20000), "UTF-16": "\xff\xfe{\x00", "a cell": `{"cells": [{}]}`,
 	} {
 		path := file(name, text)
-		_, want := notebook.Open(path)
-		_, got := notebook.OpenOutline(path)
+		_, want := notebook.Open(t.Context(), path)
+		_, got := notebook.OpenOutline(t.Context(), path)
 		require.Error(t, want, name)
 		require.EqualError(t, got, want.Error(), name)
 	}
-	_, err := notebook.OpenOutline(filepath.Join(dir, "none.ipynb"))
+	_, err := notebook.OpenOutline(t.Context(), filepath.Join(dir, "none.ipynb"))
 	require.ErrorIs(t, err, notebook.ErrNotFound)
 
 	picture := strings.Repeat("iVBORw0KGgo", 1<<16)
 	path := file("large.ipynb", `{"cells": [{"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "plot()", "outputs": [{"output_type": "display_data", "data": {"image/png": "`+picture+`"}, "metadata": {}}]}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}`)
-	d, err := notebook.OpenOutline(path)
+	d, err := notebook.OpenOutline(t.Context(), path)
 	require.NoError(t, err)
 	require.Equal(t, "# %% [code] cell:0\nplot()", d.Text())
 	require.Less(t, len(d.Bytes()), 300)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/coppice-run/coppice/internal/pylit"
 )
 
 // The tags by which papermill knows the cell with the defaults of a notebook's
@@ -95,7 +97,7 @@ func pythonLiteral(n *node) string {
 		return "False"
 	case kindString:
 		text, _ := n.str()
-		return pythonString(text)
+		return pylit.String(text)
 	case kindNumber:
 		switch s := string(n.raw); s {
 		case "NaN":
@@ -112,7 +114,7 @@ func pythonLiteral(n *node) string {
 	n.each(func(_ int, key []byte, v *node) bool {
 		part := pythonLiteral(v)
 		if key != nil {
-			part = pythonString(decodeString(key)) + ": " + part
+			part = pylit.String(decodeString(key)) + ": " + part
 		}
 		parts = append(parts, part)
 		return true
@@ -121,35 +123,6 @@ func pythonLiteral(n *node) string {
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-// pythonString writes a text as a Python string literal on one line.
-func pythonString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case !unicode.IsPrint(r) && r <= 0xffff:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		case !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // pythonKeywords cannot be assigned to.

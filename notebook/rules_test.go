@@ -93,9 +93,9 @@ func TestTheRulesOfEditableText(t *testing.T) {
 	})
 	t.Run("8: a missing notebook starts as an empty 4.5; what is none fails hard", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "new.ipynb")
-		_, err := notebook.Open(path)
+		_, err := notebook.Open(t.Context(), path)
 		require.EqualError(t, err, "Notebook not found: "+path)
-		f, err := notebook.OpenOrNew(path)
+		f, err := notebook.OpenOrNew(t.Context(), path)
 		require.NoError(t, err)
 		_, err = f.ApplyText("# %% [code]\nx", nil)
 		require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestTheRulesOfEditableText(t *testing.T) {
 			`{"cells": 1}`: "Invalid notebook structure (missing cells array): " + path, `{"cells": [1]}`: "Invalid notebook cell 0 in " + path,
 		} {
 			writeFile(t, path, data)
-			_, err := notebook.Open(path)
+			_, err := notebook.Open(t.Context(), path)
 			require.ErrorContains(t, err, message)
 		}
 	})

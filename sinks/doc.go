@@ -4,7 +4,7 @@
 //
 // # Use
 //
-// A [Hub] is a shell of the supervision tree. For each call it opens a [Call],
+// A [Hub] is one supervisor in the tree. For each call it opens a [Call],
 // which is the messages.Outlet that the kernel writes to:
 //
 //	hub, err := sinks.NewHub(sinks.HubOptions{Artifacts: dir})
@@ -34,7 +34,8 @@
 //
 // # The tree
 //
-// Sinks run in children of the hub's shell, each an actor with its own failures:
+// Sinks run in children of the hub's supervisor, each an actor with its own
+// failures:
 //
 //	sinks
 //	├─ result-0 … result-7   the result sinks of all calls, shared out by session

@@ -61,7 +61,7 @@ type HubOptions struct {
 	Metrics *Metrics
 }
 
-// Hub owns the sinks of a host: a shell in the tree, and the calls that are
+// Hub owns the sinks of a host: a supervisor in the tree, and the calls that are
 // open. Any goroutine may use it.
 type Hub struct {
 	o      HubOptions
@@ -70,7 +70,7 @@ type Hub struct {
 	credit []*supervisor.Credit
 	seed   maphash.Seed
 
-	shell  atomic.Pointer[supervisor.Ref] // nil while no calls can be opened
+	actor  atomic.Pointer[supervisor.Ref] // nil while no calls can be opened
 	serial atomic.Uint64
 
 	mu      sync.Mutex
@@ -125,10 +125,10 @@ func (h *Hub) newStation(key string, single bool) *station {
 // Artifacts returns the store of the raw outputs.
 func (h *Hub) Artifacts() *artifact.Store { return h.o.Store }
 
-// Spec returns how to make the hub's shell: a child for the root of a tree. It
-// should be the first one there, so that it ends last.
+// Spec returns how to make the hub's supervisor: a child for the root of a
+// tree. It should be the first one there, so that it ends last.
 func (h *Hub) Spec() supervisor.Spec {
-	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
+	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", New: func() supervisor.Behaviour {
 		var children []supervisor.Spec
 		for i, st := range h.static() {
 			kind := "result"
@@ -136,26 +136,26 @@ func (h *Hub) Spec() supervisor.Spec {
 				kind = "sink"
 			}
 			children = append(children, supervisor.Spec{
-				Key: st.key, Kind: kind, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return &consumer{st: st} },
+				Key: st.key, Kind: kind, New: func() supervisor.Behaviour { return &consumer{st: st} },
 			})
 		}
-		return supervisor.NewShell(supervisor.Options{
-			Name: h.o.Name, Door: &door{hub: h}, Children: children, Strategy: again{},
+		return supervisor.New(supervisor.Options{
+			Name: h.o.Name, Handler: &handler{hub: h}, Children: children, Strategy: again{},
 		})
 	}}
 }
 
-// opened is told that the shell is there.
-func (h *Hub) opened(shell supervisor.Ref) {
+// opened is told that the supervisor is there.
+func (h *Hub) opened(actor supervisor.Ref) {
 	for _, st := range h.static() {
 		st.dead.Store(nil)
 	}
-	h.shell.Store(&shell)
+	h.actor.Store(&actor)
 }
 
 // closed is told that it has ended.
 func (h *Hub) closed() {
-	h.shell.Store(nil)
+	h.actor.Store(nil)
 	for _, st := range h.all() {
 		st.end(ErrClosed)
 	}
@@ -186,8 +186,8 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	shell := h.shell.Load()
-	if shell == nil {
+	actor := h.actor.Load()
+	if actor == nil {
 		return nil, ErrClosed
 	}
 	c := &Call{hub: h, lanes: make([]outgoing, 0, 1+len(h.shared)+len(extra))}
@@ -199,7 +199,7 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 		}
 	}
 	for _, s := range extra {
-		c.lanes = append(c.lanes, h.extraLane(*shell, s))
+		c.lanes = append(c.lanes, h.extraLane(*actor, s))
 	}
 	h.o.Metrics.opened()
 	return c, nil
@@ -216,7 +216,7 @@ func (h *Hub) resultLane(exec messages.Execute) *lane {
 }
 
 // extraLane connects a sink of one call, and starts its actor.
-func (h *Hub) extraLane(shell supervisor.Ref, s Sink) outgoing {
+func (h *Hub) extraLane(actor supervisor.Ref, s Sink) outgoing {
 	var o Lane
 	switch v := s.(type) {
 	case Lane:
@@ -238,7 +238,7 @@ func (h *Hub) extraLane(shell supervisor.Ref, s Sink) outgoing {
 	h.add(st, l)
 	w, _ := supervisor.NewWork[any](serve{st})
 	w.Last = true
-	if !shell.Tell(w) {
+	if !actor.Tell(w) {
 		st.end(ErrClosed)
 	}
 	return l

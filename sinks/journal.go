@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file/lines"
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks/lines"
 )
 
 // JournalOptions say where a [Journal] is. The zero value of each optional field

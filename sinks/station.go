@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // station is the place of one sink actor in the tree, and the lanes that it
@@ -29,12 +30,12 @@ type station struct {
 
 // wake tells the actor that l has something for it. When that fails, the actor
 // is between two incarnations, or just about to be known at its place: the
-// shell, which starts it, passes the message on.
+// supervisor, which starts it, passes the message on.
 func (st *station) wake(l *lane) {
 	if st.tell(l) {
 		return
 	}
-	if shell := st.hub.shell.Load(); shell == nil || !shell.Tell(l) {
+	if actor := st.hub.actor.Load(); actor == nil || !actor.Tell(l) {
 		st.bury(l)
 	}
 }
@@ -164,32 +165,33 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 type again struct{}
 
 // Decide answers failures.
-func (again) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	f, ok := ev.(supervisor.Fail)
+func (again) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	f, ok := ev.(strategy.Fail)
 	if !ok {
 		return nil
 	}
 	if c, ok := v.Child(f.Key); !ok || c.UpAt.IsZero() {
 		return nil
 	}
-	return []supervisor.Directive{supervisor.Restart(f.Key, 0)}
+	return []strategy.Directive{strategy.Restart(f.Key, 0)}
 }
 
-// door is the hub's part of its shell. Its methods run in the shell's goroutine.
-type door struct {
-	supervisor.BaseDoor
+// handler is the hub's part of its supervisor. Its methods run in the
+// supervisor's goroutine.
+type handler struct {
+	supervisor.BaseHandler
 	hub *Hub
 }
 
 // Open lets calls be opened.
-func (d *door) Open(s *supervisor.Shell) error {
-	d.hub.opened(s.Ctx().Self())
+func (h *handler) Open(s *supervisor.Supervisor) error {
+	h.hub.opened(s.Ctx().Self())
 	return nil
 }
 
-// Handle starts the actor of a single lane, or passes a wake on. An actor that is
-// not there when the shell looks is started later, and looks itself.
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+// Handle starts the actor of a single lane, or passes a wake on. An actor that
+// is not there when the supervisor looks is started later, and looks itself.
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case *lane:
 		if !m.station.tell(m) {
@@ -206,7 +208,7 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 }
 
 // Spec makes the actor of a single lane.
-func (d *door) Spec(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+func (h *handler) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
@@ -216,7 +218,7 @@ func (d *door) Spec(_ *supervisor.Shell, _ string, w supervisor.Work) (superviso
 
 // Unserved starts the actor of a single lane again when it failed. The lane
 // counts the failures of its sink, and is dead after the second.
-func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		w.Settle(e)
@@ -231,11 +233,11 @@ func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.Se
 }
 
 // Changed ends the lanes of a static actor that is gone for good.
-func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
+func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.To != messages.ChildFailed && ev.To != messages.ChildGone {
 		return
 	}
-	for _, st := range d.hub.static() {
+	for _, st := range h.hub.static() {
 		if ev.Path == s.Ctx().Self().Path()+"/"+st.key {
 			st.end(fmt.Errorf("%w: the actor %s has ended", ErrClosed, ev.Path))
 		}
@@ -243,10 +245,10 @@ func (d *door) Changed(s *supervisor.Shell, ev messages.ChildChanged) {
 }
 
 // Close ends what is still open.
-func (d *door) Close(*supervisor.Shell, supervisor.Exit) { d.hub.closed() }
+func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) { h.hub.closed() }
 
 var (
 	_ supervisor.Behaviour = (*consumer)(nil)
-	_ supervisor.Strategy  = again{}
-	_ supervisor.Door      = (*door)(nil)
+	_ strategy.Strategy    = again{}
+	_ supervisor.Handler   = (*handler)(nil)
 )

@@ -2,23 +2,16 @@ package supervisor
 
 import "context"
 
-// ask is how a question travels, so that a cell which will not handle it can
-// answer it.
-type ask struct {
-	w   Work
-	msg any
-}
-
-// Begin asks an actor: build makes the message around the Work that the actor
-// has to settle, and Begin sends it. The Reply waits for the answer; its Wait
-// also returns, with [ErrGone], when the actor ends without one, or fails while
-// it handles the message.
+// Begin asks an actor: it sends a [Work] whose Msg is msg, and which the actor
+// has to settle. The Reply waits for the answer; its Wait also returns, with
+// [ErrGone], when the actor ends without one, or fails while it handles the
+// question.
 //
 // Begin fails with [ErrNoProcess] when nobody lives at to.
-func Begin[T any](to Ref, build func(Work) any) (Work, Reply[T], error) {
-	w, r := NewWork[T](nil)
+func Begin[T any](to Ref, msg any) (Work, Reply[T], error) {
+	w, r := NewWork[T](msg)
 	c := to.live()
-	if c == nil || !c.tell(ask{w: w, msg: build(w)}) {
+	if c == nil || !c.tell(ask{w}) {
 		w.Settle(ErrNoProcess)
 		return w, r, ErrNoProcess
 	}
@@ -28,15 +21,15 @@ func Begin[T any](to Ref, build func(Work) any) (Work, Reply[T], error) {
 
 // Ask asks an actor and waits for the answer:
 //
-//	n, err := supervisor.Ask[int](ctx, ref, func(w supervisor.Work) any { return count{w} })
+//	n, err := supervisor.Ask[int](ctx, ref, count{})
 //
-// where the actor calls count.w.Settle(n). It returns [ErrNoProcess] or
+// where the actor gets a [Work] whose Msg is count{}, and calls its Settle(n). It returns [ErrNoProcess] or
 // [ErrGone] at once when there is no actor or it ends, and the cause of ctx
 // when that ends first: the work is then settled, so that the actor can see
 // that nobody waits. Ask blocks: an actor must not ask in its Init, Handle or
 // Terminate.
-func Ask[T any](ctx context.Context, to Ref, build func(Work) any) (T, error) {
-	w, r, err := Begin[T](to, build)
+func Ask[T any](ctx context.Context, to Ref, msg any) (T, error) {
+	w, r, err := Begin[T](to, msg)
 	if err != nil {
 		var zero T
 		return zero, err

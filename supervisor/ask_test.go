@@ -16,14 +16,7 @@ import (
 )
 
 // question is what the tests' actors are asked.
-type question struct {
-	w supervisor.Work
-	n int
-}
-
-func asking(n int) func(supervisor.Work) any {
-	return func(w supervisor.Work) any { return question{w, n} }
-}
+type question int
 
 // one starts a system with one actor at "a".
 func one(t *testing.T, a behaviour) (*supervisor.System, supervisor.Ref) {
@@ -36,30 +29,30 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name   string
-		handle func(*supervisor.Ctx, question) error
+		handle func(*supervisor.Ctx, supervisor.Work) error
 		want   int
 		err    error
 	}{
-		{"an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(q.n + 1); return nil }, 8, nil},
-		{"an error for an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(errTest); return nil }, 0, errTest},
-		{"nothing for an answer", func(_ *supervisor.Ctx, q question) error { q.w.Settle(nil); return nil }, 0, nil},
-		{"it fails", func(*supervisor.Ctx, question) error { return errTest }, 0, errTest},
-		{"it panics", func(*supervisor.Ctx, question) error { panic(errTest) }, 0, supervisor.ErrGone},
-		{"its goroutine ends", func(*supervisor.Ctx, question) error { runtime.Goexit(); return nil }, 0, supervisor.ErrGone},
-		{"it ends in order", func(*supervisor.Ctx, question) error { return supervisor.ErrDone }, 0, supervisor.ErrGone},
-		{"it forgets the question, and ends later", func(c *supervisor.Ctx, _ question) error { c.After(time.Hour, "end"); return nil }, 0, supervisor.ErrGone},
+		{"an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(int(w.Msg.(question)) + 1); return nil }, 8, nil},
+		{"an error for an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(errTest); return nil }, 0, errTest},
+		{"nothing for an answer", func(_ *supervisor.Ctx, w supervisor.Work) error { w.Settle(nil); return nil }, 0, nil},
+		{"it fails", func(*supervisor.Ctx, supervisor.Work) error { return errTest }, 0, errTest},
+		{"it panics", func(*supervisor.Ctx, supervisor.Work) error { panic(errTest) }, 0, supervisor.ErrGone},
+		{"its goroutine ends", func(*supervisor.Ctx, supervisor.Work) error { runtime.Goexit(); return nil }, 0, supervisor.ErrGone},
+		{"it ends in order", func(*supervisor.Ctx, supervisor.Work) error { return supervisor.ErrDone }, 0, supervisor.ErrGone},
+		{"it forgets the question, and ends later", func(c *supervisor.Ctx, _ supervisor.Work) error { c.After(time.Hour, "end"); return nil }, 0, supervisor.ErrGone},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sys, a := one(t, behaviour{handle: func(c *supervisor.Ctx, m any) error {
-					if q, ok := m.(question); ok {
-						return row.handle(c, q)
+					if w, ok := m.(supervisor.Work); ok {
+						return row.handle(c, w)
 					}
 					return supervisor.ErrDone
 				}})
-				got, err := supervisor.Ask[int](t.Context(), a, asking(7))
+				got, err := supervisor.Ask[int](t.Context(), a, question(7))
 				if row.err != nil {
 					require.ErrorIs(t, err, row.err)
 				} else {
@@ -80,7 +73,7 @@ func TestAskNobody(t *testing.T) {
 		require.True(t, a.Tell(1))
 		<-ended
 		for _, r := range []supervisor.Ref{a, {}, sys.Ref("nobody"), sys.Ref("a", "nobody")} {
-			_, err := supervisor.Ask[int](t.Context(), r, asking(1))
+			_, err := supervisor.Ask[int](t.Context(), r, question(1))
 			require.ErrorIs(t, err, supervisor.ErrNoProcess)
 			require.False(t, r.Tell(1))
 			exit := <-r.Monitor()
@@ -100,17 +93,17 @@ func TestAskCtx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan supervisor.Work, 1)
-		sys, a := one(t, behaviour{handle: func(_ *supervisor.Ctx, m any) error { got <- m.(question).w; return nil }})
+		sys, a := one(t, behaviour{handle: func(_ *supervisor.Ctx, m any) error { got <- m.(supervisor.Work); return nil }})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errTest)
 		defer cancel()
-		_, err := supervisor.Ask[int](ctx, a, asking(1))
+		_, err := supervisor.Ask[int](ctx, a, question(1))
 		require.ErrorIs(t, err, errTest)
 		w := <-got
 		require.True(t, w.Settled())
 		require.False(t, w.Settle(1), "nobody waits any more")
 
 		// Begin leaves that to its caller.
-		w, r, err := supervisor.Begin[int](a, asking(2))
+		w, r, err := supervisor.Begin[int](a, question(2))
 		require.NoError(t, err)
 		_, err = r.Wait(ctx)
 		require.ErrorIs(t, err, errTest)
@@ -151,18 +144,18 @@ func TestAskWhileItEnds(t *testing.T) {
 					}
 					return nil
 				}})
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 				gate := sys.Ref("gate")
 				answer(t, submit(t, gate, "a", 1))
 				a := sys.Ref("gate", "a")
 				require.True(t, a.Tell("go on"))
-				_, r, err := supervisor.Begin[int](a, asking(1))
+				_, r, err := supervisor.Begin[int](a, question(1))
 				require.NoError(t, err)
 				switch how {
 				case "fails":
 					close(release)
 				default:
-					in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+					in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 				}
 				_, err = r.Wait(t.Context())
 				require.ErrorIs(t, err, supervisor.ErrGone)
@@ -222,15 +215,15 @@ func TestSubmitZero(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		did := make(chan any, 1)
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-			Door: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
 				w := m.(supervisor.Work)
 				did <- w.Msg
 				c.Finish(w, nil)
 				return nil
 			}}),
 		})}})
-		in(t, sys.Ref("gate"), func(s *supervisor.Shell) { s.Submit("a", supervisor.Work{Msg: "x"}) })
+		in(t, sys.Ref("gate"), func(s *supervisor.Supervisor) { s.Submit("a", supervisor.Work{Msg: "x"}) })
 		require.Equal(t, "x", <-did)
 		stop(t, sys)
 	})
@@ -240,40 +233,16 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	require.EqualError(t, supervisor.Unknown(3), "unknown message int")
 	var unknown *supervisor.UnknownMessageError
-	require.ErrorAs(t, supervisor.Unknown(question{}), &unknown)
+	require.ErrorAs(t, supervisor.Unknown(question(0)), &unknown)
 	require.Equal(t, "supervisor_test.question", unknown.Msg)
-
-	rows := []struct {
-		exit    supervisor.Exit
-		text    string
-		value   messages.Exit
-		failure bool
-	}{
-		{supervisor.Exit{Kind: messages.ExitNormal}, "normal", messages.Exit{Kind: messages.ExitNormal}, false},
-		{supervisor.Exit{}, "", messages.Exit{}, false},
-		{supervisor.Exit{Kind: messages.ExitReset}, "reset", messages.Exit{Kind: messages.ExitReset}, false},
-		{supervisor.Exit{Kind: messages.ExitShutdown, Err: errTest, Msg: "int"}, "shutdown: on purpose", messages.Exit{Kind: messages.ExitShutdown, Reason: "on purpose"}, false},
-		{supervisor.Exit{Kind: messages.ExitFailed, Err: errTest, Msg: "int"}, "failed: on purpose", messages.Exit{Kind: messages.ExitFailed, Reason: "on purpose"}, true},
-		{supervisor.Exit{Kind: messages.ExitPanicked, Panic: "oh", Msg: "int", Stack: []byte("secret")}, "panicked: oh (in int)", messages.Exit{Kind: messages.ExitPanicked, Reason: "oh (in int)"}, true},
-		{supervisor.Exit{Kind: messages.ExitKilled, Msg: "int"}, "killed: in int", messages.Exit{Kind: messages.ExitKilled, Reason: "in int"}, true},
-		{supervisor.Exit{Kind: messages.ExitOverloaded}, "overloaded", messages.Exit{Kind: messages.ExitOverloaded}, true},
-	}
-	for _, row := range rows {
-		require.EqualError(t, row.exit, row.text)
-		require.Equal(t, row.value, row.exit.Value())
-		require.Equal(t, row.failure, row.exit.Failure())
-	}
-	require.ErrorIs(t, supervisor.Exit{Panic: errTest}, errTest)
-	require.NotErrorIs(t, supervisor.Exit{Panic: "text"}, errTest)
 
 	e := error(&supervisor.ServiceError{Key: "k", Kind: supervisor.ErrDraining})
 	require.EqualError(t, e, "k: draining")
 	require.ErrorIs(t, e, supervisor.ErrDraining)
 	require.NotErrorIs(t, e, supervisor.ErrLost)
-	e = &supervisor.ServiceError{Key: "k", Kind: supervisor.ErrLost, Exit: failed}
+	e = &supervisor.ServiceError{Key: "k", Kind: supervisor.ErrLost, Exit: supervisor.Exit{Kind: messages.ExitFailed, Err: errTest}}
 	require.ErrorIs(t, e, errTest)
 	var exit supervisor.Exit
 	require.ErrorAs(t, e, &exit)
 	require.Equal(t, messages.ExitFailed, exit.Kind)
-	require.Equal(t, "none", supervisor.Verb(0).String())
 }

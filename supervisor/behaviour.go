@@ -2,13 +2,12 @@ package supervisor
 
 import (
 	"errors"
-	"fmt"
 )
 
 // Behaviour is what an actor does. The supervisor owns the actor's goroutine
 // and calls the three methods from it, one at a time, always under its guard:
 // a panic, a returned error and runtime.Goexit all become a typed [Exit] that
-// the parent's [Strategy] decides about. None of them ends the program.
+// the parent's [strategy.Strategy] decides about. None of them ends the program.
 //
 //	New ─▶ Init ─▶ Handle, Handle, … ─▶ Terminate
 //
@@ -69,15 +68,4 @@ type Facts struct {
 	PID int
 	// RSS is the resident memory of that process in bytes, 0 if not known.
 	RSS int64
-}
-
-func typeName(v any) string {
-	switch v := v.(type) {
-	case Work:
-		return typeName(v.Msg)
-	case ask:
-		return typeName(v.msg)
-	default:
-		return fmt.Sprintf("%T", v)
-	}
 }

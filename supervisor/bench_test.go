@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 func benchSystem(b *testing.B, o supervisor.Options) (*supervisor.System, supervisor.Ref) {
-	sys, err := supervisor.Start(b.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", o)}})
+	sys, err := supervisor.Start(b.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", o)}})
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		sys.Shutdown(context.Background())
@@ -24,15 +25,15 @@ func benchSystem(b *testing.B, o supervisor.Options) (*supervisor.System, superv
 	return sys, sys.Ref("gate")
 }
 
-// job is a message that the bench's door submits.
+// job is a message that the bench's handler submits.
 type job struct {
 	key string
 	w   supervisor.Work
 }
 
-func benchDoor() *door {
+func benchHandler() *handler {
 	d := dynamic(echo)
-	d.handle = func(s *supervisor.Shell, m any) error {
+	d.handle = func(s *supervisor.Supervisor, m any) error {
 		j := m.(job)
 		s.Submit(j.key, j.w)
 		return nil
@@ -40,10 +41,10 @@ func benchDoor() *door {
 	return d
 }
 
-// BenchmarkRoundTrip is one work at a time: caller to shell, shell to child,
-// answer to caller.
+// BenchmarkRoundTrip is one work at a time: caller to supervisor, supervisor to
+// child, answer to caller.
 func BenchmarkRoundTrip(b *testing.B) {
-	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 	b.ReportAllocs()
 	for b.Loop() {
 		w, r := supervisor.NewWork[int](1)
@@ -82,7 +83,7 @@ func BenchmarkRoundTripBare(b *testing.B) {
 func BenchmarkFlow(b *testing.B) {
 	for _, keys := range []int{1, 1000, 10_000} {
 		b.Run(strconv.Itoa(keys), func(b *testing.B) {
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), MaxQueue: 1 << 30})
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), MaxQueue: 1 << 30})
 			names := make([]string, keys)
 			for i := range names {
 				names[i] = strconv.Itoa(i)
@@ -167,7 +168,7 @@ func BenchmarkAsk(b *testing.B) {
 	a := sys.Ref("a")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := supervisor.Ask[int](context.Background(), a, func(w supervisor.Work) any { return w }); err != nil {
+		if _, err := supervisor.Ask[int](context.Background(), a, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -175,7 +176,7 @@ func BenchmarkAsk(b *testing.B) {
 
 // BenchmarkSpawn is a new key, its first answer, and its end.
 func BenchmarkSpawn(b *testing.B) {
-	_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 	b.ReportAllocs()
 	for b.Loop() {
 		w, r := supervisor.NewWork[int](1)
@@ -202,21 +203,67 @@ func fill(b *testing.B, gate supervisor.Ref, n int) {
 	}
 }
 
+// gatewayPolicy is what a gateway asks about its children, with room for n.
+func gatewayPolicy(n int) strategy.Strategy {
+	return strategy.Chain(strategy.For("", strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(time.Hour),
+		strategy.Pin(strategy.Chain(strategy.IdleTTL(time.Hour), strategy.Quota(2*n), strategy.LRU(n))))))
+}
+
+// BenchmarkEvict is a new key where no place is free: the child that has been
+// idle for longest ends, another starts and answers.
+func BenchmarkEvict(b *testing.B) {
+	for _, n := range []int{4, 1000, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+			fill(b, gate, n)
+			i := 0
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				w, r := supervisor.NewWork[int](1)
+				w.Owner = "ann"
+				gate.Tell(job{strconv.Itoa(i), w})
+				if _, err := r.Wait(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkExec is one work at a time for a child that lives, under the
+// strategy of a gateway that is full.
+func BenchmarkExec(b *testing.B) {
+	const n = 1000
+	_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: gatewayPolicy(n), Tick: time.Hour})
+	fill(b, gate, n)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		w, r := supervisor.NewWork[int](1)
+		gate.Tell(job{"session-7", w})
+		if _, err := r.Wait(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkTick is one tick of a gateway's strategies over idle children.
 func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			strategy := supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(time.Hour),
-				supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(time.Hour), supervisor.LRU(2*n))))
-			_, gate := benchSystem(b, supervisor.Options{Door: benchDoor(), Strategy: strategy, Tick: time.Hour})
+			policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(time.Hour),
+				strategy.Pin(strategy.Chain(strategy.IdleTTL(time.Hour), strategy.LRU(2*n))))
+			_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler(), Strategy: policy, Tick: time.Hour})
 			fill(b, gate, n)
 			done := make(chan struct{})
 			b.ReportAllocs()
 			b.ResetTimer()
-			gate.Tell(do(func(s *supervisor.Shell) error {
+			gate.Tell(do(func(s *supervisor.Supervisor) error {
 				defer close(done)
 				for b.Loop() {
-					if ds := strategy.Decide(s.View(), supervisor.Tick{}); len(ds) > 0 {
+					if ds := policy.Decide(s.View(), strategy.Tick{}); len(ds) > 0 {
 						return fmt.Errorf("decided %v", ds)
 					}
 				}
@@ -238,14 +285,14 @@ func BenchmarkIdleChild(b *testing.B) {
 		return m.HeapAlloc
 	}
 	for b.Loop() {
-		_, gate := benchSystem(b, supervisor.Options{Door: benchDoor()})
+		_, gate := benchSystem(b, supervisor.Options{Handler: benchHandler()})
 		before := heap()
 		fill(b, gate, n)
 		b.ReportMetric(float64(heap()-before)/n, "B/child")
 	}
 }
 
-// asked answers a question that is nothing but its Work.
+// asked answers every question.
 var asked = behaviour{handle: func(_ *supervisor.Ctx, m any) error {
 	m.(supervisor.Work).Settle(1)
 	return nil

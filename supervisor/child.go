@@ -1,10 +1,10 @@
 package supervisor
 
 import (
-	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // sequel is what follows the end of an incarnation.
@@ -24,21 +24,23 @@ const (
 	sequelAgain
 )
 
-// Limits of the failure history.
+// groupRole is a static child's part in the operation that is under way.
+type groupRole uint8
+
 const (
-	maxFailures      = 32
-	maxGroupFailures = 1024
+	groupNone  groupRole = iota
+	groupStop            // its incarnation is to end, in reverse order
+	groupStart           // it is to be started, in order
 )
 
-// child is a key of a shell: its place in the tree, its work, and its present
-// incarnation. Only the shell's goroutine reads and writes it. Instants are
-// offsets from System.began, plus one, so that zero means never.
+// child is a key of a supervisor: its place in the tree, its work, and its
+// present incarnation. Only the supervisor's goroutine reads and writes it.
 type child struct {
 	spec  *Spec // never changed; specify replaces it
 	slot  *slot
 	order int
 
-	cell  *cell // nil between two incarnations
+	live  *incarnation // nil between two incarnations
 	epoch uint64
 	state messages.ChildState
 	told  messages.ChildState // the state that was last announced
@@ -53,7 +55,7 @@ type child struct {
 	done, doneEpoch         uint64
 	restarts, totalRestarts int32
 	barren                  int32 // incarnations in a row that ended without having begun work, while work waited
-	index                   int32 // in Shell.due, -1 when not
+	index                   int32 // in Supervisor.due, -1 when not
 	failures                []instant
 
 	lastExit *Exit         // why the last incarnation ended
@@ -61,10 +63,10 @@ type child struct {
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start
 	due      instant       // the deadline of the present state, 0: none
-	turn     uint64        // orders those in Shell.line
+	turn     uint64        // orders those in Supervisor.waitlist
 
-	elder, younger *child // neighbours in Shell.idle, Shell.failures or Shell.line
-	before, behind *child // neighbours in the order of Shell.first
+	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.waitlist
+	before, behind *child // neighbours in the order of Supervisor.first
 
 	static    bool
 	served    bool      // work was dispatched to this incarnation
@@ -72,100 +74,13 @@ type child struct {
 	bySelf    bool      // nobody had asked the last incarnation to end
 	next      sequel    // what follows the end of this incarnation
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
-	group     groupRole // its part in the operation Shell.batch
+	group     groupRole // its part in the operation Supervisor.batch
 	pinned    bool
 	astray    bool // the last incarnation was abandoned
 	revive    bool // a start was asked for, whether work waits or not
-	specified bool // the Door has said how to make the next incarnation
-	queued    bool // in Shell.kicks
-	waiting   bool // in Shell.line
-}
-
-// instant is a time since System.began, plus one; 0 is never.
-type instant int64
-
-// fifo is the work that waits for a child. Without any it has no memory.
-type fifo struct{ l *list }
-
-type list struct {
-	w    []Work
-	head int
-}
-
-func (f *fifo) len() int {
-	if f.l == nil {
-		return 0
-	}
-	return len(f.l.w) - f.l.head
-}
-
-func (f *fifo) push(w Work) {
-	if f.l == nil {
-		f.l = &list{}
-	}
-	if l := f.l; l.head > 32 && l.head > len(l.w)/2 {
-		// A queue that is never empty must not keep what has left it.
-		l.w, l.head = slices.Delete(l.w, 0, l.head), 0
-	}
-	f.l.w = append(f.l.w, w)
-}
-
-// pushFront puts back what was taken out too early.
-func (f *fifo) pushFront(w Work) {
-	switch {
-	case f.l == nil:
-		f.push(w)
-	case f.l.head > 0:
-		f.l.head--
-		f.l.w[f.l.head] = w
-	default:
-		f.l.w = slices.Insert(f.l.w, 0, w)
-	}
-}
-
-func (f *fifo) pop() Work {
-	l := f.l
-	w := l.w[l.head]
-	l.w[l.head] = Work{}
-	l.head++
-	if l.head == len(l.w) {
-		f.l = nil
-	}
-	return w
-}
-
-func (f *fifo) peek() Work { return f.l.w[f.l.head] }
-
-// all returns the work, oldest first.
-func (f *fifo) all() []Work {
-	if f.l == nil {
-		return nil
-	}
-	return slices.Clone(f.l.w[f.l.head:])
-}
-
-// remove takes w out without disturbing the order of the rest.
-func (f *fifo) remove(w Work) bool {
-	if f.l == nil {
-		return false
-	}
-	for i := f.l.head; i < len(f.l.w); i++ {
-		if f.l.w[i].same(w) {
-			f.l.w = slices.Delete(f.l.w, i, i+1)
-			if f.len() == 0 {
-				f.l = nil
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// trim drops work at the front that was settled while it waited.
-func (f *fifo) trim() {
-	for f.len() > 0 && f.peek().Settled() {
-		f.pop()
-	}
+	specified bool // the Handler has said how to make the next incarnation
+	queued    bool // in Supervisor.kicks
+	waiting   bool // in Supervisor.waitlist
 }
 
 // work is the work in hand; the zero Work without.
@@ -177,23 +92,23 @@ func (ch *child) work() Work {
 // up reports whether the present incarnation became ready.
 func (ch *child) up() bool { return ch.upAt != 0 }
 
-func (ch *child) isShell() bool { return ch.cell != nil && ch.cell.shell.Load() != nil }
+func (ch *child) supervises() bool { return ch.live != nil && ch.live.above.Load() != nil }
 
 // view describes the child.
-func (ch *child) view(s *Shell) ChildView {
-	v := ChildView{
+func (ch *child) view(clock clock) strategy.ChildView {
+	v := strategy.ChildView{
 		Key: ch.spec.Key, Kind: ch.spec.Kind, Owner: ch.spec.Owner,
 		Epoch: ch.epoch, State: ch.state,
-		Since: s.sys.at(ch.since), StartedAt: s.sys.at(ch.startedAt), UpAt: s.sys.at(ch.upAt),
-		LastDone: s.sys.at(ch.lastDone), BusySince: s.sys.at(ch.busySince),
+		Since: clock.at(ch.since), StartedAt: clock.at(ch.startedAt), UpAt: clock.at(ch.upAt),
+		LastDone: clock.at(ch.lastDone), BusySince: clock.at(ch.busySince),
 		Turn: ch.turn, Queue: ch.queue.len(), Done: ch.done, DoneThisEpoch: ch.doneEpoch,
 		Restarts: int(ch.restarts), TotalRestarts: int(ch.totalRestarts),
 		Pinned: ch.pinned, Static: ch.static, LastExit: ch.lastExit, Served: ch.served,
 		RestartType: ch.spec.Restart, Significant: ch.spec.Significant, Order: ch.order,
 	}
-	if c := ch.cell; c != nil {
-		v.LastBeat = s.sys.at(instant(c.beat.Load()))
-		v.HandlingSince = s.sys.at(instant(c.handling.Load()))
+	if c := ch.live; c != nil {
+		v.LastBeat = clock.at(instant(c.beat.Load()))
+		v.HandlingSince = clock.at(instant(c.handling.Load()))
 		v.WaitingForCredit = c.held.Load()
 		if f := c.facts.Load(); f != nil {
 			v.Detail, v.PID, v.RSS = f.Detail, f.PID, f.RSS
@@ -201,3 +116,24 @@ func (ch *child) view(s *Shell) ChildView {
 	}
 	return v
 }
+
+// inLast reports whether the work that was begun last is the child's last.
+func (ch *child) inLast(begun uint64) bool { w := ch.work(); return w.Last && w.seq == begun }
+
+// afterFailure is what follows a Stop or Abandon of a failed child.
+func (ch *child) afterFailure(d *strategy.Directive) sequel {
+	switch {
+	case d.Exit.Kind == messages.ExitExhausted:
+		ch.final = &d.Exit
+		return sequelFail
+	case !ch.up():
+		return sequelRefuse
+	default:
+		return sequelForget
+	}
+}
+
+// tallyKey is what children are counted by.
+type tallyKey struct{ kind, owner string }
+
+func groupOf(ch *child) tallyKey { return tallyKey{ch.spec.Kind, ch.spec.Owner} }

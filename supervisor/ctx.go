@@ -10,20 +10,20 @@ import (
 // Now, Tell, Beat, Hold, Note and Finish may be called from any goroutine, at
 // any time; the rest from the behaviour's own goroutine only: from Init, Handle
 // and Terminate.
-type Ctx struct{ c *cell }
+type Ctx struct{ c *incarnation }
 
 // Context ends when the incarnation is asked to stop, ends by itself or is
 // abandoned, always before Terminate is called; its cause is the [Exit].
 // Goroutines of the behaviour live under it.
 func (c *Ctx) Context() context.Context {
-	cell := c.c
-	cell.mu.Lock()
-	defer cell.mu.Unlock()
-	r := cell.extra()
+	own := c.c
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	r := own.extra()
 	if r.life == nil {
 		r.life, r.cancel = context.WithCancelCause(context.Background())
-		if cell.phaseNow() != phaseLive {
-			r.cancel(*cell.exit)
+		if own.phaseNow() != phaseLive {
+			r.cancel(*own.exit)
 		}
 	}
 	return r.life
@@ -87,9 +87,9 @@ func (c *Ctx) Up() {
 	}
 }
 
-// Beat says that the behaviour and what it owns are alive. [Heartbeat] stops a
-// child that has beaten once and then stays silent.
-func (c *Ctx) Beat() { c.c.beat.Store(int64(time.Since(c.c.sys.began)) + 1) }
+// Beat says that the behaviour and what it owns are alive. [strategy.Heartbeat]
+// stops a child that has beaten once and then stays silent.
+func (c *Ctx) Beat() { c.c.beat.Store(int64(c.c.sys.now())) }
 
 // Hold says whether the behaviour waits for somebody else now, such as a
 // consumer without credit: a call that does not return is then no hang.
@@ -103,16 +103,16 @@ func (c *Ctx) Note(f Facts) { c.c.facts.Store(&f) }
 // still tries in Terminate, after it was abandoned, has to end then.
 func (c *Ctx) Over() <-chan struct{} { return c.c.sys.done }
 
-// Finish answers w, and tells the shell that the child is free again. Work
-// that a shell dispatched has to be finished in the end: until then nothing
+// Finish answers w, and tells the supervisor that the child is free again. Work
+// that a supervisor dispatched has to be finished in the end: until then nothing
 // else is dispatched to the child. The result is that of [Work.Settle]; it is
 // false, and nothing happens, when this incarnation was abandoned.
 func (c *Ctx) Finish(w Work, answer any) bool {
 	if c.c.phaseNow() == phaseOver {
 		return false
 	}
-	// The shell is told first: when the answer is out, whoever waited for it
-	// finds the child free.
+	// The supervisor is told first: when the answer is out, whoever waited for
+	// it finds the child free.
 	if w.seq != 0 {
 		c.c.parent.post(ctl{op: ctlFinished, c: c.c, t: w.t})
 	}

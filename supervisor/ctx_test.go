@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestContext: it ends before Terminate, with the reason for its cause.
@@ -192,11 +193,11 @@ func TestPrevious(t *testing.T) {
 			},
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(a), Strategy: supervisor.Intensity(9, time.Hour)}),
+			supervise("gate", supervisor.Options{Handler: dynamic(a), Strategy: strategy.Intensity(9, time.Hour)}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		synctest.Wait()
 		require.True(t, sys.Ref("gate", "a").Tell("fail"))
 		synctest.Wait()
@@ -251,7 +252,7 @@ func TestDroppable(t *testing.T) {
 					require.True(t, a.Tell(badCargo{}))
 				}
 				require.True(t, a.Tell(cargo{l}))
-				_, r, err := supervisor.Begin[int](a, func(supervisor.Work) any { return cargo{l} })
+				_, r, err := supervisor.Begin[int](a, cargo{l})
 				require.NoError(t, err)
 				if how == "stopped" {
 					stop(t, sys)
@@ -323,7 +324,7 @@ func TestStashIsBounded(t *testing.T) {
 			return nil
 		}})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: d, Strategy: slow{decide}}),
+			supervise("gate", supervisor.Options{Handler: d, Strategy: slow{decide}}),
 		}})
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "a", 1))
@@ -344,10 +345,10 @@ func TestStashIsBounded(t *testing.T) {
 // slow thinks about a failure until it may go on.
 type slow struct{ until chan struct{} }
 
-func (s slow) Decide(_ supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if f, ok := e.(supervisor.Fail); ok {
+func (s slow) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
+	if f, ok := e.(strategy.Fail); ok {
 		<-s.until
-		return []supervisor.Directive{supervisor.Resume(f.Key)}
+		return []strategy.Directive{strategy.Resume(f.Key)}
 	}
 	return nil
 }

@@ -1,30 +1,30 @@
 // Package supervisor is supervision trees on Hollywood actors. It knows nothing
-// of what the actors do: it runs [Behaviour] values as children of [Shell]
-// values, gives them [Work], and lets [Strategy] values decide what becomes of
-// a child that fails, hangs, is idle or is one too many.
+// of what the actors do: it runs [Behaviour] values as children of [Supervisor]
+// values, gives them [Work], and lets [strategy.Strategy] values decide what
+// becomes of a child that fails, hangs, is idle or is one too many.
 //
-// A [System] is a tree. Its inner nodes are shells, its leaves are behaviours
-// of the application. Each incarnation of a child lives in a cell, which is the
-// actor that Hollywood sees: it calls the behaviour, recovers what that panics
-// with, and reports how it ended.
+// A [System] is a tree. Its inner nodes are supervisors, its leaves are
+// behaviours of the application. Each incarnation of a child is one actor of
+// Hollywood: it calls the behaviour, recovers what that panics with, and
+// reports how it ended.
 //
-//	system ── root shell ─┬─ shell "gateway" ─┬─ "server"      static: listed in Options.Children
-//	                      │                   ├─ "session 1"   dynamic: made when work comes for the key
-//	                      │                   └─ "session 2"
-//	                      └─ "journal"
+//	system ── root ─┬─ supervisor "gateway" ─┬─ "server"      static: listed in Options.Children
+//	                │                        ├─ "session 1"   dynamic: made when work comes for the key
+//	                │                        └─ "session 2"
+//	                └─ "journal"
 //
 // # Guarantees
 //
 // Work:
 //
 //   - A child has at most one work in hand. What waits for it stays in its
-//     shell, in the order of [Shell.Submit], and is begun in that order.
+//     supervisor, in the order of [Supervisor.Submit], and is begun in that order.
 //   - Every work that was submitted is settled exactly once: by the child, by
-//     the Door's Unserved, or at the latest when the shell is over, however it
-//     ends. A work that came from [Begin] or [Ask] is settled as well when the
+//     the Handler's Unserved, or at the latest when the supervisor is over, however
+//     it ends. A work that came from [Begin] or [Ask] is settled as well when the
 //     actor that was asked is over.
 //   - Work that an incarnation has begun is never begun by another one, unless
-//     the Door submits it again. Work that was not begun is not lost when an
+//     the Handler submits it again. Work that was not begun is not lost when an
 //     incarnation ends: it goes to the next one, before everything else.
 //
 // Messages:
@@ -41,7 +41,7 @@
 // Failure:
 //
 //   - Panics, errors and runtime.Goexit in any code of the application, the
-//     Door and the strategy included, become a typed [Exit]; none ends the
+//     Handler and the strategy included, become a typed [Exit]; none ends the
 //     program or reaches Hollywood.
 //   - An exit is reported once, by the incarnation itself, before the next one
 //     starts. Terminate is called exactly once for each incarnation whose Init
@@ -50,20 +50,23 @@
 //     late messages and answers do not count, and its goroutine is accounted
 //     for until it returns. Go has no means to end it. Until then it keeps its
 //     place in the capacity, because what it owns may still be there.
-//   - No child outlives its shell, and no goroutine of a system outlives its
+//   - No child outlives its supervisor, and no goroutine of a system outlives its
 //     [System.Shutdown], but those that the report names.
 //
 // # Who may call
 //
 // The methods of [System], [Ref], [Work], [Reply] and [Credit] may be called
-// from any goroutine. Those of [Ctx] say it one by one. Those of [Shell] are
-// for its [Door], inside its calls. [Ask], [Reply.Wait], [System.Snapshot] and
-// [System.Shutdown] block, and therefore do not belong in an actor.
+// from any goroutine. Those of [Ctx] say it one by one. Those of [Supervisor]
+// are for its [Handler], inside its calls. [Ask], [Reply.Wait],
+// [System.Snapshot] and [System.Shutdown] block, and therefore do not belong in
+// an actor.
 //
 // # The life of a child
 //
 // The states are those of messages.ChildState. Every arrow is one
-// messages.ChildChanged event. "Live" states take a place in the capacity.
+// messages.ChildChanged event. "Live" states take a place in the capacity. An
+// arrow names a directive of the strategy, a method of [Supervisor], or what
+// the child or its work asked for.
 //
 //	          Submit                Spawning: no objection
 //	(unknown) ──────▶ waiting ────────────────────────────────▶ starting
@@ -78,22 +81,22 @@
 //	suspended ── Resume ─────────────────────────▶ starting, idle, busy: where it was
 //	suspended ── Restart ────────────────────────▶ restarting
 //	suspended ── Stop, Abandon ──────────────────▶ stopping
-//	starting, idle, busy ── Shell.Restart, Fresh,
+//	starting, idle, busy ── Restart, Fresh,
 //	                        group restart ───────▶ restarting
 //	starting, idle, busy ── ErrDone, Stop, Last,
-//	                        Shell.End, Drain ────▶ stopping
+//	                        End, Drain ──────────▶ stopping
 //	restarting ── gone, and After has passed ────▶ starting (epoch + 1)
 //	restarting ── abandoned ─────────────────────▶ waiting, or starting at once
 //	stopping ── gone, work waits ────────────────▶ waiting, or starting at once
 //	stopping ── gone, exit exhausted ────────────▶ failed
 //	stopping ── gone ────────────────────────────▶ gone
-//	failed ── Shell.Restart ─────────────────────▶ waiting, or starting at once
-//	failed ── Shell.End, IdleTTL ────────────────▶ gone
+//	failed ── Restart ───────────────────────────▶ waiting, or starting at once
+//	failed ── End, IdleTTL ──────────────────────▶ gone
 //
 //	live: starting, idle, busy, suspended, restarting, stopping
 //
 // A dynamic key that is gone is forgotten. The entry of a static child stays,
-// and Shell.Restart or a group restart brings it back.
+// and Supervisor.Restart or a group restart brings it back.
 //
 // # Invariants
 //
@@ -108,23 +111,19 @@
 //  6. A pinned child is never evicted by a strategy inside of Pin.
 //  7. Keys that wait for capacity are served in order, and wait only while
 //     there is a reason to.
-//  8. No child is without a parent: the end of a shell ends what is below it.
+//  8. No child is without a parent: the end of a supervisor ends what is below it.
 //  9. Every Init that was entered has its Terminate.
 //  10. Hollywood restarts no actor and finds no two with one name
 //     ([System.Bugs] is empty).
 //
 // # Strategies
 //
-// A strategy is a pure value; what a shell does can be read where it is made:
+// A strategy is a pure value of package strategy, below this one; what a
+// supervisor does can be read where its strategy is made:
 //
-//	supervisor.Chain(
-//		supervisor.RestartOnce(),
-//		supervisor.Heartbeat(5*time.Second),
-//		supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(5*time.Minute), supervisor.LRU(4))),
+//	strategy.Chain(
+//		strategy.RestartOnce(),
+//		strategy.Heartbeat(5*time.Second),
+//		strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Minute), strategy.LRU(4))),
 //	)
-//
-// Failures: [RestartOnce], [Intensity], [Backoff], the groups [OneForOne],
-// [OneForAll] and [RestForOne], [EscalateAfter], [AutoShutdown]. Health:
-// [Heartbeat]. Capacity: [IdleTTL], [LRU], [LRUQueue], [Quota], [MaxRSS].
-// Composition: [Chain], [For], [Pin].
 package supervisor

@@ -21,12 +21,12 @@ var (
 var (
 	// ErrOverloaded: there was no capacity for a child, or too much work waits.
 	ErrOverloaded = errors.New("overloaded")
-	// ErrDraining: the shell takes no new work, because it is about to end.
+	// ErrDraining: the supervisor takes no new work, because it is about to end.
 	ErrDraining = errors.New("draining")
 	// ErrStartFailed: the child did not come up. The next work tries again.
 	ErrStartFailed = errors.New("the start failed")
 	// ErrExhausted: the child failed more often than its strategy allows, and
-	// stays failed until Shell.Restart or Shell.End.
+	// stays failed until Supervisor.Restart or Supervisor.End.
 	ErrExhausted = errors.New("failed too often")
 	// ErrLost: the child ended with the work in hand.
 	ErrLost = errors.New("lost")
@@ -35,7 +35,7 @@ var (
 )
 
 // ServiceError says why a work did not get its answer from a child. It is what
-// Door.Unserved is told, and what BaseDoor answers with.
+// Handler.Unserved is told, and what BaseHandler answers with.
 type ServiceError struct {
 	// Key is the child.
 	Key string

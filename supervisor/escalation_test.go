@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestEscalation: a root that fails ends the tree, and says so once.
@@ -17,13 +18,13 @@ func TestEscalation(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name     string
-		strategy supervisor.Strategy
+		strategy strategy.Strategy
 		tell     error
 		kind     messages.ExitKind
 	}{
-		{"too many failures", supervisor.Chain(supervisor.OneForOne(), supervisor.EscalateAfter(0, time.Minute)), errTest, messages.ExitEscalated},
-		{"the strategy panics", badStrategy{func(e supervisor.Event) bool { _, ok := e.(supervisor.Fail); return ok }, func() { panic(errTest) }}, errTest, messages.ExitPanicked},
-		{"a significant child is done", supervisor.AutoShutdown(false), supervisor.ErrDone, messages.ExitShutdown},
+		{"too many failures", strategy.Chain(strategy.OneForOne(), strategy.EscalateAfter(0, time.Minute)), errTest, messages.ExitEscalated},
+		{"the strategy panics", badStrategy{func(e strategy.Event) bool { _, ok := e.(strategy.Fail); return ok }, func() { panic(errTest) }}, errTest, messages.ExitPanicked},
+		{"a significant child is done", strategy.AutoShutdown(false), supervisor.ErrDone, messages.ExitShutdown},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +60,7 @@ func TestNoEscalationHook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.EscalateAfter(0, time.Minute),
+			Strategy: strategy.EscalateAfter(0, time.Minute),
 			Children: []supervisor.Spec{{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})}},
 		})
 		ended := sys.Monitor()
@@ -69,9 +70,10 @@ func TestNoEscalationHook(t *testing.T) {
 	})
 }
 
-// TestStuckShell: a shell that hangs is abandoned by its parent. Its children
-// are ended, its work is settled, and another incarnation takes its place.
-func TestStuckShell(t *testing.T) {
+// TestStuckSupervisor: a supervisor that hangs is abandoned by its parent. Its
+// children are ended, its work is settled, and another incarnation takes its
+// place.
+func TestStuckSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
@@ -79,17 +81,17 @@ func TestStuckShell(t *testing.T) {
 		g := newGated("a")
 		newGate := func() supervisor.Behaviour {
 			d := dynamic(g.behaviour())
-			d.handle = func(*supervisor.Shell, any) error { <-release; return nil }
-			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
+			d.handle = func(*supervisor.Supervisor, any) error { <-release; return nil }
+			return supervisor.New(supervisor.Options{Handler: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)),
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
 			Children: []supervisor.Spec{{Key: "gate", New: newGate}},
 		})
 		gate, below := sys.Ref("gate"), sys.Ref("gate", "below")
 		runs, waits := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
 		synctest.Wait()
-		_, asked, err := supervisor.Begin[int](gate, asking(1)) // hangs in its hand
+		_, asked, err := supervisor.Begin[int](gate, question(1)) // hangs in its hand
 		require.NoError(t, err)
 		ended := gate.Monitor()
 		require.Equal(t, messages.ExitHung, (<-ended).Kind)
@@ -113,19 +115,19 @@ func TestStuckShell(t *testing.T) {
 	})
 }
 
-// TestShellComesBack: what an abandoned shell does when it comes back touches
-// nothing in the tree, where another incarnation has taken its place.
-func TestShellComesBack(t *testing.T) {
+// TestSupervisorComesBack: what an abandoned supervisor does when it comes back
+// touches nothing in the tree, where another incarnation has taken its place.
+func TestSupervisorComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		late := make(chan supervisor.Reply[any], 3)
-		shells, closed := 0, 0
+		supervisors, closed := 0, 0
 		newGate := func() supervisor.Behaviour {
-			shells++
-			first := shells == 1
+			supervisors++
+			first := supervisors == 1
 			d := dynamic(echo)
-			d.handle = func(s *supervisor.Shell, _ any) error {
+			d.handle = func(s *supervisor.Supervisor, _ any) error {
 				<-release
 				for _, key := range []string{"a", "b", "new"} {
 					s.Restart(key, supervisor.Exit{})
@@ -137,15 +139,15 @@ func TestShellComesBack(t *testing.T) {
 				s.Restart("static", supervisor.Exit{})
 				return nil
 			}
-			d.close = func(*supervisor.Shell, supervisor.Exit) {
+			d.close = func(*supervisor.Supervisor, supervisor.Exit) {
 				if first {
 					closed++
 				}
 			}
-			return supervisor.NewShell(supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
+			return supervisor.New(supervisor.Options{Handler: d, Children: []supervisor.Spec{{Key: "static", New: of(echo)}}})
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)),
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)),
 			Children: []supervisor.Spec{{Key: "gate", New: newGate}},
 		})
 		gate := sys.Ref("gate")
@@ -170,27 +172,27 @@ func TestShellComesBack(t *testing.T) {
 			require.Equal(t, refs[i], sys.Ref("gate", path))
 			require.True(t, refs[i].Tell("hello"))
 		}
-		require.Equal(t, 1, closed, "it has closed its Door")
+		require.Equal(t, 1, closed, "it has closed its Handler")
 		require.Zero(t, sys.Zombies())
 		stop(t, sys)
 	})
 }
 
-// TestOrphans: below a shell that was abandoned, what does not end is abandoned
-// as well.
+// TestOrphans: below a supervisor that was abandoned, what does not end is
+// abandoned as well.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		stuck := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
-		stuckShell := func(kids ...supervisor.Spec) supervisor.Options {
-			return supervisor.Options{Children: kids, Door: &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}}
+		stuckSupervisor := func(kids ...supervisor.Spec) supervisor.Options {
+			return supervisor.Options{Children: kids, Handler: &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}}
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Strategy: supervisor.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
-			shell("s", stuckShell(
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+			supervise("s", stuckSupervisor(
 				supervisor.Spec{Key: "hung", New: of(stuck)},
 				supervisor.Spec{Key: "fine", New: of(echo)},
-				shell("deep", stuckShell(supervisor.Spec{Key: "hung", New: of(stuck)})),
+				supervise("deep", stuckSupervisor(supervisor.Spec{Key: "hung", New: of(stuck)})),
 			)),
 		}})
 		require.True(t, sys.Ref("s", "deep").Tell("hang"))
@@ -213,9 +215,9 @@ func TestOrphansAtShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		sys := startOnly(t, supervisor.SystemOptions{Strategy: supervisor.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
-			shell("s", supervisor.Options{
-				Door:     &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }},
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+			supervise("s", supervisor.Options{
+				Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
 				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
 			}),
 		}})

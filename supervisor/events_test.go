@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestEvents: watchers hear everything in order, until they stop.
@@ -31,9 +32,9 @@ func TestEvents(t *testing.T) {
 			}
 		}
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.RestartOnce(),
+			Strategy: strategy.RestartOnce(),
 			OnEvent:  func(e messages.Lifecycle) { seen = append(seen, say(e)) },
-			Children: []supervisor.Spec{shell("s", supervisor.Options{Strategy: supervisor.RestartOnce(), Children: []supervisor.Spec{
+			Children: []supervisor.Spec{supervise("s", supervisor.Options{Strategy: strategy.RestartOnce(), Children: []supervisor.Spec{
 				{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})},
 			}})},
 		})
@@ -69,7 +70,7 @@ func TestSlowWatcher(t *testing.T) {
 				}
 				events++
 			},
-			Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(echo)})},
+			Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(echo)})},
 		})
 		const works = 35_000 // two events each, and a few
 		for i := range works {
@@ -83,7 +84,7 @@ func TestSlowWatcher(t *testing.T) {
 	})
 }
 
-// TestSnapshot: the whole tree, nested shells included, each in its state.
+// TestSnapshot: the whole tree, nested supervisors included, each in its state.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +92,8 @@ func TestSnapshot(t *testing.T) {
 		g := newGated("a", "b")
 		sys := startOnly(t, supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{
 			{Key: "plain", Kind: "sink", New: of(behaviour{init: func(c *supervisor.Ctx) error { c.Note(supervisor.Facts{Detail: "writes"}); return nil }})},
-			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-				Door: dynamic(g.behaviour()), Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.IdleTTL(time.Hour), supervisor.LRUQueue(2, 2)),
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+				Handler: dynamic(g.behaviour()), Strategy: strategy.Chain(strategy.RestartOnce(), strategy.IdleTTL(time.Hour), strategy.LRUQueue(2, 2)),
 			})}}),
 		}})
 		gate := sys.Ref("s", "gate")
@@ -103,7 +104,7 @@ func TestSnapshot(t *testing.T) {
 		g.open["a"] <- errTest
 		g.open["b"] <- nil
 		synctest.Wait()
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("a", true) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("a", true) })
 		got, err := sys.Snapshot(t.Context())
 		require.NoError(t, err)
 		node := func(name, kind string, state messages.ChildState, children ...messages.Node) messages.Node {
@@ -124,15 +125,15 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestSnapshotHung: a shell that does not answer is shown as such, in time.
+// TestSnapshotHung: a supervisor that does not answer is shown as such, in time.
 func TestSnapshotHung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		d := &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}
+		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("hung", supervisor.Options{Door: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
-			shell("fine", supervisor.Options{Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
+			supervise("hung", supervisor.Options{Handler: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
+			supervise("fine", supervisor.Options{Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
 		}})
 		require.True(t, sys.Ref("hung").Tell("hang"))
 		synctest.Wait()
@@ -164,7 +165,7 @@ func TestRefs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("k")
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(g.behaviour())})}}),
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(g.behaviour())})}}),
 		}})
 		require.Equal(t, "s/gate", sys.Ref("s", "gate").Path())
 		require.False(t, sys.Ref("s", "gate", "k").Valid())
@@ -174,7 +175,7 @@ func TestRefs(t *testing.T) {
 		require.Equal(t, "s/gate/k", k.Path())
 		g.open["k"] <- nil
 		answer(t, r)
-		in(t, sys.Ref("s", "gate"), func(s *supervisor.Shell) {
+		in(t, sys.Ref("s", "gate"), func(s *supervisor.Supervisor) {
 			require.Equal(t, k, s.Ref("k"))
 			s.End("k", supervisor.Exit{})
 		})
@@ -189,11 +190,11 @@ func TestRefs(t *testing.T) {
 func TestAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: dynamic(echo)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(echo)})}})
 		gate := sys.Ref("gate")
 		stop(t, sys)
 		require.False(t, gate.Tell(1))
-		_, err := supervisor.Ask[int](t.Context(), gate, asking(1))
+		_, err := supervisor.Ask[int](t.Context(), gate, question(1))
 		require.ErrorIs(t, err, supervisor.ErrNoProcess)
 		exit := <-sys.Monitor("gate")
 		require.ErrorIs(t, exit, supervisor.ErrNoProcess)

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // counter is an actor that counts what it is told, and can be asked for it.
 type counter struct{ n int }
 
-type howMany struct{ w supervisor.Work }
+type howMany struct{}
 
 func (c *counter) Init(*supervisor.Ctx) error                 { return nil }
 func (c *counter) Terminate(*supervisor.Ctx, supervisor.Exit) {}
@@ -21,8 +22,11 @@ func (c *counter) Handle(_ *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case string:
 		c.n++
-	case howMany:
-		m.w.Settle(c.n)
+	case supervisor.Work:
+		if _, ok := m.Msg.(howMany); !ok {
+			return supervisor.Unknown(msg)
+		}
+		m.Settle(c.n)
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -44,7 +48,7 @@ func Example() {
 	ref := sys.Ref("counter")
 	ref.Tell("one")
 	ref.Tell("two")
-	n, err := supervisor.Ask[int](ctx, ref, func(w supervisor.Work) any { return howMany{w} })
+	n, err := supervisor.Ask[int](ctx, ref, howMany{})
 	fmt.Println(n, err)
 	// Output: 2 <nil>
 }
@@ -66,16 +70,16 @@ func (s *session) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-// desk is the Door of a shell: it hands each request to the session of its
-// key.
-type desk struct{ supervisor.BaseDoor }
+// desk is the Handler of a supervisor: it hands each request to the session of
+// its key.
+type desk struct{ supervisor.BaseHandler }
 
 type request struct {
 	session string
 	w       supervisor.Work
 }
 
-func (desk) Handle(s *supervisor.Shell, msg any) error {
+func (desk) Handle(s *supervisor.Supervisor, msg any) error {
 	r, ok := msg.(request)
 	if !ok {
 		return supervisor.Unknown(msg)
@@ -84,23 +88,23 @@ func (desk) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (desk) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (desk) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{Kind: "session", New: func() supervisor.Behaviour { return &session{} }}, nil
 }
 
-// A shell that makes a child for every key, restarts one that fails, and ends
-// those that are idle.
-func ExampleShell() {
+// A supervisor that makes a child for every key, restarts one that fails, and
+// ends those that are idle.
+func ExampleSupervisor() {
 	ctx := context.Background()
 	sys, err := supervisor.Start(ctx, supervisor.SystemOptions{Children: []supervisor.Spec{{
 		Key: "desk",
 		New: func() supervisor.Behaviour {
-			return supervisor.NewShell(supervisor.Options{
-				Door: desk{},
-				Strategy: supervisor.Chain(
-					supervisor.RestartOnce(),
-					supervisor.IdleTTL(5*time.Minute),
-					supervisor.LRU(4),
+			return supervisor.New(supervisor.Options{
+				Handler: desk{},
+				Strategy: strategy.Chain(
+					strategy.RestartOnce(),
+					strategy.IdleTTL(5*time.Minute),
+					strategy.LRU(4),
 				),
 			})
 		},
@@ -129,35 +133,3 @@ func ExampleShell() {
 	// true
 	// 20 <nil>
 }
-
-// atNight is a strategy of one's own: it ends what is idle between two and
-// three in the morning.
-type atNight struct{}
-
-func (atNight) Decide(v supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if _, tick := e.(supervisor.Tick); !tick || v.Now().Hour() != 2 {
-		return nil
-	}
-	var ds []supervisor.Directive
-	for c := range v.Children() {
-		if c.Evictable() {
-			ds = append(ds, supervisor.Stop(c.Key, supervisor.Exit{Kind: "evicted", Err: errors.New("it is night")}))
-		}
-	}
-	return ds
-}
-
-// A strategy is a value with one method, and chains with the others.
-func ExampleStrategy() {
-	s := supervisor.Chain(supervisor.RestartOnce(), supervisor.Pin(atNight{}))
-	night := view{children: []supervisor.ChildView{idle("a", time.Second), busy("b"), idle("c", time.Second, pinned)}}
-	for _, d := range s.Decide(nightView{night}, supervisor.Tick{}) {
-		fmt.Println(d.Verb, d.Key, d.Exit)
-	}
-	// Output: stop a evicted: it is night
-}
-
-// nightView is a view at half past two.
-type nightView struct{ view }
-
-func (nightView) Now() time.Time { return noon.Add(14*time.Hour + 30*time.Minute) }

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/anthdm/hollywood/actor"
+
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Live counts the incarnations that are not over.
-func (s *System) Live() int { return int(s.cells.Load()) }
+func (s *System) Live() int { return int(s.incarnations.Load()) }
 
 // InHand counts the work in the hands of children.
 func (s *System) InHand() int { return int(s.inHand.Load()) }
@@ -25,5 +27,5 @@ func (s *System) Poison(r Ref) context.Context { return s.engine.Poison(r.live()
 // Engine is the Hollywood engine.
 func (s *System) Engine() *actor.Engine { return s.engine }
 
-// View is what a strategy would see of the shell now.
-func (s *Shell) View() View { return shellView{s} }
+// View is what a strategy would see of the supervisor now.
+func (s *Supervisor) View() strategy.View { return tableView{&s.children} }

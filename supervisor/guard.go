@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"runtime/debug"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -18,19 +17,19 @@ const (
 	opNew op = iota
 	opInit
 	opHandle
-	opWake // a shell's control messages
+	opWake // a supervisor's control messages
 	opDrop // Dropped of a message
 	opTerminate
 )
 
-// guarded calls op of the cell's behaviour, and returns how it failed; nil if
-// it did not. When the goroutine is ended under the call, by runtime.Goexit,
-// guarded does not return: its deferred function is the last that runs, and
-// ends the incarnation, because the Hollywood mailbox of a goroutine that is
-// gone never moves again.
-func (c *cell) guarded(o op, msg any) (exit *Exit) {
+// guarded calls op of the incarnation's behaviour, and returns how it failed;
+// nil if it did not. When the goroutine is ended under the call, by
+// runtime.Goexit, guarded does not return: its deferred function is the last
+// that runs, and ends the incarnation, because the Hollywood mailbox of a
+// goroutine that is gone never moves again.
+func (c *incarnation) guarded(o op, msg any) (exit *Exit) {
 	returned := false
-	c.handling.Store(int64(time.Since(c.sys.began)) + 1)
+	c.handling.Store(int64(c.sys.now()))
 	defer func() {
 		if returned {
 			c.handling.Store(0)
@@ -77,31 +76,32 @@ func msgName(o op, msg any) string {
 	return ""
 }
 
-// protect calls a function of the Door or of the Strategy. A panic or an error
-// becomes the failure of the shell, which reports it at the end of its turn:
-// the shell's own tables are in order by then. It returns whether f returned
-// without error. runtime.Goexit goes on to the guard of the cell.
-func (s *Shell) protect(f func() error) (ok bool) {
+// protect calls a function of the Handler or of the Strategy, which belong to
+// the application too, and tells fail what went wrong: a panic or an error. It
+// returns whether f returned without error. runtime.Goexit goes on to the guard
+// of the incarnation.
+func protect(f func() error, fail func(error)) (ok bool) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
 		if v := recover(); v != nil {
-			s.fail(Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()})
+			fail(Exit{Kind: messages.ExitPanicked, Panic: v, Stack: debug.Stack()})
 		}
 	}()
 	err := f()
 	returned = true
 	if err != nil {
-		s.fail(err)
+		fail(err)
 	}
 	return err == nil
 }
 
-// Guarded runs f, which is code of a host, and tells ended how it ended: nil, f's
-// error, or an [Exit] of the kind panicked or killed (runtime.Goexit). ended is
-// called once, in f's goroutine; after a Goexit it is the last that runs there.
+// Guarded runs f, which is code of a host, and tells ended how it ended: nil,
+// f's error, or an [Exit] of the kind panicked or killed (runtime.Goexit).
+// ended is called once, in f's goroutine; after a Goexit it is the last that
+// runs there.
 func Guarded(f func() error, ended func(error)) {
 	var err error
 	returned := false

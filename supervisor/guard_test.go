@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 var errTest = errors.New("on purpose")
@@ -61,7 +62,7 @@ func TestGuardChild(t *testing.T) {
 						}
 						return nil
 					}
-					d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+					d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 						return supervisor.Spec{New: func() supervisor.Behaviour {
 							_ = fail("New")
 							return &behaviour{
@@ -77,12 +78,12 @@ func TestGuardChild(t *testing.T) {
 						}}, nil
 					}}
 					var kinds []messages.ExitKind
-					d.changed = func(_ *supervisor.Shell, e messages.ChildChanged) {
+					d.changed = func(_ *supervisor.Supervisor, e messages.ChildChanged) {
 						if e.To == messages.ChildGone {
 							kinds = append(kinds, e.Exit.Kind)
 						}
 					}
-					sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+					sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 					gate := sys.Ref("gate")
 					first := submit(t, gate, "k", 1)
 					synctest.Wait()
@@ -99,7 +100,7 @@ func TestGuardChild(t *testing.T) {
 						require.Equal(t, way.kind, e.Exit.Kind)
 					case "Terminate":
 						require.Equal(t, 1, answer(t, first))
-						in(t, gate, func(s *supervisor.Shell) { s.End("k", supervisor.Exit{}) })
+						in(t, gate, func(s *supervisor.Supervisor) { s.End("k", supervisor.Exit{}) })
 						synctest.Wait()
 					}
 					require.Equal(t, []messages.ExitKind{way.kind}, kinds)
@@ -121,8 +122,8 @@ func TestGuardNew(t *testing.T) {
 		"New returns nil": {New: func() supervisor.Behaviour { return nil }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) { return spec, nil }}
-			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+			d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) { return spec, nil }}
+			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 			e := refusal(t, submit(t, sys.Ref("gate"), "k", 1))
 			require.ErrorIs(t, e, supervisor.ErrStartFailed, name)
 			require.Equal(t, messages.ExitFailed, e.Exit.Kind)
@@ -133,21 +134,21 @@ func TestGuardNew(t *testing.T) {
 
 // badStrategy fails when it is asked about one kind of event.
 type badStrategy struct {
-	on func(supervisor.Event) bool
+	on func(strategy.Event) bool
 	do func()
 }
 
-func (b badStrategy) Decide(_ supervisor.View, e supervisor.Event) []supervisor.Directive {
+func (b badStrategy) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
 	if b.on(e) {
 		b.do()
 	}
 	return nil
 }
 
-// TestGuardShell has the application's parts of a shell fail. The shell fails
-// with a typed reason, its children are ended and not orphaned, what was
-// submitted gets an answer, and a restart makes it well.
-func TestGuardShell(t *testing.T) {
+// TestGuardSupervisor has the application's parts of a supervisor fail. The
+// supervisor fails with a typed reason, its children are ended and not
+// orphaned, what was submitted gets an answer, and a restart makes it well.
+func TestGuardSupervisor(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
 		do   func() error
@@ -166,7 +167,7 @@ func TestGuardShell(t *testing.T) {
 			t.Run(place+"/"+way, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					ill := true // one incarnation of the shell after the other
+					ill := true // one incarnation of the supervisor after the other
 					fail := func(here string) error {
 						if here == place && ill {
 							ill = false
@@ -189,28 +190,28 @@ func TestGuardShell(t *testing.T) {
 					}
 					newGate := func() supervisor.Behaviour {
 						d := dynamic(child)
-						d.handle = func(*supervisor.Shell, any) error { return fail("Handle") }
-						d.changed = func(*supervisor.Shell, messages.ChildChanged) { _ = fail("Changed") }
-						d.unserved = func(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+						d.handle = func(*supervisor.Supervisor, any) error { return fail("Handle") }
+						d.changed = func(*supervisor.Supervisor, messages.ChildChanged) { _ = fail("Changed") }
+						d.unserved = func(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 							_ = fail("Unserved")
 							w.Settle(e)
 						}
 						spec := d.spec
-						d.spec = func(s *supervisor.Shell, k string, w supervisor.Work) (supervisor.Spec, error) {
+						d.spec = func(s *supervisor.Supervisor, k string, w supervisor.Work) (supervisor.Spec, error) {
 							if k == "trigger" {
 								_ = fail("Spec")
 							}
 							return spec(s, k, w)
 						}
-						d.close = func(*supervisor.Shell, supervisor.Exit) { _ = fail("Close") }
-						return supervisor.NewShell(supervisor.Options{Door: d, MaxQueue: 1, Strategy: badStrategy{
-							on: func(e supervisor.Event) bool { s, ok := e.(supervisor.Spawning); return ok && s.Key == "trigger" },
+						d.close = func(*supervisor.Supervisor, supervisor.Exit) { _ = fail("Close") }
+						return supervisor.New(supervisor.Options{Handler: d, MaxQueue: 1, Strategy: badStrategy{
+							on: func(e strategy.Event) bool { s, ok := e.(strategy.Spawning); return ok && s.Key == "trigger" },
 							do: func() { _ = fail("Strategy") },
 						}})
 					}
 					sys := startOnly(t, supervisor.SystemOptions{
-						Children: []supervisor.Spec{{Key: "gate", New: newGate, Restart: supervisor.Permanent}},
-						Strategy: supervisor.OneForOne(),
+						Children: []supervisor.Spec{{Key: "gate", New: newGate, Restart: strategy.Permanent}},
+						Strategy: strategy.OneForOne(),
 					})
 					gate := sys.Ref("gate")
 					quiet := ill
@@ -228,14 +229,14 @@ func TestGuardShell(t *testing.T) {
 					case "Handle":
 						require.True(t, gate.Tell("trigger"))
 					case "Close":
-						require.True(t, gate.Tell(do(func(*supervisor.Shell) error { return errTest })))
+						require.True(t, gate.Tell(do(func(*supervisor.Supervisor) error { return errTest })))
 					case "Unserved": // one that is too much
 						w, r := supervisor.NewWork[any]("trigger")
-						require.True(t, gate.Tell(do(func(s *supervisor.Shell) error { s.Submit("a", w); return nil })))
+						require.True(t, gate.Tell(do(func(s *supervisor.Supervisor) error { s.Submit("a", w); return nil })))
 						trigger = r
 					default:
 						w, r := supervisor.NewWork[any]("trigger")
-						require.True(t, gate.Tell(do(func(s *supervisor.Shell) error { s.Submit("trigger", w); return nil })))
+						require.True(t, gate.Tell(do(func(s *supervisor.Supervisor) error { s.Submit("trigger", w); return nil })))
 						trigger = r
 					}
 					exit := <-ended
@@ -245,7 +246,7 @@ func TestGuardShell(t *testing.T) {
 						require.Equal(t, w.kind, exit.Kind)
 					}
 					synctest.Wait()
-					require.Equal(t, inits.Load(), terminates.Load(), "no child outlives its shell")
+					require.Equal(t, inits.Load(), terminates.Load(), "no child outlives its supervisor")
 					for _, r := range []supervisor.Reply[any]{hold, waiting} {
 						_, err := r.Wait(context.Background())
 						require.Error(t, err)
@@ -254,7 +255,7 @@ func TestGuardShell(t *testing.T) {
 						_, err := trigger.Wait(context.Background())
 						require.Error(t, err)
 					}
-					require.Equal(t, "again", answer(t, submit(t, gate, "a", "again")), "the next incarnation of the shell is well")
+					require.Equal(t, "again", answer(t, submit(t, gate, "a", "again")), "the next incarnation of the supervisor is well")
 					stop(t, sys)
 					require.Equal(t, inits.Load(), terminates.Load())
 				})
@@ -263,21 +264,21 @@ func TestGuardShell(t *testing.T) {
 	}
 }
 
-// TestGuardOpen has a shell that does not open: the start of the system fails,
-// and nothing of it is left.
+// TestGuardOpen has a supervisor that does not open: the start of the system
+// fails, and nothing of it is left.
 func TestGuardOpen(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*supervisor.Shell) error{
-		"error":  func(*supervisor.Shell) error { return errTest },
-		"panic":  func(*supervisor.Shell) error { panic(errTest) },
-		"goexit": func(*supervisor.Shell) error { runtime.Goexit(); return nil },
+	for name, open := range map[string]func(*supervisor.Supervisor) error{
+		"error":  func(*supervisor.Supervisor) error { return errTest },
+		"panic":  func(*supervisor.Supervisor) error { panic(errTest) },
+		"goexit": func(*supervisor.Supervisor) error { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				closed := 0
-				d := &door{open: open, close: func(*supervisor.Shell, supervisor.Exit) { closed++ }}
-				_, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}})
+				d := &handler{open: open, close: func(*supervisor.Supervisor, supervisor.Exit) { closed++ }}
+				_, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
 				require.Error(t, err)
 				if name != "goexit" {
 					require.ErrorIs(t, err, errTest)
@@ -299,7 +300,7 @@ func TestPoison(t *testing.T) {
 			child := echo
 			child.terminate = func(*supervisor.Ctx, supervisor.Exit) { terminates.Add(1) }
 			sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-				shell("gate", supervisor.Options{Door: dynamic(child), Strategy: supervisor.RestartOnce()}),
+				supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
 			}})
 			require.Equal(t, 1, answer(t, submit(t, sys.Ref("gate"), "k", 1)))
 			ended := sys.Monitor("gate", "k")
@@ -314,23 +315,23 @@ func TestPoison(t *testing.T) {
 			stop(t, sys)
 		})
 	})
-	t.Run("shell", func(t *testing.T) {
+	t.Run("supervisor", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			var terminates atomic.Int32
 			child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { terminates.Add(1) }}
 			sys := startOnly(t, supervisor.SystemOptions{
-				Children: []supervisor.Spec{{Key: "gate", Restart: supervisor.Permanent, New: func() supervisor.Behaviour {
-					return supervisor.NewShell(supervisor.Options{Children: []supervisor.Spec{{Key: "a", New: of(child)}, {Key: "b", New: of(child)}}})
+				Children: []supervisor.Spec{{Key: "gate", Restart: strategy.Permanent, New: func() supervisor.Behaviour {
+					return supervisor.New(supervisor.Options{Children: []supervisor.Spec{{Key: "a", New: of(child)}, {Key: "b", New: of(child)}}})
 				}}},
-				Strategy: supervisor.OneForOne(),
+				Strategy: strategy.OneForOne(),
 			})
 			a := sys.Ref("gate", "a")
 			require.True(t, a.Tell(1))
 			<-sys.Poison(sys.Ref("gate")).Done()
 			synctest.Wait()
 			require.EqualValues(t, 2, terminates.Load())
-			require.True(t, a.Tell(1), "a Ref to a static child survives a restart of its shell")
+			require.True(t, a.Tell(1), "a Ref to a static child survives a restart of its supervisor")
 			stop(t, sys)
 		})
 	})

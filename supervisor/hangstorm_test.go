@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // sloth is a child that takes its time for everything, now and then more than
@@ -67,10 +68,10 @@ func TestHangStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 2000, 40
 		s := &storm{works: make([]stormWork, n)}
-		d := &door{spec: func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{New: func() supervisor.Behaviour { return &sloth{s} }}, nil
 		}}
-		d.handle = func(sh *supervisor.Shell, m any) error {
+		d.handle = func(sh *supervisor.Supervisor, m any) error {
 			g := m.(*gust)
 			key := fmt.Sprint(g.key)
 			switch {
@@ -84,7 +85,7 @@ func TestHangStorm(t *testing.T) {
 			sh.Submit(key, g.w)
 			return nil
 		}
-		d.unserved = func(_ *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+		d.unserved = func(_ *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 			g := w.Msg.(*gust)
 			if begun := s.works[g.n].begun.Load(); e.Dispatched != (begun == 1) {
 				s.problem("work %d was begun %d times and comes back with %v", g.n, begun, e)
@@ -92,10 +93,10 @@ func TestHangStorm(t *testing.T) {
 			s.lost.Add(1)
 			w.Settle(e)
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{shell("wood", supervisor.Options{
-			Door: d, MaxQueue: n, MaxAbandoned: n,
-			Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second),
-				supervisor.IdleTTL(20*time.Second), supervisor.LRUQueue(keys/2, keys)),
+		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{supervise("wood", supervisor.Options{
+			Handler: d, MaxQueue: n, MaxAbandoned: n,
+			Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second),
+				strategy.IdleTTL(20*time.Second), strategy.LRUQueue(keys/2, keys)),
 		})}})
 		wood := sys.Ref("wood")
 		replies := make([]supervisor.Reply[int], n)

@@ -52,67 +52,67 @@ func of(a behaviour) func() supervisor.Behaviour {
 	return func() supervisor.Behaviour { return &a }
 }
 
-// door is a Door of functions; nil ones do what BaseDoor does.
-type door struct {
-	supervisor.BaseDoor
-	open     func(*supervisor.Shell) error
-	handle   func(*supervisor.Shell, any) error
-	spec     func(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error)
-	unserved func(*supervisor.Shell, supervisor.Work, *supervisor.ServiceError)
-	changed  func(*supervisor.Shell, messages.ChildChanged)
-	close    func(*supervisor.Shell, supervisor.Exit)
+// handler is a Handler of functions; nil ones do what BaseHandler does.
+type handler struct {
+	supervisor.BaseHandler
+	open     func(*supervisor.Supervisor) error
+	handle   func(*supervisor.Supervisor, any) error
+	spec     func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error)
+	unserved func(*supervisor.Supervisor, supervisor.Work, *supervisor.ServiceError)
+	changed  func(*supervisor.Supervisor, messages.ChildChanged)
+	close    func(*supervisor.Supervisor, supervisor.Exit)
 }
 
-func (d *door) Open(s *supervisor.Shell) error {
-	if d.open == nil {
+func (h *handler) Open(s *supervisor.Supervisor) error {
+	if h.open == nil {
 		return nil
 	}
-	return d.open(s)
+	return h.open(s)
 }
 
-// do is a message that a door runs.
-type do func(*supervisor.Shell) error
+// do is a message that a handler runs.
+type do func(*supervisor.Supervisor) error
 
-func (d *door) Handle(s *supervisor.Shell, m any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, m any) error {
 	if f, ok := m.(do); ok {
 		return f(s)
 	}
-	if d.handle == nil {
-		return d.BaseDoor.Handle(s, m)
+	if h.handle == nil {
+		return h.BaseHandler.Handle(s, m)
 	}
-	return d.handle(s, m)
+	return h.handle(s, m)
 }
 
-func (d *door) Spec(s *supervisor.Shell, key string, w supervisor.Work) (supervisor.Spec, error) {
-	if d.spec == nil {
-		return d.BaseDoor.Spec(s, key, w)
+func (h *handler) Spec(s *supervisor.Supervisor, key string, w supervisor.Work) (supervisor.Spec, error) {
+	if h.spec == nil {
+		return h.BaseHandler.Spec(s, key, w)
 	}
-	return d.spec(s, key, w)
+	return h.spec(s, key, w)
 }
 
-func (d *door) Unserved(s *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
-	if d.unserved == nil {
-		d.BaseDoor.Unserved(s, w, e)
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
+	if h.unserved == nil {
+		h.BaseHandler.Unserved(s, w, e)
 		return
 	}
-	d.unserved(s, w, e)
+	h.unserved(s, w, e)
 }
 
-func (d *door) Changed(s *supervisor.Shell, e messages.ChildChanged) {
-	if d.changed != nil {
-		d.changed(s, e)
+func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
+	if h.changed != nil {
+		h.changed(s, e)
 	}
 }
 
-func (d *door) Close(s *supervisor.Shell, e supervisor.Exit) {
-	if d.close != nil {
-		d.close(s, e)
+func (h *handler) Close(s *supervisor.Supervisor, e supervisor.Exit) {
+	if h.close != nil {
+		h.close(s, e)
 	}
 }
 
-// shell is the Spec of a shell.
-func shell(key string, o supervisor.Options) supervisor.Spec {
-	return supervisor.Spec{Key: key, New: func() supervisor.Behaviour { return supervisor.NewShell(o) }}
+// supervise is the Spec of a supervisor.
+func supervise(key string, o supervisor.Options) supervisor.Spec {
+	return supervisor.Spec{Key: key, New: func() supervisor.Behaviour { return supervisor.New(o) }}
 }
 
 // start starts a system, and has the test end with a clean shutdown, without
@@ -154,16 +154,16 @@ func check(t *testing.T, sys *supervisor.System) {
 	require.Zero(t, sys.InHand(), "work in hand")
 }
 
-// in runs f in the goroutine of the shell at r, and returns when it has run
+// in runs f in the goroutine of the supervisor at r, and returns when it has run
 // and everything that follows from it at once is done.
-func in(t *testing.T, r supervisor.Ref, f func(*supervisor.Shell)) {
+func in(t *testing.T, r supervisor.Ref, f func(*supervisor.Supervisor)) {
 	t.Helper()
 	done := make(chan struct{})
-	require.True(t, r.Tell(do(func(s *supervisor.Shell) error { f(s); close(done); return nil })))
+	require.True(t, r.Tell(do(func(s *supervisor.Supervisor) error { f(s); close(done); return nil })))
 	<-done
 }
 
-// submit submits msg to the child key of the shell at r.
+// submit submits msg to the child key of the supervisor at r.
 func submit(t *testing.T, r supervisor.Ref, key string, msg any) supervisor.Reply[any] {
 	t.Helper()
 	return submitWork(t, r, key, msg, nil)
@@ -176,7 +176,7 @@ func submitWork(t *testing.T, r supervisor.Ref, key string, msg any, change func
 	if change != nil {
 		change(&w)
 	}
-	in(t, r, func(s *supervisor.Shell) { s.Submit(key, w) })
+	in(t, r, func(s *supervisor.Supervisor) { s.Submit(key, w) })
 	return reply
 }
 

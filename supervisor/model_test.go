@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The model is the shell and its strategies in plain words, without actors:
+// The model is the supervisor and its strategies in plain words, without actors:
 // everything that is asynchronous there happens at once here. It is what
 // TestModel compares with.
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // The cases of supervisor_SUITE in Erlang/OTP (lib/stdlib/test) and what
@@ -36,7 +37,7 @@ import (
 //	one_for_all_other_child_fails_restart   TestOTPSiblingFails
 //	rest_for_one, ..._escalation            TestOTPGroups, TestOTPIntensity
 //	rest_for_one_other_child_fails_restart  TestOTPSiblingFails
-//	simple_one_for_one and its variants     dynamic children: shell_test.go, policy_test.go
+//	simple_one_for_one and its variants     dynamic children: submit_test.go, policy_test.go
 //	simple_one_for_one_scale_many_...       TestShutdownParallel, BenchmarkSpawn
 //	child_unlink                            no: there are no links; TestPoison
 //	tree                                    TestOTPTree
@@ -48,7 +49,7 @@ import (
 
 // otpChild is a child of a group: it writes its life down and fails when it is
 // told an error.
-func otpChild(l *log, key string, r supervisor.RestartType) supervisor.Spec {
+func otpChild(l *log, key string, r strategy.RestartType) supervisor.Spec {
 	return supervisor.Spec{Key: key, Restart: r, New: of(behaviour{
 		init: func(c *supervisor.Ctx) error { l.add(fmt.Sprintf("+%s%d", key, c.Epoch())); return nil },
 		handle: func(_ *supervisor.Ctx, m any) error {
@@ -61,11 +62,11 @@ func otpChild(l *log, key string, r supervisor.RestartType) supervisor.Spec {
 	})}
 }
 
-// group starts a system whose shell "g" has the children.
-func group(t *testing.T, s supervisor.Strategy, children ...supervisor.Spec) *supervisor.System {
+// group starts a system whose supervisor "g" has the children.
+func group(t *testing.T, s strategy.Strategy, children ...supervisor.Spec) *supervisor.System {
 	t.Helper()
 	return startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("g", supervisor.Options{Door: &door{}, Strategy: s, Children: children}),
+		supervise("g", supervisor.Options{Handler: &handler{}, Strategy: s, Children: children}),
 	}})
 }
 
@@ -74,29 +75,29 @@ func TestOTPTypes(t *testing.T) {
 	t.Parallel()
 	shutdown := supervisor.Exit{Kind: messages.ExitShutdown, Err: errTest}
 	for _, row := range []struct {
-		restart supervisor.RestartType
+		restart strategy.RestartType
 		how     string
 		tell    any
 		again   bool
 	}{
-		{supervisor.Permanent, "done", supervisor.ErrDone, true},
-		{supervisor.Permanent, "fails", errTest, true},
-		{supervisor.Permanent, "panics", "panic", true},
-		{supervisor.Permanent, "shutdown", shutdown, true},
-		{supervisor.Transient, "done", supervisor.ErrDone, false},
-		{supervisor.Transient, "fails", errTest, true},
-		{supervisor.Transient, "panics", "panic", true},
-		{supervisor.Transient, "shutdown", shutdown, false},
-		{supervisor.Temporary, "done", supervisor.ErrDone, false},
-		{supervisor.Temporary, "fails", errTest, false},
-		{supervisor.Temporary, "panics", "panic", false},
-		{supervisor.Temporary, "shutdown", shutdown, false},
+		{strategy.Permanent, "done", supervisor.ErrDone, true},
+		{strategy.Permanent, "fails", errTest, true},
+		{strategy.Permanent, "panics", "panic", true},
+		{strategy.Permanent, "shutdown", shutdown, true},
+		{strategy.Transient, "done", supervisor.ErrDone, false},
+		{strategy.Transient, "fails", errTest, true},
+		{strategy.Transient, "panics", "panic", true},
+		{strategy.Transient, "shutdown", shutdown, false},
+		{strategy.Temporary, "done", supervisor.ErrDone, false},
+		{strategy.Temporary, "fails", errTest, false},
+		{strategy.Temporary, "panics", "panic", false},
+		{strategy.Temporary, "shutdown", shutdown, false},
 	} {
 		t.Run(string(row.restart)+"/"+row.how, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &log{}
-				sys := group(t, supervisor.OneForOne(), otpChild(l, "a", row.restart))
+				sys := group(t, strategy.OneForOne(), otpChild(l, "a", row.restart))
 				require.True(t, sys.Ref("g", "a").Tell(row.tell))
 				synctest.Wait()
 				if row.again {
@@ -115,22 +116,22 @@ func TestOTPTypes(t *testing.T) {
 // TestOTPGroups: who ends and starts when b fails, and in which order.
 func TestOTPGroups(t *testing.T) {
 	t.Parallel()
-	const p, tr, tmp = supervisor.Permanent, supervisor.Transient, supervisor.Temporary
+	const p, tr, tmp = strategy.Permanent, strategy.Transient, strategy.Temporary
 	for _, row := range []struct {
 		name     string
-		strategy supervisor.Strategy
-		types    [4]supervisor.RestartType
+		strategy strategy.Strategy
+		types    [4]strategy.RestartType
 		fails    string
 		want     []string
 	}{
-		{"one for one", supervisor.OneForOne(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-b1", "+b2"}},
-		{"one for all", supervisor.OneForAll(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
-		{"one for all, the first", supervisor.OneForAll(), [4]supervisor.RestartType{p, tr, p, tr}, "a", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
-		{"rest for one", supervisor.RestForOne(), [4]supervisor.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+c2", "+d2"}},
-		{"rest for one, the last", supervisor.RestForOne(), [4]supervisor.RestartType{p, p, p, p}, "d", []string{"-d1", "+d2"}},
-		{"one for all, temporary siblings", supervisor.OneForAll(), [4]supervisor.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+b2", "+d2"}},
-		{"rest for one, temporary siblings", supervisor.RestForOne(), [4]supervisor.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+d2"}},
-		{"one for all, a temporary fails", supervisor.OneForAll(), [4]supervisor.RestartType{p, tmp, p, p}, "b", []string{"-b1"}},
+		{"one for one", strategy.OneForOne(), [4]strategy.RestartType{p, p, p, p}, "b", []string{"-b1", "+b2"}},
+		{"one for all", strategy.OneForAll(), [4]strategy.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
+		{"one for all, the first", strategy.OneForAll(), [4]strategy.RestartType{p, tr, p, tr}, "a", []string{"-d1", "-c1", "-b1", "-a1", "+a2", "+b2", "+c2", "+d2"}},
+		{"rest for one", strategy.RestForOne(), [4]strategy.RestartType{p, p, p, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+c2", "+d2"}},
+		{"rest for one, the last", strategy.RestForOne(), [4]strategy.RestartType{p, p, p, p}, "d", []string{"-d1", "+d2"}},
+		{"one for all, temporary siblings", strategy.OneForAll(), [4]strategy.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "-a1", "+b2", "+d2"}},
+		{"rest for one, temporary siblings", strategy.RestForOne(), [4]strategy.RestartType{tmp, p, tmp, p}, "b", []string{"-d1", "-c1", "-b1", "+b2", "+d2"}},
+		{"one for all, a temporary fails", strategy.OneForAll(), [4]strategy.RestartType{p, tmp, p, p}, "b", []string{"-b1"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +157,7 @@ func TestOTPGoneSibling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
-		sys := group(t, supervisor.OneForAll(), otpChild(l, "a", supervisor.Transient), otpChild(l, "b", supervisor.Permanent))
+		sys := group(t, strategy.OneForAll(), otpChild(l, "a", strategy.Transient), otpChild(l, "b", strategy.Permanent))
 		require.True(t, sys.Ref("g", "a").Tell(supervisor.ErrDone))
 		synctest.Wait()
 		require.Equal(t, []string{"a gone", "b idle"}, states(t, sys.Ref("g")))
@@ -173,17 +174,17 @@ func TestOTPGoneSibling(t *testing.T) {
 func TestOTPSiblingFails(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		strategy supervisor.Strategy
+		strategy strategy.Strategy
 		want     []string
 	}{
-		"one for all":  {supervisor.OneForAll(), []string{"-c1", "-b1", "-a1", "+a2", "+b2", "!c2", "-c2", "-b2", "-a2", "+a3", "+b3", "+c3"}},
-		"rest for one": {supervisor.RestForOne(), []string{"-c1", "-b1", "+b2", "!c2", "-c2", "+c3"}},
+		"one for all":  {strategy.OneForAll(), []string{"-c1", "-b1", "-a1", "+a2", "+b2", "!c2", "-c2", "-b2", "-a2", "+a3", "+b3", "+c3"}},
+		"rest for one": {strategy.RestForOne(), []string{"-c1", "-b1", "+b2", "!c2", "-c2", "+c3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &log{}
-				c := otpChild(l, "c", supervisor.Permanent)
+				c := otpChild(l, "c", strategy.Permanent)
 				c.New = of(behaviour{
 					init: func(ctx *supervisor.Ctx) error {
 						if ctx.Epoch() == 2 {
@@ -195,7 +196,7 @@ func TestOTPSiblingFails(t *testing.T) {
 					},
 					terminate: func(ctx *supervisor.Ctx, _ supervisor.Exit) { l.add(fmt.Sprint("-c", ctx.Epoch())) },
 				})
-				sys := group(t, row.strategy, otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), c)
+				sys := group(t, row.strategy, otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent), c)
 				l.take()
 				require.True(t, sys.Ref("g", "b").Tell(errTest))
 				synctest.Wait()
@@ -212,12 +213,12 @@ func TestOTPMoreFailuresAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
-		slow := otpChild(l, "c", supervisor.Permanent)
+		slow := otpChild(l, "c", strategy.Permanent)
 		slow.New = of(behaviour{terminate: func(c *supervisor.Ctx, _ supervisor.Exit) {
 			time.Sleep(time.Second)
 			l.add(fmt.Sprint("-c", c.Epoch()))
 		}})
-		sys := group(t, supervisor.OneForAll(), otpChild(l, "a", supervisor.Permanent), otpChild(l, "b", supervisor.Permanent), slow)
+		sys := group(t, strategy.OneForAll(), otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent), slow)
 		l.take()
 		require.True(t, sys.Ref("g", "a").Tell(errTest))
 		synctest.Wait()

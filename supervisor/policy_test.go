@@ -10,16 +10,17 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// These tests run whole shells under their strategies through hours of virtual
-// time.
+// These tests run whole supervisors under their strategies through hours of
+// virtual time.
 
-// policyShell starts a system with one shell of children a.
-func policyShell(t *testing.T, s supervisor.Strategy, a behaviour) (*supervisor.System, supervisor.Ref) {
+// policySupervisor starts a system with one supervisor of children a.
+func policySupervisor(t *testing.T, s strategy.Strategy, a behaviour) (*supervisor.System, supervisor.Ref) {
 	t.Helper()
 	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-		shell("gate", supervisor.Options{Door: dynamic(a), Strategy: s}),
+		supervise("gate", supervisor.Options{Handler: dynamic(a), Strategy: s}),
 	}})
 	return sys, sys.Ref("gate")
 }
@@ -33,10 +34,10 @@ func later(d time.Duration) {
 func TestIdleFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate := policyShell(t, supervisor.Pin(supervisor.IdleTTL(5*time.Minute)), echo)
+		sys, gate := policySupervisor(t, strategy.Pin(strategy.IdleTTL(5*time.Minute)), echo)
 		answer(t, submit(t, gate, "a", 1))
 		answer(t, submit(t, gate, "pinned", 1))
-		in(t, gate, func(s *supervisor.Shell) {
+		in(t, gate, func(s *supervisor.Supervisor) {
 			require.True(t, s.Pin("pinned", true))
 			require.False(t, s.Pin("nobody", true))
 		})
@@ -54,7 +55,7 @@ func TestIdleFor(t *testing.T) {
 		require.Equal(t, []string{"pinned idle"}, states(t, gate))
 		later(3 * time.Hour)
 		require.Equal(t, []string{"pinned idle"}, states(t, gate))
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("pinned", false) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("pinned", false) })
 		later(time.Second)
 		require.Empty(t, states(t, gate))
 		stop(t, sys)
@@ -66,7 +67,7 @@ func TestBusyForHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a", "b")
-		sys, gate := policyShell(t, supervisor.Chain(supervisor.IdleTTL(time.Minute), supervisor.LRU(1)), g.behaviour())
+		sys, gate := policySupervisor(t, strategy.Chain(strategy.IdleTTL(time.Minute), strategy.LRU(1)), g.behaviour())
 		r := submit(t, gate, "a", 1)
 		later(8 * time.Hour)
 		e := refusal(t, submit(t, gate, "b", 1))
@@ -90,7 +91,7 @@ func TestFailedKeyIsForgotten(t *testing.T) {
 			}
 			return echo.handle(c, m)
 		}
-		sys, gate := policyShell(t, supervisor.Chain(supervisor.RestartOnce(), supervisor.IdleTTL(5*time.Minute)), a)
+		sys, gate := policySupervisor(t, strategy.Chain(strategy.RestartOnce(), strategy.IdleTTL(5*time.Minute)), a)
 		refusal(t, submit(t, gate, "a", 1))
 		refusal(t, submit(t, gate, "a", 1))
 		later(4 * time.Minute)
@@ -110,7 +111,7 @@ func TestMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := echo
 		slow.terminate = func(*supervisor.Ctx, supervisor.Exit) { time.Sleep(time.Second) }
-		sys, gate := policyShell(t, supervisor.LRUQueue(2, 10), slow)
+		sys, gate := policySupervisor(t, strategy.LRUQueue(2, 10), slow)
 		for _, k := range []string{"a", "b", "a"} {
 			answer(t, submit(t, gate, k, 1))
 			later(time.Second)
@@ -133,7 +134,7 @@ func TestWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGated("a", "b", "c", "d", "e")
-		sys, gate := policyShell(t, supervisor.LRUQueue(2, 2), g.behaviour())
+		sys, gate := policySupervisor(t, strategy.LRUQueue(2, 2), g.behaviour())
 		ra, rb := submit(t, gate, "a", 1), submit(t, gate, "b", 1)
 		rc, rd := submit(t, gate, "c", 1), submit(t, gate, "d", 1)
 		require.ErrorIs(t, refusal(t, submit(t, gate, "e", 1)), supervisor.ErrOverloaded)
@@ -157,13 +158,13 @@ func TestWaitsForRoom(t *testing.T) {
 func TestUnpinMakesRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate := policyShell(t, supervisor.Pin(supervisor.LRUQueue(1, 1)), echo)
+		sys, gate := policySupervisor(t, strategy.Pin(strategy.LRUQueue(1, 1)), echo)
 		answer(t, submit(t, gate, "a", 1))
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("a", true) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("a", true) })
 		r := submit(t, gate, "b", 2)
 		synctest.Wait()
 		require.Equal(t, []string{"a idle", "b waiting"}, states(t, gate))
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("a", false) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("a", false) })
 		require.Equal(t, 2, answer(t, r))
 		stop(t, sys)
 	})
@@ -173,7 +174,7 @@ func TestUnpinMakesRoom(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys, gate := policyShell(t, supervisor.Chain(supervisor.Quota(1), supervisor.LRU(3)), echo)
+		sys, gate := policySupervisor(t, strategy.Chain(strategy.Quota(1), strategy.LRU(3)), echo)
 		by := func(o string) func(*supervisor.Work) { return func(w *supervisor.Work) { w.Owner = o } }
 		for i, o := range []string{"ann", "bob", "ann", "ann"} {
 			answer(t, submitWork(t, gate, fmt.Sprint(i), 1, by(o)))
@@ -194,7 +195,7 @@ func TestGrown(t *testing.T) {
 			c.Finish(w, c.Epoch())
 			return nil
 		}}
-		sys, gate := policyShell(t, supervisor.MaxRSS(100<<20), a)
+		sys, gate := policySupervisor(t, strategy.MaxRSS(100<<20), a)
 		answer(t, submit(t, gate, "a", int64(100)))
 		later(time.Second)
 		require.Equal(t, []string{"a idle"}, states(t, gate))
@@ -232,7 +233,7 @@ func TestHungInCall(t *testing.T) {
 			c.Finish(w, c.Epoch())
 			return nil
 		}}
-		sys, gate := policyShell(t, supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)), a)
+		sys, gate := policySupervisor(t, strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)), a)
 		held := submit(t, gate, "patient", "wait")
 		began := time.Now()
 		r1, r2 := submit(t, gate, "a", "hang"), submit(t, gate, "a", "work")
@@ -277,7 +278,7 @@ func TestSilent(t *testing.T) {
 				return nil
 			},
 		}
-		sys, gate := policyShell(t, supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(2*time.Second)), a)
+		sys, gate := policySupervisor(t, strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(2*time.Second)), a)
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
 		ended := sys.Monitor("gate", "a")
 		exit := <-ended
@@ -304,7 +305,7 @@ func TestBacksOff(t *testing.T) {
 			}
 			return nil
 		}
-		sys, gate := policyShell(t, supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Minute, Multiplier: 2, Max: time.Hour}), a)
+		sys, gate := policySupervisor(t, strategy.Backoff(strategy.BackoffOptions{Initial: time.Minute, Multiplier: 2, Max: time.Hour}), a)
 		r := submit(t, gate, "a", 1)
 		synctest.Wait()
 		require.Equal(t, []string{"a restarting"}, states(t, gate))
@@ -314,12 +315,12 @@ func TestBacksOff(t *testing.T) {
 		// A reset does not wait.
 		fails = 1
 		ended := sys.Monitor("gate", "a")
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		<-ended
 		synctest.Wait()
 		require.Equal(t, []string{"a restarting"}, states(t, gate))
 		r = submit(t, gate, "a", 2)
-		in(t, gate, func(s *supervisor.Shell) { s.Restart("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) })
 		require.Equal(t, 2, answer(t, r))
 		require.Equal(t, []string{"7m0s", "7m0s"}, starts.take())
 		stop(t, sys)
@@ -331,7 +332,7 @@ func TestIntense(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }}
-		sys, gate := policyShell(t, supervisor.Intensity(2, time.Hour), a)
+		sys, gate := policySupervisor(t, strategy.Intensity(2, time.Hour), a)
 		crash := func() error { return refusal(t, submit(t, gate, "a", 1)) }
 		for range 10 { // one every 35 minutes: never more than two within the hour
 			require.ErrorIs(t, crash(), supervisor.ErrLost)
@@ -345,12 +346,13 @@ func TestIntense(t *testing.T) {
 	})
 }
 
-// TestTickRhythm: a shell without children does not tick, and keeps its rhythm.
+// TestTickRhythm: a supervisor without children does not tick, and keeps its
+// rhythm.
 func TestTickRhythm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ticks := &ticker{began: time.Now()}
-		sys, gate := policyShell(t, ticks, echo)
+		sys, gate := policySupervisor(t, ticks, echo)
 		later(90 * time.Minute)
 		require.Empty(t, ticks.l.take())
 		later(400 * time.Millisecond)
@@ -367,8 +369,8 @@ type ticker struct {
 	l     log
 }
 
-func (k *ticker) Decide(v supervisor.View, e supervisor.Event) []supervisor.Directive {
-	if e, ok := e.(supervisor.Tick); ok {
+func (k *ticker) Decide(v strategy.View, e strategy.Event) []strategy.Directive {
+	if e, ok := e.(strategy.Tick); ok {
 		k.l.add(fmt.Sprintf("%v late %v", v.Now().Sub(k.began), e.Late))
 	}
 	return nil

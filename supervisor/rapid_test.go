@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // world is the system under test together with the model of it.
@@ -72,10 +73,10 @@ func newWorld(t *rapid.T) *world {
 		real: make(map[int]supervisor.Work), replies: make(map[int]supervisor.Reply[string]),
 		returned: make(map[int]bool), alive: make(map[string]int), begun: make(map[string]int),
 	}
-	d := &door{spec: func(_ *supervisor.Shell, key string, _ supervisor.Work) (supervisor.Spec, error) {
+	d := &handler{spec: func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
 		return supervisor.Spec{Kind: "puppet", New: func() supervisor.Behaviour { return &puppet{world: w, key: key} }}, nil
 	}}
-	d.changed = func(s *supervisor.Shell, e messages.ChildChanged) {
+	d.changed = func(s *supervisor.Supervisor, e messages.ChildChanged) {
 		if e.From == messages.ChildBusy && e.To == messages.ChildStopping && e.Exit != nil && e.Exit.Kind == messages.ExitEvicted {
 			w.problem("%s was evicted while it was busy", e.Path)
 		}
@@ -89,10 +90,10 @@ func newWorld(t *rapid.T) *world {
 			w.problem("%d live children", live)
 		}
 	}
-	sys, err := supervisor.Start(context.Background(), supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-		Door: d, MaxQueue: modelQueue,
-		Strategy: supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(modelBeat),
-			supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(modelTTL), supervisor.LRUQueue(modelCapacity, modelWaiting)))),
+	sys, err := supervisor.Start(context.Background(), supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+		Handler: d, MaxQueue: modelQueue,
+		Strategy: strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(modelBeat),
+			strategy.Pin(strategy.Chain(strategy.IdleTTL(modelTTL), strategy.LRUQueue(modelCapacity, modelWaiting)))),
 	})}})
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +105,8 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-func (w *world) in(f func(*supervisor.Shell)) {
-	w.gate.Tell(do(func(s *supervisor.Shell) error { f(s); return nil }))
+func (w *world) in(f func(*supervisor.Supervisor)) {
+	w.gate.Tell(do(func(s *supervisor.Supervisor) error { f(s); return nil }))
 	synctest.Wait()
 }
 
@@ -123,7 +124,7 @@ func (w *world) submit(key string, fresh, last bool) {
 	work, reply := supervisor.NewWork[string](id)
 	work.Fresh, work.Last = fresh, last
 	w.real[id], w.replies[id] = work, reply
-	w.in(func(s *supervisor.Shell) { s.Submit(key, work) })
+	w.in(func(s *supervisor.Supervisor) { s.Submit(key, work) })
 	w.model.submit(key, mw)
 }
 
@@ -195,25 +196,25 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"reset": func(t *rapid.T) {
 			k := w.pick(t, (*modelKey).healthy)
-			w.in(func(s *supervisor.Shell) { s.Restart(k.name, supervisor.Exit{}) })
+			w.in(func(s *supervisor.Supervisor) { s.Restart(k.name, supervisor.Exit{}) })
 			m.reset(k)
 		},
 		"end": func(t *rapid.T) {
 			k := w.pick(t, (*modelKey).healthy)
-			w.in(func(s *supervisor.Shell) { s.End(k.name, supervisor.Exit{}) })
+			w.in(func(s *supervisor.Supervisor) { s.End(k.name, supervisor.Exit{}) })
 			m.end(k)
 		},
 		"pin": func(t *rapid.T) {
 			k := w.pick(t, func(*modelKey) bool { return true })
 			k.pinned = !k.pinned
-			w.in(func(s *supervisor.Shell) { s.Pin(k.name, k.pinned) })
+			w.in(func(s *supervisor.Supervisor) { s.Pin(k.name, k.pinned) })
 			m.room = m.room || !k.pinned
 			m.offer()
 		},
 		"withdraw": func(t *rapid.T) {
 			k := w.pick(t, func(k *modelKey) bool { return len(k.queue) > 0 })
 			mw := rapid.SampledFrom(k.queue).Draw(t, "work")
-			w.in(func(s *supervisor.Shell) {
+			w.in(func(s *supervisor.Supervisor) {
 				if !s.Withdraw(k.name, w.real[mw.id]) {
 					w.problem("work %d did not wait", mw.id)
 				}
@@ -241,19 +242,19 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if rapid.IntRange(0, 20).Draw(t, "rarely") != 0 {
 				t.Skip()
 			}
-			w.in(func(s *supervisor.Shell) { s.Drain(supervisor.Exit{}) })
+			w.in(func(s *supervisor.Supervisor) { s.Drain(supervisor.Exit{}) })
 			m.drain()
 		},
 		"": w.check,
 	}
 }
 
-// check compares the shell with the model.
+// check compares the supervisor with the model.
 func (w *world) check(t *rapid.T) {
 	synctest.Wait()
 	w.observed(t)
 	var real, want []string
-	w.in(func(s *supervisor.Shell) {
+	w.in(func(s *supervisor.Supervisor) {
 		for c := range s.Children() {
 			running, _ := s.Running(c.Key)
 			real = append(real, fmt.Sprintf("%s %s queue %d hand %v restarts %d pinned %t", c.Key, c.State, c.Queue, running.Msg, c.Restarts, c.Pinned))
@@ -267,7 +268,7 @@ func (w *world) check(t *rapid.T) {
 		want = append(want, fmt.Sprintf("%s %s queue %d hand %v restarts %d pinned %t", k.name, k.state, len(k.queue), hand, k.restarts, k.pinned))
 	}
 	if !slices.Equal(real, want) {
-		t.Fatalf("the shell has\n%q\nthe model\n%q", real, want)
+		t.Fatalf("the supervisor has\n%q\nthe model\n%q", real, want)
 	}
 	for _, mw := range w.works {
 		if got := w.answer(mw.id); got != mw.answer {
@@ -351,7 +352,7 @@ func (w *world) free() {
 	synctest.Wait()
 }
 
-// TestModel drives a shell with RestartOnce, Heartbeat, Pin, IdleTTL and
+// TestModel drives a supervisor with RestartOnce, Heartbeat, Pin, IdleTTL and
 // LRUQueue through everything that can happen to it, in any order, and
 // compares it with the model after every step.
 func TestModel(t *testing.T) {

@@ -8,28 +8,27 @@ import (
 // Ref addresses a child by its place in the tree. It survives restarts: a
 // message goes to whichever incarnation lives. The Ref of a static child is
 // good for as long as the system runs; that of a dynamic child dies when its
-// shell forgets the key. Refs are comparable; the zero Ref is nobody. Any
+// supervisor forgets the key. Refs are comparable; the zero Ref is nobody. Any
 // goroutine may use a Ref.
 type Ref struct{ s *slot }
 
 // slot is a place in the tree, which incarnations come to and leave.
 type slot struct {
-	name string
-	path string // from the root, names joined by /
-	// static says that the place outlives its incarnations. Its shell sets it
-	// before the first one.
+	place
+	// static says that the place outlives its incarnations. Its supervisor sets
+	// it before the first one.
 	static bool
-	// cell is the live incarnation, nil when there is none. Its shell stores
-	// it; the cell itself takes itself out when it ends.
-	cell atomic.Pointer[cell]
+	// live is the present incarnation, nil without. Its supervisor stores it;
+	// it takes itself out when it ends.
+	live atomic.Pointer[incarnation]
 	// kids are the places below, nil for a leaf. They belong to the place and
 	// not to the incarnation, so that Refs to static children survive a restart
 	// of their parent.
 	kids atomic.Pointer[slots]
 }
 
-// slots is written by the shell that lives in the slot (and by whoever
-// abandons that shell), and read by any goroutine.
+// slots is written by the supervisor that lives in the slot (and by whoever
+// abandons that supervisor), and read by any goroutine.
 type slots struct {
 	mu sync.RWMutex
 	m  map[string]*slot
@@ -38,8 +37,8 @@ type slots struct {
 // Tell sends msg to the live incarnation's mailbox. False means that there is
 // none and that the message was not taken. True means that it will be handled
 // in turn, unless the incarnation ends before; see [Droppable]. It never
-// blocks, and it takes no way through the child's shell: the messages of one
-// sender arrive in order.
+// blocks, and it takes no way through the child's supervisor: the messages of
+// one sender arrive in order.
 func (r Ref) Tell(msg any) bool {
 	c := r.live()
 	return c != nil && c.tell(msg)
@@ -74,11 +73,11 @@ func (r Ref) Monitor() <-chan Exit {
 	return ch
 }
 
-func (r Ref) live() *cell {
+func (r Ref) live() *incarnation {
 	if r.s == nil {
 		return nil
 	}
-	return r.s.cell.Load()
+	return r.s.live.Load()
 }
 
 // child returns the slot below s that is called name, nil if there is none.
@@ -106,7 +105,7 @@ func (s *slot) grow(name string) *slot {
 		if s.path != "" {
 			path = s.path + "/" + name
 		}
-		kid = &slot{name: name, path: path}
+		kid = &slot{place: place{name, path}}
 		k.m[name] = kid
 	}
 	return kid

@@ -1,202 +1,215 @@
 package supervisor_test
 
 import (
+	"fmt"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-func suspended(key string, with ...func(*supervisor.ChildView)) view {
-	return view{children: []supervisor.ChildView{child(key, messages.ChildSuspended, 0, with...)}}
-}
-
-func TestRestartOnce(t *testing.T) {
+func TestRestart(t *testing.T) {
 	t.Parallel()
-	decide(t, supervisor.RestartOnce(), []decision{
-		{"the first failure", suspended("a"), failOf("a"), []string{"restart a"}},
-		{
-			"again, without any work in between", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 1; c.TotalRestarts = 1 }),
-			failOf("a"),
-			[]string{"stop a exhausted"},
-		},
-		{
-			"again, after work", suspended("a", func(c *supervisor.ChildView) { c.Restarts = 0; c.TotalRestarts = 7 }),
-			failOf("a"),
-			[]string{"restart a"},
-		},
-		{
-			"before it is up", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{} }),
-			failOf("a"),
-			[]string{"stop a failed"},
-		},
-		{
-			"the start of a restart fails: not held against the key", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{}; c.Restarts = 1 }),
-			failOf("a"),
-			[]string{"stop a failed"},
-		},
-		{"of somebody unknown", view{}, failOf("a"), nil},
-		{"a tick is none of its business", suspended("a"), supervisor.Tick{}, nil},
-		{"an end in order is none of its business", suspended("a"), supervisor.Gone{Key: "a"}, nil},
-	})
-}
-
-func TestIntensity(t *testing.T) {
-	t.Parallel()
-	history := func(ago ...time.Duration) view {
-		v := suspended("a")
-		v.failures = map[string][]time.Time{"a": before(ago...), "b": before(3, 2, 1)}
-		return v
-	}
-	decide(t, supervisor.Intensity(2, time.Minute), []decision{
-		{"the first", history(0), failOf("a"), []string{"restart a"}},
-		{"the second", history(30*time.Second, 0), failOf("a"), []string{"restart a"}},
-		{"one too many", history(59*time.Second, 30*time.Second, 0), failOf("a"), []string{"stop a exhausted"}},
-		{"the oldest counts no more", history(60*time.Second, 30*time.Second, 0), failOf("a"), []string{"restart a"}},
-		{"a tick", history(3, 2, 1, 0), supervisor.Tick{}, nil},
-	})
-	decide(t, supervisor.Intensity(0, time.Minute), []decision{
-		{"none at all", history(0), failOf("a"), []string{"stop a exhausted"}},
-	})
-}
-
-func TestEscalateAfter(t *testing.T) {
-	t.Parallel()
-	history := func(ago ...time.Duration) view {
-		v := suspended("a")
-		v.group = before(ago...)
-		return v
-	}
-	decide(t, supervisor.EscalateAfter(1, 5*time.Second), []decision{
-		{"the first", history(0), failOf("a"), nil},
-		{"another child's", history(time.Second, 0), failOf("a"), []string{"escalate escalated"}},
-		{"long ago", history(5*time.Second, 0), failOf("a"), nil},
-		{"a tick", history(1, 0), supervisor.Tick{}, nil},
-	})
-	decide(t, supervisor.EscalateAfter(0, time.Second), []decision{
-		{"at once", history(0), failOf("a"), []string{"escalate escalated"}},
-	})
-	exit := supervisor.EscalateAfter(0, time.Second).Decide(history(0), failOf("a"))[0].Exit
-	require.ErrorIs(t, exit, errTest, "the cause is kept")
-}
-
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	s := supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second, Max: 10 * time.Second, Multiplier: 2, Reset: time.Minute})
-	history := func(ago ...time.Duration) view {
-		v := suspended("a")
-		v.failures = map[string][]time.Time{"a": before(ago...)}
-		return v
-	}
-	decide(t, s, []decision{
-		{"the first", history(0), failOf("a"), []string{"restart a 1s"}},
-		{"the second", history(2*time.Second, 0), failOf("a"), []string{"restart a 2s"}},
-		{"the third", history(6*time.Second, 4*time.Second, 0), failOf("a"), []string{"restart a 4s"}},
-		{"up to the limit", history(50, 40, 30, 20, 10, 5, 0), failOf("a"), []string{"restart a 10s"}},
-		{"it lived for long", history(2*time.Minute, 0), failOf("a"), []string{"restart a 1s"}},
-		{"the delay is not life", history(60*time.Second, 0), failOf("a"), []string{"restart a 2s"}},
-		{"just long enough", history(61*time.Second, 0), failOf("a"), []string{"restart a 1s"}},
-		{"long ago it failed more often", history(3*time.Hour, 3*time.Hour-time.Second, 2*time.Second, 0), failOf("a"), []string{"restart a 2s"}},
-		{"before it is up", suspended("a", func(c *supervisor.ChildView) { c.UpAt = time.Time{} }), failOf("a"), []string{"restart a 1s"}},
-		{"a tick", history(0), supervisor.Tick{}, nil},
-	})
-	decide(t, supervisor.Backoff(supervisor.BackoffOptions{}), []decision{
-		{"the defaults", history(0), failOf("a"), []string{"restart a 500ms"}},
-	})
-	decide(t, supervisor.Backoff(supervisor.BackoffOptions{Limit: 2}), []decision{
-		{"within the limit", history(1, 0), failOf("a"), []string{"restart a 750ms"}},
-		{"beyond it", history(2, 1, 0), failOf("a"), []string{"stop a exhausted"}},
-	})
-}
-
-// TestBackoffJitter: the same history gives the same delay, different keys
-// spread, and nothing leaves the bounds.
-func TestBackoffJitter(t *testing.T) {
-	t.Parallel()
-	s := supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second, Jitter: 0.2})
-	seen := make(map[time.Duration]bool)
-	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		v := suspended(key)
-		v.failures = map[string][]time.Time{key: before(0)}
-		d := s.Decide(v, failOf(key))[0].After
-		require.InDelta(t, time.Second, d, 0.2*float64(time.Second))
-		require.Equal(t, d, s.Decide(v, failOf(key))[0].After)
-		seen[d] = true
-	}
-	require.Len(t, seen, 8)
-}
-
-func TestGroups(t *testing.T) {
-	t.Parallel()
-	typed := func(key string, r supervisor.RestartType, state messages.ChildState) supervisor.ChildView {
-		return child(key, state, 0, static, func(c *supervisor.ChildView) { c.RestartType = r })
-	}
-	four := func(r supervisor.RestartType) view {
-		return view{children: []supervisor.ChildView{
-			typed("a", supervisor.Permanent, messages.ChildIdle),
-			typed("b", r, messages.ChildSuspended),
-			typed("c", supervisor.Temporary, messages.ChildBusy),
-			typed("d", supervisor.Transient, messages.ChildGone),
-			idle("dynamic", 0),
-		}}
-	}
-	normal := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitNormal}, BySelf: true}
-	exhausted := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitExhausted}, BySelf: true}
-	evicted := supervisor.Gone{Key: "b", Exit: supervisor.Exit{Kind: messages.ExitEvicted}}
-	all := []string{"restart b", "restart a", "stop c shutdown", "restart d"}
-	rest := []string{"restart b", "stop c shutdown", "restart d"}
-	for _, row := range []struct {
-		name     string
-		strategy supervisor.Strategy
-		group    []string
-	}{
-		{"OneForOne", supervisor.OneForOne(), []string{"restart b"}},
-		{"RestForOne", supervisor.RestForOne(), rest},
-		{"OneForAll", supervisor.OneForAll(), all},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			decide(t, row.strategy, []decision{
-				{"permanent, failed", four(supervisor.Permanent), failOf("b"), row.group},
-				{"permanent, done", four(supervisor.Permanent), normal, row.group},
-				{"permanent, evicted", four(supervisor.Permanent), evicted, nil},
-				{"permanent, given up", four(supervisor.Permanent), exhausted, nil},
-				{"transient, failed", four(supervisor.Transient), failOf("b"), row.group},
-				{"transient, done", four(supervisor.Transient), normal, nil},
-				{"temporary, failed", four(supervisor.Temporary), failOf("b"), []string{"stop b failed"}},
-				{"temporary, done", four(supervisor.Temporary), normal, nil},
-				{"no type, failed", four(""), failOf("b"), []string{"stop b failed"}},
-				{"a tick", four(supervisor.Permanent), supervisor.Tick{}, nil},
-			})
+	synctest.Test(t, func(t *testing.T) {
+		sys, gate, g := gatedSupervisor(t, nil, "a")
+		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
+		synctest.Wait()
+		in(t, gate, func(s *supervisor.Supervisor) {
+			for range 3 { // they are one
+				require.True(t, s.Restart("a", supervisor.Exit{Kind: messages.ExitReset, Err: errTest}))
+			}
+			require.False(t, s.Restart("nobody", supervisor.Exit{}))
 		})
+		e := refusal(t, r1)
+		require.ErrorIs(t, e, supervisor.ErrLost)
+		require.Equal(t, messages.ExitReset, e.Exit.Kind)
+		g.open["a"] <- nil
+		require.Equal(t, 2, answer(t, r2), "what waits goes to the next incarnation")
+		require.Equal(t, []string{"a#1", "a#1 begins 1", "a#1 ends reset", "a#2", "a#2 begins 2"}, g.log.take())
+		stop(t, sys)
+	})
+}
+
+// TestRestartWhileStarting: a reset of a child that starts has nothing to do.
+func TestRestartWhileStarting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		up := make(chan struct{})
+		inits := 0
+		child := echo
+		child.init = func(*supervisor.Ctx) error { inits++; <-up; return nil }
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(child)})}})
+		gate := sys.Ref("gate")
+		r := submit(t, gate, "a", 1)
+		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
+		close(up)
+		require.Equal(t, 1, answer(t, r))
+		require.Equal(t, 1, inits)
+		stop(t, sys)
+	})
+}
+
+// TestNotBegun: work that was dispatched to an incarnation that ends before it
+// has begun it is not lost.
+func TestNotBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		epochs := &log{}
+		child := behaviour{handle: func(c *supervisor.Ctx, m any) error {
+			if w, ok := m.(supervisor.Work); ok {
+				epochs.add(fmt.Sprint(c.Epoch(), " ", w.Msg))
+				c.Finish(w, w.Msg)
+				return nil
+			}
+			<-hold
+			return errTest
+		}}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
+		}})
+		gate := sys.Ref("gate")
+		answer(t, submit(t, gate, "a", 1))
+		require.True(t, sys.Ref("gate", "a").Tell("fail, when you may"))
+		r2, r3 := submit(t, gate, "a", 2), submit(t, gate, "a", 3)
+		synctest.Wait()
+		require.Equal(t, []string{"a busy"}, states(t, gate))
+		close(hold)
+		require.Equal(t, 2, answer(t, r2))
+		require.Equal(t, 3, answer(t, r3))
+		require.Equal(t, []string{"1 1", "2 2", "2 3"}, epochs.take())
+		stop(t, sys)
+	})
+}
+
+// TestReturn: a behaviour that finds that what should do the work is gone
+// gives the work back.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := behaviour{handle: func(c *supervisor.Ctx, m any) error {
+			w := m.(supervisor.Work)
+			if c.Epoch() == 1 && w.Msg == 2 {
+				c.Return(w)
+				return errTest
+			}
+			c.Finish(w, c.Epoch())
+			return nil
+		}}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
+		}})
+		gate := sys.Ref("gate")
+		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
+		require.EqualValues(t, 2, answer(t, submit(t, gate, "a", 2)))
+		stop(t, sys)
+	})
+}
+
+// resumer lets everything go on.
+type resumer struct{}
+
+func (resumer) Decide(_ strategy.View, e strategy.Event) []strategy.Directive {
+	if f, ok := e.(strategy.Fail); ok {
+		return []strategy.Directive{strategy.Resume(f.Key)}
+	}
+	return nil
+}
+
+// TestResume: the incarnation goes on, with the work in hand and with what came
+// in the meantime, in order.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := &log{}
+		child := behaviour{}
+		var work supervisor.Work
+		child.handle = func(c *supervisor.Ctx, m any) error {
+			seen.add(fmt.Sprint(typeOf(m)))
+			switch m := m.(type) {
+			case supervisor.Work:
+				work = m
+			case error:
+				return m
+			case string:
+				c.Finish(work, m)
+			}
+			return nil
+		}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: resumer{}}),
+		}})
+		gate := sys.Ref("gate")
+		r := submit(t, gate, "a", 1)
+		synctest.Wait()
+		a := sys.Ref("gate", "a")
+		for _, m := range []any{errTest, 2, errTest, 3, errTest, "done"} {
+			require.True(t, a.Tell(m))
+		}
+		require.Equal(t, "done", answer(t, r))
+		require.Equal(t, []string{"work", "error", "int", "error", "int", "error", "string"}, seen.take())
+		require.Len(t, states(t, gate), 1)
+		stop(t, sys)
+	})
+}
+
+func typeOf(m any) string {
+	switch m.(type) {
+	case supervisor.Work:
+		return "work"
+	case error:
+		return "error"
+	default:
+		return fmt.Sprintf("%T", m)
 	}
 }
 
-func TestAutoShutdown(t *testing.T) {
+// TestReplay: a Handler may submit again what it is told is unserved.
+func TestReplay(t *testing.T) {
 	t.Parallel()
-	significant := func(c *supervisor.ChildView) { c.Significant = true }
-	v := func(other messages.ChildState) view {
-		return view{children: []supervisor.ChildView{
-			child("a", messages.ChildGone, 0, static, significant),
-			child("b", other, 0, static, significant),
-			child("c", messages.ChildGone, 0, static),
-		}}
-	}
-	gone := func(key string, kind messages.ExitKind) supervisor.Gone {
-		return supervisor.Gone{Key: key, Exit: supervisor.Exit{Kind: kind}, BySelf: kind == messages.ExitNormal}
-	}
-	decide(t, supervisor.AutoShutdown(false), []decision{
-		{"any: by itself", v(messages.ChildIdle), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
-		{"any: failed", v(messages.ChildIdle), gone("a", messages.ExitFailed), []string{"escalate shutdown"}},
-		{"any: was ended", v(messages.ChildIdle), gone("a", messages.ExitShutdown), nil},
-		{"any: not significant", v(messages.ChildIdle), gone("c", messages.ExitNormal), nil},
-		{"a failure is not the end", v(messages.ChildIdle), failOf("a"), nil},
+	synctest.Test(t, func(t *testing.T) {
+		g := newGated("a")
+		d := dynamic(g.behaviour())
+		replayed := 0
+		d.unserved = func(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
+			if replayed++; replayed == 1 {
+				s.Submit(w.Key(), w)
+				return
+			}
+			w.Settle(e)
+		}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: d, Strategy: strategy.RestartOnce()}),
+		}})
+		gate := sys.Ref("gate")
+		r1, r2 := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
+		g.open["a"] <- errTest
+		g.open["a"] <- nil
+		g.open["a"] <- nil
+		require.Equal(t, 1, answer(t, r1))
+		require.Equal(t, 2, answer(t, r2))
+		require.Equal(t, []string{"a#1", "a#1 begins 1", "a#1 ends failed", "a#2", "a#2 begins 2", "a#2 begins 1"}, g.log.take())
+		stop(t, sys)
 	})
-	decide(t, supervisor.AutoShutdown(true), []decision{
-		{"all: another lives", v(messages.ChildBusy), gone("a", messages.ExitNormal), nil},
-		{"all: the last", v(messages.ChildGone), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
-		{"all: the other stays failed", v(messages.ChildFailed), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
+}
+
+// TestSpecFails: a Handler that cannot say how to make a child refuses the work,
+// and nothing else.
+func TestSpecFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &handler{spec: func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+			return supervisor.Spec{}, errTest
+		}}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}})
+		e := refusal(t, submit(t, sys.Ref("gate"), "a", 1))
+		require.ErrorIs(t, e, supervisor.ErrStartFailed)
+		require.ErrorIs(t, e, errTest)
+		require.Empty(t, states(t, sys.Ref("gate")))
+		stop(t, sys)
 	})
 }

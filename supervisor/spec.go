@@ -1,48 +1,37 @@
 package supervisor
 
-import "time"
+import (
+	"time"
 
-// RestartType says whether a child that ended is started again. The group
-// strategies ([OneForOne], [OneForAll], [RestForOne]) read it; [RestartOnce],
-// [Intensity] and [Backoff] restart what fails, whatever its type.
-type RestartType string
-
-// The restart types.
-const (
-	// Temporary children are never started again. It is what the zero value
-	// means.
-	Temporary RestartType = "temporary"
-	// Transient children are started again when they failed.
-	Transient RestartType = "transient"
-	// Permanent children are started again when they failed and when they
-	// ended in order by themselves.
-	Permanent RestartType = "permanent"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// Spec says how to make a child. A shell copies it.
+// Spec says how to make a child. A supervisor copies it.
 type Spec struct {
 	// Key names the child among its siblings. Any string is legal.
 	Key string
-	// Kind classifies the child, for [For] and for the snapshot.
+	// Kind classifies the child, for [strategy.For] and for the snapshot.
 	Kind string
-	// Owner is the label that [Quota] counts the child under; empty: nobody's.
+	// Owner is the label that [strategy.Quota] counts the child under; empty:
+	// nobody's.
 	Owner string
 	// New makes the behaviour of one incarnation. It runs under the guard, in
 	// the new actor's goroutine. Required.
 	New func() Behaviour
 	// Restart is read by the group strategies.
-	Restart RestartType
+	Restart strategy.RestartType
 	// ManualUp says that the child is ready when it calls Ctx.Up, not when Init
 	// returns.
 	ManualUp bool
 	// StartTimeout bounds the time from spawn to up. 0: 30 s, and 5 min when
-	// the behaviour is a Shell, whose children have timeouts of their own.
+	// the behaviour is a Supervisor, whose children have timeouts of their own.
 	StartTimeout time.Duration
 	// StopTimeout bounds the time from the request to stop to the end of
 	// Terminate; then the incarnation is abandoned. 0: 5 s, and 1 min when the
-	// behaviour is a Shell.
+	// behaviour is a Supervisor.
 	StopTimeout time.Duration
-	// Significant children can end their shell; see [AutoShutdown].
+	// Significant children can end their supervisor; see
+	// [strategy.AutoShutdown].
 	Significant bool
 	// Inbox is how many messages the mailbox has room for before it first
 	// grows. It has no limit; the room costs 32 bytes a message for as long as
@@ -51,30 +40,30 @@ type Spec struct {
 }
 
 const (
-	startTimeout      = 30 * time.Second
-	stopTimeout       = 5 * time.Second
-	shellStartTimeout = 5 * time.Minute
-	shellStopTimeout  = time.Minute
-	inboxSize         = 8
+	startTimeout           = 30 * time.Second
+	stopTimeout            = 5 * time.Second
+	supervisorStartTimeout = 5 * time.Minute
+	supervisorStopTimeout  = time.Minute
+	inboxSize              = 8
 )
 
-func (s *Spec) startTimeout(shell bool) time.Duration {
+func (s *Spec) startTimeout(supervises bool) time.Duration {
 	switch {
 	case s.StartTimeout > 0:
 		return s.StartTimeout
-	case shell:
-		return shellStartTimeout
+	case supervises:
+		return supervisorStartTimeout
 	default:
 		return startTimeout
 	}
 }
 
-func (s *Spec) stopTimeout(shell bool) time.Duration {
+func (s *Spec) stopTimeout(supervises bool) time.Duration {
 	switch {
 	case s.StopTimeout > 0:
 		return s.StopTimeout
-	case shell:
-		return shellStopTimeout
+	case supervises:
+		return supervisorStopTimeout
 	default:
 		return stopTimeout
 	}

@@ -3,8 +3,8 @@ package supervisor
 // warm makes the goroutine's stack large enough for what follows, while there
 // is next to nothing on it. Hollywood starts a goroutine for every burst of
 // messages; it begins with 2 KiB and would have to be copied twice, frame by
-// frame, in the depth of a shell's turn. Measured, that was half of the cost of
-// a message.
+// frame, in the depth of a supervisor's turn. Measured, that was half of the
+// cost of a message.
 //
 //go:noinline
 func warm(never bool) {

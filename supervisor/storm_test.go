@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 var stormSize = flag.Int("storm", 15_000, "how many works TestStorm sends; 100,000 is a thorough run")
@@ -56,7 +57,7 @@ type gust struct {
 	w      supervisor.Work
 }
 
-// Dropped is for those that the shell was told, and did not come to handle.
+// Dropped is for those that the supervisor was told, and did not come to handle.
 func (g *gust) Dropped() { g.w.Settle(supervisor.ErrGone) }
 
 // ship is a child in the storm.
@@ -112,13 +113,13 @@ func (c *ship) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-func (s *storm) door() *door {
-	d := &door{}
-	d.spec = func(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+func (s *storm) handler() *handler {
+	d := &handler{}
+	d.spec = func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 		key := w.Msg.(*gust).key
 		return supervisor.Spec{Kind: "ship", New: func() supervisor.Behaviour { return &ship{s, key} }}, nil
 	}
-	d.handle = func(sh *supervisor.Shell, m any) error {
+	d.handle = func(sh *supervisor.Supervisor, m any) error {
 		g := m.(*gust)
 		key := fmt.Sprint(g.key)
 		if g.fate >= 990 {
@@ -130,7 +131,7 @@ func (s *storm) door() *door {
 		sh.Submit(key, g.w)
 		return nil
 	}
-	d.unserved = func(sh *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+	d.unserved = func(sh *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 		g := w.Msg.(*gust)
 		begun := s.works[g.n].begun.Load()
 		switch {
@@ -165,10 +166,10 @@ func (s *storm) door() *door {
 func TestStorm(t *testing.T) {
 	n := *stormSize
 	s := &storm{works: make([]stormWork, n)}
-	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("sea", supervisor.Options{
-		Door: s.door(), MaxQueue: n, Tick: 5 * time.Millisecond,
-		Strategy: supervisor.Chain(supervisor.RestartOnce(),
-			supervisor.Pin(supervisor.Chain(supervisor.IdleTTL(5*time.Millisecond), supervisor.LRUQueue(150, stormKeys)))),
+	sys := start(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("sea", supervisor.Options{
+		Handler: s.handler(), MaxQueue: n, Tick: 5 * time.Millisecond,
+		Strategy: strategy.Chain(strategy.RestartOnce(),
+			strategy.Pin(strategy.Chain(strategy.IdleTTL(5*time.Millisecond), strategy.LRUQueue(150, stormKeys)))),
 	})}})
 	sea := sys.Ref("sea")
 	var senders sync.WaitGroup

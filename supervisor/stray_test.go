@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // limpet is a behaviour whose first incarnation of key "a" does not end before
@@ -36,17 +37,17 @@ func TestAStrayKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-			Door: dynamic(limpet(release)), Strategy: supervisor.Pin(supervisor.LRU(2)),
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: dynamic(limpet(release)), Strategy: strategy.Pin(strategy.LRU(2)),
 		})}})
 		gate := sys.Ref("gate")
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
-		in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{Kind: messages.ExitEvicted}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{Kind: messages.ExitEvicted}) })
 		time.Sleep(6 * time.Second)
 		require.Equal(t, 1, sys.Zombies())
 
 		require.EqualValues(t, 1, answer(t, submit(t, gate, "b", 1)), "one place is left")
-		in(t, gate, func(s *supervisor.Shell) { s.Pin("b", true) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("b", true) })
 		e := refusal(t, submit(t, gate, "c", 1))
 		require.ErrorIs(t, e, supervisor.ErrOverloaded)
 		require.ErrorContains(t, e, "2 of 2 children, none of them idle, 1 of them not known to be gone")
@@ -75,12 +76,12 @@ func TestAKeyWaitsForAStray(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-					Door: dynamic(limpet(release)), Strategy: supervisor.LRUQueue(1, 4),
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+					Handler: dynamic(limpet(release)), Strategy: strategy.LRUQueue(1, 4),
 				})}})
 				gate := sys.Ref("gate")
 				require.EqualValues(t, 1, answer(t, submit(t, gate, "a", 1)))
-				in(t, gate, func(s *supervisor.Shell) {
+				in(t, gate, func(s *supervisor.Supervisor) {
 					if row.key == "a" {
 						s.Restart("a", supervisor.Exit{Kind: messages.ExitReset})
 					} else {
@@ -109,16 +110,16 @@ func TestAnOwnersStray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		b := limpet(release)
-		d := &door{spec: func(_ *supervisor.Shell, _ string, w supervisor.Work) (supervisor.Spec, error) {
+		d := &handler{spec: func(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 			return supervisor.Spec{Owner: w.Owner, New: of(b)}, nil
 		}}
-		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{shell("gate", supervisor.Options{
-			Door: d, Strategy: supervisor.Quota(1),
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: d, Strategy: strategy.Quota(1),
 		})}})
 		gate := sys.Ref("gate")
 		of := func(owner string) func(*supervisor.Work) { return func(w *supervisor.Work) { w.Owner = owner } }
 		answer(t, submitWork(t, gate, "a", 1, of("ann")))
-		in(t, gate, func(s *supervisor.Shell) { s.End("a", supervisor.Exit{}) })
+		in(t, gate, func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) })
 		time.Sleep(6 * time.Second)
 		require.ErrorIs(t, refusal(t, submitWork(t, gate, "b", 1, of("ann"))), supervisor.ErrOverloaded)
 		answer(t, submitWork(t, gate, "c", 1, of("bob")))

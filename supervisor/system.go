@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anthdm/hollywood/actor"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // SystemOptions say what a system consists of. The zero value is a system
@@ -22,7 +22,7 @@ type SystemOptions struct {
 	// next, and stopped in reverse.
 	Children []Spec
 	// Strategy decides about them. nil: a child that fails is stopped.
-	Strategy Strategy
+	Strategy strategy.Strategy
 	// OnEscalate is called once, from a goroutine of its own, when the root
 	// itself fails. The tree is shut down at the same time, in any case.
 	OnEscalate func(Exit)
@@ -37,38 +37,17 @@ type SystemOptions struct {
 	Drain time.Duration
 }
 
-// System is a running tree: a root shell, everything below it, and the Hollywood
+// System is a running tree: its root, everything below that, and the Hollywood
 // engine that carries the messages. Any goroutine may use it, but Shutdown and
 // Snapshot not from within an actor of the system.
 type System struct {
-	o      SystemOptions
-	engine *actor.Engine
-	began  time.Time
-	events *events
-	root   *guardian
-	trip   *tripwire
+	*commons
 
-	serial  atomic.Int64 // makes actor ids unique
-	cells   atomic.Int64 // incarnations that are not over
-	stopped atomic.Int64 // incarnations that ended in order
+	o    SystemOptions
+	root *guardian
+	trip *tripwire
 
-	// inHand counts the work in the hands of children. quiet is rung when it
-	// becomes zero while the system shuts down.
-	inHand     atomic.Int64
-	closing    atomic.Bool
-	quiet      chan struct{}
-	unanswered atomic.Int64 // work that was not answered by a child since closing
-
-	hurry latch // the shutdown has no time left
-
-	mu      sync.Mutex
-	zombies map[*cell]*Exit       // abandoned, and their goroutine has not come back
-	orphans map[*cell]*time.Timer // below an abandoned shell, and asked to end
-	less    chan struct{}         // rung when one of these ends
-	bugs    []string
-
-	once   sync.Once // starts the shutdown
-	done   chan struct{}
+	once   sync.Once               // starts the shutdown
 	report messages.ShutdownReport // set before done is closed
 }
 
@@ -89,15 +68,11 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the actor engine: %w", err)
 	}
-	s := &System{
-		o: o, engine: engine, began: time.Now(), events: startEvents(),
-		quiet: make(chan struct{}, 1), less: make(chan struct{}, 1), done: make(chan struct{}),
-		zombies: make(map[*cell]*Exit), orphans: make(map[*cell]*time.Timer),
-	}
+	s := &System{commons: newCommons(engine), o: o}
 	if o.OnEvent != nil {
 		s.events.watch(o.OnEvent)
 	}
-	s.trip = newTripwire(s)
+	s.trip = newTripwire(engine, s.bug)
 	s.root = newGuardian(s)
 	s.root.start()
 	select {
@@ -142,58 +117,13 @@ func (s *System) Bugs() []string {
 	return append([]string(nil), s.bugs...)
 }
 
-func (s *System) bug(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bugs = append(s.bugs, fmt.Sprintf(format, args...))
-}
-
-// now is the time as the shells count it.
-func (s *System) now() instant { return instant(time.Since(s.began)) + 1 }
-
-// at turns an instant back into a time; never is the zero time.
-func (s *System) at(i instant) time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return s.began.Add(time.Duration(i - 1))
-}
-
-func (s *System) dispatched() { s.inHand.Add(1) }
-
-func (s *System) finished() {
-	if s.inHand.Add(-1) == 0 && s.closing.Load() {
-		select {
-		case s.quiet <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// unserved counts work that a shutdown ended.
-func (s *System) unserved() {
-	if s.closing.Load() {
-		s.unanswered.Add(1)
-	}
-}
-
-// emitDropped tells the watchers how many messages a cell has dropped.
-func (s *System) emitDropped(c *cell) {
-	if !s.events.watched() {
-		return
-	}
-	if n := c.dropped.Swap(0); n > 0 {
-		s.events.emit(messages.Dropped{At: time.Now(), Path: c.slot.path, Epoch: c.epoch, Count: int(n), What: "messages"})
-	}
-}
-
 // guardian is the parent of the root: it hears how the root does, and ends the
 // system when the root ends.
 type guardian struct {
 	sys  *System
 	slot *slot
 	spec Spec
-	cell *cell
+	live *incarnation
 	box  ctlBox
 	ring chan struct{}
 
@@ -207,11 +137,11 @@ type guardian struct {
 func newGuardian(s *System) *guardian {
 	o := s.o
 	g := &guardian{
-		sys: s, slot: &slot{name: o.Name, static: true}, ring: make(chan struct{}, 1),
+		sys: s, slot: &slot{place: place{name: o.Name}, static: true}, ring: make(chan struct{}, 1),
 		up: make(chan struct{}), failed: make(chan struct{}), gone: make(chan struct{}), since: time.Now(),
 	}
 	g.spec = Spec{Key: o.Name, Kind: "supervisor", New: func() Behaviour {
-		return NewShell(Options{Name: o.Name, Strategy: o.Strategy, Tick: o.Tick, Children: o.Children})
+		return New(Options{Name: o.Name, Strategy: o.Strategy, Tick: o.Tick, Children: o.Children})
 	}}
 	g.box.wake = func() {
 		select {
@@ -225,9 +155,9 @@ func newGuardian(s *System) *guardian {
 // start spawns the root, and the goroutine that hears from it; that ends when
 // the root is over.
 func (g *guardian) start() {
-	g.cell = &cell{sys: g.sys, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
+	g.live = &incarnation{sys: g.sys.commons, parent: &g.box, slot: g.slot, spec: &g.spec, epoch: 1}
 	go g.run()
-	g.cell.spawn()
+	g.live.spawn()
 }
 
 func (g *guardian) run() {
@@ -244,7 +174,7 @@ func (g *guardian) run() {
 			g.escalate(exit)
 		}
 	}
-	over := g.cell.over()
+	over := g.live.over()
 	for {
 		for _, m := range g.box.take(nil) {
 			switch m.op {
@@ -290,12 +220,12 @@ func (g *guardian) why() *Exit {
 	}
 }
 
-// shell is the root's behaviour; nil when it has ended.
-func (g *guardian) shell() *Shell {
-	if g.cell.phaseNow() == phaseOver {
+// supervisor is the root's behaviour; nil when it has ended.
+func (g *guardian) supervisor() *Supervisor {
+	if g.live.phaseNow() == phaseOver {
 		return nil
 	}
-	return g.cell.shell.Load()
+	return supervisorOf(g.live)
 }
 
 // node describes the root.
@@ -306,7 +236,7 @@ func (g *guardian) node(s *System) messages.Node {
 		n.State = messages.ChildIdle
 	default:
 	}
-	switch g.cell.phaseNow() {
+	switch g.live.phaseNow() {
 	case phaseStopping:
 		n.State = messages.ChildStopping
 	case phaseOver:

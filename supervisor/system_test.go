@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // logged is a child that writes its life down; each step takes its time.
@@ -24,14 +25,14 @@ func logged(l *log, key string, init, terminate time.Duration) supervisor.Spec {
 }
 
 // TestStartOrder: one after the other, each up before the next; the end is the
-// reverse; a shell's children come and go with it.
+// reverse; a supervisor's children come and go with it.
 func TestStartOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			logged(l, "a", 3*time.Second, time.Second),
-			shell("s", supervisor.Options{Children: []supervisor.Spec{logged(l, "s1", 2*time.Second, 2*time.Second), logged(l, "s2", time.Second, 0)}}),
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{logged(l, "s1", 2*time.Second, 2*time.Second), logged(l, "s2", time.Second, 0)}}),
 			logged(l, "b", 0, 3*time.Second),
 		}})
 		require.Equal(t, []string{"+a", "+s1", "+s2", "+b"}, l.take())
@@ -52,7 +53,7 @@ func TestStartFailsInOrder(t *testing.T) {
 			return []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0), bad, logged(l, "never", 0, 0)}
 		},
 		"below": func(l *log) []supervisor.Spec {
-			return []supervisor.Spec{logged(l, "a", 0, 0), shell("s", supervisor.Options{Children: []supervisor.Spec{logged(l, "b", 0, 0), bad}}), logged(l, "never", 0, 0)}
+			return []supervisor.Spec{logged(l, "a", 0, 0), supervise("s", supervisor.Options{Children: []supervisor.Spec{logged(l, "b", 0, 0), bad}}), logged(l, "never", 0, 0)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestStartIsRetried(t *testing.T) {
 		tries := 0
 		began := time.Now()
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: supervisor.Backoff(supervisor.BackoffOptions{Initial: time.Second}),
+			Strategy: strategy.Backoff(strategy.BackoffOptions{Initial: time.Second}),
 			Children: []supervisor.Spec{{Key: "a", New: of(behaviour{init: func(*supervisor.Ctx) error {
 				if tries++; tries < 3 {
 					return errTest
@@ -158,7 +159,7 @@ func TestShutdownDrain(t *testing.T) {
 					return nil
 				}})
 				sys := startOnly(t, supervisor.SystemOptions{Drain: row.drain, Children: []supervisor.Spec{
-					shell("s", supervisor.Options{Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d})}}),
+					supervise("s", supervisor.Options{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d})}}),
 				}})
 				gate := sys.Ref("s", "gate")
 				runs, waits := submit(t, gate, "a", 1), submit(t, gate, "a", 2)
@@ -195,7 +196,7 @@ func TestShutdownParallel(t *testing.T) {
 		slow := echo
 		slow.terminate = func(*supervisor.Ctx, supervisor.Exit) { time.Sleep(time.Second); l.add("dynamic") }
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
-			shell("gate", supervisor.Options{Door: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}}),
+			supervise("gate", supervisor.Options{Handler: dynamic(slow), Children: []supervisor.Spec{logged(l, "a", 0, 0), logged(l, "b", 0, 0)}}),
 		}})
 		for i := range 100 {
 			answer(t, submit(t, sys.Ref("gate"), fmt.Sprint(i), 1))
@@ -220,7 +221,7 @@ func TestShutdownHung(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			logged(l, "a", 0, 0),
-			shell("s", supervisor.Options{Children: []supervisor.Spec{{Key: "hung", StopTimeout: 2 * time.Second, New: of(behaviour{
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{{Key: "hung", StopTimeout: 2 * time.Second, New: of(behaviour{
 				init:      func(c *supervisor.Ctx) error { c.Note(supervisor.Facts{PID: 42}); return nil },
 				terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release },
 			})}}}),
@@ -249,7 +250,7 @@ func TestShutdownDeadline(t *testing.T) {
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			spec("a"),
-			shell("s", supervisor.Options{Children: []supervisor.Spec{spec("s1"), shell("deep", supervisor.Options{Children: []supervisor.Spec{spec("d1")}})}}),
+			supervise("s", supervisor.Options{Children: []supervisor.Spec{spec("s1"), supervise("deep", supervisor.Options{Children: []supervisor.Spec{spec("d1")}})}}),
 			spec("b"),
 		}})
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -269,16 +270,17 @@ func TestShutdownDeadline(t *testing.T) {
 	})
 }
 
-// TestShutdownStuckShell: a shell whose own code hangs cannot hold the end up.
-func TestShutdownStuckShell(t *testing.T) {
+// TestShutdownStuckSupervisor: a supervisor whose own code hangs cannot hold
+// the end up.
+func TestShutdownStuckSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		release := make(chan struct{})
-		d := &door{handle: func(*supervisor.Shell, any) error { <-release; return nil }}
+		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			logged(l, "a", 0, 0),
-			shell("s", supervisor.Options{Door: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}}),
+			supervise("s", supervisor.Options{Handler: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}}),
 		}})
 		l.take()
 		require.True(t, sys.Ref("s").Tell("hang"))
@@ -330,14 +332,14 @@ func TestShutdownFullQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := dynamic(behaviour{handle: func(c *supervisor.Ctx, _ any) error { <-c.Context().Done(); return errTest }})
-		d.unserved = func(_ *supervisor.Shell, w supervisor.Work, e *supervisor.ServiceError) {
+		d.unserved = func(_ *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 			if w.Msg.(int)%2 == 0 {
-				w.Settle(e) // the others are forgotten, which a Door should not do
+				w.Settle(e) // the others are forgotten, which a Handler should not do
 			}
 		}
-		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{shell("gate", supervisor.Options{Door: d, Strategy: supervisor.LRUQueue(3, 1000)})}})
+		sys := startOnly(t, supervisor.SystemOptions{Drain: -1, Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: d, Strategy: strategy.LRUQueue(3, 1000)})}})
 		var replies []supervisor.Reply[any]
-		in(t, sys.Ref("gate"), func(s *supervisor.Shell) {
+		in(t, sys.Ref("gate"), func(s *supervisor.Supervisor) {
 			for i := range 1000 {
 				w, r := supervisor.NewWork[any](i)
 				replies = append(replies, r)

@@ -5,99 +5,107 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// View is what a strategy sees of a shell: its children at the moment of the
-// event. It is good for the duration of Decide only.
-type View interface {
-	// Now is the instant of the event.
-	Now() time.Time
-	// Child returns the child of key.
-	Child(key string) (ChildView, bool)
-	// Children ranges over all children, in the order in which their keys
-	// became known: static children come first, in the order of Options.
-	Children() iter.Seq[ChildView]
-	// Len is how many children there are.
-	Len() int
-	// Failures returns when the child failed, oldest first; of many, the last
-	// 32. A reset (Shell.Restart) clears them.
-	Failures(key string) []time.Time
-	// GroupFailures returns when any child of the shell failed, oldest first;
-	// of many, the last 1024.
-	GroupFailures() []time.Time
+// tableView is what a strategy sees of the children, and its index: see
+// [strategy.View] and [strategy.Index]. It is good for one event.
+type tableView struct{ *children }
+
+// Now is the instant of the event.
+func (v tableView) Now() time.Time { return v.clock.at(v.now) }
+
+// Child returns the child of key.
+func (v tableView) Child(key string) (strategy.ChildView, bool) {
+	ch := v.table[key]
+	if ch == nil {
+		return strategy.ChildView{}, false
+	}
+	return ch.view(v.clock), true
 }
 
-// ChildView is what can be known of a child.
-type ChildView struct {
-	Key, Kind, Owner string
-	// Epoch counts the incarnations from 1; 0 before the first.
-	Epoch uint64
-	State messages.ChildState
-	// Since is when State began.
-	Since time.Time
-	// StartedAt is when this incarnation was spawned, UpAt when it became
-	// ready: zero if it has not.
-	StartedAt, UpAt time.Time
-	// LastBeat is the last call of Ctx.Beat in this incarnation, zero if there
-	// was none.
-	LastBeat time.Time
-	// LastDone is when the last work was finished, or the incarnation became
-	// ready, whichever is later.
-	LastDone time.Time
-	// BusySince is when the work in hand was dispatched, zero without.
-	BusySince time.Time
-	// HandlingSince is when the call of Init, Handle or Terminate that has not
-	// returned yet began; zero when the child is in none of them.
-	HandlingSince time.Time
-	// Turn orders the keys that wait for capacity: the smaller one waits for
-	// longer. 0 for all others.
-	Turn uint64
-	// Queue is how much work waits, without what is in hand.
-	Queue int
-	// Done counts the work that this child has finished, DoneThisEpoch that of
-	// this incarnation.
-	Done, DoneThisEpoch uint64
-	// Restarts counts the restarts since a work was last finished or the child
-	// was reset, TotalRestarts all since the key became known.
-	Restarts, TotalRestarts int
-	// Pinned is what Shell.Pin set. Held says that a [Pin] further out honours
-	// it, so that the child must not be evicted.
-	Pinned, Held bool
-	// WaitingForCredit is what Ctx.Hold set: the child waits for somebody else.
-	WaitingForCredit bool
-	// Static says that the child is one of Options.Children.
-	Static bool
-	// RSS, PID and Detail are what Ctx.Note said last.
-	RSS    int64
-	PID    int
-	Detail string
-	// LastExit is why the incarnation before this one ended, nil if there was
-	// none.
-	LastExit *Exit
-	// Served says that work was dispatched to this incarnation.
-	Served      bool
-	RestartType RestartType
-	Significant bool
-	// Order grows with every key that becomes known.
-	Order int
+// Children ranges over all children.
+func (v tableView) Children() iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
+		for ch := v.first; ch != nil; ch = ch.behind {
+			if !yield(ch.view(v.clock)) {
+				return
+			}
+		}
+	}
 }
 
-// Live reports whether the child takes a place in the capacity: it is
-// starting, idle, busy, suspended, restarting or stopping.
-func (c ChildView) Live() bool { return live(c.State) }
+// Len is how many children there are.
+func (v tableView) Len() int { return len(v.table) }
 
-// Evictable reports whether the child may be ended to make room: it is dynamic
-// and idle, nothing waits for it, and it is not held.
-func (c ChildView) Evictable() bool {
-	return c.State == messages.ChildIdle && c.Queue == 0 && !c.Held && !c.Static
+// Failures returns when the child of key failed.
+func (v tableView) Failures(key string) []time.Time {
+	if ch := v.table[key]; ch != nil {
+		return v.clock.times(ch.failures)
+	}
+	return nil
 }
 
-func live(s messages.ChildState) bool {
-	switch s {
-	case messages.ChildStarting, messages.ChildIdle, messages.ChildBusy,
-		messages.ChildSuspended, messages.ChildRestarting, messages.ChildStopping:
-		return true
-	default:
-		return false
+// GroupFailures returns when any child failed.
+func (v tableView) GroupFailures() []time.Time { return v.clock.times(v.groupFailures) }
+
+// Index is the view itself.
+func (v tableView) Index() strategy.Index { return v }
+
+func (v tableView) each(l *childList) iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
+		for ch := l.eldest; ch != nil; ch = ch.younger {
+			if !yield(ch.view(v.clock)) {
+				return
+			}
+		}
+	}
+}
+
+// Idle ranges over the dynamic children that are idle.
+func (v tableView) Idle() iter.Seq[strategy.ChildView] { return v.each(&v.idle) }
+
+// Failed ranges over the dynamic children that stay failed.
+func (v tableView) Failed() iter.Seq[strategy.ChildView] { return v.each(&v.failures) }
+
+// Census counts the dynamic children of a kind and an owner.
+func (v tableView) Census(kind, owner string, turn uint64) strategy.Census {
+	var n strategy.Census
+	if owner == "" {
+		owner = anyOwner
+	}
+	if kind != "" {
+		t := v.tallies[tallyKey{kind, owner}]
+		n.Live, n.Ending, n.Strays = t.live, t.ending, t.strays
+	} else {
+		for key, t := range v.tallies {
+			if key.owner == owner {
+				n.Live += t.live
+				n.Ending += t.ending
+				n.Strays += t.strays
+			}
+		}
+	}
+	for ch := v.waitlist.head; ch != nil && ch.turn <= turn; ch = ch.younger {
+		if (kind == "" || ch.spec.Kind == kind) && (owner == anyOwner || ch.spec.Owner == owner) {
+			n.Waiting++
+		}
+	}
+	return n
+}
+
+// Silent ranges over the children that a heartbeat has to look at.
+func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
+	limit := int64(v.clock.of(then))
+	return func(yield func(strategy.ChildView) bool) {
+		for ch := v.first; ch != nil; ch = ch.behind {
+			if ch.live == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
+				continue
+			}
+			inCall, beat := ch.live.handling.Load(), ch.live.beat.Load()
+			if (inCall != 0 && inCall <= limit || beat != 0 && beat <= limit) && !yield(ch.view(v.clock)) {
+				return
+			}
+		}
 	}
 }

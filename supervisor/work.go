@@ -8,7 +8,8 @@ import (
 )
 
 // Work is something that is to be answered exactly once. Make one with
-// [NewWork] and hand it to a shell (Shell.Submit), or let [Ask] make one.
+// [NewWork] and hand it to a supervisor (Supervisor.Submit), or let [Ask] make
+// one.
 //
 // Work is a value: copies stand for the same work. The zero Work has nobody
 // who waits; settling it does nothing.
@@ -23,7 +24,7 @@ type Work struct {
 	// Owner is a label for whoever makes the child's Spec.
 	Owner string
 
-	at  *slot   // the child's place; set by Submit
+	at  *place  // the child's place; set by Submit
 	seq uint64  // set by Submit
 	t   *ticket // nil only in the zero Work
 }
@@ -34,7 +35,8 @@ type ticket struct {
 	answer  any // written by the one that won settled, before done is closed
 	done    chan struct{}
 
-	// ledger is the account of the shell that has the work; nil before Submit.
+	// ledger is the account of the supervisor that has the work; nil before
+	// Submit.
 	ledger atomic.Pointer[ledger]
 	// next and prev are guarded by the ledger's mutex.
 	next, prev *ticket
@@ -70,13 +72,13 @@ func (t *ticket) settle(answer any) bool {
 	return true
 }
 
-// Settled reports whether the work was answered. A shell does not dispatch
+// Settled reports whether the work was answered. A supervisor does not dispatch
 // work that was answered while it waited, so settling a work is a way to
 // cancel it.
 func (w Work) Settled() bool { return w.t != nil && w.t.settled.Load() }
 
-// Seq is the work's number among those that were submitted to its shell, from
-// 1; 0 before that.
+// Seq is the work's number among those that were submitted to its supervisor,
+// from 1; 0 before that.
 func (w Work) Seq() uint64 { return w.seq }
 
 // Key is the child that the work was submitted to; empty before that.
@@ -94,7 +96,13 @@ func (w Work) same(o Work) bool { return w.t != nil && w.t == o.t }
 // goroutine may use it.
 type Reply[T any] struct {
 	t     *ticket
-	asked *cell // who was asked, if it was a question
+	asked mortal // who was asked, if it was a question
+}
+
+// mortal is whoever may end without an answer.
+type mortal interface {
+	// over returns a channel that is closed when it has ended.
+	over() <-chan struct{}
 }
 
 // Done is closed when the work was answered. A question's Done is not closed
@@ -152,9 +160,31 @@ func (r Reply[T]) result() (T, error) {
 	return zero, fmt.Errorf("answer of type %T where %T was expected", r.t.answer, zero)
 }
 
-// ledger is the account of all works that a shell has taken and that are not
-// settled yet. It is what makes "every work is settled" true even when the
-// shell itself hangs and its own tables cannot be read any more.
+// ask is how a question travels, so that an actor which will not handle it can
+// answer it.
+type ask struct{ w Work }
+
+// typeName names what a message is, for people.
+func typeName(v any) string {
+	switch v := v.(type) {
+	case Work:
+		return typeName(v.Msg)
+	case ask:
+		return typeName(v.w)
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
+
+// place is what a slot is called.
+type place struct {
+	name string
+	path string // from the root, names joined by /
+}
+
+// ledger is the account of all works that a supervisor has taken and that are
+// not settled yet. It is what makes "every work is settled" true even when the
+// supervisor itself hangs and its own tables cannot be read any more.
 type ledger struct {
 	mu     sync.Mutex
 	head   *ticket
@@ -164,7 +194,7 @@ type ledger struct {
 // add takes t into the account; false: the ledger is closed.
 func (l *ledger) add(t *ticket) bool {
 	if old := t.ledger.Load(); old == l {
-		return true // submitted again by the same shell
+		return true // submitted again by the same supervisor
 	} else if old != nil {
 		old.remove(t)
 	}

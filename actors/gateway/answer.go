@@ -9,8 +9,8 @@ import (
 )
 
 // withdrawn is the result of a call that left the queue.
-func (d *door) withdrawn(c *call, cause messages.InterruptCause) messages.Result {
-	r := messages.NotStarted(c.exec, d.o.Name, "", "the call was cancelled before it started")
+func (h *handler) withdrawn(c *call, cause messages.InterruptCause) messages.Result {
+	r := messages.NotStarted(c.exec, h.o.Name, "", "the call was cancelled before it started")
 	r.Outcome = messages.OutcomeCancelled
 	if cause == messages.CauseTimeout {
 		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
@@ -19,8 +19,8 @@ func (d *door) withdrawn(c *call, cause messages.InterruptCause) messages.Result
 }
 
 // unserved is the result of a call that no kernel will answer.
-func (d *door) unserved(c *call, why *supervisor.ServiceError) messages.Result {
-	r := messages.NotStarted(c.exec, d.o.Name, refusal(why), reason(why))
+func (h *handler) unserved(c *call, why *supervisor.ServiceError) messages.Result {
+	r := messages.NotStarted(c.exec, h.o.Name, refusal(why), reason(why))
 	if why.Dispatched {
 		r.Refusal, r.Outcome, r.State = "", messages.OutcomeLost, messages.StateLost
 		if asked(why.Exit) {

@@ -22,28 +22,28 @@ type due struct {
 type deadlinesDue struct{}
 
 // arm sees to it that the timer fires at the call's deadline, or earlier.
-func (d *door) arm(s *supervisor.Shell, c *call) {
+func (h *handler) arm(s *supervisor.Supervisor, c *call) {
 	c.rung = false
-	if c.deadline.IsZero() || (!d.due.at.IsZero() && !c.deadline.Before(d.due.at)) {
+	if c.deadline.IsZero() || (!h.due.at.IsZero() && !c.deadline.Before(h.due.at)) {
 		return
 	}
-	if d.due.stop != nil {
-		d.due.stop()
+	if h.due.stop != nil {
+		h.due.stop()
 	}
-	d.due.at = c.deadline
-	d.due.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinesDue{})
+	h.due.at = c.deadline
+	h.due.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinesDue{})
 }
 
 // deadlines ends what is overdue, in the order in which it became so, and sets the
 // timer anew.
-func (d *door) deadlines(s *supervisor.Shell) {
-	if d.due.stop != nil {
-		d.due.stop() // of a timer that was set after this one had fired
+func (h *handler) deadlines(s *supervisor.Supervisor) {
+	if h.due.stop != nil {
+		h.due.stop() // of a timer that was set after this one had fired
 	}
-	d.due = due{}
+	h.due = due{}
 	var over []*call
 	var next *call
-	for _, c := range d.calls {
+	for _, c := range h.calls {
 		switch {
 		case c.deadline.IsZero() || c.rung:
 		case !c.deadline.After(s.Now()):
@@ -53,22 +53,22 @@ func (d *door) deadlines(s *supervisor.Shell) {
 		}
 	}
 	if next != nil {
-		d.arm(s, next)
+		h.arm(s, next)
 	}
 	slices.SortFunc(over, func(a, b *call) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), a.arrived.Compare(b.arrived), cmp.Compare(a.exec.ID, b.exec.ID))
 	})
 	for _, c := range over {
-		d.deadline(s, c)
+		h.deadline(s, c)
 	}
 }
 
 // deadline ends an overdue call, unless its kernel is still starting: then the
 // time that the start takes is added when it is up.
-func (d *door) deadline(s *supervisor.Shell, c *call) {
+func (h *handler) deadline(s *supervisor.Supervisor, c *call) {
 	c.rung = true
-	if _, starting := d.starting[c.child]; starting {
+	if _, starting := h.starting[c.child]; starting {
 		return // extend arms it again
 	}
-	d.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
+	h.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
 }

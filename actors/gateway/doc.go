@@ -1,4 +1,4 @@
-// Package gateway is the actor that is the door to one backend: it routes calls
+// Package gateway is the actor in front of one backend: it routes calls
 // by session key, spawns and supervises one kernel actor for each key, and owns
 // the calls that have not reached a kernel yet.
 //
@@ -31,7 +31,7 @@
 //	Chain(RestartOnce(), Heartbeat(5s), Pin(Chain(IdleTTL(5m), LRU(4))))
 //
 // The states of a kernel under it are drawn in package supervisor; the life of
-// a call at this door:
+// a call at this gateway:
 //
 //	Execute ──▶ waiting ──dispatched──▶ running ──▶ answered by the kernel
 //	               │                       │

@@ -8,9 +8,9 @@ import (
 // fork hands a request for copies to the session's kernel, unless that has
 // something else to do: a copy of a session in which a cell runs would be a copy
 // of a moment that nobody has chosen.
-func (d *door) fork(s *supervisor.Shell, w supervisor.Work, m messages.Fork) {
+func (h *handler) fork(s *supervisor.Supervisor, w supervisor.Work, m messages.Fork) {
 	child := m.Key.ID()
-	if why := d.atRest(s, child); why != nil {
+	if why := h.atRest(s, child); why != nil {
 		w.Settle(why)
 		return
 	}
@@ -19,9 +19,9 @@ func (d *door) fork(s *supervisor.Shell, w supervisor.Work, m messages.Fork) {
 
 // rewind replaces the session's kernel by the copy that waits for it. A session
 // without a kernel gets the copy when it needs one.
-func (d *door) rewind(s *supervisor.Shell, w supervisor.Work, m messages.Rewind) {
+func (h *handler) rewind(s *supervisor.Supervisor, w supervisor.Work, m messages.Rewind) {
 	child := m.Key.ID()
-	why := d.atRest(s, child)
+	why := h.atRest(s, child)
 	view, known := s.Child(child)
 	if known && why != nil && view.State != messages.ChildFailed {
 		w.Settle(why)
@@ -32,13 +32,14 @@ func (d *door) rewind(s *supervisor.Shell, w supervisor.Work, m messages.Rewind)
 }
 
 // atRest returns why a session cannot be copied now; nil when it can.
-func (d *door) atRest(s *supervisor.Shell, child string) *messages.ForkRefused {
+func (h *handler) atRest(s *supervisor.Supervisor, child string) *messages.ForkRefused {
 	view, ok := s.Child(child)
 	if !ok {
 		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "it has no kernel; run a cell first"}
 	}
 	busy := &messages.ForkRefused{Reason: messages.ForkBusy, Problem: "a call runs or waits in it; wait for its result first"}
-	// Work that was answered a moment ago is in hand until the shell hears of it.
+	// Work that was answered a moment ago is in hand until the supervisor hears
+	// of it.
 	if running, ok := s.Running(child); ok && !running.Settled() {
 		return busy
 	}

@@ -156,7 +156,7 @@ func call(id, session, code string) messages.Execute {
 }
 
 func (tr *tree) begin(exec messages.Execute) supervisor.Reply[messages.Result] {
-	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), exec)
 	require.NoError(tr.t, err)
 	return reply
 }
@@ -177,7 +177,7 @@ func (tr *tree) run(session, code string) messages.Result {
 
 func (tr *tree) ask(msg any) bool {
 	tr.t.Helper()
-	answer, err := supervisor.Ask[bool](context.Background(), tr.ref(), func(w supervisor.Work) any { w.Msg = msg; return w })
+	answer, err := supervisor.Ask[bool](context.Background(), tr.ref(), msg)
 	require.NoError(tr.t, err)
 	return answer
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Kinds of children in a gateway's tree.
@@ -30,9 +31,9 @@ type Options struct {
 	// Server is the process that the kernels share, nil when there is none.
 	Server *supervisor.Spec
 	// Strategy decides about kernels. nil: Policy{}.Strategy().
-	Strategy supervisor.Strategy
+	Strategy strategy.Strategy
 	// ServerStrategy decides about Server. nil: restart with backoff.
-	ServerStrategy supervisor.Strategy
+	ServerStrategy strategy.Strategy
 	// Exhausted tells whether a failed start means that the machine has no
 	// descriptors, processes or memory left. nil: by the text that operating
 	// systems use.
@@ -77,7 +78,7 @@ type Policy struct {
 //	Chain(RestartOnce(), Heartbeat(5s), Pin(Chain(IdleTTL(5m), LRU(4))))
 //
 // with Quota and MaxRSS beside IdleTTL when they are set.
-func (p Policy) Strategy() supervisor.Strategy {
+func (p Policy) Strategy() strategy.Strategy {
 	if p.Heartbeat == 0 {
 		p.Heartbeat = 5 * time.Second
 	}
@@ -87,23 +88,23 @@ func (p Policy) Strategy() supervisor.Strategy {
 	if p.MaxKernels == 0 {
 		p.MaxKernels = 4
 	}
-	evict := []supervisor.Strategy{supervisor.IdleTTL(p.IdleTTL)}
+	evict := []strategy.Strategy{strategy.IdleTTL(p.IdleTTL)}
 	if p.MaxRSS > 0 {
-		evict = append(evict, supervisor.MaxRSS(p.MaxRSS))
+		evict = append(evict, strategy.MaxRSS(p.MaxRSS))
 	}
 	if p.MaxPerOwner > 0 {
-		evict = append(evict, supervisor.Quota(p.MaxPerOwner))
+		evict = append(evict, strategy.Quota(p.MaxPerOwner))
 	}
 	if p.MaxWaiting > 0 {
-		evict = append(evict, supervisor.LRUQueue(p.MaxKernels, p.MaxWaiting))
+		evict = append(evict, strategy.LRUQueue(p.MaxKernels, p.MaxWaiting))
 	} else {
-		evict = append(evict, supervisor.LRU(p.MaxKernels))
+		evict = append(evict, strategy.LRU(p.MaxKernels))
 	}
-	return supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(p.Heartbeat), supervisor.Pin(supervisor.Chain(evict...)))
+	return strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(p.Heartbeat), strategy.Pin(strategy.Chain(evict...)))
 }
 
 // New returns the gateway as a behaviour for a supervisor's tree.
-func New(o Options) *supervisor.Shell {
+func New(o Options) *supervisor.Supervisor {
 	if o.StopTimeout == 0 {
 		o.StopTimeout = 17 * time.Second
 	}
@@ -116,23 +117,23 @@ func New(o Options) *supervisor.Shell {
 	if o.Exhausted == nil {
 		o.Exhausted = exhausted
 	}
-	strategy := supervisor.For(KindKernel, o.Strategy)
+	policy := strategy.For(KindKernel, o.Strategy)
 	var children []supervisor.Spec
 	if o.Server != nil {
 		if o.ServerStrategy == nil {
-			o.ServerStrategy = supervisor.Backoff(supervisor.BackoffOptions{})
+			o.ServerStrategy = strategy.Backoff(strategy.BackoffOptions{})
 		}
-		strategy = supervisor.Chain(strategy, supervisor.For(KindServer, o.ServerStrategy))
+		policy = strategy.Chain(policy, strategy.For(KindServer, o.ServerStrategy))
 		server := *o.Server
-		server.Kind, server.Restart = KindServer, supervisor.Permanent
+		server.Kind = KindServer
 		children = []supervisor.Spec{server}
 	}
-	return supervisor.NewShell(supervisor.Options{
-		Name: o.Name, Strategy: strategy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
+	return supervisor.New(supervisor.Options{
+		Name: o.Name, Strategy: policy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,
 		// The capacity bounds them already: a kernel whose end is not confirmed
 		// keeps its place.
 		MaxAbandoned: 1 << 16,
-		Door:         &door{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
+		Handler:      &handler{o: o, calls: map[string]*call{}, byKey: map[string][]*call{}, starting: map[string]time.Time{}, served: map[string]bool{}, past: newPast(4096), owners: owners{}},
 	})
 }
 

@@ -76,7 +76,7 @@ const serverStop = 10 * time.Second
 
 // ServerSpec is the child that runs s, named name.
 func ServerSpec(name string, s Server) *supervisor.Spec {
-	return &supervisor.Spec{Key: name, Kind: KindServer, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return NewServer(s) }, StopTimeout: serverStop}
+	return &supervisor.Spec{Key: name, Kind: KindServer, New: func() supervisor.Behaviour { return NewServer(s) }, StopTimeout: serverStop}
 }
 
 var _ supervisor.Behaviour = (*server)(nil)

@@ -239,7 +239,7 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 
 // close closes interp and returns when it is gone. What cannot be confirmed is
 // tried again, less and less often, for as long as the host lives: by then the
-// shell has abandoned the actor, and keeps its place until this returns.
+// supervisor has abandoned the actor, and keeps its place until this returns.
 func (a *Actor) close(interp Interpreter) {
 	all, cancel := context.WithCancel(context.WithoutCancel(a.life))
 	defer cancel()

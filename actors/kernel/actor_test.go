@@ -13,19 +13,20 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door is the least that a shell needs to serve one kernel.
-type door struct {
-	supervisor.BaseDoor
+// handler is the least that a supervisor needs to serve one kernel.
+type handler struct {
+	supervisor.BaseHandler
 	o kernel.Options
 }
 
 const childKey = "s@/w"
 
-func (d *door) Handle(s *supervisor.Shell, msg any) error {
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		if _, reset := m.Msg.(messages.Reset); reset {
@@ -40,14 +41,14 @@ func (d *door) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (d *door) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (h *handler) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
-		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: d.o.StopTimeout(),
-		New: func() supervisor.Behaviour { return kernel.New(d.o) },
+		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: h.o.StopTimeout(),
+		New: func() supervisor.Behaviour { return kernel.New(h.o) },
 	}, nil
 }
 
-// tree is a system with one shell that serves one kernel.
+// tree is a system with one supervisor that serves one kernel.
 type tree struct {
 	t       *testing.T
 	backend *fakeBackend
@@ -65,10 +66,10 @@ func inTree(t *testing.T, o kernel.Options, f func(*testing.T, *tree)) {
 			o.Backend = backend
 		}
 		o.Key = messages.SessionKey{Session: "s", Cwd: "/w"}
-		strategy := supervisor.Chain(supervisor.RestartOnce(), supervisor.Heartbeat(5*time.Second))
+		policy := strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(5*time.Second))
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
-			Key: "door", Kind: "supervisor", New: func() supervisor.Behaviour {
-				return supervisor.NewShell(supervisor.Options{Name: "door", Strategy: strategy, Door: &door{o: o}})
+			Key: "gateway", Kind: "supervisor", New: func() supervisor.Behaviour {
+				return supervisor.New(supervisor.Options{Name: "gateway", Strategy: policy, Handler: &handler{o: o}})
 			},
 		}}})
 		require.NoError(t, err)
@@ -92,7 +93,7 @@ func assertClean(t *testing.T, ok bool, format string, args ...any) {
 	}
 }
 
-func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("door") }
+func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("gateway") }
 
 // begin makes a call without waiting for it.
 func (tr *tree) begin(id string, out *fakeOutlet, code ...string) supervisor.Reply[messages.Result] {
@@ -104,7 +105,7 @@ func (tr *tree) begin(id string, out *fakeOutlet, code ...string) supervisor.Rep
 }
 
 func (tr *tree) begins(exec messages.Execute) supervisor.Reply[messages.Result] {
-	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), exec)
 	require.NoError(tr.t, err)
 	return reply
 }
@@ -308,7 +309,7 @@ func TestASecondDeathBeforeACallCompletesIsFinalUntilAReset(t *testing.T) {
 		_, err := tr.begin("refused", &fakeOutlet{}, "count").Wait(ctx)
 		require.ErrorIs(t, err, supervisor.ErrExhausted)
 
-		_, err = supervisor.Ask[bool](ctx, tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+		_, err = supervisor.Ask[bool](ctx, tr.ref(), messages.Reset{})
 		require.NoError(t, err)
 		require.Equal(t, messages.StateFresh, tr.run("count").State)
 	})
@@ -327,7 +328,7 @@ func TestAResetCancelsWhatRuns(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		reply := tr.begin("a", &fakeOutlet{}, "hang")
 		time.Sleep(time.Second)
-		_, err := supervisor.Ask[bool](context.Background(), tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+		_, err := supervisor.Ask[bool](context.Background(), tr.ref(), messages.Reset{})
 		require.NoError(t, err)
 		r := tr.wait(reply)
 		require.Equal(t, cancelled, r.Outcome)

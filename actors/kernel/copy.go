@@ -30,8 +30,8 @@ type copied struct {
 	err  error
 }
 
-// fork makes copies of the interpreter. The shell gives the actor no other work
-// meanwhile.
+// fork makes copies of the interpreter. The supervisor gives the actor no other
+// work meanwhile.
 func (a *Actor) fork(w supervisor.Work, m messages.Fork) error {
 	if a.interpGone() {
 		// The next incarnation has nothing that would be worth a copy.

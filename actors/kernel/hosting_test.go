@@ -163,7 +163,7 @@ func TestAKernelThatGoesEndsWhatItWaitsFor(t *testing.T) {
 }
 
 func reset(tr *tree) {
-	_, err := supervisor.Ask[bool](context.Background(), tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+	_, err := supervisor.Ask[bool](context.Background(), tr.ref(), messages.Reset{})
 	require.NoError(tr.t, err)
 }
 

@@ -37,10 +37,7 @@ func TestEachCellHasItsRuntime(t *testing.T) {
 func TestAnInterpreterThatCannotBeCopiedSaysSo(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.run("count")
-		_, err := supervisor.Ask[bool](t.Context(), tr.ref(), func(w supervisor.Work) any {
-			w.Msg = messages.Fork{Names: []string{"a"}}
-			return w
-		})
+		_, err := supervisor.Ask[bool](t.Context(), tr.ref(), messages.Fork{Names: []string{"a"}})
 		var refused *messages.ForkRefused
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, messages.ForkUnsupported, refused.Reason)

@@ -28,7 +28,7 @@ func TestTheResultOfACallIsWaitedFor(t *testing.T) {
 			tr.ref().Tell(messages.Interrupt{Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Exec: "a"})
 		}},
 		"a kernel that is stopped": {flush: time.Hour, takes: 10 * time.Second, note: over, then: func(tr *tree) {
-			_, _, err := supervisor.Begin[bool](tr.ref(), func(w supervisor.Work) any { w.Msg = messages.Reset{}; return w })
+			_, _, err := supervisor.Begin[bool](tr.ref(), messages.Reset{})
 			require.NoError(tr.t, err)
 		}},
 	} {

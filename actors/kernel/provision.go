@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/ipctrace"
@@ -37,6 +38,11 @@ type Site struct {
 	Env    []string
 	// Found is the interpreter, when somebody has looked for it; else nil.
 	Found *pyenv.Runtime
+	// Looker looks for the interpreter in place of [Site.Look], which calls it once.
+	// nil: the interpreter is looked for as Python and Env say.
+	Looker func(ctx context.Context) (found *pyenv.Runtime, problem error)
+	looked bool
+	lacks  error
 	// StatusMIME is the type of the status events of the helpers that every session
 	// has. "": sessions have no helpers.
 	StatusMIME string
@@ -63,6 +69,35 @@ type Site struct {
 	// SkipCheck takes it for granted that the interpreter has the packages that the
 	// backend needs.
 	SkipCheck bool
+}
+
+// ErrNoPython is the error of a Provisioner's Available where no interpreter can be
+// used.
+var ErrNoPython = errors.New("no Python interpreter can be used")
+
+// Look looks for the interpreter, which it leaves in s.Found, nil when none can be
+// used. The error says why no Kernel Gateway can be started with it. It looks once
+// for each Site.
+func (s *Site) Look(ctx context.Context) error {
+	if s.looked {
+		return s.lacks
+	}
+	look := s.Looker
+	if look == nil {
+		look = s.look
+	}
+	s.looked = true
+	s.Found, s.lacks = look(ctx)
+	return s.lacks
+}
+
+func (s *Site) look(ctx context.Context) (*pyenv.Runtime, error) {
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.Python, Home: s.Dir, Env: s.Env})
+	if err != nil {
+		return nil, err
+	}
+	_, err = pyenv.Preflight(ctx, rt)
+	return &rt, err
 }
 
 // Served is implemented by a backend whose interpreters come from one process.

@@ -27,15 +27,15 @@ func (a slow) Handle(ctx *supervisor.Ctx, msg any) error {
 	return a.Actor.Handle(ctx, msg)
 }
 
-// slowDoor serves one slow kernel, and ends it when it is told to.
-type slowDoor struct {
-	supervisor.BaseDoor
+// slowHandler serves one slow kernel, and ends it when it is told to.
+type slowHandler struct {
+	supervisor.BaseHandler
 	o kernel.Options
 }
 
 type endIt struct{}
 
-func (d *slowDoor) Handle(s *supervisor.Shell, msg any) error {
+func (h *slowHandler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		s.Submit(childKey, m)
@@ -45,10 +45,10 @@ func (d *slowDoor) Handle(s *supervisor.Shell, msg any) error {
 	return nil
 }
 
-func (d *slowDoor) Spec(*supervisor.Shell, string, supervisor.Work) (supervisor.Spec, error) {
+func (h *slowHandler) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
-		Key: childKey, ManualUp: true, StopTimeout: d.o.StopTimeout(),
-		New: func() supervisor.Behaviour { return slow{kernel.New(d.o)} },
+		Key: childKey, ManualUp: true, StopTimeout: h.o.StopTimeout(),
+		New: func() supervisor.Behaviour { return slow{kernel.New(h.o)} },
 	}, nil
 }
 
@@ -59,22 +59,22 @@ func TestAnInterpreterThatStartedTooLateIsClosed(t *testing.T) {
 		backend := &fakeBackend{startDelay: time.Second}
 		o := kernel.Options{Backend: backend}
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Children: []supervisor.Spec{{
-			Key: "door", New: func() supervisor.Behaviour {
-				return supervisor.NewShell(supervisor.Options{Name: "door", Door: &slowDoor{o: o}})
+			Key: "gateway", New: func() supervisor.Behaviour {
+				return supervisor.New(supervisor.Options{Name: "gateway", Handler: &slowHandler{o: o}})
 			},
 		}}})
 		require.NoError(t, err)
 		defer system.Shutdown(context.Background())
 		exec := messages.Execute{ID: "call", Out: &fakeOutlet{}}
-		_, reply, err := supervisor.Begin[messages.Result](system.Ref("door"), func(w supervisor.Work) any { w.Msg = exec; return w })
+		_, reply, err := supervisor.Begin[messages.Result](system.Ref("gateway"), exec)
 		require.NoError(t, err)
 		synctest.Wait()
 
 		held := make(hold)
-		require.True(t, system.Ref("door", childKey).Tell(held))
+		require.True(t, system.Ref("gateway", childKey).Tell(held))
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 1, backend.living())
-		require.True(t, system.Ref("door").Tell(endIt{}))
+		require.True(t, system.Ref("gateway").Tell(endIt{}))
 		synctest.Wait()
 		close(held)
 		_, err = reply.Wait(t.Context())

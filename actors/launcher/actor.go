@@ -88,7 +88,7 @@ const (
 
 // newActor returns the launcher as a behaviour for a supervisor's tree. It serves one
 // incarnation. o has its defaults.
-func newActor(o Options) *supervisor.Shell {
-	d := &door{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
-	return supervisor.NewShell(supervisor.Options{Name: nameLauncher, Strategy: strategy(o, d), Door: d})
+func newActor(o Options) *supervisor.Supervisor {
+	d := &handler{o: o, tools: map[string]*entry{}, byRun: map[string]*flight{}}
+	return supervisor.New(supervisor.Options{Name: nameLauncher, Strategy: policy(o, d), Handler: d})
 }

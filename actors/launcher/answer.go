@@ -30,7 +30,7 @@ func refused(f *flight, kind messages.ToolErrorKind, text string) messages.ToolR
 }
 
 // notStarted says why a tool did not come up for a run.
-func (d *door) notStarted(f *flight, why *supervisor.ServiceError) messages.ToolResult {
+func (h *handler) notStarted(f *flight, why *supervisor.ServiceError) messages.ToolResult {
 	if told, ok := errors.AsType[toolErrorer](why.Exit.Err); ok {
 		r := refused(f, "", "")
 		r.Error = told.ToolError()
@@ -41,8 +41,8 @@ func (d *door) notStarted(f *flight, why *supervisor.ServiceError) messages.Tool
 	case errors.Is(why, supervisor.ErrOverloaded):
 		text := "overloaded: " + reason
 		if strings.Contains(reason, " children") { // the words of the strategy are not those of a user
-			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", d.o.WarmMax)
-			if d.o.WarmMax == 1 {
+			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", h.o.WarmMax)
+			if h.o.WarmMax == 1 {
 				text = "overloaded: 1 tool is warm, which is the limit, and it is busy or pinned"
 			}
 		}

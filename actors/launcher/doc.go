@@ -44,9 +44,9 @@
 //
 // # Runs and leases
 //
-// A shell gives a child one work at a time, and so holds it busy. Runs of a tool
-// may overlap, so what the shell sees is a lease: a work that begins when the
-// first run arrives and is finished when no run is left. The door owns the runs,
+// A supervisor gives a child one work at a time, and so holds it busy. Runs of a tool
+// may overlap, so what the supervisor sees is a lease: a work that begins when the
+// first run arrives and is finished when no run is left. The launcher owns the runs,
 // hands them to the tool while its lease lasts, and asks for a new lease when a
 // process ended under it:
 //

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/toolbox"
 	"github.com/coppice-run/coppice/internal/toolproc"
 	"github.com/coppice-run/coppice/internal/toolspec"
@@ -44,15 +45,17 @@ func (l *Launcher) OpenFile(ctx context.Context, id, run, name string) (*File, e
 	if !toolspec.IsID(run) || !fs.ValidPath(name) || name == "." {
 		return nil, missing
 	}
-	file := &File{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
+	out := &File{Name: name, ContentType: mime.TypeByExtension(path.Ext(name))}
 	f, err := l.box.OpenRunFile(entry.ID, run, name)
 	switch {
 	case err == nil:
-		file.ReadSeekCloser = f
+		out.ReadSeekCloser = f
 		if info, err := f.Stat(); err == nil {
-			file.ModTime = info.ModTime()
+			out.ModTime = info.ModTime()
 		}
-		return file, nil
+		return out, nil
+	case file.IsNotRegular(err):
+		return nil, &messages.ToolError{Kind: messages.ToolErrorNotFound, Message: fmt.Sprintf("of the run %q of %s: %v", run, id, err)}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("open a file of the run %s: %w", run, err)
 	case !entry.Tool.ProvidesFileEndpoint:
@@ -63,10 +66,10 @@ func (l *Launcher) OpenFile(ctx context.Context, id, run, name string) (*File, e
 		return nil, err
 	}
 	if fetched.ContentType != "" {
-		file.ContentType = fetched.ContentType
+		out.ContentType = fetched.ContentType
 	}
-	file.ReadSeekCloser = inMemory{bytes.NewReader(fetched.Data)}
-	return file, nil
+	out.ReadSeekCloser = inMemory{bytes.NewReader(fetched.Data)}
+	return out, nil
 }
 
 type inMemory struct{ *bytes.Reader }

@@ -24,8 +24,8 @@ type logs struct{ Tool string }
 // prewarm is a messages.ToolPrewarm with the tool as it is now.
 type prewarm struct{ Plan plan }
 
-// flight is one run that was not answered yet. Its fields belong to the door,
-// but for begun.
+// flight is one run that was not answered yet. Its fields belong to the
+// launcher, but for begun.
 type flight struct {
 	run     launch
 	work    supervisor.Work
@@ -39,10 +39,10 @@ type flight struct {
 // lease holds a tool busy while it has runs. It is compared by identity.
 type lease struct {
 	id    uint64 // only to make the values distinct
-	given bool   // the tool has it; belongs to the door
+	given bool   // the tool has it; belongs to the launcher
 }
 
-// Messages between the door and its tools.
+// Messages between the launcher and its tools.
 type (
 	// serve is the work of a lease.
 	serve struct{ lease *lease }
@@ -60,10 +60,10 @@ type (
 		run   string
 		cause cause
 	}
-	// leased tells the door that a lease has begun.
+	// leased tells the launcher that a lease has begun.
 	leased struct{ lease *lease }
-	// ended tells the door that a run has, and what came of it: it is answered
-	// when the tool is free again, so that whoever waited finds it so.
+	// ended tells the launcher that a run has, and what came of it: it is
+	// answered when the tool is free again, so that whoever waited finds it so.
 	ended struct {
 		flight *flight
 		result messages.ToolResult
@@ -77,12 +77,12 @@ func (m ended) settle() {
 	}
 }
 
-// Dropped answers a run whose door, or tool, has just ended.
+// Dropped answers a run whose launcher, or tool, has just ended.
 func (m ended) Dropped()   { m.settle() }
 func (m release) Dropped() { m.last.settle() }
 
-// entry is what the door knows of one tool. It belongs to the door; record has
-// its own lock.
+// entry is what the launcher knows of one tool. It belongs to the launcher;
+// record has its own lock.
 type entry struct {
 	plan    plan
 	stamp   string // of the last process
@@ -96,7 +96,7 @@ type entry struct {
 	record  *record
 }
 
-// record is what a tool's actor leaves for the door to read.
+// record is what a tool's actor leaves for the launcher to read.
 type record struct {
 	mu      sync.Mutex
 	proc    process // nil when there is none

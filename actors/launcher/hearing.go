@@ -38,8 +38,8 @@ func hearing[E, R any](ctx context.Context, hear func(E) error, work func(ctx co
 		done <- work(ctx, tell)
 	}()
 	defer func() {
-		cancel()
 		close(over)
+		cancel()
 		<-joined
 	}()
 	for {
@@ -48,11 +48,11 @@ func hearing[E, R any](ctx context.Context, hear func(E) error, work func(ctx co
 			return r
 		case e := <-events:
 			err := hear(e)
+			heard <- err // before the end of the context: work learns first why
 			if err != nil {
 				cancel()
 				hear = func(E) error { return errOver }
 			}
-			heard <- err
 		}
 	}
 }

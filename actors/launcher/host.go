@@ -35,7 +35,7 @@ func Within(o, host Options) (*Child, error) {
 
 // Spec is the launcher as a child of the tree.
 func (c *Child) Spec() supervisor.Spec {
-	return supervisor.Spec{Key: nameLauncher, Kind: nameLauncher, Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return newActor(c.o) }}
+	return supervisor.Spec{Key: nameLauncher, Kind: nameLauncher, New: func() supervisor.Behaviour { return newActor(c.o) }}
 }
 
 // Attach returns the launcher, with its pins restored, once the tree stands. The tree
@@ -45,7 +45,7 @@ func (c *Child) Attach(ctx context.Context, system *supervisor.System) *Launcher
 }
 
 func (c *Child) attach(ctx context.Context, system *supervisor.System, hosted bool) *Launcher {
-	l := &Launcher{o: c.o, box: c.box, system: system, door: system.Ref(nameLauncher), hosted: hosted}
+	l := &Launcher{o: c.o, box: c.box, system: system, actor: system.Ref(nameLauncher), hosted: hosted}
 	if err := l.restorePins(ctx); err != nil {
 		c.o.Logger.Warn("restore the pins of tools", "err", err)
 	}

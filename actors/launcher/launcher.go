@@ -26,7 +26,7 @@ type Launcher struct {
 	o      Options
 	box    *toolbox.Box
 	system *supervisor.System
-	door   supervisor.Ref
+	actor  supervisor.Ref
 	hosted bool // the tree is the host's
 
 	shutdown sync.Once
@@ -65,7 +65,7 @@ func (l *Launcher) Find(ctx context.Context, id string) (Entry, error) {
 // Cancel ends a run early; its result says cancelled. A run that is not known
 // is no error. It returns when the request was handed over.
 func (l *Launcher) Cancel(_ context.Context, run string) error {
-	if !l.door.Tell(messages.ToolCancel{Run: run}) {
+	if !l.actor.Tell(messages.ToolCancel{Run: run}) {
 		return ErrClosed
 	}
 	return nil
@@ -122,7 +122,7 @@ func (l *Launcher) Shutdown(ctx context.Context) messages.ShutdownReport {
 }
 
 func askTools[T any](ctx context.Context, l *Launcher, msg any) (T, error) {
-	v, err := supervisor.Ask[T](ctx, l.door, func(w supervisor.Work) any { w.Msg = msg; return w })
+	v, err := supervisor.Ask[T](ctx, l.actor, msg)
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return v, ErrClosed
 	}

@@ -223,15 +223,12 @@ func (w *world) begin(tool, do string) (string, supervisor.Reply[messages.ToolRe
 	w.ids++
 	id, spec := fmt.Sprint("run", w.ids), w.kinds[tool].Plan
 	w.mu.Unlock()
-	_, reply, err := supervisor.Begin[messages.ToolResult](w.door(), func(work supervisor.Work) any {
-		work.Msg = launcher.Launch{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Plan: spec}
-		return work
-	})
+	_, reply, err := supervisor.Begin[messages.ToolResult](w.launcher(), launcher.Launch{ToolRun: messages.ToolRun{ID: id, Tool: tool, Inputs: messages.RawJSON(do)}, Plan: spec})
 	require.NoError(w.t, err)
 	return id, reply
 }
 
-func (w *world) door() supervisor.Ref { return w.system.Ref("launcher") }
+func (w *world) launcher() supervisor.Ref { return w.system.Ref("launcher") }
 
 // run makes a run to its end.
 func (w *world) run(tool, do string) messages.ToolResult {
@@ -244,7 +241,7 @@ func (w *world) run(tool, do string) messages.ToolResult {
 
 func ask[T any](w *world, msg any) T {
 	w.t.Helper()
-	v, err := supervisor.Ask[T](context.Background(), w.door(), func(work supervisor.Work) any { work.Msg = msg; return work })
+	v, err := supervisor.Ask[T](context.Background(), w.launcher(), msg)
 	require.NoError(w.t, err)
 	return v
 }

@@ -8,20 +8,21 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// tools is what the policies know of a key beyond the view. The door keeps it;
+// tools is what the policies know of a key beyond the view. The launcher keeps it;
 // strategies are asked in the same goroutine.
 type tools interface {
 	warmKeep(key string) time.Duration
 	memoryMB(key string) int
 }
 
-// strategy is what happens to tools, from the numbers of the options.
-func strategy(o Options, t tools) supervisor.Strategy {
-	return supervisor.Chain(
-		supervisor.Heartbeat(o.Heartbeat),
-		supervisor.Pin(supervisor.Chain(memoryBudget{o.MemoryBudgetMB, t}, supervisor.LRU(o.WarmMax))),
+// policy is what happens to tools, from the numbers of the options.
+func policy(o Options, t tools) strategy.Strategy {
+	return strategy.Chain(
+		strategy.Heartbeat(o.Heartbeat),
+		strategy.Pin(strategy.Chain(memoryBudget{o.MemoryBudgetMB, t}, strategy.LRU(o.WarmMax))),
 		warmKeep{t},
 	)
 }
@@ -30,21 +31,21 @@ func strategy(o Options, t tools) supervisor.Strategy {
 type warmKeep struct{ tools tools }
 
 // Decide answers Tick.
-func (w warmKeep) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	if _, ok := ev.(supervisor.Tick); !ok {
+func (w warmKeep) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	if _, ok := ev.(strategy.Tick); !ok {
 		return nil
 	}
-	var ds []supervisor.Directive
+	var ds []strategy.Directive
 	for c := range v.Children() {
 		if at := w.due(c); !at.IsZero() && !v.Now().Before(at) {
-			ds = append(ds, supervisor.Stop(c.Key, evicted("idle for %v", w.tools.warmKeep(c.Key))))
+			ds = append(ds, strategy.Stop(c.Key, evicted("idle for %v", w.tools.warmKeep(c.Key))))
 		}
 	}
 	return ds
 }
 
 // TTL is when the tool will have been idle for long enough.
-func (w warmKeep) TTL(v supervisor.View, key string) time.Time {
+func (w warmKeep) TTL(v strategy.View, key string) time.Time {
 	c, ok := v.Child(key)
 	if !ok {
 		return time.Time{}
@@ -52,7 +53,7 @@ func (w warmKeep) TTL(v supervisor.View, key string) time.Time {
 	return w.due(c)
 }
 
-func (w warmKeep) due(c supervisor.ChildView) time.Time {
+func (w warmKeep) due(c strategy.ChildView) time.Time {
 	if !c.Evictable() {
 		return time.Time{}
 	}
@@ -72,17 +73,17 @@ type memoryBudget struct {
 }
 
 // Decide answers Spawning.
-func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []supervisor.Directive {
-	spawning, ok := ev.(supervisor.Spawning)
+func (m memoryBudget) Decide(v strategy.View, ev strategy.Event) []strategy.Directive {
+	spawning, ok := ev.(strategy.Spawning)
 	if !ok || m.limit <= 0 {
 		return nil
 	}
 	need := m.tools.memoryMB(spawning.Key)
 	if need > m.limit {
-		return []supervisor.Directive{refuse(spawning.Key, "the tool may use %d MB, and all warm tools together %d MB", need, m.limit)}
+		return []strategy.Directive{refuse(spawning.Key, "the tool may use %d MB, and all warm tools together %d MB", need, m.limit)}
 	}
 	used, ending, spare := 0, 0, 0
-	var idle []supervisor.ChildView
+	var idle []strategy.ChildView
 	for c := range v.Children() {
 		if c.Key == spawning.Key || !c.Live() {
 			continue
@@ -100,9 +101,9 @@ func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []superviso
 	if over <= 0 {
 		return nil
 	}
-	ds := []supervisor.Directive{supervisor.Wait(spawning.Key)}
+	ds := []strategy.Directive{strategy.Wait(spawning.Key)}
 	over -= ending
-	slices.SortStableFunc(idle, func(a, b supervisor.ChildView) int {
+	slices.SortStableFunc(idle, func(a, b strategy.ChildView) int {
 		return cmp.Or(m.tools.memoryMB(b.Key)-m.tools.memoryMB(a.Key), a.LastDone.Compare(b.LastDone))
 	})
 	for _, c := range idle {
@@ -110,19 +111,19 @@ func (m memoryBudget) Decide(v supervisor.View, ev supervisor.Event) []superviso
 			break
 		}
 		over -= m.tools.memoryMB(c.Key)
-		ds = append(ds, supervisor.Stop(c.Key, evicted("made room: the tools may use %d MB together", m.limit)))
+		ds = append(ds, strategy.Stop(c.Key, evicted("made room: the tools may use %d MB together", m.limit)))
 	}
 	if over > 0 {
-		return []supervisor.Directive{refuse(spawning.Key, "%d of %d MB are taken by tools that are not idle, and this one may use %d MB", used-spare, m.limit, need)}
+		return []strategy.Directive{refuse(spawning.Key, "%d of %d MB are taken by tools that are not idle, and this one may use %d MB", used-spare, m.limit, need)}
 	}
 	return ds
 }
 
-func refuse(key, format string, args ...any) supervisor.Directive {
-	return supervisor.Stop(key, supervisor.Exit{Kind: messages.ExitOverloaded, Err: fmt.Errorf(format, args...)})
+func refuse(key, format string, args ...any) strategy.Directive {
+	return strategy.Stop(key, supervisor.Exit{Kind: messages.ExitOverloaded, Err: fmt.Errorf(format, args...)})
 }
 
 var (
-	_ supervisor.TTLs     = warmKeep{}
-	_ supervisor.Strategy = memoryBudget{}
+	_ strategy.TTLs     = warmKeep{}
+	_ strategy.Strategy = memoryBudget{}
 )

@@ -70,7 +70,7 @@ func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) 
 		return refused, nil
 	}
 	run.Plan, run.Tool = l.planOf(entry), entry.ID
-	_, reply, err := supervisor.Begin[messages.ToolResult](l.door, func(w supervisor.Work) any { w.Msg = run; return w })
+	_, reply, err := supervisor.Begin[messages.ToolResult](l.actor, run)
 	if err != nil {
 		refused.Error = &messages.ToolError{Kind: messages.ToolErrorDraining, Message: ErrClosed.Error()}
 		return refused, ErrClosed
@@ -81,7 +81,7 @@ func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) 
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			cause = messages.CauseTimeout
 		}
-		l.door.Tell(messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: cause})
+		l.actor.Tell(messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: cause})
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {

@@ -105,8 +105,8 @@ func TestACancelInTwoSteps(t *testing.T) {
 			id, reply := w.begin(tool, "for 1h")
 			synctest.Wait()
 			began := time.Now()
-			require.True(t, w.door().Tell(messages.ToolCancel{Tool: tool, Run: id}))
-			require.True(t, w.door().Tell(messages.ToolCancel{Tool: tool, Run: id}), "twice is once")
+			require.True(t, w.launcher().Tell(messages.ToolCancel{Tool: tool, Run: id}))
+			require.True(t, w.launcher().Tell(messages.ToolCancel{Tool: tool, Run: id}), "twice is once")
 			r, err := reply.Wait(context.Background())
 			require.NoError(t, err)
 			require.Equal(t, messages.OutcomeCancelled, r.Outcome)
@@ -235,9 +235,9 @@ func TestEveryRunIsAnswered(t *testing.T) {
 					_, reply := w.begin(tool, "crash")
 					replies = append(replies, reply)
 				case 4:
-					w.door().Tell(messages.ToolCancel{Run: fmt.Sprint("run", n%20)})
+					w.launcher().Tell(messages.ToolCancel{Run: fmt.Sprint("run", n%20)})
 				case 5:
-					_, _, _ = supervisor.Begin[bool](w.door(), func(work supervisor.Work) any { work.Msg = messages.ToolStop{Tool: tool}; return work })
+					_, _, _ = supervisor.Begin[bool](w.launcher(), messages.ToolStop{Tool: tool})
 				case 6:
 					ask[bool](w, messages.ToolPin{Tool: tool, Pinned: n%2 == 0})
 				case 7:

@@ -9,10 +9,10 @@ import (
 )
 
 // state describes all tools that the launcher knows of.
-func (d *door) state(s *supervisor.Shell) messages.ToolsState {
-	all := messages.ToolsState{Cap: d.o.WarmMax, MemoryBudgetMB: d.o.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(d.tools))}
-	keep := warmKeep{d}
-	for id, e := range d.tools {
+func (h *handler) state(s *supervisor.Supervisor) messages.ToolsState {
+	all := messages.ToolsState{Cap: h.o.WarmMax, MemoryBudgetMB: h.o.MemoryBudgetMB, Tools: make([]messages.ToolState, 0, len(h.tools))}
+	keep := warmKeep{h}
+	for id, e := range h.tools {
 		t := messages.ToolState{ID: id, State: messages.ChildGone, Pinned: e.pinned, InFlight: len(e.flying), Waiting: len(e.waiting), Spawns: e.spawns, Runs: e.runs}
 		if c, known := s.Child(id); known {
 			t.State, t.PID, t.RSS = c.State, c.PID, c.RSS
@@ -44,15 +44,15 @@ func (r *record) describe(t *messages.ToolState) {
 
 // pin exempts a tool from making room, or ends that, and returns what was so before.
 // Of a tool that has nothing else to tell, the end of its pin is forgotten with it.
-func (d *door) pin(s *supervisor.Shell, id string, on bool) (was bool) {
-	if d.tools[id] == nil && !on {
+func (h *handler) pin(s *supervisor.Supervisor, id string, on bool) (was bool) {
+	if h.tools[id] == nil && !on {
 		return false
 	}
-	e := d.entry(id)
+	e := h.entry(id)
 	was, e.pinned = e.pinned, on
 	s.Pin(id, on)
 	if _, known := s.Child(id); !on && !known && e.blank() {
-		delete(d.tools, id)
+		delete(h.tools, id)
 	}
 	return was
 }

@@ -19,7 +19,7 @@ type tool struct {
 	o      *Options
 	plan   plan
 	record *record
-	door   func(any) bool
+	tell   func(any) bool
 
 	proc   process
 	pumps  sync.WaitGroup
@@ -46,8 +46,8 @@ type running struct {
 	hard   bool
 }
 
-func newTool(o *Options, plan plan, record *record, door func(any) bool) *tool {
-	return &tool{o: o, plan: plan, record: record, door: door, runs: map[string]*running{}, first: true, unlook: func() {}}
+func newTool(o *Options, plan plan, record *record, tell func(any) bool) *tool {
+	return &tool{o: o, plan: plan, record: record, tell: tell, runs: map[string]*running{}, first: true, unlook: func() {}}
 }
 
 // Messages of a tool to itself.
@@ -162,7 +162,7 @@ func (a *tool) work(ctx *supervisor.Ctx, w supervisor.Work) error {
 		ctx.Finish(w, true)
 	case serve:
 		a.lease = &w
-		a.door(leased(m))
+		a.tell(leased(m))
 	default:
 		return supervisor.Unknown(w.Msg)
 	}
@@ -178,7 +178,7 @@ func (a *tool) release(ctx *supervisor.Ctx, m release) {
 	m.last.settle()
 }
 
-// begin starts a run. A process that has ended begins none: the door gives the
+// begin starts a run. A process that has ended begins none: the launcher gives the
 // run to the next one.
 func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 	if a.over || a.killed {
@@ -291,8 +291,8 @@ func (a *tool) ended(r *running, reply reply) {
 	a.settle(r, res)
 }
 
-// settle forgets a run and has it answered by the door; at once when the process
-// ends, since then the door may hear of that first.
+// settle forgets a run and has it answered by the launcher; at once when the process
+// ends, since then the launcher may hear of that first.
 func (a *tool) settle(r *running, res messages.ToolResult) {
 	delete(a.runs, r.flight.run.ID)
 	for _, stop := range r.stop {
@@ -303,7 +303,7 @@ func (a *tool) settle(r *running, res messages.ToolResult) {
 	if a.over || a.killed {
 		m.settle()
 	}
-	if !a.door(m) {
+	if !a.tell(m) {
 		m.settle()
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-const door = "fake"
+const gatewayName = "fake"
 
 // Options makes a Host. The zero value of each field is its default.
 type Options struct {
@@ -44,7 +44,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	h := &Host{ledger: &ledger{last: map[string]uint64{}, alive: map[string]int{}}, sessions: map[string]*Session{}}
 	gate := gateway.New(gateway.Options{
-		Name:     door,
+		Name:     gatewayName,
 		Strategy: gateway.Policy{IdleTTL: -1, MaxKernels: o.MaxSessions, MaxWaiting: o.MaxWaiting}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			return kernel.New(kernel.Options{Backend: backend{h.ledger}, Key: k.Key, Past: k.Past, Once: k.Once})
@@ -52,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	})
 	system, err := supervisor.Start(ctx, supervisor.SystemOptions{
 		OnEvent:  o.OnEvent,
-		Children: []supervisor.Spec{{Key: door, Kind: "gateway", Restart: supervisor.Permanent, New: func() supervisor.Behaviour { return gate }}},
+		Children: []supervisor.Spec{{Key: gatewayName, Kind: "gateway", New: func() supervisor.Behaviour { return gate }}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the supervision tree: %w", err)
@@ -115,7 +115,7 @@ func (s *Session) Execute(ctx context.Context, code string) (messages.Result, er
 	s.mu.Lock()
 	s.n++
 	exec.Cells = []messages.Cell{{Code: fmt.Sprintf("%d %s", s.n, code)}}
-	_, reply, err := supervisor.Begin[messages.Result](s.host.system.Ref(door), func(w supervisor.Work) any { w.Msg = exec; return w })
+	_, reply, err := supervisor.Begin[messages.Result](s.host.system.Ref(gatewayName), exec)
 	s.mu.Unlock()
 	if err != nil {
 		return messages.Result{}, fmt.Errorf("make the call: %w", err)
@@ -136,7 +136,7 @@ func (s *Session) Execute(ctx context.Context, code string) (messages.Result, er
 
 // Reset ends the session's kernel; the next call gets a new one.
 func (s *Session) Reset(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(door), func(w supervisor.Work) any { w.Msg = messages.Reset{Key: s.key}; return w })
+	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), messages.Reset{Key: s.key})
 	if err != nil {
 		return fmt.Errorf("reset session %s: %w", s.key.Session, err)
 	}
@@ -145,7 +145,7 @@ func (s *Session) Reset(ctx context.Context) error {
 
 // Close ends the session's kernel and forgets the session.
 func (s *Session) Close(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(door), func(w supervisor.Work) any { w.Msg = messages.Close{Key: s.key}; return w })
+	_, err := supervisor.Ask[bool](ctx, s.host.system.Ref(gatewayName), messages.Close{Key: s.key})
 	if err != nil {
 		return fmt.Errorf("close session %s: %w", s.key.Session, err)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/bench/load"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Format is the version of the files that Write makes.
@@ -126,19 +128,7 @@ func (f File) Write(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", path, err)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".results-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = temp.Write(append(data, '\n'))
-	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
-	}
-	return nil
+	return file.Write(path, append(data, '\n'), file.WriteOptions{Mode: 0o644})
 }
 
 // Writable says early whether Write could write path: a run is long.
@@ -156,9 +146,12 @@ func Writable(path string) error {
 	return nil
 }
 
+// maxFile bounds a file of results, in bytes.
+const maxFile = 256 << 20
+
 // Read reads a file. The error matches ErrFormat when it is none of ours.
 func Read(path string) (File, error) {
-	data, err := os.ReadFile(path)
+	data, err := file.Read(context.Background(), path, maxFile)
 	if err != nil {
 		return File{}, fmt.Errorf("read results: %w", err)
 	}

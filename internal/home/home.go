@@ -101,6 +101,22 @@ func TempDir(env []string) string {
 	return os.TempDir()
 }
 
+// ToolMode returns which tools a value of PI_PY asks for, in any case: "bash-only"
+// for 0 and bash, "ipy-only" for 1 and py, "both" for mix and both, and "" for
+// everything else.
+func ToolMode(py string) string {
+	switch strings.ToLower(py) {
+	case "0", "bash":
+		return "bash-only"
+	case "1", "py":
+		return "ipy-only"
+	case "mix", "both":
+		return "both"
+	default:
+		return ""
+	}
+}
+
 // WorkingDir makes a working directory absolute, "" being that of this process, and
 // refuses one that is not there or is no directory.
 func WorkingDir(cwd string) (string, error) {

@@ -55,6 +55,15 @@ func TestLookup(t *testing.T) {
 	require.Equal(t, os.TempDir(), home.TempDir(nil))
 }
 
+func TestToolMode(t *testing.T) {
+	t.Parallel()
+	for py, want := range map[string]string{
+		"0": "bash-only", "Bash": "bash-only", "1": "ipy-only", "PY": "ipy-only", "mix": "both", "both": "both", "": "", "perhaps": "",
+	} {
+		require.Equal(t, want, home.ToolMode(py), py)
+	}
+}
+
 func TestWorkingDir(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()

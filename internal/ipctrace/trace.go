@@ -8,21 +8,21 @@
 //   - The file is 0600 in a folder 0700. At most two files of [MaxFile] bytes are
 //     kept for a host: when one is full, it takes the place of the older.
 //   - A trace never keeps a message from passing: what cannot be written is
-//     counted and left out.
+//     counted and left out, and the next message is tried again.
 //
 // Any goroutine may call the methods. They wait for the file system, for each
 // other, and for nobody else.
 package ipctrace
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file/lines"
 )
 
 // MaxFile is how large one file gets, in bytes.
@@ -52,35 +52,23 @@ type Record struct {
 // File is the trace of one host. A nil File traces nothing.
 type File struct {
 	path string
-	max  int64
+	file *lines.File
 
 	mu      sync.Mutex
-	f       *os.File      // guarded by mu; nil after Close
-	w       *bufio.Writer // guarded by mu
-	size    int64         // guarded by mu
-	dropped int64         // guarded by mu
+	dropped int64 // guarded by mu
+	closed  bool  // guarded by mu
 }
 
 // Open makes the file of a host in a folder, which it makes too.
 func Open(dir string) (*File, error) { return open(dir, MaxFile) }
 
 func open(dir string, most int64) (*File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of traces: %w", err)
-	}
 	path := filepath.Join(dir, fmt.Sprintf("ipc-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405.000000"), os.Getpid()))
-	f := &File{path: path, max: most}
-	return f, f.create()
-}
-
-// create begins an empty file. It is called before f is shared, or under mu.
-func (f *File) create() error {
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := lines.Open(lines.Options{Path: path, MaxBytes: most, Keep: 1})
 	if err != nil {
-		return fmt.Errorf("open the trace: %w", err)
+		return nil, fmt.Errorf("open the trace: %w", err)
 	}
-	f.f, f.w, f.size = file, bufio.NewWriter(file), 0
-	return nil
+	return &File{path: path, file: file}, nil
 }
 
 // Path returns where it is; "" for a nil File. The file that was full before is
@@ -101,36 +89,14 @@ func (f *File) Write(r Record) {
 		r.At = time.Now()
 	}
 	line, err := json.Marshal(r)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil || f.f == nil {
-		f.dropped++
-		return
-	}
-	if f.size+int64(len(line))+1 > f.max {
-		f.turn()
-	}
-	if f.f == nil {
-		f.dropped++
-		return
-	}
-	n, err := f.w.Write(append(line, '\n'))
-	f.size += int64(n)
 	if err == nil {
-		err = f.w.Flush() // who looks at it while something hangs sees the last message
+		// At once: who looks at it while something hangs sees the last message.
+		err = f.file.Append(append(line, '\n'))
 	}
 	if err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.dropped++
-	}
-}
-
-// turn puts the full file aside. Under mu.
-func (f *File) turn() {
-	_ = f.w.Flush()
-	_ = f.f.Close()
-	f.f = nil
-	if os.Rename(f.path, f.path+".1") == nil {
-		_ = f.create() // else the rest is dropped and counted
 	}
 }
 
@@ -141,11 +107,11 @@ func (f *File) Close() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.f == nil {
+	if f.closed {
 		return nil
 	}
-	err := errors.Join(f.w.Flush(), f.f.Close())
-	f.f = nil
+	f.closed = true
+	err := f.file.Close()
 	if err == nil && f.dropped > 0 {
 		err = fmt.Errorf("%d messages could not be written to the trace %s", f.dropped, f.path)
 	}

@@ -2,6 +2,7 @@ package ipctrace
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -63,4 +64,25 @@ func TestNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	f.Write(Record{}) // after the end: no panic
+}
+
+// TestTriesAgain: a full file that cannot be put aside costs the messages of that
+// time, and no others.
+func TestTriesAgain(t *testing.T) {
+	t.Parallel()
+	f, err := open(t.TempDir(), 200)
+	require.NoError(t, err)
+	write := func() { f.Write(Record{Backend: "runner", Kernel: "1", Direction: "sent", Type: "execute", Bytes: 10}) }
+	write()
+	require.NoError(t, os.MkdirAll(filepath.Join(f.Path()+".1", "in the way"), 0o700))
+	write()
+	write()
+	require.NoError(t, os.RemoveAll(f.Path()+".1"))
+	write()
+	for _, path := range []string{f.Path(), f.Path() + ".1"} {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(data, []byte("\n")), path)
+	}
+	require.ErrorContains(t, f.Close(), "2 messages could not be written")
 }

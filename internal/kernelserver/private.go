@@ -151,7 +151,7 @@ func sweep(base string) {
 		if err != nil || !info.IsDir() || !isOurs(info) {
 			continue
 		}
-		data, err := os.ReadFile(private(dir).owner())
+		data, err := readNote(private(dir).owner())
 		if err != nil {
 			if time.Since(info.ModTime()) > unowned {
 				_ = os.Remove(dir) // an empty one: its maker was killed before it could write who it is

@@ -1,17 +1,20 @@
 package kernelserver
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -128,7 +131,7 @@ func (g *Shared) Failed(ctx context.Context, why error) (err *LaunchError, again
 // private directory, false when none has. The caller makes sure that the gateway
 // lives: else its pid may be another's by now.
 func SharedProcess(dir string) (process.Identity, bool) {
-	pid, err := os.ReadFile(private(dir).join("pid"))
+	pid, err := readNote(private(dir).join("pid"))
 	if err != nil {
 		return process.Identity{}, false
 	}
@@ -192,11 +195,34 @@ func (p private) ours() bool {
 	return err == nil && info.IsDir() && isOurs(info) && strings.HasPrefix(info.Name(), strings.TrimSuffix(dirPattern, "*"))
 }
 
+// Bounds of the files in a private directory, in bytes.
+const (
+	maxNote = 1 << 20
+	maxLog  = 256 << 10 // of the end of a log, in which tailLines are looked for
+)
+
+// readNote reads a small file of a private directory. A kernel, which runs as the
+// same user, may have put something else there.
+func readNote(path string) ([]byte, error) { return file.Read(context.Background(), path, maxNote) }
+
 // tail returns the end of what a shared gateway printed, without the token.
 func (p private) tail(token string) []string {
-	data, err := os.ReadFile(p.join("log"))
+	f, err := file.Open(p.join("log"))
 	if err != nil {
 		return nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	from := max(info.Size()-maxLog, 0)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxLog))
+	if err != nil {
+		return nil
+	}
+	if from > 0 {
+		_, data, _ = bytes.Cut(data, []byte("\n")) // half a line may hold half a token
 	}
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(data), token, "[token]"), "\n"), "\n")
 	return lines[max(0, len(lines)-tailLines):]

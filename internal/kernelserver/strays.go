@@ -32,12 +32,12 @@ func Strays(dir string, claimed func(gateway process.Identity, name string) bool
 	var found []Stray
 	for _, p := range privates() {
 		var owner process.Identity
-		data, err := os.ReadFile(p.owner())
+		data, err := readNote(p.owner())
 		if err != nil || json.Unmarshal(data, &owner) != nil || owner.Start == "" {
 			continue // not known: it is left alone
 		}
 		var shared struct{ Dir, Name string }
-		if data, err := os.ReadFile(p.join("shared.json")); err == nil && (json.Unmarshal(data, &shared) != nil || shared.Dir != dir) {
+		if data, err := readNote(p.join("shared.json")); err == nil && (json.Unmarshal(data, &shared) != nil || shared.Dir != dir) {
 			continue // of another home: its own doctor looks after it
 		}
 		s := Stray{Dir: string(p), Name: shared.Name}

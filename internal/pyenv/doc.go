@@ -1,4 +1,4 @@
-// Package pyenv finds the Python interpreter of a session, says what reaches it
+// Package pyenv finds the Python interpreter of a host, says what reaches it
 // of the host's environment, and builds an environment for those who have none.
 //
 // # Guarantees
@@ -6,7 +6,8 @@
 //   - [Filter] lets through what it lists and nothing else. Names that look like
 //     secrets never pass, whatever prefix they carry.
 //   - [Resolve] and [Preflight] change nothing. They run an interpreter for at
-//     most 10 s, in a filtered environment.
+//     most 10 s, in a filtered environment. One that is ended by a signal meanwhile
+//     is run again: that says nothing about it.
 //   - [Setup] may be interrupted at any instant and run again. An environment
 //     that it did not finish is never chosen by Resolve.
 //   - Setup installs what requirements.txt pins, by hash, from whatever index

@@ -15,6 +15,18 @@ func venvPython(venv string) string { return filepath.Join(binDir(venv), "python
 
 func binDir(venv string) string { return filepath.Join(venv, binName) }
 
+// OwnPython returns the interpreter of the virtual environment of a directory: that
+// in .venv, else that in venv; "" when neither holds a program of that name. It runs
+// nothing.
+func OwnPython(dir string) string {
+	for _, s := range []Source{SourceDotVenv, SourceVenv} {
+		if python := venvPython(filepath.Join(dir, string(s))); isProgram(python) {
+			return python
+		}
+	}
+	return ""
+}
+
 // venvOf returns the virtual environment that an interpreter lies in, or "".
 func venvOf(python string) string {
 	venv := filepath.Dir(filepath.Dir(python))

@@ -45,6 +45,9 @@ type fake struct {
 	Exit       int
 	Stderr     string
 	Packages   []string // modules it can import, before and after pip ran
+	// EndedBy is a signal that ends it, or an exit code with a minus, the first
+	// EndedTimes times.
+	EndedBy, EndedTimes int
 
 	Venv, Pip act
 	// Made is how an interpreter behaves that -m venv makes; nil is like this one.
@@ -91,6 +94,9 @@ func playPython(self string, args []string) int {
 	if err != nil || json.Unmarshal(data, &f) != nil {
 		return 99
 	}
+	if code, ended := f.end(self + ".runs"); ended {
+		return code
+	}
 	fmt.Fprint(os.Stdout, f.Noise)
 	fmt.Fprint(os.Stderr, f.Stderr)
 	joined := strings.Join(args, " ")
@@ -124,6 +130,29 @@ func playPython(self string, args []string) int {
 		fmt.Fprintln(os.Stdout, "coppice-python", strings.ReplaceAll(f.Version, ".", " "), f.Executable)
 	}
 	return 0
+}
+
+// end ends the process as EndedBy says, if this is one of the first runs; it counts
+// them in a file.
+func (f fake) end(runs string) (code int, ended bool) {
+	before, _ := os.ReadFile(runs)
+	if len(before) >= f.EndedTimes {
+		return 0, false
+	}
+	if err := os.WriteFile(runs, append(before, '.'), 0o600); err != nil {
+		return 96, true
+	}
+	if f.EndedBy < 0 {
+		return -f.EndedBy, true
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(syscall.Signal(f.EndedBy))
+	}
+	if err != nil {
+		return 95, true
+	}
+	select {} // the signal is on its way
 }
 
 func playVenv(f fake, dir string) int {

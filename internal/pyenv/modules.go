@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 //go:embed modules.py
@@ -23,6 +25,7 @@ var modulesScript string
 const (
 	maxModule  = 1 << 20 // bytes of one
 	maxModules = 200
+	maxKept    = 64 << 20 // bytes of what is kept of all of them
 )
 
 // Module is a file of the user's that every session loads.
@@ -81,13 +84,9 @@ func Modules(user, project string) []Module {
 }
 
 func readModule(path string) (text, problem string) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxModule {
+	data, err := file.Read(context.Background(), path, maxModule)
+	if file.IsTooLarge(err) {
 		return "", fmt.Sprintf("it has more than %d bytes", maxModule)
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
 	}
 	if err != nil {
 		if cause, ok := errors.AsType[*fs.PathError](err); ok {
@@ -115,9 +114,9 @@ func DescribeModules(ctx context.Context, cache string, modules []Module, find f
 	if len(modules) == 0 {
 		return nil, nil, nil
 	}
-	file := filepath.Join(cache, hashModules(modules)+".json")
+	kept := filepath.Join(cache, hashModules(modules)+".json")
 	var d described
-	if data, err := os.ReadFile(file); err != nil || json.Unmarshal(data, &d) != nil {
+	if data, err := file.Read(ctx, kept, maxKept); err != nil || json.Unmarshal(data, &d) != nil {
 		rt, err := find(ctx)
 		if err != nil {
 			return nil, modules, err
@@ -125,7 +124,7 @@ func DescribeModules(ctx context.Context, cache string, modules []Module, find f
 		if d, err = describe(ctx, rt, modules); err != nil {
 			return nil, modules, err
 		}
-		_ = keep(cache, file, d) // it is found again without
+		_ = keep(cache, kept, d) // it is found again without
 	}
 	all := slices.Clone(modules)
 	for i := range all {
@@ -186,7 +185,7 @@ func describe(ctx context.Context, rt Runtime, modules []Module) (described, err
 }
 
 // keep writes what was found, in place of what was kept before.
-func keep(dir, file string, d described) error {
+func keep(dir, path string, d described) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -200,16 +199,5 @@ func keep(dir, file string, d described) error {
 			_ = os.Remove(f)
 		}
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-	}
-	return err
+	return file.Write(path, data, file.WriteOptions{})
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/process"
@@ -79,11 +80,59 @@ type command struct {
 	dir    string
 }
 
+// Bounds of the runs of one command that are ended from outside.
+const (
+	mostRuns   = 6
+	firstPause = 20 * time.Millisecond // it doubles
+)
+
 // run runs an interpreter to its end and returns what it printed to stdout, at
-// most the last 64 KiB.
-func run(ctx context.Context, c command) (string, error) {
+// most the last 64 KiB. One that is ended from outside has said nothing about
+// itself: it is run again, a few times, within the same bound.
+func run(ctx context.Context, c command) (out string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, errTooSlow)
 	defer cancel()
+	pause := firstPause
+	for n := 1; ; n++ {
+		out, err = runOnce(ctx, c)
+		if !endedFromOutside(err) {
+			return out, err
+		}
+		if n == mostRuns {
+			return out, fmt.Errorf("%w, %d times in a row", err, n)
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return out, err
+		}
+	}
+}
+
+// endedFromOutside says that a run was ended by a signal of those by which people
+// and programs end others. Signals of the system for what a program has done itself,
+// as SIGSEGV and SIGILL, do not count: they do say something about it. A shim
+// that is a shell script exits with 128 and the number of the signal.
+func endedFromOutside(err error) bool {
+	exit, ok := errors.AsType[*process.ExitError](err)
+	if !ok {
+		return false
+	}
+	const ofShells = 128
+	number := exit.Signal
+	if number == 0 {
+		number = exit.Code - ofShells
+	}
+	switch syscall.Signal(number) {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL, syscall.SIGTERM:
+		return true
+	}
+	return false
+}
+
+// runOnce is one run of an interpreter.
+func runOnce(ctx context.Context, c command) (string, error) {
 	stdout, stderr := process.NewRing(process.RingOptions{}), process.NewRing(process.RingOptions{})
 	p, err := process.Start(process.Options{
 		Path: c.python, Args: c.args, Dir: c.dir, Stdout: stdout, Stderr: stderr,

@@ -49,7 +49,8 @@ type Options struct {
 	// else is then tried. A leading ~ is the home directory, and a relative path
 	// starts at Cwd. "" looks around.
 	Python string
-	// Cwd is the directory of the session; "" is that of the process.
+	// Cwd is the directory whose virtual environment is taken; "" is that of the
+	// process, which is what hosts take for all their sessions.
 	Cwd string
 	// Home is the directory of the brand, such as ~/.coppice, which holds the
 	// managed environment; "" passes that step over.
@@ -76,7 +77,7 @@ type Runtime struct {
 	Steps []Step `json:"steps"`
 }
 
-// Resolve finds the interpreter for a session: Options.Python, or else the
+// Resolve finds the interpreter of a host: Options.Python, or else the
 // first that runs of VIRTUAL_ENV, <cwd>/.venv, <cwd>/venv, the managed
 // environment, and python and python3 on PATH; after VIRTUAL_ENV comes an active
 // conda environment, but not conda's base, which is on PATH. What cannot be used is passed

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // lockPoll is how often Setup looks whether another run of it has finished.
@@ -213,7 +215,7 @@ func (b *build) lock(ctx context.Context) (func(), error) {
 	if err := os.MkdirAll(filepath.Dir(b.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("set up a Python environment: %w", err)
 	}
-	l := flock.New(lockFile(b.dir), flock.SetPermissions(0o600))
+	l := flock.New(lockFile(b.dir), flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 	ok, err := l.TryLock()
 	if err == nil && !ok {
 		b.tell(Stage{Name: StageWaiting, Detail: "for another set-up of " + b.dir})

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // EnvState says whether an environment can be used.
@@ -39,9 +41,12 @@ type stamp struct {
 	Built    time.Time `json:"built"`
 }
 
+// maxStamp bounds a stamp, in bytes.
+const maxStamp = 16 << 20
+
 func readStamp(dir string) (stamp, error) {
 	var s stamp
-	data, err := os.ReadFile(stampFile(dir))
+	data, err := file.Read(context.Background(), stampFile(dir), maxStamp)
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
@@ -54,12 +59,8 @@ func writeStamp(dir string, s stamp) error {
 	if err != nil {
 		return fmt.Errorf("write the stamp of %s: %w", dir, err)
 	}
-	tmp := stampFile(dir) + ".new"
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the stamp of %s: %w", dir, err)
-	}
-	if err := os.Rename(tmp, stampFile(dir)); err != nil {
-		return fmt.Errorf("write the stamp of %s: %w", dir, err)
+	if err := file.Write(stampFile(dir), append(data, '\n'), file.WriteOptions{}); err != nil {
+		return fmt.Errorf("finish the environment in %s: %w", dir, err)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+
+	"github.com/coppice-run/coppice/internal/pylit"
 )
 
 //go:embed kernel_cell.py
@@ -51,7 +53,7 @@ try:
     __coppice_start(%s, %s)
 finally:
     del __coppice_start
-`, pyString(sources), pyString(place)), nil
+`, pylit.String(string(sources)), pylit.String(string(place))), nil
 }
 
 // ResetCode is the Python code that resets the names of such a kernel.
@@ -63,13 +65,3 @@ func IdleInput(seconds float64) string { return fmt.Sprintf("\x04coppice-idle:%g
 
 // EndOfInput raises EOFError in input().
 const EndOfInput = "\x04"
-
-// pyString returns JSON text as a Python string literal. encoding/json escapes
-// no character as a surrogate pair, which Python would read as two.
-func pyString(text []byte) string {
-	lit, err := json.Marshal(string(text))
-	if err != nil {
-		return `""` // a string always has a form
-	}
-	return string(lit)
-}

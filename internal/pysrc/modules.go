@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/pylit"
 )
 
 // Source is one module of the user's: its text, or why there is none.
@@ -29,7 +31,7 @@ func ModulesCode(modules []Source) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write the sources of modules: %w", err)
 	}
-	return fmt.Sprintf("__import__('coppice_prelude').modules.load(globals(), __import__('json').loads(%s), %g)\n", literal(string(text)), moduleTime.Seconds()), nil
+	return fmt.Sprintf("__import__('coppice_prelude').modules.load(globals(), __import__('json').loads(%s), %g)\n", pylit.String(string(text)), moduleTime.Seconds()), nil
 }
 
 // ModulesTold is a Python expression: why modules were not loaded, a line each.

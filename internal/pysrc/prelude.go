@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+
+	"github.com/coppice-run/coppice/internal/pylit"
 )
 
 // Helper describes one function of the prelude.
@@ -33,15 +35,5 @@ var Helpers = sync.OnceValues(func() ([]Helper, error) {
 // coppice_runner, which has loaded them already. mime is the type of their status
 // events.
 func SessionPrelude(mime string) string {
-	return "__import__('coppice_prelude').install(globals(), display, " + literal(mime) + ")\n"
-}
-
-// literal returns s as a Python string literal: a JSON string is one, since
-// encoding/json writes no surrogate pairs.
-func literal(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // json.Marshal of a string cannot fail
-	}
-	return string(b)
+	return "__import__('coppice_prelude').install(globals(), display, " + pylit.String(mime) + ")\n"
 }

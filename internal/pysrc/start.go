@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/coppice-run/coppice/internal/pylit"
 )
 
 //go:embed kernel_start.py
@@ -124,5 +126,5 @@ try:
     __coppice_begin(%s, %s, %s)
 finally:
     del __coppice_begin
-`, startModule, prepare, literal(tag(sources)), literal(text), literal(string(args))), nil
+`, startModule, prepare, pylit.String(tag(sources)), pylit.String(text), pylit.String(string(args))), nil
 }

@@ -1,12 +1,15 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Level is a rung of the ladder.
@@ -103,6 +106,9 @@ func resolved(path string) string {
 	return path
 }
 
+// maxConfig bounds a pyvenv.cfg, in bytes.
+const maxConfig = 1 << 20
+
 // InterpreterPaths returns the folders that a Python interpreter is made of: that
 // of its executable, that of the one it is a link to, and that of the one which a
 // virtual environment was made from.
@@ -111,7 +117,7 @@ func InterpreterPaths(python string) []string {
 	if real, err := filepath.EvalSymlinks(python); err == nil {
 		found = append(found, filepath.Dir(filepath.Dir(real)))
 	}
-	if cfg, err := os.ReadFile(filepath.Join(found[0], "pyvenv.cfg")); err == nil {
+	if cfg, err := file.Read(context.Background(), filepath.Join(found[0], "pyvenv.cfg"), maxConfig); err == nil {
 		for line := range strings.Lines(string(cfg)) {
 			if name, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "home" {
 				found = append(found, filepath.Dir(strings.TrimSpace(value)))

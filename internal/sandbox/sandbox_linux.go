@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 	"strconv"
 
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
 // ABI returns the version of Landlock that this kernel has, 0 for none.
 func ABI() int {
-	v, err := ll.LandlockGetABIVersion()
+	v, err := landlockVersion()
 	if err != nil {
 		return 0
 	}
@@ -117,9 +116,9 @@ func dropCapabilities() error {
 
 // What is done with a file or folder, in groups.
 const (
-	readFile = ll.AccessFSExecute | ll.AccessFSReadFile
-	readDir  = readFile | ll.AccessFSReadDir
-	useFile  = ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+	readFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	readDir  = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	useFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
 // files returns what this version of Landlock knows about files.
@@ -138,30 +137,30 @@ func files(abi int) uint64 {
 }
 
 func (r Rules) landlock(abi int) error {
-	var attr ll.RulesetAttr
+	var attr unix.LandlockRulesetAttr
 	if r.Level == Landlock {
-		attr.HandledAccessFS = files(abi)
+		attr.Access_fs = files(abi)
 	}
 	if abi >= 4 && !r.Network {
-		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {
-		attr.Scoped = ll.ScopeSignal | ll.ScopeAbstractUnixSocket
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
-	if attr == (ll.RulesetAttr{}) {
+	if attr == (unix.LandlockRulesetAttr{}) {
 		return nil // bubblewrap on a kernel that has nothing to add
 	}
-	set, err := ll.LandlockCreateRuleset(&attr, 0)
+	set, err := createRuleset(&attr)
 	if err != nil {
 		return fmt.Errorf("make a set of rules: %w", err)
 	}
 	defer func() { _ = unix.Close(set) }()
 	if r.Level == Landlock {
-		if err := r.paths(set, attr.HandledAccessFS); err != nil {
+		if err := r.paths(set, attr.Access_fs); err != nil {
 			return err
 		}
 	}
-	if err := ll.LandlockRestrictSelf(set, 0); err != nil {
+	if err := restrictSelf(set); err != nil {
 		return fmt.Errorf("restrict the thread: %w", err)
 	}
 	return nil
@@ -180,7 +179,7 @@ func (r Rules) paths(set int, handled uint64) error {
 		}
 	}
 	for _, p := range append([]string{shared}, r.Write...) {
-		const special = ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSIoctlDev
+		const special = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 		if err := allow(set, p, handled&^special); err != nil {
 			return err
 		}
@@ -202,7 +201,7 @@ func allow(set int, path string, access uint64) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= readFile | useFile
 	}
-	if err := ll.LandlockAddPathBeneathRule(set, &ll.PathBeneathAttr{AllowedAccess: access, ParentFd: fd}, 0); err != nil {
+	if err := addRule(set, &unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}); err != nil {
 		return fmt.Errorf("a rule for %s: %w", path, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package sharedgateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 )
+
+// DirIn returns the folder of the shared gateways and of the journal in a home
+// folder (~/.<brand>).
+func DirIn(home string) string { return filepath.Join(home, "agent", "python-gateway") }
 
 // Gateway is one entry of gateway.json.
 type Gateway struct {
@@ -46,6 +52,7 @@ type record struct {
 }
 
 const (
+	maxRecord   = 16 << 20 // bytes of a file
 	recordFile  = "gateway.json"
 	lockFile    = "gateway.lock"
 	hostsDir    = "hosts"
@@ -57,7 +64,7 @@ const (
 // themselves while they are used.
 func read(dir string) (record, error) {
 	var r record
-	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, recordFile), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
@@ -72,26 +79,13 @@ func read(dir string) (record, error) {
 
 func write(dir string, r record) error { return writeJSON(filepath.Join(dir, recordFile), r) }
 
-// writeJSON replaces a file by rename, so that a reader sees the old one or the
-// new one.
+// writeJSON replaces a file as a whole.
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return file.Write(path, append(data, '\n'), file.WriteOptions{})
 }
 
 // without returns the gateways that are not g.

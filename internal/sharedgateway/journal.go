@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -49,7 +50,7 @@ func Take(ctx context.Context, dir string, key messages.SessionKey) (*Claim, err
 	}
 	sum := sha256.Sum256([]byte(key.ID()))
 	base := filepath.Join(dir, sessionsDir, hex.EncodeToString(sum[:16]))
-	c := &Claim{key: key, path: base + ".json", lock: flock.New(base+".lock", flock.SetPermissions(0o600))}
+	c := &Claim{key: key, path: base + ".json", lock: flock.New(base+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))}
 	if ok, err := c.lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
 		_ = c.lock.Close()
 		return nil, fmt.Errorf("another process uses the session %q: %w", key.Session, errors.Join(context.Cause(ctx), err))
@@ -88,7 +89,7 @@ func (c *Claim) Release() { _ = c.lock.Close() }
 
 func readEntry(path string) (Entry, error) {
 	var e Entry
-	data, err := os.ReadFile(path)
+	data, err := file.Read(context.Background(), path, maxRecord)
 	if err != nil {
 		return e, err
 	}

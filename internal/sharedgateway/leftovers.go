@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/kernelserver"
 	"github.com/coppice-run/coppice/internal/process"
 )
@@ -41,7 +42,7 @@ func Leftovers(dir string) ([]Leftover, error) {
 	add := func(what string, pid int, end func(context.Context) error) {
 		found = append(found, Leftover{What: what, PID: pid, end: end})
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, recordFile)); err == nil && !json.Valid(data) {
+	if data, err := file.Read(context.Background(), filepath.Join(dir, recordFile), maxRecord); err == nil && !json.Valid(data) {
 		path := filepath.Join(dir, recordFile)
 		add(path+", which cannot be understood", 0, removal(path))
 	}
@@ -117,7 +118,7 @@ func strays(dir string, r record) []Leftover {
 // unfinished returns temporary files that are too old for their writer to live.
 func unfinished(dir string) []string {
 	var found []string
-	for _, pattern := range []string{".new-*", "sessions/.new-*", "hosts/.*"} {
+	for _, pattern := range []string{file.Unfinished, sessionsDir + "/" + file.Unfinished, hostsDir + "/.*"} {
 		paths, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
 		for _, path := range paths {
 			info, err := os.Lstat(path)
@@ -227,7 +228,7 @@ const stuckAfter = 10 * beatEvery
 func Locked(dir string) (LockHolder, LockState) {
 	path := filepath.Join(dir, lockFile)
 	var h holder
-	data, err := os.ReadFile(path)
+	data, err := file.Read(context.Background(), path, maxRecord)
 	if err != nil {
 		return LockHolder{}, LockFree
 	}

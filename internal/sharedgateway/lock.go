@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -53,11 +54,11 @@ func (e *LockedError) Unwrap() error { return e.Err }
 // joins the goroutine that beats.
 func lock(ctx context.Context, dir, doing string) (unlock func(), err error) {
 	path := filepath.Join(dir, lockFile)
-	l := flock.New(path, flock.SetPermissions(0o600))
+	l := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 	if ok, err := l.TryLockContext(ctx, lockRetry); err != nil || !ok {
 		_ = l.Close()
 		var h holder
-		if data, readErr := os.ReadFile(path); readErr == nil {
+		if data, readErr := file.Read(context.WithoutCancel(ctx), path, maxRecord); readErr == nil {
 			_ = json.Unmarshal(data, &h) // nothing but news for people
 		}
 		return nil, &LockedError{PID: h.Process.PID, Doing: h.Doing, Beat: h.Beat, Err: context.Cause(ctx)}
@@ -98,7 +99,7 @@ func ownPath(dir, place string) string { return filepath.Join(dir, place+".own")
 
 // held reports whether somebody holds a lock. It takes it for an instant.
 func held(path string) bool {
-	l := flock.New(path, flock.SetFlag(os.O_RDWR))
+	l := flock.New(path, flock.SetFlag(os.O_RDWR|file.NonBlock))
 	defer func() { _ = l.Close() }()
 	ok, err := l.TryRLock()
 	return err == nil && !ok

@@ -1,16 +1,14 @@
-// Package sse reads server-sent events: the text/event-stream of the HTML
-// standard. It is line-safe: however the bytes are cut on their way, an event
-// comes whole or not at all.
-//
-// A [Reader] belongs to one goroutine.
 package sse
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // DefaultLimit bounds the data of one event, in bytes.
@@ -28,6 +26,9 @@ type Event struct {
 	ID string
 	// Data is what the "data" fields hold, joined by line feeds.
 	Data string
+	// Retry is how long the stream asks its reader to wait before it connects
+	// again, as the last "retry" field says; 0: nothing was said.
+	Retry time.Duration
 }
 
 // Reader reads the events of one stream.
@@ -35,18 +36,22 @@ type Reader struct {
 	r     *bufio.Reader
 	limit int
 	id    string
+	retry time.Duration
 	begun bool
 	// skip says that the last line ended in a carriage return, so that a line
 	// feed that follows belongs to it.
 	skip bool
 }
 
+// bufferSize is how much is read at once, in bytes.
+const bufferSize = 32 << 10
+
 // NewReader reads from r. limit bounds one event in bytes; 0: DefaultLimit.
 func NewReader(r io.Reader, limit int) *Reader {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return &Reader{r: bufio.NewReader(r), limit: limit}
+	return &Reader{r: bufio.NewReaderSize(r, bufferSize), limit: limit}
 }
 
 // Next returns the next event. Comments, which keep a connection alive, are
@@ -71,7 +76,7 @@ func (r *Reader) Next() (Event, error) {
 				e.Name, size = "", 0 // an event without data is none
 				continue
 			}
-			e.ID, e.Data = r.id, data.String()
+			e.ID, e.Data, e.Retry = r.id, data.String(), r.retry
 			return e, nil
 		}
 		field, value, _ := strings.Cut(line, ":")
@@ -89,6 +94,10 @@ func (r *Reader) Next() (Event, error) {
 			if !strings.ContainsRune(value, 0) {
 				r.id = value
 			}
+		case "retry":
+			if ms, err := strconv.ParseUint(value, 10, 32); err == nil && value[0] != '+' {
+				r.retry = time.Duration(ms) * time.Millisecond //nolint:gosec // 32 bits
+			}
 		}
 	}
 }
@@ -97,30 +106,33 @@ func (r *Reader) Next() (Event, error) {
 func (r *Reader) line(limit int) (string, error) {
 	var line []byte
 	for {
-		c, err := r.r.ReadByte()
-		if err != nil {
+		if _, err := r.r.Peek(1); err != nil {
 			if errors.Is(err, io.EOF) {
 				return "", io.EOF
 			}
 			return "", fmt.Errorf("read an event: %w", err)
 		}
+		part, _ := r.r.Peek(r.r.Buffered()) // that much is there
 		if r.skip {
 			r.skip = false
-			if c == '\n' {
+			if part[0] == '\n' {
+				_, _ = r.r.Discard(1)
 				continue
 			}
 		}
-		switch c {
-		case '\r':
-			r.skip = true
-			return r.trim(line), nil
-		case '\n':
-			return r.trim(line), nil
+		n, used := len(part), len(part)
+		if end := bytes.IndexAny(part, "\r\n"); end >= 0 {
+			n, used = end, end+1
+			r.skip = part[end] == '\r'
 		}
-		if len(line) >= limit {
+		if len(line)+n > limit {
 			return "", fmt.Errorf("%w: more than %d bytes", ErrTooLong, r.limit)
 		}
-		line = append(line, c)
+		line = append(line, part[:n]...)
+		_, _ = r.r.Discard(used)
+		if used > n {
+			return r.trim(line), nil
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,10 @@ func TestEvents(t *testing.T) {
 		"comments":                 {": ping\n\n: ping\ndata: a\n\n", []sse.Event{{Data: "a"}}},
 		"a name without data":      {"event: x\n\ndata: a\n\n", []sse.Event{{Data: "a"}}},
 		"ids stay":                 {"id: 7\ndata: a\n\ndata: b\n\n", []sse.Event{{ID: "7", Data: "a"}, {ID: "7", Data: "b"}}},
-		"unknown fields":           {"retry: 5\nfoo\ndata: a\n\n", []sse.Event{{Data: "a"}}},
+		"unknown fields":           {"foo\nbar: 1\n data: b\ndata : c\ndata: a\n\n", []sse.Event{{Data: "a"}}},
+		"retry":                    {"retry: 50\ndata: a\n\nretry: x\nretry: -1\nretry: +1\nretry\ndata: b\n\n", []sse.Event{{Data: "a", Retry: 50 * time.Millisecond}, {Data: "b", Retry: 50 * time.Millisecond}}},
+		"an id is taken away":      {"id: 7\ndata: a\n\nid\ndata: b\n\nid: \x00\ndata: c\n\n", []sse.Event{{ID: "7", Data: "a"}, {Data: "b"}, {Data: "c"}}},
+		"longer than a buffer":     {"data: " + strings.Repeat("x", 100<<10) + "\r\n\r\n", []sse.Event{{Data: strings.Repeat("x", 100<<10)}}},
 		"byte order mark":          {"\ufeffdata: a\n\n", []sse.Event{{Data: "a"}}},
 		"an end without its line":  {"data: a\n\ndata: b\n", []sse.Event{{Data: "a"}}},
 		"an end within a line":     {"data: a\n\ndata: b", []sse.Event{{Data: "a"}}},

@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/toolcheck"
 	"github.com/coppice-run/coppice/internal/toolspec"
 )
 
 // checkFile holds how the last validations of a folder of tools went.
 const checkFile = ".coppice-checks.json"
+
+// maxKept bounds a file that is kept in a folder of tools, in bytes.
+const maxKept = 16 << 20
 
 // keepChecks is how long a validation counts.
 const keepChecks = 30 * 24 * time.Hour
@@ -43,7 +46,7 @@ func (b *Box) Validated(entries []toolspec.Entry) (map[string]string, error) {
 
 func readChecks(dir string) (map[string]validation, error) {
 	all := map[string]validation{}
-	data, err := os.ReadFile(filepath.Join(dir, checkFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, checkFile), maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
@@ -79,17 +82,5 @@ func saveBeside(dir, name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	f, err := os.CreateTemp(dir, name+"-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return file.Write(filepath.Join(dir, name), append(data, '\n'), file.WriteOptions{Durable: true})
 }

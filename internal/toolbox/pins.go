@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // pinFile holds the pins of a folder of tools, so that they outlive a host.
@@ -52,7 +53,7 @@ func (b *Box) Pin(ctx context.Context, id string, on bool, apply func(on bool) (
 }
 
 func readPins(dir string) ([]string, error) {
-	data, err := os.ReadFile(filepath.Join(dir, pinFile))
+	data, err := file.Read(context.Background(), filepath.Join(dir, pinFile), maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

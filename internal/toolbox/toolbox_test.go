@@ -116,7 +116,7 @@ func TestAPinThatCannotBeKept(t *testing.T) {
 		applied = append(applied, on)
 		return false, os.MkdirAll(filepath.Join(box.Dir(), toolbox.PinFile), 0o700) // nothing can take its name
 	})
-	require.ErrorContains(t, err, "write "+toolbox.PinFile)
+	require.ErrorContains(t, err, "write "+filepath.Join(box.Dir(), toolbox.PinFile))
 	require.Equal(t, []bool{true, false}, applied)
 }
 

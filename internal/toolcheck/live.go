@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/toolproc"
 	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
@@ -155,7 +156,7 @@ func (c *checker) references(ctx context.Context) (Status, string, []string) {
 }
 
 func (c *checker) reference(ctx context.Context, name string, limit time.Duration) (problem string, details []string) {
-	data, err := os.ReadFile(filepath.Join(c.entry.Dir, "reference", name))
+	data, err := file.Read(ctx, filepath.Join(c.entry.Dir, "reference", name), maxFixture)
 	if err != nil {
 		return err.Error(), nil
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/toolenv"
 	"github.com/coppice-run/coppice/internal/toolproc"
@@ -60,7 +61,7 @@ type checker struct {
 // is wrong with the tool is in the report.
 func Validate(ctx context.Context, o Options) (Report, error) {
 	c := &checker{o: o, r: &Report{Timestamp: time.Now().UTC().Truncate(time.Millisecond)}}
-	c.entry = toolspec.Read(o.Dir)
+	c.entry = toolspec.Read(ctx, o.Dir)
 	c.r.ToolID, c.r.ToolPath = c.entry.ID, c.entry.Dir
 	why := "an earlier check failed"
 	if failed := c.static(ctx); !failed {
@@ -98,7 +99,7 @@ func (c *checker) tell() {
 // static are the checks that need no process; true: one failed.
 func (c *checker) static(ctx context.Context) (failed bool) {
 	return !c.step(FolderStructure, c.folder) || !c.step(ToolJSONParses, c.parses) || !c.step(SchemasCoherent, c.coherent) ||
-		!c.step(PyprojectOK, c.pyproject) || !c.step(VenvExists, func() (Status, string, []string) { return c.venv(ctx) })
+		!c.step(PyprojectOK, func() (Status, string, []string) { return c.pyproject(ctx) }) || !c.step(VenvExists, func() (Status, string, []string) { return c.venv(ctx) })
 }
 
 func (c *checker) folder() (Status, string, []string) {
@@ -154,15 +155,15 @@ var distribution = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*`)
 // A tool that imports one of these needs all that it stands on.
 var web = []string{"fastapi", "uvicorn", "pydantic"}
 
-func (c *checker) pyproject() (Status, string, []string) {
-	p, err := toolenv.ReadProject(c.entry.Dir)
+func (c *checker) pyproject(ctx context.Context) (Status, string, []string) {
+	p, err := toolenv.ReadProject(ctx, c.entry.Dir)
 	if err != nil {
 		return Fail, err.Error(), nil
 	}
 	if p.Name == "" {
 		return Fail, "pyproject.toml has no project.name", nil
 	}
-	program, err := os.ReadFile(filepath.Join(c.entry.Dir, c.entry.Tool.Entrypoint))
+	program, err := file.Read(ctx, filepath.Join(c.entry.Dir, c.entry.Tool.Entrypoint), maxProgram)
 	if err != nil {
 		return Fail, err.Error(), nil
 	}
@@ -220,11 +221,17 @@ func (c *checker) venv(ctx context.Context) (Status, string, []string) {
 		return Fail, "its interpreter " + p.Err().Error(), out.Tail(3)
 	}
 	version := strings.TrimSpace(out.String())
-	if ready, why := toolenv.Ready(c.entry.Dir); !ready {
+	if ready, why := toolenv.Ready(ctx, c.entry.Dir); !ready {
 		return Warn, version + "; " + why, nil
 	}
 	return Pass, version, nil
 }
+
+// Bounds of what the checks read, in bytes.
+const (
+	maxProgram = 16 << 20
+	maxFixture = 64 << 20 // an answer of a tool has no more
+)
 
 // fixture is a file in the folder reference: inputs, and the outputs that they
 // are to give.

@@ -18,6 +18,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/gofrs/flock"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/toolspec"
 )
@@ -83,6 +84,7 @@ const (
 	lockPoll  = 100 * time.Millisecond
 	stopGrace = 2 * time.Second
 	private   = 0o600
+	maxFile   = 4 << 20 // bytes of a file that says what a tool needs
 )
 
 // needs is what a tool has to have installed.
@@ -93,8 +95,8 @@ type needs struct {
 }
 
 // readNeeds reads requirements.txt, or the dependencies of pyproject.toml.
-func readNeeds(dir string) (needs, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "requirements.txt"))
+func readNeeds(ctx context.Context, dir string) (needs, error) {
+	data, err := file.Read(ctx, filepath.Join(dir, "requirements.txt"), maxFile)
 	switch {
 	case err == nil:
 		n := needs{hash: hashOf("requirements", string(data))}
@@ -113,7 +115,7 @@ func readNeeds(dir string) (needs, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return needs{}, fmt.Errorf("read what the tool needs: %w", err)
 	}
-	p, err := ReadProject(dir)
+	p, err := ReadProject(ctx, dir)
 	if err != nil {
 		return needs{}, err
 	}
@@ -129,19 +131,23 @@ type Project struct {
 
 // ReadProject reads the pyproject.toml of a tool. One that is not there is an
 // error that matches fs.ErrNotExist.
-func ReadProject(dir string) (Project, error) {
-	var file struct {
+func ReadProject(ctx context.Context, dir string) (Project, error) {
+	var pyproject struct {
 		Project Project `toml:"project"`
 	}
-	if _, err := toml.DecodeFile(filepath.Join(dir, "pyproject.toml"), &file); err != nil {
+	data, err := file.Read(ctx, filepath.Join(dir, "pyproject.toml"), maxFile)
+	if err == nil {
+		err = toml.Unmarshal(data, &pyproject)
+	}
+	if err != nil {
 		return Project{}, fmt.Errorf("read pyproject.toml: %w", err)
 	}
-	for _, d := range file.Project.Dependencies {
+	for _, d := range pyproject.Project.Dependencies {
 		if strings.HasPrefix(strings.TrimSpace(d), "-") {
 			return Project{}, fmt.Errorf("read pyproject.toml: %q is no dependency", d)
 		}
 	}
-	return file.Project, nil
+	return pyproject.Project, nil
 }
 
 func hashOf(parts ...string) string {
@@ -154,19 +160,19 @@ func hashOf(parts ...string) string {
 
 // Ready reports whether the environment of a tool is there and matches its
 // files; why says what does not.
-func Ready(dir string) (ready bool, why string) {
-	n, err := readNeeds(dir)
+func Ready(ctx context.Context, dir string) (ready bool, why string) {
+	n, err := readNeeds(ctx, dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err.Error()
 	}
-	return n.ready(dir)
+	return n.ready(ctx, dir)
 }
 
-func (n needs) ready(dir string) (ready bool, why string) {
+func (n needs) ready(ctx context.Context, dir string) (ready bool, why string) {
 	if path, there := toolspec.Python(dir); !there {
 		return false, "there is no interpreter at " + path
 	}
-	data, err := os.ReadFile(filepath.Join(dir, ".venv", stampFile))
+	data, err := file.Read(ctx, filepath.Join(dir, ".venv", stampFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, "it was not made by coppice tool setup, or not finished"
 	}
@@ -182,17 +188,17 @@ func Setup(ctx context.Context, o Options) (Result, error) {
 	began := time.Now()
 	python, _ := toolspec.Python(o.Dir)
 	r := Result{Dir: filepath.Join(o.Dir, ".venv"), Python: python}
-	n, err := readNeeds(o.Dir)
+	n, err := readNeeds(ctx, o.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
 	r.Packages = n.count
-	lock := flock.New(filepath.Join(o.Dir, lockName))
+	lock := flock.New(filepath.Join(o.Dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return r, fmt.Errorf("wait for another set-up of %s: %w", o.Dir, err)
 	}
 	defer func() { _ = lock.Close() }()
-	if ready, _ := n.ready(o.Dir); ready && !o.Force {
+	if ready, _ := n.ready(ctx, o.Dir); ready && !o.Force {
 		r.Elapsed = time.Since(began)
 		return r, nil
 	}
@@ -202,7 +208,7 @@ func Setup(ctx context.Context, o Options) (Result, error) {
 	}
 	data, err := json.Marshal(stamp{Needs: n.hash})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.Dir, stampFile), data, private)
+		err = file.Write(filepath.Join(r.Dir, stampFile), data, file.WriteOptions{})
 	}
 	r.Elapsed = time.Since(began)
 	if err != nil {

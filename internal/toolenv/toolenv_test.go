@@ -28,7 +28,7 @@ func TestAnEnvironmentWithoutPackages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "pyproject.toml", "[project]\nname = 'x'\ndependencies = []\n")
-	ready, why := toolenv.Ready(dir)
+	ready, why := toolenv.Ready(t.Context(), dir)
 	require.False(t, ready)
 	require.Contains(t, why, "there is no interpreter")
 	o := toolenv.Options{Dir: dir, Env: os.Environ()}
@@ -51,10 +51,10 @@ func TestAnEnvironmentWithoutPackages(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, made)
-	ready, why = toolenv.Ready(dir)
+	ready, why = toolenv.Ready(t.Context(), dir)
 	require.True(t, ready, why)
 	write(t, dir, "requirements.txt", "# nothing, but from a file\n")
-	ready, why = toolenv.Ready(dir)
+	ready, why = toolenv.Ready(t.Context(), dir)
 	require.False(t, ready)
 	require.Contains(t, why, "has changed")
 	r, err := toolenv.Setup(t.Context(), o)
@@ -88,7 +88,7 @@ func TestWhatCannotBeMade(t *testing.T) {
 			}
 			_, err := toolenv.Setup(t.Context(), toolenv.Options{Dir: dir, Env: tc.env, Python: tc.python})
 			require.ErrorContains(t, err, tc.want)
-			ready, _ := toolenv.Ready(dir)
+			ready, _ := toolenv.Ready(t.Context(), dir)
 			require.False(t, ready)
 		})
 	}

@@ -17,7 +17,7 @@ func TestANewToolIsCoherent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tools")
 	folder, err := toolnew.Write(dir, "my-new-tool")
 	require.NoError(t, err)
-	e := toolspec.Read(folder)
+	e := toolspec.Read(t.Context(), folder)
 	require.NoError(t, e.Err)
 	require.Equal(t, "My new tool", e.Tool.Name)
 	wrong, warnings := e.Tool.Coherent(folder)

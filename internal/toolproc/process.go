@@ -57,7 +57,7 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 		return nil, fail(messages.ToolErrorVenv, "make it with: coppice tool setup "+o.Tool.ID, fmt.Errorf("there is no interpreter at %s", python))
 	}
 	var err error
-	if p.env, err = toolspec.Environment(o.Tool, o.Dir, o.Env, o.ours(p.token)); err != nil {
+	if p.env, err = toolspec.Environment(ctx, o.Tool, o.Dir, o.Env, o.ours(p.token)); err != nil {
 		return nil, fail(messages.ToolErrorSecret, "mend the file "+filepath.Join(o.Dir, toolspec.EnvFile), err)
 	}
 	if len(p.env.Missing) > 0 && !o.Validate {

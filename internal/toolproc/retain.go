@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/toolspec"
 )
 
@@ -22,28 +23,33 @@ const staleRun = 25 * time.Hour
 
 // OpenRunFile opens a file that a run left in its folder under artifacts. What
 // lies outside of the folder, by name or by a link, is not to be had. The error
-// matches fs.ErrNotExist when there is no such file.
+// matches fs.ErrNotExist when there is no such file, and is a *file.NotRegularError
+// when code of the tool has made a FIFO, a device or a socket there.
 func OpenRunFile(artifacts, tool, run, name string) (*os.File, error) {
 	notThere := &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	if artifacts == "" || !toolspec.IsID(tool) || !toolspec.IsID(run) || strings.HasSuffix(run, runningSuffix) {
 		return nil, notThere
 	}
 	days, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(artifacts, tool)), "*", run))
+	// What a tool puts there in place of a folder is none of its runs.
+	days = slices.DeleteFunc(days, func(day string) bool {
+		info, err := os.Stat(day)
+		return err != nil || !info.IsDir()
+	})
 	if err != nil || len(days) == 0 {
 		return nil, notThere
 	}
-	root, err := os.OpenRoot(days[len(days)-1])
+	root, err := file.OpenRoot(days[len(days)-1])
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := root.Open(filepath.FromSlash(name))
+	f, err := file.OpenIn(root, filepath.FromSlash(name))
+	if other, is := errors.AsType[*file.NotRegularError](err); is && other.Kind != file.Directory {
+		return nil, err
+	}
 	if err != nil {
 		return nil, notThere // that a name leads elsewhere is nobody's business
-	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(notThere, f.Close())
 	}
 	return f, nil
 }
@@ -55,11 +61,11 @@ func escapeGlob(path string) string {
 
 // mark says that a run goes on; the function takes that back.
 func mark(dir string) (unmark func()) {
-	file := dir + runningSuffix
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	path := dir + runningSuffix
+	if err := file.Write(path, nil, file.WriteOptions{}); err != nil {
 		return func() {} // then it is the newest folder all the same
 	}
-	return func() { _ = os.Remove(file) }
+	return func() { _ = os.Remove(path) }
 }
 
 // retain removes the folders of a tool's runs that have ended first, until keep

@@ -26,7 +26,7 @@ func options(t *testing.T, tool toolbox.Tool) (toolproc.Options, *toolbox.Box) {
 	t.Helper()
 	box := toolbox.New(t)
 	tool.ID = "x"
-	e := toolspec.Read(box.Add(tool))
+	e := toolspec.Read(t.Context(), box.Add(tool))
 	require.NoError(t, e.Err)
 	return toolproc.Options{Tool: e.Tool, Dir: e.Dir, Artifacts: t.TempDir()}, box
 }

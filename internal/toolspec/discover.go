@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Entry is one folder of a folder of tools.
@@ -50,7 +51,7 @@ func Discover(ctx context.Context, dir string) ([]Entry, error) {
 		if strings.HasPrefix(n.Name(), ".") || strings.HasPrefix(n.Name(), "__") || !isDir(dir, n) {
 			continue
 		}
-		e := Read(filepath.Join(dir, n.Name()))
+		e := Read(ctx, filepath.Join(dir, n.Name()))
 		if e.Err == nil {
 			if first, taken := owner[e.ID]; taken {
 				e = Entry{ID: n.Name(), Dir: e.Dir, Stamp: e.Stamp, Err: &Error{File: filepath.Join(e.Dir, FileName), Problems: []Problem{{
@@ -75,17 +76,17 @@ func isDir(dir string, n fs.DirEntry) bool {
 }
 
 // Read reads the tool in one folder.
-func Read(dir string) Entry {
+func Read(ctx context.Context, dir string) Entry {
 	e := Entry{ID: filepath.Base(dir), Dir: dir}
 	if abs, err := filepath.Abs(dir); err == nil {
 		e.Dir, e.ID = abs, filepath.Base(abs)
 	}
 	e.Stamp = stamp(e.Dir, "main.py")
 	path := filepath.Join(e.Dir, FileName)
-	data, err := readBounded(path)
+	data, err := file.Read(ctx, path, MaxFileBytes)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = &Error{File: path, Problems: []Problem{{Text: "there is no such file; coppice tool new makes one"}}}
+		if problem := unreadable(err); problem != "" {
+			err = &Error{File: path, Problems: []Problem{{Text: problem}}}
 		}
 		e.Err = err
 		return e
@@ -100,17 +101,18 @@ func Read(dir string) Entry {
 	return e
 }
 
-func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// unreadable says what is wrong with a tool.json that cannot be read, "" when only
+// the system knows.
+func unreadable(err error) string {
+	inner, isPath := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file; coppice tool new makes one"
+	case isPath && (file.IsNotRegular(err) || file.IsTooLarge(err)):
+		return "it " + inner.Err.Error()
+	default:
+		return ""
 	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
 }
 
 // ErrNotFound is matched by the error of [Find] when no folder has the id.
@@ -121,7 +123,7 @@ var ErrNotFound = errors.New("no such tool")
 // that no tool has.
 func Find(ctx context.Context, dir, id string) (Entry, error) {
 	if IsID(id) {
-		if e := Read(filepath.Join(dir, id)); e.Err == nil && e.ID == id {
+		if e := Read(ctx, filepath.Join(dir, id)); e.Err == nil && e.ID == id {
 			return e, nil
 		}
 	}

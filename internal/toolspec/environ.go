@@ -1,6 +1,7 @@
 package toolspec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/secret"
 )
 
@@ -60,7 +62,7 @@ type Env struct {
 // Environment puts the environment of a tool together: what is allowed of host,
 // then the tool's .env file, then ours. A later one wins; the .env file may set
 // PATH, since the interpreter is started by its path.
-func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
+func Environment(ctx context.Context, t *Tool, dir string, host, ours []string) (Env, error) {
 	var e Env
 	vars := map[string]string{}
 	for _, kv := range host {
@@ -69,7 +71,7 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 			vars[name] = value
 		}
 	}
-	file, err := godotenv.Read(filepath.Join(dir, EnvFile))
+	set, err := readEnv(ctx, filepath.Join(dir, EnvFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 			return e, fmt.Errorf("read the .env file of the tool %s: %w", t.ID, err)
@@ -77,8 +79,8 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 		// The parser's error quotes the file, and with it secrets.
 		return e, fmt.Errorf("read the .env file of the tool %s: it is not in the form NAME=value, one a line", t.ID)
 	}
-	for _, name := range sortedKeys(file) {
-		switch value := file[name]; {
+	for _, name := range sortedKeys(set) {
+		switch value := set[name]; {
 		case Reserved(name):
 			e.Ignored = append(e.Ignored, name)
 		case value == "" || strings.ContainsRune(name+value, 0):
@@ -90,7 +92,7 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 		}
 	}
 	for _, s := range t.Secrets {
-		if s.Required && file[s.Key] == "" {
+		if s.Required && set[s.Key] == "" {
 			e.Missing = append(e.Missing, s.Key)
 		}
 	}
@@ -103,6 +105,17 @@ func Environment(t *Tool, dir string, host, ours []string) (Env, error) {
 		e.Vars = append(e.Vars, name+"="+vars[name])
 	}
 	return e, nil
+}
+
+// maxEnv bounds a .env file, in bytes.
+const maxEnv = 1 << 20
+
+func readEnv(ctx context.Context, path string) (map[string]string, error) {
+	data, err := file.Read(ctx, path, maxEnv)
+	if err != nil {
+		return nil, err
+	}
+	return godotenv.UnmarshalBytes(data)
 }
 
 // passes reports whether a tool sees a variable of the host. On Windows names

@@ -156,9 +156,9 @@ func TestDiscovery(t *testing.T) {
 	require.Error(t, e.Err)
 	_, err = toolspec.Find(t.Context(), dir, "../x")
 	require.ErrorIs(t, err, toolspec.ErrNotFound)
-	before := toolspec.Read(filepath.Join(dir, "b-good")).Stamp
+	before := toolspec.Read(t.Context(), filepath.Join(dir, "b-good")).Stamp
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "b-good", ".env"), []byte("A=1\n"), 0o600))
-	require.NotEqual(t, before, toolspec.Read(filepath.Join(dir, "b-good")).Stamp)
+	require.NotEqual(t, before, toolspec.Read(t.Context(), filepath.Join(dir, "b-good")).Stamp)
 }
 
 func TestDiff(t *testing.T) {
@@ -219,7 +219,7 @@ func TestTheEnvFile(t *testing.T) {
 	tool, err := toolspec.Parse([]byte(`{"id":"x","name":"X","inputs":[],"outputs":[],"secrets":[{"key":"MY","required":true},{"key":"OTHER","required":true}]}`))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".env"), []byte("MY='pass word'\n# a comment\nEMPTY=\nexport API_TOKEN=tok-tok\nSHORT_SECRET=abc\nPIXIE_A=1\npath=x\n"), 0o600))
-	e, err := toolspec.Environment(tool, dir, []string{"PATH=/bin", "SECRET=1", "broken"}, []string{"OURS=1"})
+	e, err := toolspec.Environment(t.Context(), tool, dir, []string{"PATH=/bin", "SECRET=1", "broken"}, []string{"OURS=1"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"API_TOKEN=tok-tok", "MY=pass word", "OURS=1", "PATH=/bin", "SHORT_SECRET=abc", "path=x"}, e.Vars)
 	require.Equal(t, []string{"PIXIE_A"}, e.Ignored)

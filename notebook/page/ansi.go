@@ -3,13 +3,21 @@ package page
 import (
 	"fmt"
 	"html/template"
-	"regexp"
+	"image/color"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
-// escape matches control sequences; the first group is that of colours.
-var escape = regexp.MustCompile(`\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.?`)
+// maxParams is more than a sequence that sanitise lets pass has parameters.
+const maxParams = 512
+
+// maxMarks is how long a character with its marks is at most, in bytes.
+const maxMarks = 64
 
 // sgr is how text looks.
 type sgr struct {
@@ -40,68 +48,164 @@ func (s sgr) open() string {
 	return tag + ">"
 }
 
-// terminal turns text for a terminal into HTML: colours stay, other control
-// sequences go away.
+// terminal turns text for a terminal into HTML as a terminal shows it: colours
+// stay, and what a carriage return goes back over is overwritten.
 func terminal(text string) template.HTML {
-	text = overwritten(text)
-	var b strings.Builder
-	b.WriteString("<pre>")
-	var look sgr
-	put := func(s string) {
-		if s = strings.Map(printable, s); s == "" {
+	filter := sanitise.Filter{Colour: true}
+	text = string(filter.Close(filter.Append(nil, text)))
+	p := painter{seq: ansi.NewParser()}
+	p.seq.SetParamsSize(maxParams)
+	p.b.WriteString("<pre>")
+	first := true
+	for line := range strings.SplitSeq(text, "\n") {
+		if !first {
+			p.paint(p.look, "\n")
+		}
+		first = false
+		// Most lines only go forward.
+		if line = strings.TrimRight(line, "\r"); strings.ContainsAny(line, "\r\b") || strings.Contains(line, "K") && strings.Contains(line, "\x1b") {
+			p.redrawn(line)
+		} else {
+			p.forward(line)
+		}
+	}
+	p.flush()
+	p.b.WriteString("</pre>")
+	return template.HTML(p.b.String()) //nolint:gosec // escaped in flush
+}
+
+// painter writes text in colours.
+type painter struct {
+	b    strings.Builder
+	seq  *ansi.Parser
+	look sgr // of what comes
+
+	run     strings.Builder // text that looks alike
+	runLook sgr
+}
+
+// paint writes text.
+func (p *painter) paint(look sgr, text string) {
+	if text == "" {
+		return
+	}
+	if look != p.runLook {
+		p.flush()
+		p.runLook = look
+	}
+	p.run.WriteString(text)
+}
+
+func (p *painter) flush() {
+	if p.run.Len() == 0 {
+		return
+	}
+	tag := p.runLook.open()
+	p.b.WriteString(tag + template.HTMLEscapeString(p.run.String()))
+	if tag != "" {
+		p.b.WriteString("</span>")
+	}
+	p.run.Reset()
+}
+
+// forward writes a line in which only colours change.
+func (p *painter) forward(line string) {
+	for line != "" {
+		at := strings.IndexByte(line, ansi.ESC)
+		if at < 0 {
+			p.paint(p.look, line)
 			return
 		}
-		tag := look.open()
-		b.WriteString(tag + template.HTMLEscapeString(s))
-		if tag != "" {
-			b.WriteString("</span>")
-		}
+		p.paint(p.look, line[:at])
+		_, _, n, _ := ansi.DecodeSequence(line[at:], ansi.NormalState, p.seq)
+		p.look.apply(p.seq.Params())
+		line = line[at+n:]
 	}
+}
+
+// square is what stands in a column: "" when it is the right half of what is
+// before it.
+type square struct {
+	text string
+	look sgr
+}
+
+// redrawn writes a line that was written over, as a progress bar is.
+func (p *painter) redrawn(line string) {
+	var row []square
 	at := 0
-	for _, m := range escape.FindAllStringSubmatchIndex(text, -1) {
-		put(text[at:m[0]])
-		at = m[1]
-		if m[2] >= 0 {
-			look.apply(text[m[2]:m[3]])
+	for line != "" {
+		text, width, n, _ := ansi.DecodeSequence(line, ansi.NormalState, p.seq)
+		line = line[n:]
+		switch {
+		case text == "\r":
+			at = 0
+		case text == "\b":
+			at = max(at-1, 0)
+		case text == "\t" && at < sanitise.MaxRow:
+			for stop := at/8*8 + 8; at < stop; at++ {
+				row = place(row, at, square{" ", p.look})
+			}
+		case text[0] == ansi.ESC && ansi.Cmd(p.seq.Command()).Final() == 'm':
+			p.look.apply(p.seq.Params())
+		case text[0] == ansi.ESC:
+			row = erase(row, at, p.seq.Params())
+		case at >= sanitise.MaxRow: // the row ends here, as on a terminal that wide
+			p.row(row)
+			row, at = row[:0], 0
+			line = text + line
+		case width > 0:
+			row = place(row, at, square{text, p.look})
+			for i := 1; i < width; i++ {
+				row = place(row, at+i, square{})
+			}
+			at += width
+		case at > 0 && at <= len(row) && text[0] >= utf8.RuneSelf && len(row[at-1].text) < maxMarks: // a mark on what is before it
+			row[at-1].text += text
 		}
 	}
-	put(text[at:])
-	b.WriteString("</pre>")
-	return template.HTML(b.String()) //nolint:gosec // escaped above
+	p.row(row)
 }
 
-func printable(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-		return -1
+// row writes what stands in columns.
+func (p *painter) row(row []square) {
+	for _, s := range row {
+		p.paint(s.look, s.text)
 	}
-	return r
 }
 
-// overwritten drops what a carriage return takes the line back over, as of a
-// progress bar.
-func overwritten(text string) string {
-	if !strings.ContainsRune(text, '\r') {
-		return text
+// place puts a square in a column; those before it exist.
+func place(row []square, at int, s square) []square {
+	for len(row) <= at {
+		row = append(row, square{text: " "})
 	}
-	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		line = strings.TrimRight(line, "\r")
-		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
+	row[at] = s
+	return row
+}
+
+// erase clears what EL says: from column at on, up to it, or all.
+func erase(row []square, at int, params ansi.Params) []square {
+	which, _, _ := params.Param(0, 0)
+	switch which {
+	case 0:
+		return row[:min(at, len(row))]
+	case 1:
+		for i := range min(at+1, len(row)) {
+			row[i] = square{text: " "}
+		}
+		return row
+	default:
+		return row[:0]
 	}
-	return strings.Join(lines, "\n")
 }
 
 // apply reads the parameters of a colour sequence.
-func (s *sgr) apply(params string) {
-	list := strings.FieldsFunc(params, func(r rune) bool { return r == ';' || r == ':' })
-	if len(list) == 0 {
+func (s *sgr) apply(params ansi.Params) {
+	if len(params) == 0 {
 		*s = sgr{}
 	}
-	for i := 0; i < len(list); i++ {
-		n, err := strconv.Atoi(list[i])
-		switch {
-		case err != nil:
-			return
+	for i := 0; i < len(params); i++ {
+		switch n := params[i].Param(0); {
 		case n == 0:
 			*s = sgr{}
 		case n == 1:
@@ -109,55 +213,54 @@ func (s *sgr) apply(params string) {
 		case n == 3:
 			s.italic = true
 		case n == 4:
-			s.under = true
+			s.under = !params[i].HasMore() || i+1 < len(params) && params[i+1].Param(0) != 0
 		case n == 22:
 			s.bold = false
+		case n == 23:
+			s.italic = false
+		case n == 24:
+			s.under = false
 		case n == 39:
 			s.class, s.style = "", ""
 		case n >= 30 && n <= 37:
 			s.class, s.style = "f"+strconv.Itoa(n-30), ""
 		case n >= 90 && n <= 97:
 			s.class, s.style = "f"+strconv.Itoa(n-90), ""
-		case n == 38 || n == 48:
-			used, colour := extended(list[i+1:])
-			i += used
-			if n == 38 && colour >= 0 && colour < 16 {
-				s.class, s.style = "f"+strconv.Itoa(colour%8), ""
-			} else if n == 38 && colour >= 16 {
-				s.class, s.style = "", fmt.Sprintf("#%06x", colour-16)
+		case n == 38 || n == 48 || n == 58:
+			var c color.Color
+			used := ansi.ReadStyleColor(params[i:], &c)
+			if used == 0 {
+				return // what follows cannot be told from its numbers
 			}
+			if n == 38 && c != nil {
+				s.colour(c)
+			}
+			i += used - 1
+			continue
+		}
+		for params[i].HasMore() && i+1 < len(params) {
+			i++ // a style of what was read, as of an underline
 		}
 	}
 }
 
-// extended reads 5;N or 2;R;G;B. The colour is below 16 for one of the palette's
-// first, else its RGB value and 16; -1 when it cannot be read.
-func extended(list []string) (used, colour int) {
-	var v [4]int
-	for i := range min(len(list), len(v)) {
-		n, err := strconv.Atoi(list[i])
-		if err != nil || n > 255 {
-			return i, -1
+// colour sets the colour of the text: the first sixteen are the page's.
+func (s *sgr) colour(c color.Color) {
+	switch c := c.(type) {
+	case ansi.BasicColor:
+		s.class, s.style = "f"+strconv.Itoa(int(c)%8), ""
+	case ansi.IndexedColor:
+		if c < 16 {
+			s.class, s.style = "f"+strconv.Itoa(int(c)%8), ""
+			return
 		}
-		v[i] = n
-	}
-	switch {
-	case len(list) >= 2 && v[0] == 5 && v[1] < 16:
-		return 2, v[1]
-	case len(list) >= 2 && v[0] == 5 && v[1] < 232:
-		level := func(n int) int {
-			if n == 0 {
-				return 0
-			}
-			return 55 + 40*n
-		}
-		n := v[1] - 16
-		return 2, 16 + level(n/36)<<16 + level(n/6%6)<<8 + level(n%6)
-	case len(list) >= 2 && v[0] == 5:
-		return 2, 16 + (8+10*(v[1]-232))*0x010101
-	case len(list) >= 4 && v[0] == 2:
-		return 4, 16 + v[1]<<16 + v[2]<<8 + v[3]
+		s.rgb(c)
 	default:
-		return len(list), -1
+		s.rgb(c)
 	}
+}
+
+func (s *sgr) rgb(c color.Color) {
+	r, g, b, _ := c.RGBA()
+	s.class, s.style = "", fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
 }

@@ -13,9 +13,13 @@
 //   - The same notebook and options give the same bytes.
 //   - Memory is bounded by the largest cell and a constant, besides the notebook.
 //
-// Markdown is written by this package: headings, emphasis, code, lists, tables,
-// quotations, links, pictures, rules. Formulas stay as they are written, between
-// dollar signs. Code is coloured by chroma.
+// Markdown is that of CommonMark, with the tables, struck text and task lists of
+// GitHub; goldmark reads it, and what it would write as raw HTML, as a picture
+// from elsewhere or as a link that runs something is written by this package.
+// Formulas stay as they are written, between dollar signs. What would take long
+// to read, or nests without end, is shown as it was written. Code is coloured by
+// chroma. Text for a terminal is shown as sanitise and x/ansi read it, with its
+// colours.
 //
 // Any goroutine may call [Write]; the document is for one at a time.
 package page

@@ -42,33 +42,44 @@ func body(t testing.TB, spec notebook.NewCell, outputs ...notebook.Output) strin
 
 func TestMarkdown(t *testing.T) {
 	for source, want := range map[string]string{
-		"# A *title* #":                         "<h1>A <em>title</em></h1>",
-		"Title\n=====":                          "<h1>Title</h1>",
-		"a **bold** and __bold__ ~~gone~~":      "<p>a <strong>bold</strong> and <strong>bold</strong> <del>gone</del></p>",
-		"a_b_c *x* 2 * 3 * 4":                   "<p>a_b_c <em>x</em> 2 * 3 * 4</p>",
-		"`a < b` and ``x`y``":                   "<p><code>a &lt; b</code> and <code>x`y</code></p>",
-		"- a\n- b\n  - c\n- d":                  "<ul>\n<li>a</li>\n<li>b<ul>\n<li>c</li>\n</ul>\n</li>\n<li>d</li>\n</ul>",
-		"3. a\n4. b":                            "<ol start=\"3\">\n<li>a</li>\n<li>b</li>\n</ol>",
-		"- [ ] a\n- [x] b":                      "<ul>\n<li>☐ a</li>\n<li>☑ b</li>\n</ul>",
-		"- a\n\n- b":                            "<li>",
-		"| a | b |\n|:-:|--:|\n| 1 | `x\\|y` |": "<table>\n<tr><th style=\"text-align:center\">a</th><th style=\"text-align:right\">b</th></tr>\n<tr><td style=\"text-align:center\">1</td><td style=\"text-align:right\"><code>x|y</code></td></tr>\n</table>",
-		"> said\n> twice":                       "<blockquote>\n<p>said\ntwice</p>\n</blockquote>",
-		"---":                                   "<hr>",
-		"[a](https://x.org/a_(b) \"t\")":        `<a href="https://x.org/a_(b)" rel="noreferrer noopener">a</a>`,
-		"[a](javascript:alert(1))":              "<p>a</p>",
-		"<https://x.org>":                       `<a href="https://x.org" rel="noreferrer noopener">https://x.org</a>`,
-		"![a](https://x.org/p.png)":             `<a href="https://x.org/p.png" rel="noreferrer noopener">[a]</a>`,
-		"![a](data:image/png;base64,AAAA)":      `<img src="data:image/png;base64,AAAA" alt="a">`,
-		"![a](data:text/html;base64,AAAA)":      "<p>[a]</p>",
-		"H<sub>2</sub>O <script>x</script>":     "H<sub>2</sub>O &lt;script&gt;x&lt;/script&gt;",
-		"<div onclick=x>a</div>":                `srcdoc="&lt;!DOCTYPE html&gt;`,
-		"$a_b*c$ and $$x$$":                     "<p>$a_b*c$ and $$x$$</p>",
-		"$$\na * b * c\n$$":                     "<pre>$$\na * b * c\n$$</pre>",
-		"a  \nb\\\nc":                           "<p>a  <br>\nb<br>\nc</p>",
-		"```python\ndef f(): pass\n```":         `<span class="k">def</span>`,
-		"~~~\n<x>\n~~~":                         "&lt;x&gt;",
-		"    code <b>":                          "<pre>code &lt;b&gt;</pre>",
-		"\\*not\\* <b>x":                        "<p>*not* &lt;b&gt;x</p>",
+		"# A *title* #":                          "<h1>A <em>title</em></h1>",
+		"Title\n=====":                           "<h1>Title</h1>",
+		"a **bold** and __bold__ ~~gone~~":       "<p>a <strong>bold</strong> and <strong>bold</strong> <del>gone</del></p>",
+		"a_b_c *x* 2 * 3 * 4":                    "<p>a_b_c <em>x</em> 2 * 3 * 4</p>",
+		"`a < b` and ``x`y``":                    "<p><code>a &lt; b</code> and <code>x`y</code></p>",
+		"- a\n- b\n  - c\n- d":                   "<ul>\n<li>a</li>\n<li>b\n<ul>\n<li>c</li>\n</ul>\n</li>\n<li>d</li>\n</ul>",
+		"3. a\n4. b":                             "<ol start=\"3\">\n<li>a</li>\n<li>b</li>\n</ol>",
+		"- [ ] a\n- [x] b":                       "<ul>\n<li>☐ a</li>\n<li>☑ b</li>\n</ul>",
+		"- a\n\n- b":                             "<li>",
+		"| a | b |\n|:-:|--:|\n| 1 | `x\\|y` |":  "<table>\n<thead>\n<tr>\n<th style=\"text-align:center\">a</th>\n<th style=\"text-align:right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td style=\"text-align:center\">1</td>\n<td style=\"text-align:right\"><code>x|y</code></td>\n</tr>\n</tbody>\n</table>",
+		"> said\n> twice":                        "<blockquote>\n<p>said\ntwice</p>\n</blockquote>",
+		"---":                                    "<hr>",
+		"[a](https://x.org/a_(b) \"t\")":         `<a href="https://x.org/a_(b)" title="t" rel="noreferrer noopener">a</a>`,
+		"[a](javascript:alert(1))":               "<p>a</p>",
+		"<https://x.org>":                        `<a href="https://x.org" rel="noreferrer noopener">https://x.org</a>`,
+		"![a](https://x.org/p.png)":              `<a href="https://x.org/p.png" rel="noreferrer noopener">[a]</a>`,
+		"![a](data:image/png;base64,AAAA)":       `<img src="data:image/png;base64,AAAA" alt="a">`,
+		"![a](data:text/html;base64,AAAA)":       "<p>[a]</p>",
+		"H<sub>2</sub>O <script>x</script>":      "H<sub>2</sub>O &lt;script&gt;x&lt;/script&gt;",
+		"<div onclick=x>a</div>":                 `srcdoc="&lt;!DOCTYPE html&gt;`,
+		"$a_b*c$ and $$x$$":                      "<p>$a_b*c$ and $$x$$</p>",
+		"$$\na * b * c\n$$":                      "<pre>$$\na * b * c\n$$</pre>",
+		"a  \nb\\\nc":                            "<p>a<br>\nb<br>\nc</p>",
+		"[a][1]\n\n[1]: https://x.org 'T<'":      `<p><a href="https://x.org" title="T&lt;" rel="noreferrer noopener">a</a></p>`,
+		"[a](java&#115;cript:x) <javascript:x>":  "<p>a javascript:x</p>",
+		"[![a](https://x.org/p)](https://y.org)": `<p><a href="https://y.org" rel="noreferrer noopener">[a]</a></p>`,
+		"***a** b* *a**b*":                       "<p><em><strong>a</strong> b</em> <em>a**b</em></p>",
+		"> a\n> - b\n>\n>   c":                   "<blockquote>\n<p>a</p>\n<ul>\n<li>\n<p>b</p>\n<p>c</p>\n</li>\n</ul>\n</blockquote>",
+		"&copy; &lt;b>":                          "<p>© &lt;b&gt;</p>",
+		"a <!-- b --> c":                         "<p>a  c</p>",
+		"<b>a <i>b</b> c</i>":                    "<p><b>a &lt;i&gt;b</b> c&lt;/i&gt;</p>",
+		"a $x_1 + \ny_2$ b, $3 or _4_":           "<p>a $x_1 + \ny_2$ b, $3 or <em>4</em></p>",
+		"$$x$$ is *it*":                          "<p>$$x$$ is <em>it</em></p>",
+		"$$ *x*":                                 "<p>$$ <em>x</em></p>",
+		"```python\ndef f(): pass\n```":          `<span class="k">def</span>`,
+		"~~~\n<x>\n~~~":                          "&lt;x&gt;",
+		"    code <b>":                           "<pre>code &lt;b&gt;</pre>",
+		"\\*not\\* <b>x":                         "<p>*not* &lt;b&gt;x</p>",
 	} {
 		require.Contains(t, body(t, notebook.NewCell{Type: notebook.Markdown, Source: source}), want, "%q", source)
 	}
@@ -82,7 +93,9 @@ func TestOutputs(t *testing.T) {
 	}{
 		"stream":     {notebook.NewStream("stdout", "a <b>\r\n10%\r20%\n"), "<pre>a &lt;b&gt;\n20%</pre>"},
 		"stderr":     {notebook.NewStream("stderr", "x"), `class="output stream stderr"`},
-		"colours":    {notebook.NewError("E", "v", []string{"\x1b[1;31mred\x1b[0m \x1b[38;5;196mx\x1b[38;2;1;2;3my\x1b[m\x1b[2Kz"}), `<span class="b f1">red</span> <span style="color:#ff0000">x</span><span style="color:#010203">y</span>z`},
+		"colours":    {notebook.NewError("E", "v", []string{"\x1b[1;31mred\x1b[0m \x1b[38;5;196mx\x1b[38:2::1:2:3my\x1b[mz"}), `<span class="b f1">red</span> <span style="color:#ff0000">x</span><span style="color:#010203">y</span>z`},
+		"redrawn":    {notebook.NewStream("stdout", "\x1b[32m##\x1b[0m 20%\r\x1b[32m###\x1b[0m\ngone\r\x1b[Kab\bc\ngone\x1b[2K\r界x\ry"), "<pre><span class=\"f2\">###</span>20%\nac\nyx</pre>"},
+		"controls":   {notebook.NewStream("stdout", "a\x1b]0;title\x07\x1b[3;4Hb\x1b[4:3mc\x1b[24md"), `<pre>ab<span class="u">c</span>d</pre>`},
 		"no trace":   {notebook.NewError("E", "<v>", nil), "<pre>E: &lt;v&gt;</pre>"},
 		"html":       {notebook.NewDisplay(b("text/html", `<script>alert("x")</script>`), nil), `<iframe sandbox="allow-same-origin"`},
 		"markdown":   {notebook.NewDisplay(b("text/markdown", "*a*"), nil), "<em>a</em>"},
@@ -171,7 +184,7 @@ func balanced(t testing.TB, text string) {
 	}
 }
 
-var allowed = strings.Fields("main section a div pre code span p h1 h2 h3 h4 h5 h6 ul ol li table tr th td blockquote em strong del img br hr iframe b i u sub sup kbd small mark s")
+var allowed = strings.Fields("main section a div pre code span p h1 h2 h3 h4 h5 h6 ul ol li table thead tbody tr th td blockquote em strong del img br hr iframe b i u sub sup kbd small mark s")
 
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob("../testdata/corpus/*.ipynb")
@@ -186,10 +199,20 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
+// What a source costs grows with its length, whatever signs it is made of.
 func TestManySignsCostLittle(t *testing.T) {
-	for _, s := range []string{"*a ", "[", "`a ``b ", "<b>", "_", "$a ", "> ", "- ", "![", "**a*", "| "} {
-		require.NotEmpty(t, body(t, notebook.NewCell{Type: notebook.Markdown, Source: strings.Repeat(s, 1<<13)}))
+	for _, s := range []string{"*a ", "[", "`a ``b ", "<b>", "_", "$a ", "$$\n", "> ", "- ", "![", "**a*", "| ", "![a](", "a]", "*a _b", "<!--", "[a]: b\n", ">\n> "} {
+		require.NotEmpty(t, body(t, notebook.NewCell{Type: notebook.Markdown, Source: strings.Repeat(s, 1<<15)}))
 	}
+}
+
+// A source whose marks nest too deeply is shown as it is written.
+func TestDeepSources(t *testing.T) {
+	const n = 1 << 12
+	for _, source := range []string{strings.Repeat("*a ", n) + strings.Repeat("b* ", n), strings.Repeat("![", n) + strings.Repeat("](x)", n)} {
+		require.Contains(t, body(t, notebook.NewCell{Type: notebook.Markdown, Source: source}), "<pre>"+source[:20])
+	}
+	require.Contains(t, body(t, notebook.NewCell{Type: notebook.Markdown, Source: strings.Repeat("> ", 40) + "a"}), "&gt; &gt; a")
 }
 
 func FuzzPage(f *testing.F) {

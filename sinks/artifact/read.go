@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Open opens the artifact that uri names, for reading from its beginning. The
@@ -16,7 +18,7 @@ func (s *Store) Open(uri string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(info.Path)
+	f, err := file.Open(info.Path)
 	if err != nil {
 		return nil, fmt.Errorf("open artifact %d: %w", info.ID, err)
 	}
@@ -54,8 +56,13 @@ func (s *Store) ReadLines(uri string, r Range) (Part, error) {
 	if err != nil {
 		return Part{}, err
 	}
-	defer f.Close()
-	part, err := readLines(bufio.NewReaderSize(f, bufferSize), r)
+	defer func() { _ = f.Close() }() // it was only read
+	// As much as there is now: whoever writes on does not keep this call from ending.
+	now, err := f.Stat()
+	if err != nil {
+		return Part{}, fmt.Errorf("read %s: %w", uri, err)
+	}
+	part, err := readLines(bufio.NewReaderSize(io.LimitReader(f, now.Size()), bufferSize), r)
 	if err != nil {
 		return Part{}, fmt.Errorf("read %s: %w", uri, err)
 	}

@@ -23,10 +23,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/file/lines"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
-	"github.com/coppice-run/coppice/sinks/lines"
 )
 
 // Options make a Log. The zero value of each optional field is its default.

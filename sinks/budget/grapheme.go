@@ -3,7 +3,7 @@ package budget
 import (
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 const (
@@ -63,8 +63,14 @@ func begin[T string | []byte](s T, at int) int {
 
 // size is the length of the first character of s.
 func size[T string | []byte](s T) int {
-	first, _ := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
-	return max(1, len(first))
+	first := 0
+	switch s := any(s).(type) {
+	case string:
+		first = len(graphemes.FromString(s).First())
+	case []byte:
+		first = len(graphemes.FromBytes(s).First())
+	}
+	return max(1, first)
 }
 
 // seam is what stands next to a cut on the side that is not shown: what follows

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,7 +17,7 @@ import (
 func characters(s string) map[int]bool {
 	places := map[int]bool{0: true}
 	for at := 0; at < len(s); places[at] = true {
-		c, _ := ansi.FirstGraphemeCluster(s[at:], ansi.GraphemeWidth)
+		c := graphemes.FromString(s[at:]).First()
 		at += len(c)
 	}
 	return places

@@ -1,27 +1,10 @@
 package htmltext
 
 import (
-	"html"
 	"strings"
+
+	"golang.org/x/net/html"
 )
-
-// tokenKind says what a token is.
-type tokenKind uint8
-
-const (
-	textToken tokenKind = iota
-	startToken
-	endToken
-)
-
-// token is one piece of markup. Comments and declarations are none.
-type token struct {
-	kind  tokenKind
-	name  string // of a tag, lower case
-	text  string // of a text, entities decoded
-	attrs *attrs // nil if it has none that is used
-	empty bool   // <br/>
-}
 
 // attrs are the attributes that are used.
 type attrs struct {
@@ -30,137 +13,28 @@ type attrs struct {
 	kind                                           string // type
 }
 
-// lexer cuts HTML into tokens, roughly as the WHATWG tokenizer (section 13.2.5)
-// does.
-type lexer struct {
-	s string
-	// literal is set when a "<" turned out to open a tag that never ends: all
-	// that follows is text, and no later "<" is tried again.
-	literal bool
-}
-
-// next returns the next token; false at the end.
-func (l *lexer) next() (token, bool) {
-	for len(l.s) > 0 {
-		at := strings.IndexByte(l.s, '<')
-		if at < 0 || l.literal {
-			at = len(l.s)
-		}
-		if at > 0 {
-			return l.takeText(at), true
-		}
-		switch t, ok := l.markup(); {
-		case ok:
-			return t, true
-		case l.literal:
-			return l.takeText(len(l.s)), true
-		}
-	}
-	return token{}, false
-}
-
-func (l *lexer) takeText(n int) token {
-	t := token{kind: textToken, text: html.UnescapeString(l.s[:n])}
-	l.s = l.s[n:]
-	return t
-}
-
-// markup reads what begins with "<". Without a token it has either skipped
-// something or set literal.
-func (l *lexer) markup() (token, bool) {
-	rest := l.s[1:]
-	switch {
-	case strings.HasPrefix(rest, "!--"):
-		l.skipTo(rest[3:], "-->")
-		return token{}, false
-	case strings.HasPrefix(rest, "!"), strings.HasPrefix(rest, "?"):
-		l.skipTo(rest, ">")
-		return token{}, false
-	case len(rest) > 1 && rest[0] == '/' && letter(rest[1]):
-		return l.tag(rest[1:], endToken)
-	case len(rest) > 0 && letter(rest[0]):
-		return l.tag(rest, startToken)
-	default: // a lone "<" is text
-		l.s = rest
-		return token{kind: textToken, text: "<"}, true
-	}
-}
-
-func (l *lexer) skipTo(s, end string) {
-	_, after, ok := strings.Cut(s, end)
-	if !ok {
-		l.s = ""
-		return
-	}
-	l.s = after
-}
-
-// tag reads a tag from its name on.
-func (l *lexer) tag(s string, kind tokenKind) (token, bool) {
-	n := 0
-	for n < len(s) && !space(s[n]) && s[n] != '>' && s[n] != '/' {
-		n++
-	}
-	t := token{kind: kind, name: strings.ToLower(s[:n])}
-	s = s[n:]
+// attributes reads those of the tag that z stands at, nil if it has none that is
+// used.
+func attributes(z *html.Tokenizer) *attrs {
+	var a attrs
+	used := false
 	for {
-		s = strings.TrimLeft(s, " \t\n\r\f/")
-		if s == "" {
-			l.literal = true
-			return token{}, false
+		name, value, more := z.TagAttr()
+		used = a.set(string(name), string(value)) || used
+		if !more {
+			break
 		}
-		if s[0] == '>' {
-			t.empty = l.s[len(l.s)-len(s)-1] == '/'
-			l.s = s[1:]
-			return t, true
-		}
-		name, value, rest, ok := attribute(s)
-		if !ok {
-			l.literal = true
-			return token{}, false
-		}
-		t.set(name, value)
-		s = rest
 	}
-}
-
-// attribute reads one attribute; false when the input ends in it.
-func attribute(s string) (name, value, rest string, ok bool) {
-	n := 1 // a name may begin with anything, "=" included
-	for n < len(s) && !space(s[n]) && s[n] != '=' && s[n] != '>' && s[n] != '/' {
-		n++
+	if !used {
+		return nil
 	}
-	name, s = s[:n], s[n:]
-	after := strings.TrimLeft(s, " \t\n\r\f")
-	if after == "" || after[0] != '=' {
-		return name, "", s, after != ""
-	}
-	s = strings.TrimLeft(after[1:], " \t\n\r\f")
-	if s == "" {
-		return "", "", "", false
-	}
-	if q := s[0]; q == '"' || q == '\'' {
-		end := strings.IndexByte(s[1:], q)
-		if end < 0 {
-			return "", "", "", false
-		}
-		return name, s[1 : 1+end], s[2+end:], true
-	}
-	n = 0
-	for n < len(s) && !space(s[n]) && s[n] != '>' {
-		n++
-	}
-	return name, s[:n], s[n:], true
+	return &a
 }
 
 // set takes an attribute if it is one that is used. The first of a name counts.
-func (t *token) set(name, value string) {
-	a := t.attrs
-	if a == nil {
-		a = &attrs{}
-	}
+func (a *attrs) set(name, value string) bool {
 	var field *string
-	switch strings.ToLower(name) {
+	switch name {
 	case "href":
 		field = &a.href
 	case "src":
@@ -182,34 +56,56 @@ func (t *token) set(name, value string) {
 	case "checked":
 		a.checked = true
 	default:
-		return
+		return false
 	}
-	t.attrs = a
 	if field != nil && *field == "" {
-		*field = html.UnescapeString(value)
+		*field = value
 	}
+	return true
 }
 
-// raw skips the contents of an element that holds no markup and returns them.
-func (l *lexer) raw(name string) string {
-	for at := 0; ; {
-		i := strings.Index(l.s[at:], "</")
-		if i < 0 {
-			text := l.s
-			l.s = ""
-			return text
+// parse builds the tree of a document. The tokenizer reads each byte once.
+func parse(s string) *node {
+	root := &node{tag: "html"}
+	p := &parser{stack: []*node{root}}
+	z := html.NewTokenizer(strings.NewReader(s))
+	var raw *node // the element whose contents, which are no markup, come next
+	for {
+		kind := z.Next()
+		if raw != nil && kind == html.TextToken {
+			if !dropped[raw.tag] {
+				raw.children = []*node{{text: string(z.Text())}}
+			}
+			raw = nil
+			continue
 		}
-		at += i
-		rest := l.s[at+2:]
-		if len(rest) >= len(name) && strings.EqualFold(rest[:len(name)], name) && (len(rest) == len(name) || !letter(rest[len(name)])) {
-			text := l.s[:at]
-			l.skipTo(rest, ">")
-			return text
+		raw = nil
+		switch kind {
+		case html.ErrorToken: // the end, or a tag that never ends
+			if rest := z.Raw(); len(rest) > 0 {
+				p.add(&node{text: html.UnescapeString(string(rest))})
+			}
+			return root
+		case html.TextToken:
+			p.add(&node{text: string(z.Text())})
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			p.end(string(name))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			n := &node{tag: string(name)}
+			if more {
+				n.attrs = attributes(z)
+			}
+			if rawText[n.tag] {
+				p.add(n)
+				raw = n
+				continue
+			}
+			p.start(n, kind == html.SelfClosingTagToken)
+		default: // comments and declarations are not shown
 		}
-		at += 2
 	}
 }
-
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }

@@ -59,51 +59,22 @@ var closes = map[string]struct{ ends, within map[string]bool }{
 // the one that is open.
 type parser struct{ stack []*node }
 
-// parse builds the tree of a document.
-func parse(s string) *node {
-	root := &node{tag: "html"}
-	p := &parser{stack: []*node{root}}
-	l := &lexer{s: s}
-	for {
-		t, ok := l.next()
-		if !ok {
-			return root
-		}
-		switch t.kind {
-		case textToken:
-			p.add(&node{text: t.text})
-		case endToken:
-			p.end(t.name)
-		case startToken:
-			p.start(l, t)
-		}
-	}
-}
-
 func (p *parser) add(n *node) {
 	top := p.stack[len(p.stack)-1]
 	top.children = append(top.children, n)
 }
 
 // start opens an element, after closing what it implies the end of.
-func (p *parser) start(l *lexer, t token) {
-	n := &node{tag: t.name, attrs: t.attrs}
-	if rawText[t.name] {
-		if text := l.raw(t.name); !dropped[t.name] {
-			n.children = []*node{{text: text}}
-			p.add(n)
-		}
-		return
-	}
-	if c, ok := closes[t.name]; ok {
+func (p *parser) start(n *node, empty bool) {
+	if c, ok := closes[n.tag]; ok {
 		p.close(c.ends, c.within)
 	}
-	if block[t.name] {
+	if block[n.tag] {
 		p.close(inParagraph, notInParagraph)
 	}
 	p.add(n)
-	foreign := t.empty && t.name == "svg" // only there does <x/> have no contents
-	if !void[t.name] && !foreign && len(p.stack) < maxDepth {
+	foreign := empty && n.tag == "svg" // only there does <x/> have no contents
+	if !void[n.tag] && !foreign && len(p.stack) < maxDepth {
 		p.stack = append(p.stack, n)
 	}
 }

@@ -60,7 +60,7 @@ func feed(t *testing.T, r *ipynb.Recorder, code ...string) error {
 
 func read(t *testing.T, path string) *notebook.Document {
 	t.Helper()
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(t.Context(), path)
 	require.NoError(t, err)
 	require.Empty(t, f.Validate())
 	return f.Document

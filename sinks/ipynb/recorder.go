@@ -77,7 +77,7 @@ func (r *Recorder) path() string {
 // held, or r is new.
 func (r *Recorder) open() error {
 	for {
-		f, err := notebook.OpenOrNew(r.path())
+		f, err := notebook.OpenOrNew(context.Background(), r.path()) // what it reads is bounded
 		if err != nil {
 			return err
 		}

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"image"
-	"image/draw"
 	"image/jpeg"
 	"image/png"
 	"strings"
 
+	"github.com/coppice-run/coppice/internal/scale"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -36,12 +36,8 @@ func fitImage(in messages.Image, edge int) messages.Image {
 	if err != nil {
 		return in
 	}
-	w, h := edge, max(1, c.Height*edge/c.Width)
-	if c.Height > c.Width {
-		w, h = max(1, c.Width*edge/c.Height), edge
-	}
 	var b bytes.Buffer
-	small := shrink(full, w, h)
+	small := scale.Within(full, edge, edge, nil)
 	if kind == "jpeg" {
 		err = jpeg.Encode(&b, small, &jpeg.Options{Quality: jpegQuality})
 	} else {
@@ -51,34 +47,6 @@ func fitImage(in messages.Image, edge int) messages.Image {
 		return in
 	}
 	in.Data = base64.StdEncoding.EncodeToString(b.Bytes())
-	in.OriginalWidth, in.OriginalHeight, in.Width, in.Height = c.Width, c.Height, w, h
+	in.OriginalWidth, in.OriginalHeight, in.Width, in.Height = c.Width, c.Height, small.Rect.Dx(), small.Rect.Dy()
 	return in
-}
-
-// shrink returns an image of w by h pixels, each the mean of those of src that
-// it stands for.
-func shrink(src image.Image, w, h int) *image.RGBA {
-	box := src.Bounds()
-	full := image.NewRGBA(image.Rect(0, 0, box.Dx(), box.Dy()))
-	draw.Draw(full, full.Bounds(), src, box.Min, draw.Src)
-	out := image.NewRGBA(image.Rect(0, 0, w, h))
-	for y := range h {
-		top, bottom := y*box.Dy()/h, (y+1)*box.Dy()/h
-		for x := range w {
-			left, right := x*box.Dx()/w, (x+1)*box.Dx()/w
-			var sum [4]uint64
-			for sy := top; sy < bottom; sy++ {
-				row := full.Pix[full.PixOffset(left, sy):full.PixOffset(right, sy)]
-				for i, v := range row {
-					sum[i&3] += uint64(v)
-				}
-			}
-			n := uint64((bottom - top) * (right - left))
-			p := out.Pix[out.PixOffset(x, y):]
-			for i, s := range sum {
-				p[i] = uint8((s + n/2) / n)
-			}
-		}
-	}
-	return out
 }

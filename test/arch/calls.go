@@ -19,7 +19,7 @@ func checkHollywood(t *Tree) []Violation {
 			case *ast.SelectorExpr:
 				switch n.Sel.Name {
 				case "Poison", "PoisonCtx", "Request":
-					// A test of the supervisor may do to a cell what a stranger could.
+					// A test of the supervisor may do to an actor what a stranger could.
 					if !inside || !f.IsTest() {
 						out.at(f, n.Sel.Pos(), "%s of Hollywood is forbidden", n.Sel.Name)
 					}
@@ -49,6 +49,30 @@ func isMinusOne(args []ast.Expr) bool {
 	}
 	one, ok := neg.X.(*ast.BasicLit)
 	return ok && one.Value == "1"
+}
+
+// timeless are the folders whose code may not look at the clock.
+var timeless = []string{"supervisor/strategy"}
+
+func checkClock(t *Tree) []Violation {
+	out := found{tree: t}
+	for _, f := range t.Go() {
+		if f.IsTest() || !matchesAny(timeless, f.Dir()) {
+			continue
+		}
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok || !isIdent(sel.X, "time") {
+				return true
+			}
+			switch sel.Sel.Name {
+			case "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker":
+				out.at(f, sel.Sel.Pos(), "time.%s in %s: the view says what time it is", sel.Sel.Name, f.Dir())
+			}
+			return true
+		})
+	}
+	return out.sorted()
 }
 
 const guardFile = "supervisor/guard.go"

@@ -149,7 +149,7 @@ func Long(t *Tree) []Violation {
 }
 
 // foreignNouns would be further words for what already has one.
-var foreignNouns = regexp.MustCompile(`(?i)(worker|executor|manager|engine)`)
+var foreignNouns = regexp.MustCompile(`(?i)(worker|executor|manager|engine|door)`)
 
 func checkNouns(t *Tree) []Violation {
 	out := found{tree: t}

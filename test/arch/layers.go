@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "actors/launcher", "internal/home", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "actors/launcher", "environment", "internal/home", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -34,57 +34,65 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
+	{dir: "internal/file"},
+	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
 	{dir: "internal/loopback"},
-	{dir: "notebook/page", ours: []string{"notebook"}, theirs: []string{"github.com/alecthomas/chroma/v2/..."}},
-	{dir: "notebook/...", theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file"}, theirs: []string{"github.com/alecthomas/chroma/v2/...", "github.com/yuin/goldmark/...", terminal}},
+	{dir: "internal/pylit"},
+	{dir: "notebook/...", ours: []string{"internal/pylit", "internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
-	{dir: "supervisor", ours: []string{"messages"}, theirs: []string{hollywood, "github.com/cenkalti/backoff/v4"}, not: append([]string{"os"}, mechanisms...)},
+	{dir: "supervisor/strategy", ours: []string{"messages"}, theirs: []string{"github.com/cenkalti/backoff/v4"}, not: append([]string{"os", "io", "log/...", "context", "sync/...", "runtime/..."}, mechanisms...)},
+	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
-	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/lines", "sinks/sinktest", "internal/secret"}},
+	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/sinktest", "internal/file/lines", "internal/secret"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "sinks/...", "internal/secret"}, theirs: []string{hollywood, terminal}},
+	{dir: "sinks/htmltext", ours: []string{"sinks/sanitise"}, theirs: []string{"golang.org/x/net/html"}},
+	{dir: "sinks/budget", theirs: []string{"github.com/clipperhouse/uax29/v2/graphemes"}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/file/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
 	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/jupyter", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "internal/toolspec", ours: []string{"internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
+	{dir: "internal/toolspec", ours: []string{"internal/file", "internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
 	{dir: "internal/toolenv", ours: []string{"internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
-	{dir: "internal/sandbox", theirs: []string{"github.com/landlock-lsm/go-landlock/landlock/syscall", "golang.org/x/sys/..."}},
+	{dir: "internal/sandbox", ours: []string{"internal/file"}, theirs: []string{"golang.org/x/sys/..."}},
 	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
-	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
-	{dir: "actors/checkup", ours: []string{"internal/..."}},
-	{dir: "actors/python", ours: []string{"internal/pyenv", "internal/pysrc"}},
-	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+
+	// Python on this machine, without a host.
+	{dir: "environment", ours: []string{"internal/..."}},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
-	{dir: "client", ours: []string{"messages", "internal/home"}},
+	{dir: "client", ours: []string{"messages", "internal/home", "internal/sse"}},
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
-	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext"}, theirs: []string{terminal, "github.com/alecthomas/chroma/v2/..."}},
+	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/inbound", "internal/loopback"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
-	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
-	{dir: "cmd/internal/term", theirs: []string{"golang.org/x/sys/..."}},
+	{dir: "cmd/internal/term", theirs: []string{"github.com/charmbracelet/x/term", "golang.org/x/sys/..."}},
 	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/toolapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...)},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "bench/load", theirs: []string{"github.com/HdrHistogram/hdrhistogram-go"}},
-	{dir: "bench/record", ours: []string{"bench/load"}},
+	{dir: "bench/record", ours: []string{"bench/load", "internal/file"}},
 	{dir: "bench/report", ours: []string{"bench/load", "bench/record"}, theirs: []string{"golang.org/x/perf/benchmath"}},
 	{dir: "bench/fake", ours: []string{"messages", "supervisor", "actors/gateway", "actors/kernel"}},
 	{dir: "bench/peers", ours: []string{"bench/load", "bench/record"}, theirs: []string{"github.com/gorilla/websocket"}},

@@ -13,7 +13,7 @@ import (
 // one file more.
 var sound = map[string]string{
 	"Makefile":             "fuzz:\n\tgrep '" + arch.FuzzPattern + "'\n",
-	"doc.go":               "// Package coppice is a door.\npackage coppice\n",
+	"doc.go":               "// Package coppice is a room.\npackage coppice\n",
 	"example_test.go":      "package coppice_test\n\nfunc ExampleStart() {}\n",
 	"messages/doc.go":      "// Package messages has words.\npackage messages\n",
 	"supervisor/doc.go":    "// Package supervisor watches.\npackage supervisor\n\nimport \"" + arch.Module + "/messages\"\n\nvar _ messages.X\n",
@@ -21,7 +21,7 @@ var sound = map[string]string{
 	"cmd/coppice/main.go":  "// Command coppice is a program.\npackage main\n\nfunc main() {}\n",
 	"actors/gateway/of.go": "package gateway\n\nimport _ \"" + arch.Module + "/supervisor\"\n",
 	// Comments stand where doc.go would.
-	"actors/gateway/doc.go": "// Package gateway is a door.\npackage gateway\n",
+	"actors/gateway/doc.go": "// Package gateway is a room.\npackage gateway\n",
 }
 
 const hollywoodImport = "import \"github.com/anthdm/hollywood/actor\"\n"
@@ -39,6 +39,13 @@ func TestPlanted(t *testing.T) {
 		{"imports", "notebook/x.go", "package notebook\n\nimport _ \"" + arch.Module + "/messages\"\n", "notebook may not import messages"},
 		{"imports", "supervisor/x.go", "package supervisor\n\nimport _ \"" + arch.Module + "/actors/kernel\"\n", "may not import actors/kernel"},
 		{"imports", "supervisor/x.go", "package supervisor\n\nimport _ \"os/exec\"\n", "os/exec stays out"},
+		{"imports", "supervisor/strategy/x.go", "package strategy\n\nimport _ \"" + arch.Module + "/supervisor\"\n", "supervisor/strategy may not import supervisor"},
+		{"imports", "supervisor/strategy/x.go", "package strategy\n\nimport _ \"sync/atomic\"\n", "sync/atomic stays out"},
+		{"imports", "supervisor/strategy/x.go", "package strategy\n\n" + hollywoodImport, "may not import github.com/anthdm/hollywood/actor"},
+		{"clock", "supervisor/strategy/x.go", "package strategy\n\nvar began = time.Now()\n", "time.Now in supervisor/strategy"},
+		{"clock", "supervisor/strategy/x.go", "package strategy\n\nvar late = time.Until(began)\n", "time.Until in supervisor/strategy"},
+		{"clock", "supervisor/strategy/x.go", "package strategy\n\nvar patience = 3 * time.Second\n", ""},
+		{"clock", "supervisor/x.go", "package supervisor\n\nvar began = time.Now()\n", ""},
 		{"imports", "sinks/live/x.go", "package live\n\nimport _ \"" + arch.Module + "/notebook\"\n", "may not import notebook"},
 		{"imports", "sinks/ipynb/x.go", "package ipynb\n\nimport _ \"" + arch.Module + "/notebook\"\n", ""},
 		{"imports", "actors/gateway/x.go", "package gateway\n\nimport _ \"" + arch.Module + "/actors/kernel\"\n", "may not import actors/kernel"},
@@ -98,6 +105,7 @@ func TestPlanted(t *testing.T) {
 		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 599), ""},
 		{"file-length", "internal/pysrc/x.py", strings.Repeat("pass\n", 601), "601 lines"},
 
+		{"nouns", "sinks/x.go", "package sinks\n\ntype slowDoor struct{}\n", "type slowDoor"},
 		{"nouns", "messages/x.go", "package messages\n\ntype cellExecutor struct{}\n", "cellExecutor"},
 		{"nouns", "messages/x.go", "package messages\n\ntype Manager struct{}\n", "Manager"},
 

@@ -39,6 +39,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports", "the floors of ARCHITECTURE.md have no circle; a new package needs a row in layers.go", checkImports},
 		{"hollywood", "Hollywood's stop, request and restart code must never run: it loses messages or ends the process", checkHollywood},
+		{"clock", "a strategy is a pure value: it has the time from its view, so that the same view and event give the same answer", checkClock},
 		{"recover", "a panic is handled in one place, supervisor/guard.go, so that every one becomes a typed exit", checkRecover},
 		{"package-doc", "doc.go says what a package guarantees and who may call it", checkPackageDoc},
 		{"exported-doc", "everything exported is documented", checkExportedDoc},

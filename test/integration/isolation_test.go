@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -33,7 +35,12 @@ func TestEscapesThatAreTried(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, !noFork, forks)
 				require.Equal(t, noFork, why != "")
-				escapes, err := host.TryToEscape(t.Context())
+				escapes, err := environment.TryToEscape(t.Context(), host.Dir(), func(_ context.Context, code string) (environment.Escaped, error) {
+					r := run(t, host.Session("escape", coppice.In(dir)), cells(code))
+					require.Len(t, r.JSON, 1, r.Text)
+					level, _ := host.Isolation()
+					return environment.Escaped{JSON: r.JSON[0], Level: level}, nil
+				})
 				require.NoError(t, err)
 				require.Len(t, escapes, 8)
 				for _, e := range escapes {

@@ -97,9 +97,9 @@ func byLibrary(t *testing.T, dir, out string, names []string) {
 	t.Helper()
 	host := start(t, coppice.Options{Backend: coppice.BackendGateway})
 	for _, name := range names {
-		d, err := notebook.Open(filepath.Join(dir, name+".ipynb"))
+		d, err := notebook.Open(t.Context(), filepath.Join(dir, name+".ipynb"))
 		require.NoError(t, err)
-		f, err := notebook.NewFile(filepath.Join(out, name+".ipynb"), d.Document)
+		f, err := notebook.NewFile(t.Context(), filepath.Join(out, name+".ipynb"), d.Document)
 		require.NoError(t, err)
 		s := host.Session(name, coppice.In(dir))
 		report, err := s.RunNotebook(t.Context(), f.Document, coppice.NotebookOptions{Save: f.Save, AllowErrors: true, Timeout: time.Minute})

@@ -57,7 +57,7 @@ func TestTheNotebookTools(t *testing.T) {
 
 		require.False(t, use("notebook_run", `{"path":"a.ipynb","reset":true,"parameters":{"two":2}}`).IsError)
 		require.Equal(t, "2", use("python", `{"cells":[{"code":"two"}]}`).Text)
-		file, err := notebook.Open(filepath.Join(dir, "a.ipynb"))
+		file, err := notebook.Open(t.Context(), filepath.Join(dir, "a.ipynb"))
 		require.NoError(t, err)
 		require.Empty(t, file.Validate())
 	})
@@ -111,7 +111,7 @@ func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 func TestALongNotebookIsReadInParts(t *testing.T) {
 	t.Parallel()
 	host, path := start(t, coppice.Options{Backend: coppice.BackendRunner}), filepath.Join(t.TempDir(), "long.ipynb")
-	file, err := notebook.OpenOrNew(path)
+	file, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	for range 8 {
 		_, err := file.Append(notebook.NewCell{Source: strings.Repeat("x = 1\n", 3000)})

@@ -47,7 +47,7 @@ func (w *world) submit(session string, cells []messages.Cell, change func(*messa
 	c.place.note(w, "submit", c.describe(), 0)
 	w.mu.Unlock()
 
-	_, reply, err := supervisor.Begin[messages.Result](w.ref(), func(work supervisor.Work) any { work.Msg = c.exec; return work })
+	_, reply, err := supervisor.Begin[messages.Result](w.ref(), c.exec)
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *world) mark(session, what string) {
 // ask asks a question without waiting; then is called with the lock held.
 // Questions and calls of one goroutine reach the tree in their order.
 func (w *world) ask(msg any, then func(bool)) {
-	_, reply, err := supervisor.Begin[bool](w.ref(), func(work supervisor.Work) any { work.Msg = msg; return work })
+	_, reply, err := supervisor.Begin[bool](w.ref(), msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++

@@ -129,8 +129,8 @@ func (i *interp) Close(ctx context.Context) error {
 // lingered checks that the kernel of a single call is ended with the call. The
 // world's lock is held.
 func (i *interp) lingered() {
-	id, single := strings.CutPrefix(i.at.name, "call/")
-	id, _, _ = strings.Cut(id, "/")
+	rest, single := strings.CutPrefix(i.at.name, "call/") // see messages.SessionKey.CallID
+	id, _, _ := strings.Cut(rest, "/")
 	if c := i.w.calls[id]; single && c.answered && i.w.now() > max(c.at, i.upAt)+slack {
 		i.w.breach(10, i.at, "its kernel is ended at %v, and %s was answered at %v", i.w.now(), id, c.at)
 	}

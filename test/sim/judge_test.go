@@ -124,9 +124,13 @@ func (w *world) judgeState(c *call, r messages.Result) {
 	}
 }
 
-// judgeUntouched is for a call of which nothing ran: its result says what the
-// session has at this moment.
+// judgeUntouched is for a call of which nothing ran: its result claims nothing of
+// the state, or, from a kernel that had the call, what the session has at this
+// moment.
 func (w *world) judgeUntouched(c *call, r messages.Result) {
+	if r.State == "" {
+		return
+	}
 	i := c.place.live
 	lives := i != nil && i.counter > 0 && (!i.closing || i.closingAt == c.at)
 	// An interpreter that died under a call whose sink is slow is not known to be

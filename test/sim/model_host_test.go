@@ -43,7 +43,7 @@ func (m *model) leave(name string) {
 		return
 	}
 	last := len(k.queue) - 1
-	m.answer(k.queue[last], messages.OutcomeCancelled, "")
+	m.answer(k.queue[last], messages.OutcomeCancelled, untouched)
 	k.queue = k.queue[:last]
 	if k.state == messages.ChildWaiting && last == 0 && !k.revive {
 		m.forget(k)

@@ -53,11 +53,13 @@ type job struct {
 
 func (m *model) answer(j *job, o messages.Outcome, s messages.State) { m.want[j.id] = expected{o, s} }
 
-// answerAll answers everything that waits for k. What never ran says nothing of the
-// state.
+// untouched is the state in the result of what never reached a kernel: none.
+const untouched messages.State = ""
+
+// answerAll answers everything that waits for k.
 func (m *model) answerAll(k *key) {
 	for _, j := range k.queue {
-		m.answer(j, messages.OutcomeNotStarted, "")
+		m.answer(j, messages.OutcomeNotStarted, untouched)
 	}
 	k.queue = nil
 }
@@ -65,7 +67,7 @@ func (m *model) answerAll(k *key) {
 // submit adds a call to a session's queue.
 func (m *model) submit(name string, j *job) {
 	if j.single {
-		name = "call/" + j.id + "/" + name
+		name = "call/" + j.id + "/" + name // see messages.SessionKey.CallID
 	}
 	k := m.keys[name]
 	switch {
@@ -74,7 +76,7 @@ func (m *model) submit(name string, j *job) {
 		m.keys[name] = k
 		m.place(k)
 	case k.state == messages.ChildFailed && !j.fresh:
-		m.answer(j, messages.OutcomeNotStarted, "")
+		m.answer(j, messages.OutcomeNotStarted, untouched)
 	case k.state == messages.ChildFailed:
 		k.queue, k.restarts, k.revive = append(k.queue, j), 0, true
 		m.place(k)

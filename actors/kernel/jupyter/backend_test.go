@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -208,12 +209,40 @@ func TestCloseEndsAKernelWhoseGatewayIsGone(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it waits for the next one")
 }
 
+// TestAGatewayComesBackInAStorm ends every probe of the interpreter while the gateway
+// is down: it has served, so it is not asked again.
+func TestAGatewayComesBackInAStorm(t *testing.T) {
+	stormy, err := filepath.Abs(filepath.Join("..", "runner", "testdata", "stormy-python"))
+	require.NoError(t, err)
+	storm := filepath.Join(t.TempDir(), "storm")
+	server := jupyter.NewServer(jupyter.ServerOptions{
+		Python: stormy, Home: t.TempDir(), StartTimeout: 5 * time.Minute,
+		Env: append(os.Environ(), "PI_TEST_PYTHON="+testpython.Path(t), "PI_TEST_STORM="+storm),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	up, ended := make(chan int, 1), make(chan error, 1)
+	run := func() { ended <- server.Run(ctx, func(pid int) { up <- pid }) } // ends with its gateway; ended is its join
+	go run()
+	pid := <-up
+	require.NoError(t, os.WriteFile(storm, nil, 0o600))
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.ErrorContains(t, <-ended, "the gateway ended")
+	go run()
+	select {
+	case err := <-ended:
+		require.FailNow(t, "it did not come back", "%v", err)
+	case <-up:
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}
+
 func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    jupyter.ServerOptions
 		want string
 	}{
-		"no python":        {jupyter.ServerOptions{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}, Cwd: t.TempDir()}, "Python"},
+		"no python":        {jupyter.ServerOptions{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}}, "Python"},
 		"external refused": {jupyter.ServerOptions{URL: "http://127.0.0.1:1"}, "not reachable"},
 		"not a URL":        {jupyter.ServerOptions{URL: "ftp://x"}, "ftp"},
 	} {

@@ -1,13 +1,13 @@
 package jupyter
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/pylit"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -48,23 +48,12 @@ func pyDict(m map[string]string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(pyString(k))
+		b.WriteString(pylit.String(k))
 		b.WriteString(": ")
-		b.WriteString(pyString(m[k]))
+		b.WriteString(pylit.String(m[k]))
 	}
 	b.WriteByte('}')
 	return b.String()
-}
-
-// pyString returns s as a Python string literal. A JSON string is one, as long
-// as it holds no surrogate pairs as escapes, which Python reads as two
-// characters; encoding/json writes characters beyond ASCII as they are.
-func pyString(s string) string {
-	lit, err := json.Marshal(s)
-	if err != nil {
-		return `""` // json.Marshal of a string cannot fail
-	}
-	return string(lit)
 }
 
 func stringExpression(r jupyter.ExecuteReply, name string) (string, bool) {

@@ -78,11 +78,11 @@ func usable(ctx context.Context, client *jupyter.Client) error {
 // runExternal uses the servers that somebody else runs. One that does not answer
 // is an error when it is the only one; of several it is left out until it does.
 func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
-	remotes, err := ParseRemotes(s.o.URL, s.o.Token)
+	remotes, err := jupyter.ParseRemotes(s.o.URL, s.o.Token)
 	if err != nil {
 		return err
 	}
-	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(remotes, func(r Remote) bool { return onThisMachine(r.URL) }))
+	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(remotes, func(r jupyter.Remote) bool { return onThisMachine(r.URL) }))
 	if err != nil {
 		return err
 	}

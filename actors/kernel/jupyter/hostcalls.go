@@ -32,7 +32,7 @@ type hostCalls struct {
 	question string                                                       // that waits; guarded by mu
 }
 
-// begin opens the door for the calls of a cell.
+// begin lets the calls of a cell in.
 func (h *hostCalls) begin(serve func(context.Context, messages.HostCall) messages.HostResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
 // MaxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the 1,023
@@ -66,6 +68,9 @@ func (p provisioner) Options() HostOptions { return p.o }
 // SkipWhy says why the gateway is taken when nothing was looked at.
 const SkipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
 
+// errMissing says in short what a [pyenv.MissingPackagesError] says at length.
+var errMissing = errors.New("the gateway's packages are missing; coppice setup installs them")
+
 // Available looks whether a server is named, or whether the interpreter has what a
 // server of ours needs.
 func (p provisioner) Available(ctx context.Context, s *kernel.Site) (why string, err error) {
@@ -77,12 +82,12 @@ func (p provisioner) Available(ctx context.Context, s *kernel.Site) (why string,
 	case s.SkipCheck:
 		return SkipWhy, nil
 	}
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.Python, Home: s.Dir, Env: s.Env})
-	if err == nil {
-		s.Found = &rt
-		_, err = pyenv.Preflight(ctx, rt)
-	}
-	if err != nil {
+	switch err := s.Look(ctx); {
+	case s.Found == nil:
+		return "", kernel.ErrNoPython
+	case errors.As(err, new(*pyenv.MissingPackagesError)):
+		return "", errMissing
+	case err != nil:
 		return "", fmt.Errorf("a gateway cannot be started: %w", err)
 	}
 	return "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable", nil
@@ -94,7 +99,7 @@ const nameServer = "kernel-gateway"
 // Provision makes the backend.
 func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	o := p.o
-	remotes, err := ParseRemotes(o.URL, o.Token)
+	remotes, err := jupyter.ParseRemotes(o.URL, o.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +130,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	})
 	journal := ""
 	if s.Keep {
-		journal = SharedDir(s.Dir)
+		journal = sharedgateway.DirIn(s.Dir)
 	}
 	return &provided{
 		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules}),
@@ -139,7 +144,7 @@ type provided struct {
 	*Server
 
 	site    kernel.Site
-	remotes []Remote
+	remotes []jupyter.Remote
 }
 
 // Process returns the gateway.
@@ -159,7 +164,7 @@ func (p *provided) Secrets() []string {
 // whether a server of ours could be started.
 func (p *provided) Check(ctx context.Context) error {
 	if len(p.remotes) > 0 {
-		return CheckRemotes(ctx, p.remotes)
+		return jupyter.AskExternals(ctx, p.remotes)
 	}
 	if p.site.Found != nil {
 		return nil // the choice of the backend has looked

@@ -30,9 +30,6 @@ type ServerOptions struct {
 
 	// Home is ~/.<brand>, where the managed environment is.
 	Home string
-	// Cwd is where the interpreter is looked for first. "": the directory of
-	// the process.
-	Cwd string
 	// Python is the interpreter. "": look around.
 	Python string
 	// Env is the host's environment, unfiltered. nil: that of the process.
@@ -98,7 +95,8 @@ type Endpoint struct {
 // starts, one that is there, or several that are. Run is called by one goroutine at a time,
 // Endpoint by any.
 type Server struct {
-	o ServerOptions
+	o      ServerOptions
+	served pyenv.Known // the interpreter of a gateway that was up; belongs to Run
 
 	leaving atomic.Bool
 	// closing holds the keys of sessions that are closed for good, though the host
@@ -183,10 +181,22 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if s.o.URL != "" {
 		return s.runExternal(ctx, up)
 	}
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
-	if err != nil {
-		return stopped(ctx, err)
+	rt, ok := s.served.Recall() // whatever a look would meet just now
+	if !ok {
+		var err error
+		if rt, err = pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env}); err != nil {
+			return stopped(ctx, err)
+		}
 	}
+	known := pyenv.Know(rt)
+	return s.runOn(ctx, rt, func(pid int) {
+		s.served = known
+		up(pid)
+	})
+}
+
+// runOn runs a gateway of an interpreter.
+func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) (err error) {
 	if s.o.Shared {
 		return s.runShared(ctx, rt, up)
 	}

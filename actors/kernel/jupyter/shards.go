@@ -67,7 +67,7 @@ func newShards(ctx context.Context, s *Server, rt pyenv.Runtime, calls *bridge.S
 	h := &shards{
 		s: s, life: ctx, calls: calls, last: make(chan error, 1), rest: shardRest, held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
 		o: sharedgateway.Options{
-			Dir: SharedDir(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion,
+			Dir: sharedgateway.DirIn(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion,
 			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels,
 		},
 	}

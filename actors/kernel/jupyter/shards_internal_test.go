@@ -85,8 +85,8 @@ func newShardWorld(t *rapid.T) *shardWorld {
 	}
 	data, err := json.Marshal(map[string]any{"gateways": all})
 	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(SharedDir(home), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(SharedDir(home), "gateway.json"), data, 0o600))
+	require.NoError(t, os.MkdirAll(sharedgateway.DirIn(home), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(sharedgateway.DirIn(home), "gateway.json"), data, 0o600))
 	for i := range modelHosts {
 		life, end := context.WithCancel(context.Background())
 		h := newShards(life, NewServer(ServerOptions{Home: home}), none, nil)

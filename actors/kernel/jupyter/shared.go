@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,10 +15,6 @@ import (
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
-
-// SharedDir is the folder of the shared gateways and of the journal in a home
-// folder (~/.<brand>).
-func SharedDir(home string) string { return filepath.Join(home, "agent", "python-gateway") }
 
 // runShared uses the gateways that the hosts of this user share.
 func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid int)) error {

@@ -12,18 +12,18 @@ type SharedStatus = sharedgateway.Status
 
 // LookShared tells of the shared gateways in a home folder (~/.<brand>).
 func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return sharedgateway.Look(ctx, SharedDir(home))
+	return sharedgateway.Look(ctx, sharedgateway.DirIn(home))
 }
 
 // StartShared finds or starts the first shared gateway of an interpreter, and tells
 // of all of them. Of o it takes what says which interpreter, IdleEnd and ShardKernels.
 func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Cwd: o.Cwd, Home: o.Home, Env: o.Env})
+	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Home: o.Home, Env: o.Env})
 	if err != nil {
 		return nil, err
 	}
 	lease, err := sharedgateway.Acquire(ctx, sharedgateway.Options{
-		Dir: SharedDir(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
+		Dir: sharedgateway.DirIn(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: o.ShardKernels,
 	})
 	if err != nil {
 		return nil, err
@@ -34,5 +34,5 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 
 // StopShared ends the shared gateways in a home folder, with their kernels.
 func StopShared(ctx context.Context, home string) ([]SharedStatus, error) {
-	return sharedgateway.Stop(ctx, SharedDir(home))
+	return sharedgateway.Stop(ctx, sharedgateway.DirIn(home))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 )
@@ -121,6 +123,30 @@ func TestKilledForkServer(t *testing.T) {
 	for _, id := range children {
 		require.False(t, process.Alive(id), "a child of a session is left")
 	}
+}
+
+// TestAForkServerComesBackInAStorm ends every probe of the interpreter while the fork
+// server is down: it has served, so it is not asked again.
+func TestAForkServerComesBackInAStorm(t *testing.T) {
+	t.Parallel()
+	stormy, err := filepath.Abs(filepath.Join("testdata", "stormy-python"))
+	require.NoError(t, err)
+	rt, err := pyenv.Resolve(t.Context(), pyenv.Options{Python: python()})
+	require.NoError(t, err)
+	storm := filepath.Join(t.TempDir(), "storm")
+	f := startServer(runner.ServerOptions{Python: stormy, Env: append(os.Environ(), "PI_TEST_PYTHON="+rt.Path, "PI_TEST_STORM="+storm)})
+	t.Cleanup(func() { require.NoError(t, f.stop()) })
+	require.Equal(t, "=> 1", ok(t, sessionOn(t, f, runner.Options{}, kernel.StartOptions{}), "1").text())
+
+	require.NoError(t, os.WriteFile(storm, nil, 0o600))
+	require.NoError(t, syscall.Kill(<-f.pids, syscall.SIGKILL))
+	require.Error(t, <-f.ended)
+	_, err = pyenv.Resolve(t.Context(), pyenv.Options{Python: stormy, Env: append(os.Environ(), "PI_TEST_STORM="+storm)})
+	require.ErrorContains(t, err, "6 times in a row", "the storm is a real one")
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
+	go func() { f.ended <- f.server.Run(ctx, func(pid int) { f.pids <- pid }) }() // ends with cancel; f.stop is its join
+	require.Equal(t, "=> 2", ok(t, sessionOn(t, f, runner.Options{}, kernel.StartOptions{}), "2").text())
 }
 
 // TestCrowd runs many sessions at once: none sees another's variables, output

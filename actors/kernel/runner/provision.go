@@ -31,9 +31,11 @@ type provisioner struct{ o HostOptions }
 // Name returns "runner".
 func (provisioner) Name() string { return Name }
 
-// Available always holds: it needs nothing but an interpreter, and the first call
-// says what is wrong with that.
-func (provisioner) Available(context.Context, *kernel.Site) (string, error) {
+// Available looks for an interpreter: it needs nothing else.
+func (provisioner) Available(ctx context.Context, s *kernel.Site) (string, error) {
+	if _ = s.Look(ctx); s.Found == nil { // what a gateway lacks does not matter
+		return "", kernel.ErrNoPython
+	}
 	return "it needs nothing but a Python interpreter", nil
 }
 

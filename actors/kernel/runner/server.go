@@ -21,9 +21,6 @@ import (
 type ServerOptions struct {
 	// Home is ~/.<brand>, where the managed environment is.
 	Home string
-	// Cwd is where the interpreter is looked for first. "": the directory of
-	// the process.
-	Cwd string
 	// Python is the interpreter. "": look around.
 	Python string
 	// Found is the interpreter when somebody has just looked for it in the same
@@ -74,6 +71,7 @@ var DefaultPreload = []string{
 // time, the other methods by any.
 type Server struct {
 	o      ServerOptions // Found belongs to Run
+	served pyenv.Known   // the interpreter of a fork server that was up; belongs to Run
 	copies copies
 
 	mu      sync.Mutex
@@ -222,6 +220,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
+	known := pyenv.Know(rt)
 	rules, env, err := s.confined(rt)
 	if err != nil {
 		return err
@@ -246,6 +245,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}()
 	p.server, p.spares, p.taken = server, make(chan *Interpreter, s.o.Spares), make(chan struct{}, s.o.Spares)
 	defer p.close()
+	s.served = known
 	s.set(p, nil)
 	up(server.PID())
 	quiet := time.NewTimer(0)
@@ -282,13 +282,17 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}
 }
 
-// resolve finds the interpreter. The second start looks anew: it may be gone.
+// resolve finds the interpreter. One that has served is taken again, whatever a look
+// would meet just now, for as long as its file is the same.
 func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 	if found := s.o.Found; found != nil {
 		s.o.Found = nil
 		return *found, nil
 	}
-	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Cwd: s.o.Cwd, Home: s.o.Home, Env: s.o.Env})
+	if rt, ok := s.served.Recall(); ok {
+		return rt, nil
+	}
+	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env})
 }
 
 // withoutFork serves where an interpreter is started for each session.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -149,13 +150,13 @@ func TestCells(t *testing.T) {
 		{"cell_type":"code","id":"c","metadata":{},"execution_count":null,"outputs":[],"source":"  "}]}`), 0o600))
 
 	a, _, _ := testApp(t, "z = 1")
-	cells, err := a.readCells([]string{"first"}, script)
+	cells, err := a.readCells(t.Context(), []string{"first"}, script)
 	require.NoError(t, err)
 	require.Equal(t, []messages.Cell{{Code: "first"}, {Code: "import os"}, {Title: "load the data", Code: "x = 1"}, {Code: "x"}}, cells)
-	cells, err = a.readCells(nil, book)
+	cells, err = a.readCells(t.Context(), nil, book)
 	require.NoError(t, err)
 	require.Equal(t, []messages.Cell{{Title: "cell 1", Code: "y = 1\ny"}}, cells)
-	cells, err = a.readCells(nil, "-")
+	cells, err = a.readCells(t.Context(), nil, "-")
 	require.NoError(t, err)
 	require.Equal(t, []messages.Cell{{Code: "z = 1"}}, cells)
 	_, err = readAll(io.LimitReader(zeros{}, maxSource+5))
@@ -238,37 +239,31 @@ func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 // TestSetup says each stage and each end in words.
 func TestSetup(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"waiting", "finding", "removing", "creating", "collecting", "installing", "checking"} {
-		text, _ := setupStage(stageNamed(name))
-		require.NotEqual(t, name, text)
+	for _, name := range []environment.StageName{
+		environment.StageWaiting, environment.StageFinding, environment.StageRemoving, environment.StageCreating,
+		environment.StageCollecting, environment.StageInstalling, environment.StageChecking,
+	} {
+		text, _ := setupStage(environment.Stage{Name: name})
+		require.NotEqual(t, string(name), text)
 		require.Contains(t, text, " ", "it is said in words")
 	}
-	text, detail := setupStage(coppice.SetupStage{Name: "collecting", Done: 3, Total: 4})
+	text, detail := setupStage(environment.Stage{Name: environment.StageCollecting, Done: 3, Total: 4})
 	require.Equal(t, "collecting packages 3 of 4", text+" "+detail)
 
-	ready := coppice.SetupResult{Dir: "/e", State: readyState, Version: "3.11.7", Changed: true, Elapsed: 22 * time.Second}
+	ready := environment.SetupResult{Dir: "/e", State: environment.Ready, Version: "3.11.7", Changed: true, Elapsed: 22 * time.Second}
 	require.Equal(t, []string{"ok      /e (ready after 22 s)", "        Python 3.11.7"}, setupLines(render.Style{}, ready))
 	ready.Changed = false
 	require.Equal(t, "ok      /e (ready, nothing to do)", setupLines(render.Style{}, ready)[0])
 	require.Equal(t, []string{"FAILED  /e (broken: it does not run)"},
-		setupLines(render.Style{}, coppice.SetupResult{Dir: "/e", State: "broken", Why: "it does not run"}))
-}
-
-// stageNamed makes a stage of a name: the type of names is not ours to import.
-func stageNamed(name string) coppice.SetupStage {
-	var s coppice.SetupStage
-	if err := json.Unmarshal([]byte(`{"name":"`+name+`"}`), &s); err != nil {
-		panic(err)
-	}
-	return s
+		setupLines(render.Style{}, environment.SetupResult{Dir: "/e", State: environment.Unusable, Why: "it does not run"}))
 }
 
 // TestEnvLines shows what a run would use, and what is wrong.
 func TestEnvLines(t *testing.T) {
 	t.Parallel()
 	lines := strings.Join(envLines(render.Style{}, coppice.EnvReport{
-		Dir: "/h/.coppice", GatewayURL: "http://h", BackendWhy: "none", Problem: "nothing works",
-		Passed: []string{"PATH"}, Withheld: []string{"TOKEN"},
+		Folders: environment.Folders{Dir: "/h/.coppice"}, GatewayURL: "http://h", BackendWhy: "none",
+		Interpreter: environment.Interpreter{Problem: "nothing works", Passed: []string{"PATH"}, Withheld: []string{"TOKEN"}},
 	}), "\n")
 	for _, want := range []string{"backend    none", "gateway    http://h", "python     none", "1 passed to kernels", "1 withheld", "! nothing works"} {
 		require.Contains(t, lines, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 )
 
 type doctorFlags struct {
@@ -52,12 +53,13 @@ The exit code is 0 when nothing failed, also with warnings, and 1 otherwise.`,
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	waiting := a.startProgress("looking for what is wrong", f.json)
 	defer waiting.done()
-	d, err := coppice.Doctor(ctx, coppice.Options{Env: a.env, Backend: f.backend, Python: f.python}, coppice.DoctorOptions{
+	d, err := environment.Doctor(ctx, environment.DoctorOptions{
+		Settings: environment.Settings{Env: a.env, Backend: f.backend, Python: f.python}, Trial: coppice.Trial{},
 		Cwd: f.cwd, Fix: f.fix, Quick: f.quick, Progress: func(check string) { waiting.stage("checking: "+check, "") },
 	})
 	waiting.done()
 	switch {
-	case errors.Is(err, coppice.ErrOptions):
+	case errors.Is(err, coppice.ErrOptions), errors.Is(err, environment.ErrOptions):
 		return usageError{err}
 	case ctx.Err() != nil:
 		return &codeError{code: codeCancelled}
@@ -76,14 +78,14 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 }
 
 // doctorLines are the findings, and below them what to do.
-func doctorLines(s render.Style, d coppice.Diagnosis) []string {
+func doctorLines(s render.Style, d environment.Diagnosis) []string {
 	var findings []render.Finding
 	failed, warned := 0, 0
 	for _, f := range d.Findings {
 		switch f.State {
-		case coppice.FindingFailed:
+		case environment.FindingFailed:
 			failed++
-		case coppice.FindingWarning:
+		case environment.FindingWarning:
 			warned++
 		}
 		findings = append(findings, render.Finding{What: f.Check, State: string(f.State), Detail: f.Detail, Mend: f.Mend})

@@ -23,7 +23,8 @@ func (a *app) envCommand() *cobra.Command {
 		Short: "Show what a run would use: the backend, the interpreter, the environment",
 		Long: `Show which backend and which Python interpreter a run in this folder would use,
 where the interpreter was looked for, and which variables of the environment
-kernels can see. Nothing is started but the interpreters that are tried.
+kernels can see. All sessions of a run have that interpreter, whatever their
+--cwd: the report says when the folder of --cwd holds another. Nothing is started but the interpreters that are tried.
 
 The exit code is 1 when no run is possible.`,
 		Args: cobra.NoArgs,
@@ -99,6 +100,9 @@ func envLines(s render.Style, r coppice.EnvReport) []string {
 	}
 	if r.Problem != "" {
 		lines = append(lines, "", "! "+r.Problem)
+	}
+	if r.Unused != "" {
+		lines = append(lines, "", "! "+r.Unused+" is not used: all sessions have one Python, looked for in the folder where coppice is started; name it with --python")
 	}
 	return lines
 }

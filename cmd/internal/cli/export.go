@@ -29,7 +29,7 @@ standard output, or to the file of --output, whose extension says the form.`,
 		`  coppice export report.ipynb -o report.html
   coppice export report.ipynb --to md --images figures > report.md
   coppice export report.ipynb -o report.py`, 1, 1,
-		func(_ context.Context, args []string) error { return a.export(args[0], f) })
+		func(ctx context.Context, args []string) error { return a.export(ctx, args[0], f) })
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "the form: html, md or py (default: by --output, else html)")
 	flags.StringVarP(&f.output, "output", "o", "", "the file to write; one that is there is replaced")
@@ -40,12 +40,12 @@ standard output, or to the file of --output, whose extension says the form.`,
 	return cmd
 }
 
-func (a *app) export(path string, f exportFlags) error {
+func (a *app) export(ctx context.Context, path string, f exportFlags) error {
 	form := f.to
 	if form == "" {
 		form = strings.TrimPrefix(strings.ToLower(filepath.Ext(f.output)), ".")
 	}
-	d, err := a.readNotebook(path)
+	d, err := a.readNotebook(ctx, path)
 	if err != nil {
 		return err
 	}

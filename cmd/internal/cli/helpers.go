@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 )
 
 func (a *app) helpersCommand() *cobra.Command {
@@ -42,8 +43,8 @@ The exit code is 1 when a module cannot be loaded.`,
 
 // helperList is what helpers prints with --json.
 type helperList struct {
-	Helpers []coppice.Helper `json:"helpers"`
-	Modules []coppice.Module `json:"modules"`
+	Helpers []environment.Helper `json:"helpers"`
+	Modules []environment.Module `json:"modules"`
 }
 
 func (a *app) helpers(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // mcpSessions is how many kernels an MCP server keeps at once.
@@ -123,7 +124,7 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 	if file == "" {
 		file = filepath.Join(o.Host.Dir(), "mcp-token")
 	}
-	token, err := readToken(file)
+	token, err := readToken(ctx, file)
 	if err != nil {
 		return failure(err)
 	}
@@ -142,35 +143,43 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 	return failure(err)
 }
 
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 64 << 10
+
 // readToken reads a token, or makes one. Nobody but its owner may have read it.
-func readToken(file string) (string, error) {
-	b, err := os.ReadFile(file)
+func readToken(ctx context.Context, path string) (string, error) {
+	f, err := file.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return makeToken(file)
+		return makeToken(ctx, path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
-	info, err := os.Stat(file)
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := file.ReadAll(ctx, f, maxToken)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("look at the token file: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return "", fmt.Errorf("the token file %s can be read by others: chmod 600 it, or delete it and start again", file)
+		return "", fmt.Errorf("the token file %s can be read by others: chmod 600 it, or delete it and start again", path)
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < 16 || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("the token file %s holds no token of at least 16 characters without spaces: delete it to have one made", file)
+		return "", fmt.Errorf("the token file %s holds no token of at least 16 characters without spaces: delete it to have one made", path)
 	}
 	return token, nil
 }
 
-func makeToken(file string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+func makeToken(ctx context.Context, path string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of the token file: %w", err)
 	}
 	token := rand.Text()
-	out, err := os.CreateTemp(filepath.Dir(file), ".token-*") // 0600
+	out, err := os.CreateTemp(filepath.Dir(path), ".token-*") // 0600
 	if err != nil {
 		return "", fmt.Errorf("make the token file: %w", err)
 	}
@@ -179,9 +188,9 @@ func makeToken(file string) (string, error) {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return "", fmt.Errorf("write the token file: %w", err)
 	}
-	err = os.Link(out.Name(), file)
+	err = os.Link(out.Name(), path)
 	if errors.Is(err, fs.ErrExist) { // somebody else has just made it
-		return readToken(file)
+		return readToken(ctx, path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the token file: %w", err)

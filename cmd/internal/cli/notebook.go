@@ -97,15 +97,18 @@ func nbFailure(err error) error {
 }
 
 // readNotebook reads a notebook that is not to be written; - is standard input.
-func (a *app) readNotebook(path string) (*notebook.Document, error) {
+func (a *app) readNotebook(ctx context.Context, path string) (*notebook.Document, error) {
 	if path == "-" {
-		data, err := io.ReadAll(a.in)
+		data, err := io.ReadAll(io.LimitReader(a.in, notebook.MaxFile+1))
+		if err == nil && len(data) > notebook.MaxFile {
+			err = fmt.Errorf("more than %d MiB", notebook.MaxFile>>20)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
 		return notebook.Parse(data)
 	}
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +120,11 @@ func (a *app) readNotebook(path string) (*notebook.Document, error) {
 const largeNotebook = 8 << 20
 
 // lookAtCells reads a notebook whose outputs are not looked at.
-func (a *app) lookAtCells(path string) (*notebook.Document, error) {
+func (a *app) lookAtCells(ctx context.Context, path string) (*notebook.Document, error) {
 	if info, err := os.Stat(path); path == "-" || err != nil || !info.Mode().IsRegular() || info.Size() < largeNotebook {
-		return a.readNotebook(path)
+		return a.readNotebook(ctx, path)
 	}
-	return notebook.OpenOutline(path)
+	return notebook.OpenOutline(ctx, path)
 }
 
 // saveNotebook saves within lockPatience.
@@ -157,7 +160,7 @@ func (f staleFlags) policy() notebook.StalePolicy {
 // editNotebook opens a notebook, changes it and saves it. What is said of the
 // change goes to standard output once it is saved.
 func (a *app) editNotebook(ctx context.Context, path string, stale staleFlags, change func(*notebook.File) (said string, err error)) error {
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (a *app) nbInsertCommand() *cobra.Command {
 		`  coppice notebook insert report.ipynb 0 -t markdown -c '# Report'
   coppice notebook insert report.ipynb end < cell.py`, 2, 2,
 		func(ctx context.Context, args []string) error {
-			file, err := notebook.OpenOrNew(args[0])
+			file, err := notebook.OpenOrNew(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -248,7 +248,7 @@ func (a *app) nbTagCommand() *cobra.Command {
 				return err
 			}
 			if len(add)+len(remove) == 0 {
-				return a.showTags(args[0], cells)
+				return a.showTags(ctx, args[0], cells)
 			}
 			return a.editNotebook(ctx, args[0], staleFlags{}, func(f *notebook.File) (string, error) {
 				for _, ref := range cells {
@@ -267,8 +267,8 @@ func (a *app) nbTagCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showTags(path string, cells []notebook.Ref) error {
-	d, err := a.readNotebook(path)
+func (a *app) showTags(ctx context.Context, path string, cells []notebook.Ref) error {
+	d, err := a.readNotebook(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (a *app) nbMetaCommand() *cobra.Command {
 			case len(args) == 3:
 				return a.setMeta(ctx, args[0], cell, path, args[2])
 			default:
-				return a.showMeta(args[0], cell, path)
+				return a.showMeta(ctx, args[0], cell, path)
 			}
 		})
 	cmd.Flags().StringVar(&cell, "cell", "", "the cell whose metadata it is (default: the notebook's)")
@@ -310,8 +310,8 @@ func (a *app) nbMetaCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showMeta(file, cell string, path []string) error {
-	d, err := a.readNotebook(file)
+func (a *app) showMeta(ctx context.Context, file, cell string, path []string) error {
+	d, err := a.readNotebook(ctx, file)
 	if err != nil {
 		return err
 	}

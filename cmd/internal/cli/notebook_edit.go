@@ -37,7 +37,7 @@ notebook that does not exist is made.`,
 			var text []byte
 			var err error
 			if len(args) == 2 && args[1] != "-" {
-				text, err = os.ReadFile(args[1])
+				text, err = readText(ctx, args[1])
 			} else {
 				var in string
 				in, err = a.cellText()
@@ -77,7 +77,7 @@ kept, and its place told.`, "", 1, 1,
 
 // applyText applies text and says what that did.
 func (a *app) applyText(ctx context.Context, path, text string, f applyFlags) error {
-	file, err := notebook.OpenOrNew(path)
+	file, err := notebook.OpenOrNew(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (a *app) editInEditor(ctx context.Context, path string, f applyFlags) error
 	if len(words) == 0 {
 		return usagef("no editor: set VISUAL or EDITOR, or give the text on standard input")
 	}
-	file, err := notebook.OpenOrNew(path)
+	file, err := notebook.OpenOrNew(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (a *app) editInEditor(ctx context.Context, path string, f applyFlags) error
 	if err := cmd.Run(); err != nil {
 		return errors.Join(fmt.Errorf("run the editor %s: %w; nothing was changed", words[0], err), os.RemoveAll(dir))
 	}
-	edited, err := os.ReadFile(name)
+	edited, err := readText(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (a *app) nbNewCommand() *cobra.Command {
 		`  coppice notebook new report.ipynb
   coppice notebook new report.ipynb --from analysis.py`, 1, 1,
 		func(ctx context.Context, args []string) error {
-			f, err := notebook.OpenOrNew(args[0])
+			f, err := notebook.OpenOrNew(ctx, args[0])
 			switch {
 			case err == nil && f.Exists(), err != nil && !errors.Is(err, notebook.ErrNotFound) && exists(args[0]):
 				return fmt.Errorf("%s: %w", args[0], errExists)
@@ -37,7 +37,7 @@ func (a *app) nbNewCommand() *cobra.Command {
 				return err
 			}
 			if from != "" {
-				if err := a.fillFrom(f, from); err != nil {
+				if err := a.fillFrom(ctx, f, from); err != nil {
 					return err
 				}
 			}
@@ -57,14 +57,14 @@ func exists(path string) bool {
 }
 
 // fillFrom applies a text to an empty notebook.
-func (a *app) fillFrom(f *notebook.File, from string) error {
+func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string) error {
 	var text string
 	var err error
 	if from == "-" {
 		text, err = a.cellText()
 	} else {
 		var data []byte
-		data, err = os.ReadFile(from)
+		data, err = readText(ctx, from)
 		text = string(data)
 	}
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) nbStripCommand() *cobra.Command {
 	cmd := nbCommand("strip FILE...|-", "Remove outputs, for version control", "Remove outputs, prompt numbers and what frontends keep of a run, in place; - is a\nfilter from standard input to standard output. Cells tagged keep_output keep theirs.", "", 1, -1,
 		func(ctx context.Context, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
-				d, err := a.readNotebook("-")
+				d, err := a.readNotebook(ctx, "-")
 				if err != nil {
 					return err
 				}
@@ -95,7 +95,7 @@ func (a *app) nbStripCommand() *cobra.Command {
 			dirty := false
 			for _, path := range args {
 				if check {
-					d, err := a.readNotebook(path)
+					d, err := a.readNotebook(ctx, path)
 					if err != nil {
 						return err
 					}
@@ -137,7 +137,7 @@ when there are conflicts, as git expects of a merge driver:
 			var docs [3]*notebook.Document
 			for i, path := range args {
 				var err error
-				if docs[i], err = a.readNotebook(path); err != nil {
+				if docs[i], err = a.readNotebook(ctx, path); err != nil {
 					return err
 				}
 			}
@@ -162,7 +162,7 @@ func (a *app) writeMerged(ctx context.Context, d *notebook.Document, output stri
 		_, err := d.WriteTo(a.out)
 		return err
 	}
-	f, err := notebook.NewFile(output, d)
+	f, err := notebook.NewFile(ctx, output, d)
 	if err != nil {
 		return err
 	}

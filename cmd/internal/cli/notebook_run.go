@@ -135,8 +135,8 @@ func parseParameter(text string) (notebook.Parameter, error) {
 }
 
 // target opens the notebook to run, and says where what it shows is written.
-func (f nbRunFlags) target(path string) (*notebook.File, error) {
-	file, err := notebook.Open(path)
+func (f nbRunFlags) target(ctx context.Context, path string) (*notebook.File, error) {
+	file, err := notebook.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (f nbRunFlags) target(path string) (*notebook.File, error) {
 	}
 	// A later run of some cells goes on in what an earlier one wrote.
 	if f.from >= 0 || f.cells != "" {
-		earlier, err := notebook.Open(out)
+		earlier, err := notebook.Open(ctx, out)
 		switch {
 		case err == nil && sameSources(file.Document, earlier.Document):
 			return earlier, nil
@@ -159,7 +159,7 @@ func (f nbRunFlags) target(path string) (*notebook.File, error) {
 			return nil, err
 		}
 	}
-	return notebook.NewFile(out, file.Document)
+	return notebook.NewFile(ctx, out, file.Document)
 }
 
 // out is where a run that is not in place writes.
@@ -218,7 +218,7 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := f.target(path)
+	file, err := f.target(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 	}
 	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o, input: a.answers(f.stdin, "")}
 	if f.watch {
-		r.loaded = r.content()
+		r.loaded = r.content(ctx)
 	}
 	return r.run(ctx)
 }

@@ -34,7 +34,7 @@ reading: text with it is not what apply takes.`,
 		`  coppice notebook show report.ipynb
   coppice notebook show report.ipynb:1-20,40-
   coppice notebook show report.ipynb --cells 3-5 --outputs`, 1, 1,
-		func(_ context.Context, args []string) error {
+		func(ctx context.Context, args []string) error {
 			path, selector := notebook.SplitPath(args[0])
 			if selector != "" && lines != "" {
 				return usagef("give the lines once: behind the file or with --lines")
@@ -59,7 +59,7 @@ reading: text with it is not what apply takes.`,
 			if outputs || sel.Raw {
 				read = a.readNotebook
 			}
-			d, err := read(path)
+			d, err := read(ctx, path)
 			if err != nil {
 				return err
 			}
@@ -164,8 +164,8 @@ type cellRow struct {
 func (a *app) nbCellsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := nbCommand("cells FILE", "List the cells", "List the cells of a notebook: index, id, type, prompt number, lines, outputs, tags\nand first line.", "", 1, 1,
-		func(_ context.Context, args []string) error {
-			d, err := a.readNotebook(args[0])
+		func(ctx context.Context, args []string) error {
+			d, err := a.readNotebook(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -227,12 +227,12 @@ func (a *app) nbSearchCommand() *cobra.Command {
 	var literal, asJSON bool
 	cmd := nbCommand("search FILE PATTERN", "Find a regular expression in the sources",
 		"Find a regular expression (Go's syntax) in the sources of all cells. The exit code\nis 1 when nothing matches.", "", 2, 2,
-		func(_ context.Context, args []string) error {
+		func(ctx context.Context, args []string) error {
 			pattern, err := compile(args[1], literal)
 			if err != nil {
 				return err
 			}
-			d, err := a.readNotebook(args[0])
+			d, err := a.readNotebook(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -275,10 +275,10 @@ func (a *app) nbValidateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := nbCommand("validate FILE...", "Check notebooks against the rules of their format",
 		"Check notebooks against the rules of their nbformat: those of the official\nschemas, and that ids are unique. Problems are told with their path. - is standard\ninput. The exit code is 1 when there is an error.", "", 1, -1,
-		func(_ context.Context, args []string) error {
+		func(ctx context.Context, args []string) error {
 			wrong := false
 			for _, path := range args {
-				problems, err := a.problems(path)
+				problems, err := a.problems(ctx, path)
 				if err != nil {
 					return err
 				}
@@ -312,8 +312,8 @@ func (a *app) nbValidateCommand() *cobra.Command {
 
 // problems are what is wrong with a file; one that cannot be read as a notebook
 // has one.
-func (a *app) problems(path string) ([]notebook.Problem, error) {
-	d, err := a.readNotebook(path)
+func (a *app) problems(ctx context.Context, path string) ([]notebook.Problem, error) {
+	d, err := a.readNotebook(ctx, path)
 	if err == nil {
 		return d.Validate(), nil
 	}
@@ -329,12 +329,12 @@ func (a *app) nbDiffCommand() *cobra.Command {
 	var asJSON bool
 	cmd := nbCommand("diff OLD NEW", "Compare two notebooks, cell by cell",
 		"Compare two notebooks. Cells are matched by id, or by what they hold; moved cells\nare told as moved. - is standard input. The exit code is 1 when they differ.", "", 2, 2,
-		func(_ context.Context, args []string) error {
-			before, err := a.readNotebook(args[0])
+		func(ctx context.Context, args []string) error {
+			before, err := a.readNotebook(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			after, err := a.readNotebook(args[1])
+			after, err := a.readNotebook(ctx, args[1])
 			if err != nil {
 				return err
 			}

@@ -3,11 +3,11 @@ package cli
 import (
 	"bytes"
 	"context"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -30,12 +30,12 @@ func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (co
 			return report, nil
 		case <-tick.C:
 		}
-		now := r.content()
+		now := r.content(ctx)
 		if now == nil || bytes.Equal(now, seen) {
 			continue
 		}
 		seen, r.loaded = now, now
-		from, ok := r.reload(ran)
+		from, ok := r.reload(ctx, ran)
 		if !ok {
 			continue
 		}
@@ -63,8 +63,8 @@ func (r *nbRunner) known() []byte {
 }
 
 // content is what is in the file, nil when it cannot be read now.
-func (r *nbRunner) content() []byte {
-	data, err := os.ReadFile(r.path)
+func (r *nbRunner) content(ctx context.Context) []byte {
+	data, err := file.Read(ctx, r.path, notebook.MaxFile)
 	if err != nil {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (r *nbRunner) content() []byte {
 // reload reads the changed file, and returns the first cell whose source is not
 // the one that ran, -1 when there is none. A file that is no notebook now is
 // waited for.
-func (r *nbRunner) reload(ran []string) (from int, ok bool) {
-	in, err := notebook.Open(r.path)
+func (r *nbRunner) reload(ctx context.Context, ran []string) (from int, ok bool) {
+	in, err := notebook.Open(ctx, r.path)
 	if err != nil {
 		r.app.err.lines("coppice: " + err.Error())
 		return 0, false
@@ -86,7 +86,7 @@ func (r *nbRunner) reload(ran []string) (from int, ok bool) {
 	}
 	if !r.flags.inPlace {
 		r.carryOutputs(in.Document)
-		out, err := notebook.NewFile(r.file.Path, in.Document)
+		out, err := notebook.NewFile(ctx, r.file.Path, in.Document)
 		if err != nil {
 			r.app.err.lines("coppice: " + err.Error())
 			return 0, false

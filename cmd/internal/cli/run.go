@@ -136,7 +136,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if mode != messages.ModeSession && mode != messages.ModePerCall {
 		return usagef("--kernel-mode must be session or per-call, not %q", f.mode)
 	}
-	cells, err := a.readCells(f.code, file)
+	cells, err := a.readCells(ctx, f.code, file)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 )
 
 type setupFlags struct {
@@ -46,17 +46,17 @@ With --check nothing is changed, and the exit code is 1 unless it is ready.`,
 func (a *app) setup(ctx context.Context, f setupFlags) error {
 	waiting := a.startProgress("looking at the environment", f.json)
 	defer waiting.done()
-	o := coppice.SetupOptions{Dir: f.dir, Python: f.python, Env: a.env, Progress: func(s coppice.SetupStage) {
+	o := environment.SetupOptions{Dir: f.dir, Python: f.python, Env: a.env, Progress: func(s environment.Stage) {
 		waiting.stage(setupStage(s))
 	}}
-	do := coppice.Setup
+	do := environment.Setup
 	if f.check {
-		do = coppice.CheckSetup
+		do = environment.CheckSetup
 	}
 	result, err := do(ctx, o)
 	waiting.done()
 	switch {
-	case errors.Is(err, coppice.ErrOptions):
+	case errors.Is(err, environment.ErrOptions):
 		return usageError{err}
 	case ctx.Err() != nil:
 		return &codeError{code: codeCancelled, err: errors.New("the set-up was interrupted; run coppice setup again")}
@@ -65,45 +65,42 @@ func (a *app) setup(ctx context.Context, f setupFlags) error {
 	}
 	if f.json {
 		err = a.writeJSON(result)
-	} else if result.Changed || !f.quiet || result.State != readyState {
+	} else if result.Changed || !f.quiet || result.State != environment.Ready {
 		a.out.lines(setupLines(a.style(a.out), result)...)
 	}
-	if err == nil && result.State != readyState {
+	if err == nil && result.State != environment.Ready {
 		return &codeError{code: codeRaised}
 	}
 	return failure(err)
 }
 
-// readyState is the state of an environment that can be used.
-const readyState = "ready"
-
 // setupStage says in words what the set-up is doing, and where it stands.
-func setupStage(s coppice.SetupStage) (text, detail string) {
+func setupStage(s environment.Stage) (text, detail string) {
 	switch s.Name {
-	case "collecting":
+	case environment.StageCollecting:
 		if s.Total > 0 {
 			detail = fmt.Sprintf("%d of %d", s.Done, s.Total)
 		}
 		return "collecting packages", detail
-	case "installing":
+	case environment.StageInstalling:
 		return "installing packages", ""
-	case "creating":
+	case environment.StageCreating:
 		return "making a virtual environment " + s.Detail, ""
-	case "removing":
+	case environment.StageRemoving:
 		return "removing what is in " + s.Detail, ""
-	case "finding":
+	case environment.StageFinding:
 		return "looking for an interpreter", ""
-	case "checking":
+	case environment.StageChecking:
 		return "checking what was installed", ""
-	case "waiting":
+	case environment.StageWaiting:
 		return "waiting " + s.Detail, ""
 	default:
 		return string(s.Name), s.Detail
 	}
 }
 
-func setupLines(s render.Style, r coppice.SetupResult) []string {
-	if r.State != readyState {
+func setupLines(s render.Style, r environment.SetupResult) []string {
+	if r.State != environment.Ready {
 		return render.Checks(s, []render.Check{{What: r.Dir, Detail: string(r.State) + ": " + r.Why}})
 	}
 	detail := "Python " + r.Version

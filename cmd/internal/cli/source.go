@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -20,7 +23,7 @@ const maxSource = 64 << 20
 // readCells returns the cells of a command line: those of -c first, then those
 // of the file, which is a Python script, a notebook, or "-" for a script on
 // standard input.
-func (a *app) readCells(code []string, file string) ([]messages.Cell, error) {
+func (a *app) readCells(ctx context.Context, code []string, file string) ([]messages.Cell, error) {
 	cells := make([]messages.Cell, 0, len(code))
 	for _, c := range code {
 		cells = append(cells, messages.Cell{Code: c})
@@ -31,38 +34,33 @@ func (a *app) readCells(code []string, file string) ([]messages.Cell, error) {
 		}
 		return cells, nil
 	}
-	more, err := a.readFile(file)
+	more, err := a.readFile(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	return append(cells, more...), nil
 }
 
-func (a *app) readFile(file string) ([]messages.Cell, error) {
+func (a *app) readFile(ctx context.Context, name string) ([]messages.Cell, error) {
 	switch {
-	case file == "-":
+	case name == "-":
 		text, err := readAll(a.in)
 		if err != nil {
 			return nil, usagef("read standard input: %w", err)
 		}
 		return scriptCells("standard input", text)
-	case notebook.IsPath(file):
-		return notebookCells(file)
-	case isDir(file):
-		return nil, usagef("%s is a folder; name a .py or .ipynb file in it", file)
-	case !strings.EqualFold(filepath.Ext(file), ".py"):
-		return nil, usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", file)
+	case notebook.IsPath(name):
+		return notebookCells(ctx, name)
+	case isDir(name):
+		return nil, usagef("%s is a folder; name a .py or .ipynb file in it", name)
+	case !strings.EqualFold(filepath.Ext(name), ".py"):
+		return nil, usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", name)
 	}
-	f, err := os.Open(file)
+	text, err := file.Read(ctx, name, maxSource)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	defer func() { _ = f.Close() }()
-	text, err := readAll(f)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return scriptCells(file, text)
+	return scriptCells(name, string(text))
 }
 
 func isDir(file string) bool {
@@ -76,6 +74,21 @@ func readAll(r io.Reader) (string, error) {
 		err = fmt.Errorf("more than %d MiB", maxSource>>20)
 	}
 	return string(data), err
+}
+
+// readText reads a text that the command line names. A FIFO may stand for it, as a
+// shell makes one for <(command): it is read like standard input, up to its end.
+func readText(ctx context.Context, name string) ([]byte, error) {
+	data, err := file.Read(ctx, name, maxSource)
+	if other, is := errors.AsType[*file.NotRegularError](err); !is || other.Kind != file.FIFO {
+		return data, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return file.ReadAll(ctx, f, maxSource)
 }
 
 // firstInvalid is where the first byte is that is no UTF-8.
@@ -121,8 +134,8 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 
 // notebookCells returns the cells of a notebook file that a run of it runs. Each
 // is titled with its place in the document.
-func notebookCells(file string) ([]messages.Cell, error) {
-	doc, err := notebook.Open(file)
+func notebookCells(ctx context.Context, file string) ([]messages.Cell, error) {
+	doc, err := notebook.Open(ctx, file)
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +65,7 @@ func (a *app) runTool(ctx context.Context, f *toolFlags, rf toolRunFlags, id str
 	if err != nil {
 		return toolFailure(err)
 	}
-	inputs, err := a.toolInputs(entry.Tool, rf)
+	inputs, err := a.toolInputs(ctx, entry.Tool, rf)
 	if err != nil {
 		return err
 	}
@@ -194,18 +192,18 @@ func eventText(e messages.ToolEvent) string {
 }
 
 // toolInputs puts the inputs of a run together.
-func (a *app) toolInputs(t *launcher.Spec, rf toolRunFlags) (json.RawMessage, error) {
+func (a *app) toolInputs(ctx context.Context, t *launcher.Spec, rf toolRunFlags) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	text := []byte(rf.inputs)
 	switch file, isFile := strings.CutPrefix(rf.inputs, "@"); {
 	case rf.inputs == "-":
-		data, err := io.ReadAll(a.in)
+		data, err := readAll(a.in)
 		if err != nil {
 			return nil, failure(fmt.Errorf("read the inputs: %w", err))
 		}
-		text = data
+		text = []byte(data)
 	case isFile:
-		data, err := os.ReadFile(file)
+		data, err := readText(ctx, file)
 		if err != nil {
 			return nil, usagef("read the inputs: %w", err)
 		}
@@ -228,7 +226,7 @@ func (a *app) toolInputs(t *launcher.Spec, rf toolRunFlags) (json.RawMessage, er
 		}
 		in := &t.Inputs[i]
 		if file, isFile := strings.CutPrefix(value, "@"); isFile && in.IsFile() {
-			v, err := inputFile(file)
+			v, err := inputFile(ctx, file)
 			if err != nil {
 				return nil, err
 			}
@@ -252,8 +250,8 @@ func (a *app) toolInputs(t *launcher.Spec, rf toolRunFlags) (json.RawMessage, er
 }
 
 // inputFile is a file as an input has it.
-func inputFile(name string) (json.RawMessage, error) {
-	data, err := os.ReadFile(name)
+func inputFile(ctx context.Context, name string) (json.RawMessage, error) {
+	data, err := readText(ctx, name)
 	if err != nil {
 		return nil, usagef("read an input: %w", err)
 	}

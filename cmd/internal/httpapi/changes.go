@@ -87,8 +87,8 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) {
 		after = newest
 	}
 	s := openStream(w)
-	defer s.end()
-	err = s.start()
+	defer s.End()
+	err = s.Start()
 	for err == nil {
 		list, bell := a.changes.since(after)
 		for _, change := range list {

@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/sse"
 )
 
 // batch is how many bytes of events are read of a log at once; streamWrite bounds
@@ -47,8 +46,8 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s := openStream(w)
-	defer s.end()
-	if s.start() == nil {
+	defer s.End()
+	if s.Start() == nil {
 		_ = a.follow(r.Context(), x.log, after, s.event, s.alive) // who has gone cannot be told
 	}
 }
@@ -88,44 +87,16 @@ func (a *API) follow(ctx context.Context, log *eventlog.Log, after uint64, send 
 	}
 }
 
-// stream writes server-sent events. It belongs to one goroutine.
-type stream struct {
-	w       io.Writer
-	header  http.Header
-	control *http.ResponseController
-	line    []byte
+// stream writes server-sent events.
+type stream struct{ *sse.Writer }
+
+func openStream(w http.ResponseWriter) stream { return stream{sse.NewWriter(w, streamWrite)} }
+
+func (s stream) event(n uint64, data []byte) error {
+	return s.Event("", strconv.FormatUint(n, 10), data)
 }
 
-func openStream(w http.ResponseWriter) *stream {
-	return &stream{w: w, header: w.Header(), control: http.NewResponseController(w)}
-}
-
-func (s *stream) start() error {
-	s.header.Set("Content-Type", "text/event-stream")
-	s.header.Set("X-Accel-Buffering", "no")
-	return s.write([]byte(": here\n\n"))
-}
-
-func (s *stream) event(n uint64, data []byte) error {
-	s.line = append(strconv.AppendUint(append(s.line[:0], "id: "...), n, 10), "\ndata: "...)
-	s.line = append(append(s.line, data...), "\n\n"...)
-	return s.write(s.line)
-}
-
-func (s *stream) alive() error { return s.write([]byte(": alive\n\n")) }
-
-// end leaves the connection as it was.
-func (s *stream) end() { _ = s.control.SetWriteDeadline(time.Time{}) }
-
-func (s *stream) write(text []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := s.w.Write(text); err != nil {
-		return err
-	}
-	return s.control.Flush()
-}
+func (s stream) alive() error { return s.Comment("alive") }
 
 // upgrader makes WebSockets; httpserver has looked at the origin.
 var upgrader = websocket.Upgrader{

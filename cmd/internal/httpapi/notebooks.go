@@ -33,7 +33,7 @@ func (a *API) showNotebook(w http.ResponseWriter, r *http.Request) {
 	if !a.body(w, r, &in) {
 		return
 	}
-	out, err := a.shown(in)
+	out, err := a.shown(r.Context(), in)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -41,7 +41,7 @@ func (a *API) showNotebook(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, http.StatusOK, out)
 }
 
-func (a *API) shown(in client.Show) (client.Shown, error) {
+func (a *API) shown(ctx context.Context, in client.Show) (client.Shown, error) {
 	path, err := a.path(in.Path)
 	if err != nil {
 		return client.Shown{}, err
@@ -50,7 +50,7 @@ func (a *API) shown(in client.Show) (client.Shown, error) {
 	if err != nil {
 		return client.Shown{}, badRequest{err.Error(), ""}
 	}
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(ctx, path)
 	if err != nil {
 		return client.Shown{}, fileProblem(path, err)
 	}
@@ -101,7 +101,7 @@ func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, err
 	if err != nil {
 		return client.Applied{}, err
 	}
-	f, err := notebook.OpenOrNew(path)
+	f, err := notebook.OpenOrNew(ctx, path)
 	if err != nil {
 		return client.Applied{}, fileProblem(path, err)
 	}
@@ -159,7 +159,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 			return nil, false, badRequest{err.Error(), ""}
 		}
 	}
-	f, err := notebook.Open(path)
+	f, err := notebook.Open(ctx, path)
 	if err != nil {
 		return nil, false, fileProblem(path, err)
 	}

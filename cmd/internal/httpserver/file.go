@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Record tells other commands of a server that runs.
@@ -24,19 +25,7 @@ func WriteRecord(path string, r Record) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".serve-*") // with mode 0600
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the news
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return file.Write(path, data, file.WriteOptions{})
 }
 
 // RemoveRecord removes the file of a server, unless it is another one's by now.

@@ -271,8 +271,8 @@ func names(t *testing.T, h *coppice.Host) []string {
 	tree, err := h.Snapshot(t.Context())
 	require.NoError(t, err)
 	var all []string
-	for _, door := range tree.Children {
-		for _, n := range door.Children {
+	for _, gate := range tree.Children {
+		for _, n := range gate.Children {
 			if n.Kind == "kernel" {
 				all = append(all, n.Name)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/notebook"
 )
 
@@ -29,8 +29,8 @@ func (s *server) addNotebooks(m *mcp.Server) {
 	m.AddResourceTemplate(&mcp.ResourceTemplate{
 		Name: "notebook", Title: "Notebook", URITemplate: notebookScheme + "{+path}", MIMEType: "text/plain",
 		Description: "The text of a notebook (.ipynb) in the working directory, up to 1 MiB; notebook_read reads any part, and outputs.",
-	}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		text, err := s.readNotebook(r.Params.URI)
+	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		text, err := s.readNotebook(ctx, r.Params.URI)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (s *server) root() (*os.Root, error) {
 	if dir == "" {
 		dir = "."
 	}
-	return os.OpenRoot(dir)
+	return file.OpenRoot(dir)
 }
 
 func (s *server) listNotebooks() []*mcp.Resource {
@@ -77,7 +77,7 @@ func (s *server) listNotebooks() []*mcp.Resource {
 }
 
 // readNotebook is the text of a notebook.
-func (s *server) readNotebook(uri string) (string, error) {
+func (s *server) readNotebook(ctx context.Context, uri string) (string, error) {
 	path, err := url.PathUnescape(strings.TrimPrefix(uri, notebookScheme))
 	path = filepath.FromSlash(path)
 	if err != nil || !notebook.IsPath(path) || !filepath.IsLocal(path) {
@@ -88,15 +88,15 @@ func (s *server) readNotebook(uri string) (string, error) {
 		return "", fmt.Errorf("open the working directory: %w", err)
 	}
 	defer root.Close()
-	file, err := root.Open(path)
+	f, err := file.OpenIn(root, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", mcp.ResourceNotFoundError(uri)
 	} else if err != nil {
 		return "", fmt.Errorf("read %s: %w", uri, err)
 	}
-	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxNotebook+1))
-	if err == nil && len(b) > maxNotebook {
+	defer func() { _ = f.Close() }() // it was only read
+	b, err := file.ReadAll(ctx, f, maxNotebook)
+	if file.IsTooLarge(err) {
 		err = errors.New("the file is larger than 256 MiB; the tool notebook_read reads it")
 	}
 	if err != nil {

@@ -3,7 +3,8 @@
 // # Guarantees
 //
 //   - Functions are pure: no clock, no terminal, no file. What they need is in
-//     their arguments, and the same arguments give the same text.
+//     their arguments, and the same arguments give the same text; but for the
+//     order of the colours in a sixel picture, which nobody sees.
 //   - Without colour a text holds no escape sequence at all. With colour it
 //     holds SGR sequences only, and those of Style.Images where there is an
 //     image; [Repaint] alone moves a cursor, and only the caller decides whether

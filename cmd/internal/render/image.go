@@ -1,8 +1,11 @@
 package render
 
 import (
-	"strconv"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/ansi/iterm2"
+	"github.com/charmbracelet/x/ansi/kitty"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -67,13 +70,13 @@ func (s Style) inline(mime, data string) []string {
 		return blocks(data, s.Width)
 	case !s.Terminal:
 	case s.Images == Kitty && mime == messages.MIMEPNG:
-		shown = kitty(data)
+		shown = kittyImage(data)
 	case s.Images == Kitty:
 		if data = pngOf(data); data != "" {
-			shown = kitty(data)
+			shown = kittyImage(data)
 		}
 	case s.Images == ITerm:
-		shown = "\x1b]1337;File=inline=1;size=" + strconv.Itoa(len(data)*3/4) + ":" + data + "\a"
+		shown = ansi.ITerm2(iterm2.File{Inline: true, Size: int64(len(data) * 3 / 4), Content: []byte(data)})
 	case s.Images == Sixel:
 		shown = sixelImage(data)
 	}
@@ -83,18 +86,17 @@ func (s Style) inline(mime, data string) []string {
 	return []string{shown}
 }
 
-// kitty shows a PNG.
-func kitty(data string) string {
-	const chunk = 4096 // what the protocol allows in one sequence
+// kittyImage shows a PNG, which is sent on as it is.
+func kittyImage(data string) string {
 	var b strings.Builder
-	head := "a=T,f=100,q=2,"
+	head := []string{"a=T", "f=100", "q=2"}
 	for data != "" {
-		n, more := min(len(data), chunk), 0
+		n, more := min(len(data), kitty.MaxChunkSize), "m=0"
 		if n < len(data) {
-			more = 1
+			more = "m=1"
 		}
-		b.WriteString("\x1b_G" + head + "m=" + strconv.Itoa(more) + ";" + data[:n] + "\x1b\\")
-		head, data = "", data[n:]
+		b.WriteString(ansi.KittyGraphics([]byte(data[:n]), append(head, more)...))
+		head, data = nil, data[n:]
 	}
 	return b.String()
 }

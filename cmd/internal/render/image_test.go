@@ -41,7 +41,7 @@ func TestInlineImages(t *testing.T) {
 	bundle := messages.Bundle{messages.MIMEPNG: messages.RawJSON(`"AAAA"`), messages.MIMEPlain: messages.RawJSON(`"<Figure>"`)}
 	withKitty, iterm := Style{Terminal: true, Images: Kitty}, Style{Terminal: true, Images: ITerm}
 	require.Equal(t, []string{"\x1b_Ga=T,f=100,q=2,m=0;AAAA\x1b\\", "▣ image/png, 3 B", "<Figure>"}, Bundle(withKitty, bundle))
-	require.Equal(t, []string{"\x1b]1337;File=inline=1;size=3:AAAA\a", "▣ image/png, 3 B", "<Figure>"}, Bundle(iterm, bundle))
+	require.Equal(t, []string{"\x1b]1337;File=size=3;inline=1:AAAA\a", "▣ image/png, 3 B", "<Figure>"}, Bundle(iterm, bundle))
 	require.Equal(t, []string{"▣ image/png, 3 B", "<Figure>"}, Bundle(Style{Images: Kitty}, bundle), "no terminal")
 	require.Empty(t, withKitty.inline(messages.MIMEJPEG, "AAAA"), "what cannot be read is described")
 	require.Empty(t, withKitty.inline(messages.MIMEPNG, "AA\x1bAA"), "nothing but base64 reaches the terminal")
@@ -104,6 +104,15 @@ func TestSixel(t *testing.T) {
 			require.True(t, ok, "%q", shown[0][:20])
 			img := sixelsOf(t, body)
 			require.Equal(t, image.Rect(0, 0, tc.wantW, tc.wantH), img.Bounds())
+			if tc.w == tc.wantW { // nothing is lost
+				for i := range tc.w * tc.h {
+					want := color.RGBA{255, 255, 255, 255}
+					if c, ok := flagImage(tc.w, tc.h).At(i%tc.w, i/tc.w).(color.RGBA); ok && c.A > 0 {
+						want = c
+					}
+					require.Equal(t, want, img.RGBAAt(i%tc.w, i/tc.w))
+				}
+			}
 			if tc.wantW < 3 {
 				return
 			}
@@ -119,15 +128,16 @@ func TestSixel(t *testing.T) {
 	for i := range 64 * 64 {
 		many.Set(i%64, i/64, color.RGBA{uint8(4 * (i % 64)), uint8(4 * (i / 64)), 128, 255})
 	}
-	text := sixels(many)
-	require.Equal(t, text, sixels(many))
-	img := sixelsOf(t, strings.TrimPrefix(text, "\x1bP0;1q"))
-	sum := 0
-	for i := range 64 * 64 { // dithered: the mean is right
-		red, _, _, _ := img.At(i%64, i/64).RGBA()
-		sum += int(red >> 8)
+	data := base64Of(t, func(b *bytes.Buffer) error { return png.Encode(b, many) })
+	shown := Style{Terminal: true, Images: Sixel}.inline(messages.MIMEPNG, data)
+	require.Len(t, shown, 1)
+	img := sixelsOf(t, strings.TrimPrefix(shown[0], "\x1bP0;1q"))
+	for i := range 64 * 64 { // each pixel has a colour near its own
+		got, want := img.RGBAAt(i%64, i/64), many.RGBAAt(i%64, i/64)
+		require.InDelta(t, want.R, got.R, 16)
+		require.InDelta(t, want.G, got.G, 16)
+		require.InDelta(t, want.B, got.B, 16)
 	}
-	require.InDelta(t, 126, sum/(64*64), 4)
 	require.Empty(t, Style{Terminal: true, Images: Sixel}.inline(messages.MIMEPNG, "AAAA"))
 	require.Empty(t, Style{Images: Sixel}.inline(messages.MIMEPNG, "AAAA"))
 }

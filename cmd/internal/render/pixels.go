@@ -5,10 +5,14 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	"image/draw"
 	_ "image/jpeg" // decoders for image.Decode
 	"image/png"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/ansi/sixel"
+
+	"github.com/coppice-run/coppice/internal/scale"
 )
 
 const (
@@ -36,46 +40,6 @@ func decodeImage(data string) image.Image {
 	return img
 }
 
-// within returns img, made smaller if it is larger than w by h. Its pixels are
-// drawn over ground; nil leaves what is transparent so.
-func within(img image.Image, w, h int, ground image.Image) *image.RGBA {
-	box := img.Bounds()
-	full := image.NewRGBA(image.Rect(0, 0, box.Dx(), box.Dy()))
-	if ground != nil {
-		draw.Draw(full, full.Bounds(), ground, image.Point{}, draw.Src)
-	}
-	draw.Draw(full, full.Bounds(), img, box.Min, draw.Over)
-	if box.Dx()*h > box.Dy()*w {
-		w, h = min(w, box.Dx()), max(1, min(w, box.Dx())*box.Dy()/box.Dx())
-	} else {
-		w, h = max(1, min(h, box.Dy())*box.Dx()/box.Dy()), min(h, box.Dy())
-	}
-	if w == box.Dx() && h == box.Dy() {
-		return full
-	}
-	out := image.NewRGBA(image.Rect(0, 0, w, h))
-	for y := range h {
-		for x := range w {
-			mean(out.Pix[out.PixOffset(x, y):], full, image.Rect(x*box.Dx()/w, y*box.Dy()/h, (x+1)*box.Dx()/w, (y+1)*box.Dy()/h))
-		}
-	}
-	return out
-}
-
-// mean puts the mean of the pixels of a part of img into pixel.
-func mean(pixel []uint8, img *image.RGBA, part image.Rectangle) {
-	var sum [4]int
-	for y := part.Min.Y; y < part.Max.Y; y++ {
-		for i, v := range img.Pix[img.PixOffset(part.Min.X, y):img.PixOffset(part.Max.X, y)] {
-			sum[i&3] += int(v)
-		}
-	}
-	n := part.Dx() * part.Dy()
-	for i, s := range sum {
-		pixel[i] = uint8((s + n/2) / n)
-	}
-}
-
 // sixelImage draws an image in base64 for a terminal with sixels, "" when it
 // cannot be read. What is transparent becomes white, as plots expect.
 func sixelImage(data string) string {
@@ -83,7 +47,11 @@ func sixelImage(data string) string {
 	if img == nil {
 		return ""
 	}
-	return sixels(within(img, sixelWidth, sixelHeight, image.White))
+	var b bytes.Buffer
+	if (&sixel.Encoder{}).Encode(&b, scale.Within(img, sixelWidth, sixelHeight, image.White)) != nil {
+		return ""
+	}
+	return ansi.SixelGraphics(0, 1, 0, b.Bytes())
 }
 
 // pngOf makes an image in base64 one of PNG, "" when it cannot be read.
@@ -110,7 +78,7 @@ func blocks(data string, width int) []string {
 	if width > 0 {
 		columns = min(columns, width)
 	}
-	small := within(img, columns, 2*blockRows, image.White)
+	small := scale.Within(img, columns, 2*blockRows, image.White)
 	var lines []string
 	for y := 0; y < small.Bounds().Dy(); y += 2 {
 		var b strings.Builder

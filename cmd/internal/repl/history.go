@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 const (
@@ -26,7 +28,7 @@ type history struct {
 // Lines that cannot be read are left out.
 func loadHistory(path string) *history {
 	h := &history{path: path}
-	if f, err := os.Open(path); err == nil {
+	if f, err := file.Open(path); err == nil {
 		defer f.Close()
 		in := bufio.NewScanner(f)
 		in.Buffer(nil, 2*maxEntryText)
@@ -59,7 +61,7 @@ func (h *history) add(text string) error {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
-	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := file.OpenFile(h.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}

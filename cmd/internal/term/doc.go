@@ -1,10 +1,14 @@
 // Package term asks the terminal behind a file two things: whether it is one,
 // and how wide it is; and hides what is typed there while a password is asked
-// for, which is all that it ever changes. It starts no goroutine; any goroutine
-// may call it.
+// for, which is all that it ever changes. What systems call these things is left
+// to charmbracelet/x/term. It starts no goroutine; any goroutine may call it.
 package term
 
-import "os"
+import (
+	"os"
+
+	"github.com/charmbracelet/x/term"
+)
 
 // DefaultWidth is the width that is assumed when nobody knows better.
 const DefaultWidth = 80
@@ -13,18 +17,14 @@ const DefaultWidth = 80
 // false.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, ok = size(f)
-	return ok
+	return ok && term.IsTerminal(f.Fd())
 }
 
 // Width returns the number of columns of the terminal w, DefaultWidth when w is
 // not one or does not say.
 func Width(w any) int {
 	if f, ok := w.(*os.File); ok {
-		if columns, ok := size(f); ok && columns > 0 {
+		if columns, _, err := term.GetSize(f.Fd()); err == nil && columns > 0 {
 			return columns
 		}
 	}

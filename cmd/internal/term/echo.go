@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"sync"
+
+	"github.com/charmbracelet/x/term"
 )
 
 // ErrNoEcho is matched by an error of HideInput when what is typed at this
@@ -15,9 +17,16 @@ var ErrNoEcho = errors.New("what is typed here cannot be hidden")
 // stays so until show is called, also after the process has ended; show may be
 // called more than once, from any goroutine.
 func HideInput(f *os.File) (show func(), err error) {
-	restore, err := hideInput(f)
+	before, err := term.GetState(f.Fd())
 	if err != nil {
 		return nil, errors.Join(ErrNoEcho, err)
 	}
-	return sync.OnceFunc(restore), nil
+	hidden := *before
+	hide(&hidden)
+	if err := term.SetState(f.Fd(), &hidden); err != nil {
+		return nil, errors.Join(ErrNoEcho, err)
+	}
+	return sync.OnceFunc(func() {
+		_ = term.SetState(f.Fd(), before) // a terminal that is gone shows nothing
+	}), nil
 }

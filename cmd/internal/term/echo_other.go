@@ -1,10 +1,8 @@
-//go:build !linux && !darwin && !freebsd && !netbsd && !openbsd && !dragonfly && !windows
+//go:build !unix && !windows
 
 package term
 
-import (
-	"errors"
-	"os"
-)
+import "github.com/charmbracelet/x/term"
 
-func hideInput(*os.File) (restore func(), err error) { return nil, errors.ErrUnsupported }
+// hide changes nothing here: there are no states to be had.
+func hide(*term.State) {}

@@ -1,22 +1,12 @@
 package term
 
 import (
-	"os"
-
+	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/windows"
 )
 
-func hideInput(f *os.File) (restore func(), err error) {
-	console := windows.Handle(f.Fd())
-	var before uint32
-	if err := windows.GetConsoleMode(console, &before); err != nil {
-		return nil, err
-	}
-	hidden := before&^windows.ENABLE_ECHO_INPUT | windows.ENABLE_LINE_INPUT | windows.ENABLE_PROCESSED_INPUT
-	if err := windows.SetConsoleMode(console, hidden); err != nil {
-		return nil, err
-	}
-	return func() {
-		_ = windows.SetConsoleMode(console, before) // a console that is gone shows nothing
-	}, nil
+// hide makes s one in which a line is typed and not shown.
+func hide(s *term.State) {
+	s.Mode &^= windows.ENABLE_ECHO_INPUT
+	s.Mode |= windows.ENABLE_LINE_INPUT | windows.ENABLE_PROCESSED_INPUT
 }

@@ -1,7 +1,6 @@
 package toolapi
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,10 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -95,32 +94,30 @@ func (c *Client) Stream(ctx context.Context, id string, r Request, emit func(mes
 	if resp.StatusCode != http.StatusOK {
 		return result, refusal(resp)
 	}
-	name := ""
-	for lines := bufio.NewReader(resp.Body); ; {
-		line, err := lines.ReadString('\n')
+	for events := sse.NewReader(resp.Body, maxEvent); ; {
+		got, err := events.Next()
 		if err != nil {
 			return result, fmt.Errorf("read the stream of %s: %w", c.record.URL, err)
 		}
-		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch {
-		case field == "event":
-			name = value
-		case field != "data":
-		case name == "output":
+		switch got.Name {
+		case "output":
 			var e messages.ToolEvent
-			if err := json.Unmarshal([]byte(value), &e); err != nil {
+			if err := json.Unmarshal([]byte(got.Data), &e); err != nil {
 				return result, fmt.Errorf("read the stream of %s: %w", c.record.URL, err)
 			}
 			if err := emit(e); err != nil {
 				return result, err
 			}
-		case name == "error":
+		case "error":
 			return result, errors.New("the server ended during the run")
-		case name == "done":
-			return result, json.Unmarshal([]byte(value), &result)
+		case "done":
+			return result, json.Unmarshal([]byte(got.Data), &result)
 		}
 	}
 }
+
+// maxEvent bounds one event, in bytes: the last has all outputs of a run.
+const maxEvent = 256 << 20
 
 func tool(id, what string) string { return "/api/tools/" + url.PathEscape(id) + "/" + what }
 

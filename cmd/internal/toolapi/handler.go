@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -248,13 +248,9 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	out := &events{w: w, flush: http.NewResponseController(w)}
-	_ = out.write(": here\n\n") // a client that has gone ends the context
+	w.Header().Set("Cache-Control", "no-cache, no-transform")
+	out := events{sse.NewWriter(w, 0)}
+	_ = out.Start() // a client that has gone ends the context
 	ctx, end := context.WithCancel(r.Context())
 	var beat sync.WaitGroup
 	beat.Go(func() {
@@ -265,42 +261,32 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				_ = out.write(": alive\n\n")
+				_ = out.Comment("alive")
 			}
 		}
 	})
-	result, err := h.o.Tools.Stream(ctx, req, func(e messages.ToolEvent) error { return out.event("output", e) })
+	result, err := h.o.Tools.Stream(ctx, req, func(e messages.ToolEvent) error { return out.send("output", e) })
 	end()
 	beat.Wait()
 	if err != nil {
-		_ = out.event("error", httpserver.Problem{Code: "closed", Message: err.Error()})
+		_ = out.send("error", httpserver.Problem{Code: "closed", Message: err.Error()})
 		return
 	}
-	_ = out.event("done", result)
+	_ = out.send("done", result)
 }
 
-// events writes to a stream, from any goroutine.
-type events struct {
-	mu    sync.Mutex
-	w     io.Writer
-	flush *http.ResponseController
-}
+// events are those of a run.
+type events struct{ *sse.Writer }
 
-func (e *events) event(name string, v any) error {
+func (e events) send(name string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write an event: %w", err)
 	}
-	return e.write("event: " + name + "\ndata: " + string(data) + "\n\n")
-}
-
-func (e *events) write(text string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, err := io.WriteString(e.w, text); err != nil {
-		return err
+	if err := e.Event(name, "", data); err != nil {
+		return fmt.Errorf("write an event: %w", err)
 	}
-	return e.flush.Flush()
+	return nil
 }
 
 func (h *handler) cancel(w http.ResponseWriter, r *http.Request) {

@@ -32,6 +32,7 @@ type server struct {
 	record   httpserver.Record
 	client   *toolapi.Client
 	launcher *launcher.Launcher
+	home     string
 	http     *http.Client
 }
 
@@ -41,7 +42,8 @@ func serve(t *testing.T, o toolapi.Options, tools ...toolbox.Tool) *server {
 	for _, tool := range tools {
 		box.Add(tool)
 	}
-	l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: t.TempDir()})
+	home := t.TempDir()
+	l, err := launcher.Start(t.Context(), launcher.Options{Dir: box.Dir, Home: home})
 	require.NoError(t, err)
 	o.Tools = l
 	s, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0"}, toolapi.Mounts(o)...)
@@ -49,7 +51,7 @@ func serve(t *testing.T, o toolapi.Options, tools ...toolbox.Tool) *server {
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
-	out := &server{t: t, record: httpserver.Record{URL: s.URL(), Token: s.Token()}, launcher: l, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	out := &server{t: t, record: httpserver.Record{URL: s.URL(), Token: s.Token()}, launcher: l, home: home, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	out.client = toolapi.NewClient(out.record)
 	t.Cleanup(func() {
 		out.client.Close()

@@ -1,0 +1,301 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// handler is the gateway's part of its supervisor. Everything in it belongs to the
+// supervisor's goroutine.
+type handler struct {
+	supervisor.BaseHandler
+	o Options
+
+	calls map[string]*call   // by call id, until answered
+	byKey map[string][]*call // by child, in order of arrival, until answered
+	// starting is since when a child starts; the deadlines of its calls stand
+	// still for that long.
+	starting map[string]time.Time
+	served   map[string]bool // children that were given work, until it is known why their kernel ends
+	past     *past
+	owners   owners
+	due      due
+	drains   []supervisor.Work // who waits for the last call to end
+}
+
+// call is one Execute that was not answered yet.
+type call struct {
+	exec     messages.Execute
+	work     supervisor.Work
+	child    string
+	arrived  time.Time
+	deadline time.Time // zero: none
+	again    bool      // its kernel's start was tried a second time
+	// left says that the call is to end early; "" when it is not. It matters
+	// again when a kernel ends without having begun the call.
+	left messages.InterruptCause
+	// rung says that the deadline has passed and was acted on.
+	rung bool
+}
+
+// Handle serves what the supervisor itself does not know.
+func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		return h.work(s, m)
+	case messages.Interrupt:
+		h.interrupt(s, m)
+	case deadlinesDue:
+		h.deadlines(s)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// work serves what is to be answered.
+func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
+	switch m := w.Msg.(type) {
+	case messages.Execute:
+		h.execute(s, w, m)
+	case messages.Reset:
+		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
+		w.Settle(true)
+	case messages.Fork:
+		h.fork(s, w, m)
+	case messages.Rewind:
+		h.rewind(s, w, m)
+	case messages.Close:
+		h.close(s, m.Key.ID())
+		w.Settle(true)
+	case messages.ReleaseOwner:
+		for _, child := range h.owners.release(m.Owner) {
+			h.close(s, child)
+		}
+		w.Settle(true)
+	case messages.Drain:
+		h.drains = append(h.drains, w)
+		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})
+		h.drained()
+	case messages.Pin:
+		w.Settle(s.Pin(m.Key.ID(), m.Pinned))
+	default:
+		return supervisor.Unknown(w.Msg)
+	}
+	return nil
+}
+
+// close ends a session and forgets it.
+func (h *handler) close(s *supervisor.Supervisor, child string) {
+	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
+	delete(h.served, child)
+	h.past.drop(child)
+	h.owners.forget(child)
+}
+
+// drained answers who waits for the last call to end.
+func (h *handler) drained() {
+	if len(h.calls) > 0 {
+		return
+	}
+	for _, w := range h.drains {
+		w.Settle(true)
+	}
+	h.drains = nil
+}
+
+// execute admits one call.
+func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
+	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
+	if exec.Mode == messages.ModePerCall {
+		c.child = exec.Key.CallID(exec.ID)
+		c.work.Last = true
+	}
+	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
+	if exec.Owner != "" && !c.work.Last {
+		h.owners.add(c.child, exec.Owner)
+	}
+	h.calls[exec.ID] = c
+	h.byKey[c.child] = append(h.byKey[c.child], c)
+	h.arm(s, c)
+	if child, ok := s.Child(c.child); exec.Reset && ok && child.State == messages.ChildFailed {
+		s.Restart(c.child, supervisor.Exit{Kind: messages.ExitReset}) // a reset forgives
+	}
+	s.Submit(c.child, c.work)
+}
+
+// Spec makes the kernel of a key that has none.
+func (h *handler) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work) (supervisor.Spec, error) {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok {
+		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
+	}
+	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall}
+	if exec.Mode != messages.ModePerCall {
+		spec.Past = h.past.get(child)
+	}
+	return supervisor.Spec{
+		Key: child, Kind: KindKernel, Owner: exec.Owner, ManualUp: true,
+		StartTimeout: h.o.StartTimeout, StopTimeout: h.o.StopTimeout,
+		New: func() supervisor.Behaviour { return h.o.NewKernel(spec) },
+	}, nil
+}
+
+// interrupt ends a call early: one that waits leaves the queue and is answered
+// here, one that runs is its kernel's to end.
+func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
+	c, ok := h.calls[m.Exec]
+	if !ok {
+		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
+		return
+	}
+	if c.left == "" {
+		c.left = cmp.Or(m.Cause, messages.CauseCancelled)
+	}
+	if !h.withdraw(s, c) {
+		s.Send(c.child, m)
+	}
+}
+
+// withdraw answers a call that waits and is to end early.
+func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
+	if c.left == "" || !s.Withdraw(c.child, c.work) {
+		return false
+	}
+	if c.work.Last { // its kernel starts for nothing
+		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
+	}
+	h.answer(c, h.withdrawn(c, c.left))
+	return true
+}
+
+// Unserved answers work that will not reach a kernel, or whose kernel's actor
+// ended with it in hand.
+func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *supervisor.ServiceError) {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok {
+		w.Settle(why)
+		return
+	}
+	c, ok := h.calls[exec.ID]
+	if !ok || h.makeRoom(s, c, why) {
+		return
+	}
+	h.answer(c, h.unserved(c, why))
+}
+
+// makeRoom ends the idle kernels when one could not start because the machine
+// has no descriptors or processes left, and tries once more. False: that is not
+// the reason, or it was tried already.
+func (h *handler) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
+	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !h.o.Exhausted(why.Exit.Err) {
+		return false
+	}
+	c.again = true
+	for child := range s.Children() {
+		if child.Kind == KindKernel && child.Evictable() && !child.Pinned {
+			s.End(child.Key, supervisor.Exit{Kind: messages.ExitEvicted, Err: errNoRoom})
+		}
+	}
+	s.Submit(c.child, c.work)
+	return true
+}
+
+var errNoRoom = errors.New("the machine had no descriptors or processes left, or its gateway no place")
+
+// answer settles a call and forgets it.
+func (h *handler) answer(c *call, r messages.Result) {
+	c.work.Settle(r)
+	h.forget(c)
+}
+
+func (h *handler) forget(c *call) {
+	delete(h.calls, c.exec.ID)
+	defer h.drained()
+	list := h.byKey[c.child]
+	for i, other := range list {
+		if other == c {
+			list = append(list[:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(h.byKey, c.child)
+		return
+	}
+	h.byKey[c.child] = list
+}
+
+// Changed follows the life of the kernels.
+func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
+	if e.Kind != KindKernel {
+		return
+	}
+	child := e.Key
+	h.sweep(s, child)
+	if since, ok := h.starting[child]; ok && e.To != messages.ChildStarting {
+		delete(h.starting, child)
+		h.extend(s, child, since)
+	}
+	switch {
+	case e.To == messages.ChildStarting:
+		h.starting[child] = s.Now()
+	case e.To == messages.ChildBusy:
+		h.served[child] = true
+	case e.Exit != nil && h.served[child]:
+		// The first reason counts: what follows may be the failure of a kernel
+		// that was to replace it, and comes too late for one that is made then.
+		h.past.put(child, *e.Exit)
+		delete(h.served, child)
+	case e.To == messages.ChildGone:
+		delete(h.served, child)
+	}
+	if e.To == messages.ChildGone && len(h.byKey[child]) == 0 {
+		h.owners.forget(child) // they owned a kernel that is no more
+	}
+}
+
+// Close answers who waits for the end of the last call: all have ended.
+func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
+	for _, w := range h.drains {
+		w.Settle(true)
+	}
+}
+
+// sweep forgets the calls of a child that its kernel has answered, and ends
+// those that are to end early and wait again, because a kernel that they were
+// given to has ended without having begun them.
+func (h *handler) sweep(s *supervisor.Supervisor, child string) {
+	calls := h.byKey[child]
+	if len(calls) > 1 { // both functions take calls out of the list
+		calls = slices.Clone(calls)
+	}
+	for _, c := range calls {
+		if c.work.Settled() {
+			h.forget(c)
+			continue
+		}
+		h.withdraw(s, c)
+	}
+}
+
+// extend moves the deadlines of a child's calls by the time that they spent
+// waiting for its start.
+func (h *handler) extend(s *supervisor.Supervisor, child string, since time.Time) {
+	for _, c := range h.byKey[child] {
+		if c.deadline.IsZero() {
+			continue
+		}
+		from := since
+		if c.arrived.After(from) {
+			from = c.arrived
+		}
+		c.deadline = c.deadline.Add(s.Now().Sub(from))
+		h.arm(s, c)
+	}
+}

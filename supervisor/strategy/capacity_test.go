@@ -1,0 +1,135 @@
+package strategy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
+)
+
+func of3(c ...strategy.ChildView) view { return view{children: c} }
+
+func TestIdleTTL(t *testing.T) {
+	t.Parallel()
+	s := strategy.IdleTTL(time.Minute)
+	decide(t, s, []decision{
+		{"long enough", of3(idle("a", time.Minute)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"not yet", of3(idle("a", time.Minute-1)), strategy.Tick{}, nil},
+		{"several", of3(idle("a", 2*time.Minute), idle("b", 0), idle("c", time.Hour)), strategy.Tick{}, []string{"stop c evicted", "stop a evicted"}},
+		{"busy", of3(busy("a")), strategy.Tick{}, nil},
+		{"starting", of3(child("a", messages.ChildStarting, time.Hour)), strategy.Tick{}, nil},
+		{"suspended", of3(child("a", messages.ChildSuspended, time.Hour)), strategy.Tick{}, nil},
+		{"work waits", of3(idle("a", time.Hour, queue)), strategy.Tick{}, nil},
+		{"static", of3(idle("a", time.Hour, static)), strategy.Tick{}, nil},
+		{"pinned, but nobody honours it", of3(idle("a", time.Hour, pinned)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"failed", of3(child("a", messages.ChildFailed, time.Minute)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"failed just now", of3(child("a", messages.ChildFailed, time.Second)), strategy.Tick{}, nil},
+		{"only ticks count", of3(idle("a", time.Hour)), strategy.Spawning{Key: "a"}, nil},
+	})
+	ttls := s.(strategy.TTLs)
+	v := of3(idle("a", 10*time.Second), busy("b"), child("c", messages.ChildFailed, 20*time.Second))
+	require.Equal(t, noon.Add(50*time.Second), ttls.TTL(v, "a"))
+	require.Zero(t, ttls.TTL(v, "b"))
+	require.Equal(t, noon.Add(40*time.Second), ttls.TTL(v, "c"))
+	require.Zero(t, ttls.TTL(v, "nobody"))
+}
+
+func TestLRU(t *testing.T) {
+	t.Parallel()
+	spawn := strategy.Spawning{Key: "new"}
+	decide(t, strategy.LRU(2), []decision{
+		{"room", of3(busy("a"), waiting("new", 1)), spawn, nil},
+		{"the oldest goes", of3(idle("a", 1), idle("b", 2), waiting("new", 1)), spawn, []string{"stop b evicted", "wait new"}},
+		{"of two of one age the first", of3(idle("a", 2), idle("b", 2), waiting("new", 1)), spawn, []string{"stop a evicted", "wait new"}},
+		{"busy stays", of3(busy("a"), idle("b", 2), waiting("new", 1)), spawn, []string{"stop b evicted", "wait new"}},
+		{"one with work stays", of3(idle("a", 3, queue), idle("b", 2), waiting("new", 1)), spawn, []string{"stop b evicted", "wait new"}},
+		{"starting counts and stays", of3(child("a", messages.ChildStarting, 0), busy("b"), waiting("new", 1)), spawn, []string{"stop new overloaded"}},
+		{"restarting counts", of3(child("a", messages.ChildRestarting, 0), busy("b"), waiting("new", 1)), spawn, []string{"stop new overloaded"}},
+		{"suspended counts", of3(child("a", messages.ChildSuspended, 0), busy("b"), waiting("new", 1)), spawn, []string{"stop new overloaded"}},
+		{"failed does not count", of3(child("a", messages.ChildFailed, 0), busy("b"), waiting("new", 1)), spawn, nil},
+		{"waiting does not count", of3(busy("b"), waiting("x", 2), waiting("new", 1)), spawn, nil},
+		{"static does not count", of3(idle("a", 1, static), idle("b", 1, static), waiting("new", 1)), spawn, nil},
+		{"one that ends makes room", of3(child("a", messages.ChildStopping, 0), idle("b", 1), waiting("new", 1)), spawn, []string{"wait new"}},
+		{"but not for two", of3(child("a", messages.ChildStopping, 0), idle("b", 1), waiting("old", 1), waiting("new", 2)), spawn, []string{"stop b evicted", "wait new"}},
+		{"the first in the row has it", of3(child("a", messages.ChildStopping, 0), busy("b"), waiting("old", 2), waiting("new", 1)), spawn, []string{"wait new"}},
+		{"the second has nothing", of3(child("a", messages.ChildStopping, 0), busy("b"), waiting("old", 1), waiting("new", 2)), spawn, []string{"stop new overloaded"}},
+		{"too many, on a tick", of3(idle("a", 1), idle("b", 3), idle("c", 2), busy("d")), strategy.Tick{}, []string{"stop b evicted", "stop c evicted"}},
+		{"too many, but some end already", of3(idle("a", 1), child("b", messages.ChildStopping, 0), idle("c", 2)), strategy.Tick{}, nil},
+		{"too many, all busy", of3(busy("a"), busy("b"), busy("c")), strategy.Tick{}, nil},
+		{"a failure is none of its business", of3(idle("a", 1), idle("b", 1), idle("c", 1)), failOf("a"), nil},
+	})
+}
+
+func TestLRUQueue(t *testing.T) {
+	t.Parallel()
+	decide(t, strategy.LRUQueue(1, 2), []decision{
+		{"the first waits", of3(busy("a"), waiting("x", 1)), strategy.Spawning{Key: "x"}, []string{"wait x"}},
+		{"the second too", of3(busy("a"), waiting("x", 1), waiting("y", 2)), strategy.Spawning{Key: "y"}, []string{"wait y"}},
+		{"the third does not", of3(busy("a"), waiting("x", 1), waiting("y", 2), waiting("z", 3)), strategy.Spawning{Key: "z"}, []string{"stop z overloaded"}},
+		{"the first goes on waiting when a third comes", of3(busy("a"), waiting("x", 1), waiting("y", 2), waiting("z", 3)), strategy.Spawning{Key: "x"}, []string{"wait x"}},
+		{"idle ones still go", of3(idle("a", 1), waiting("x", 1)), strategy.Spawning{Key: "x"}, []string{"stop a evicted", "wait x"}},
+	})
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	mine, yours := ofOwner("me"), ofOwner("you")
+	decide(t, strategy.Quota(1), []decision{
+		{"others' do not count", of3(idle("a", 9, yours), waiting("x", 1, mine)), strategy.Spawning{Key: "x"}, nil},
+		{"mine goes", of3(idle("a", 9, yours), idle("b", 1, mine), waiting("x", 1, mine)), strategy.Spawning{Key: "x"}, []string{"stop b evicted", "wait x"}},
+		{"mine is busy", of3(idle("a", 9, yours), child("b", messages.ChildBusy, 1, mine), waiting("x", 1, mine)), strategy.Spawning{Key: "x"}, []string{"stop x overloaded"}},
+		{"others that wait do not count", of3(child("b", messages.ChildStopping, 1, mine), waiting("w", 1, yours), waiting("x", 2, mine)), strategy.Spawning{Key: "x"}, []string{"wait x"}},
+		{"nobody's is not counted", of3(idle("a", 9), idle("b", 9), waiting("x", 1)), strategy.Spawning{Key: "x"}, nil},
+		{"a tick", of3(idle("a", 9, mine), idle("b", 9, mine)), strategy.Tick{}, nil},
+	})
+}
+
+func TestMaxRSS(t *testing.T) {
+	t.Parallel()
+	rss := func(mib int64) func(*strategy.ChildView) {
+		return func(c *strategy.ChildView) { c.RSS = mib << 20 }
+	}
+	s := strategy.MaxRSS(512 << 20)
+	decide(t, s, []decision{
+		{"above", of3(idle("a", 1, rss(600)), idle("b", 1, rss(512)), idle("c", 1)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"busy", of3(child("a", messages.ChildBusy, 1, rss(600))), strategy.Tick{}, nil},
+		{"work waits", of3(idle("a", 1, rss(600), queue)), strategy.Tick{}, nil},
+		{"only ticks count", of3(idle("a", 1, rss(600))), strategy.Spawning{Key: "a"}, nil},
+	})
+	exit := s.Decide(of3(idle("a", 1, rss(600))), strategy.Tick{})[0].Exit
+	require.EqualError(t, exit, "evicted: its memory, 600 MiB, is over the limit of 512 MiB")
+}
+
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	beat := func(ago time.Duration) func(*strategy.ChildView) {
+		return func(c *strategy.ChildView) { c.LastBeat = noon.Add(-ago) }
+	}
+	inCall := func(ago time.Duration) func(*strategy.ChildView) {
+		return func(c *strategy.ChildView) { c.HandlingSince = noon.Add(-ago) }
+	}
+	hold := func(c *strategy.ChildView) { c.WaitingForCredit = true }
+	upNow := func(c *strategy.ChildView) { c.UpAt = noon.Add(-time.Second) }
+	decide(t, strategy.Heartbeat(2*time.Second), []decision{
+		{"beats", of3(idle("a", 0, beat(5*time.Second))), strategy.Tick{}, nil},
+		{"is silent", of3(idle("a", 0, beat(5*time.Second+1))), strategy.Tick{}, []string{"stop a hung"}},
+		{"never beat", of3(idle("a", time.Hour)), strategy.Tick{}, nil},
+		{"beat before it was up, and is up just now", of3(idle("a", 0, beat(time.Hour), upNow)), strategy.Tick{}, nil},
+		{"is in a call", of3(idle("a", 0, inCall(5*time.Second))), strategy.Tick{}, nil},
+		{"is in it for too long", of3(idle("a", 0, inCall(5*time.Second+1))), strategy.Tick{}, []string{"abandon a hung"}},
+		{"waits for somebody else", of3(idle("a", 0, inCall(time.Hour), hold)), strategy.Tick{}, nil},
+		{"waits for somebody else, and what it owns is silent", of3(idle("a", 0, inCall(time.Hour), hold, beat(6*time.Second))), strategy.Tick{}, []string{"stop a hung"}},
+		{"both: it cannot be stopped", of3(idle("a", 0, inCall(6*time.Second), beat(6*time.Second))), strategy.Tick{}, []string{"abandon a hung"}},
+		{"starts", of3(child("a", messages.ChildStarting, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
+		{"ends", of3(child("a", messages.ChildStopping, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
+		{"this process stood still", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{Late: 2*time.Second + 1}, nil},
+		{"the tick is a little late", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{Late: 2 * time.Second}, []string{"stop a hung"}},
+		{"only ticks count", of3(idle("a", 0, beat(time.Hour))), failOf("a"), nil},
+	})
+	decide(t, strategy.Heartbeat(0), []decision{
+		{"switched off", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{}, nil},
+	})
+}

@@ -1,0 +1,5 @@
+package strategy_test
+
+import "errors"
+
+var errTest = errors.New("on purpose")
