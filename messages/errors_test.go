@@ -46,7 +46,7 @@ func TestErr(t *testing.T) {
 			if c.is != nil {
 				require.ErrorIs(t, err, c.is)
 			}
-			require.Equal(t, c.is == messages.ErrOverloaded, errors.Is(err, messages.ErrOverloaded))
+			require.Equal(t, errors.Is(c.is, messages.ErrOverloaded), errors.Is(err, messages.ErrOverloaded))
 		})
 	}
 }

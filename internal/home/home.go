@@ -73,8 +73,8 @@ func (h Home) Join(parts ...string) string {
 // Lookup returns the value of a variable in an environment list, "" when it is not
 // there. The last entry wins, as it does for a process.
 func Lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
+	for _, entry := range slices.Backward(env) {
+		if k, v, ok := strings.Cut(entry, "="); ok && k == name {
 			return v
 		}
 	}
@@ -127,11 +127,11 @@ func WorkingDir(cwd string) (string, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case os.IsNotExist(err):
-		return "", errors.New("Working directory does not exist: " + abs) //nolint:staticcheck // the words that hosts of other editions show
+		return "", errors.New("Working directory does not exist: " + abs)
 	case err != nil:
 		return "", fmt.Errorf("Working directory cannot be used: %w", err) //nolint:staticcheck // as above
 	case !info.IsDir():
-		return "", errors.New("Working directory is not a directory: " + abs) //nolint:staticcheck // as above
+		return "", errors.New("Working directory is not a directory: " + abs)
 	}
 	return abs, nil
 }
