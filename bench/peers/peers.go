@@ -155,7 +155,7 @@ func Root(dir string) (string, error) {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "actors", "internal", "pysrc", "coppice_runner")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "internal", "pysrc", "coppice_runner")); err == nil {
 			return dir, nil
 		}
 		up := filepath.Dir(dir)

@@ -105,7 +105,7 @@ func newPipe(ctx context.Context, o Options) (_ *pipe, err error) {
 		return nil, fmt.Errorf("open the socket: %w", err)
 	}
 	p.lines = bufio.NewReader(p.main)
-	p.cmd = exec.CommandContext(ctx, o.Python, "-I", "-c", pipeCode, filepath.Join(o.Root, "actors", "internal", "pysrc"))
+	p.cmd = exec.CommandContext(ctx, o.Python, "-I", "-c", pipeCode, filepath.Join(o.Root, "internal", "pysrc"))
 	p.cmd.ExtraFiles = theirs
 	p.cmd.Stderr = os.Stderr
 	// When the lifeline ends, a session ends its whole process group.
