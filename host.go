@@ -89,24 +89,24 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
 	})
 	if err := h.openTrace(); err != nil {
-		return nil, errors.Join(err, r.clean())
+		return nil, errors.Join(err, h.discard())
 	}
 	if err := h.provision(ctx); err != nil {
-		return nil, errors.Join(err, h.trace.Close(), r.clean())
+		return nil, errors.Join(err, h.discard())
 	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
 	var warm *launcher.Child
 	if r.Launcher != nil {
 		if warm, err = launcher.Within(*r.Launcher, launcher.Options{Brand: r.Brand, Home: r.Home, Env: r.Env, Logger: r.Logger}); err != nil {
-			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), r.clean())
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), h.discard())
 		}
 	}
 	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
-		return nil, errors.Join(err, r.clean())
+		return nil, errors.Join(err, h.discard())
 	}
 	h.hub, err = sinks.NewHub(h.o.hub())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), r.clean())
+		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), h.discard())
 	}
 	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
 	if r.Bash {
@@ -117,13 +117,25 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), r.clean())
+		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), h.discard())
 	}
 	if warm != nil {
 		h.launcher = warm.Attach(ctx, h.system)
 	}
 	starting.stage("start the supervision tree")
 	return h, nil
+}
+
+// discard closes and removes what a start has made that failed before the tree stood.
+func (h *Host) discard() error {
+	var closed error
+	if b, ok := can[kernel.Closer](h); ok {
+		closed = b.Close()
+	}
+	if h.audit != nil {
+		closed = errors.Join(closed, h.audit.Close())
+	}
+	return errors.Join(closed, h.trace.Close(), h.o.clean())
 }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and

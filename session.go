@@ -53,7 +53,7 @@ func (s *Session) Key() messages.SessionKey { return s.key }
 // there is none, and returns when the call has ended. When ctx ends first, the
 // call is interrupted and the result says cancelled, or timeout for a deadline
 // of ctx; Execute waits for that result, for no longer than the interrupt's
-// grace and the end of the output.
+// grace, the end of the output, and 30 s for sinks that take results (the audit log).
 //
 // The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
 // ended before, or a *[messages.NotStartedError] when no kernel took the call, which
