@@ -21,7 +21,7 @@ func (h *Host) openAudit() error {
 		o.Secrets = append(b.Secrets(), o.Secrets...)
 	}
 	for _, kv := range h.o.Env {
-		if k, v, ok := strings.Cut(kv, "="); ok && (secret.Name(k) || secret.Value(v)) {
+		if k, v, ok := strings.Cut(kv, "="); ok && secret.Variable(k, v) {
 			o.Secrets = append(o.Secrets, v)
 		}
 	}

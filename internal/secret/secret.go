@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // parts make a name that of a secret wherever they stand in it; words do when a
@@ -38,12 +39,18 @@ func Name(name string) bool {
 			return true
 		}
 	}
-	// Words run together in camel case, or not in it: dbPwd, DBPwd.
-	return words[strings.TrimRight(upper, "0123456789")]
+	return false
 }
 
-// split returns the words of a name: between separators, and where a small letter
-// is followed by a capital one.
+// Variable reports whether an environment variable is a secret, by its name or by its
+// value. The working directory, which shells keep in PWD, is none.
+func Variable(name, value string) bool {
+	return name != "PWD" && name != "OLDPWD" && (Name(name) || Value(value))
+}
+
+// split returns the words of a name: between separators, where a small letter is
+// followed by a capital one (dbPwd), and before the last capital letter of several
+// (DBPwd).
 func split(name string) []string {
 	var all []string
 	begin, last := 0, rune(0)
@@ -57,7 +64,7 @@ func split(name string) []string {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
 			cut(i)
 			begin = i + len(string(r))
-		case unicode.IsUpper(r) && unicode.IsLower(last):
+		case unicode.IsUpper(r) && (unicode.IsLower(last) || unicode.IsUpper(last) && startsSmall(name[i+utf8.RuneLen(r):])):
 			cut(i)
 			begin = i
 		}
@@ -65,6 +72,11 @@ func split(name string) []string {
 	}
 	cut(len(name))
 	return all
+}
+
+func startsSmall(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLower(r)
 }
 
 // head is a name with the sign before its value, in a connection string, a query,
@@ -133,16 +145,13 @@ func Mask(text string) string {
 	return b.String()
 }
 
-// MinLength is the length in bytes from which [Masker] hides a value: shorter ones
-// stand in any text.
-const MinLength = 4
-
-// Masker returns a function that replaces each of the values by [Mark], the longest
-// first, so that a value which contains another goes whole.
-func Masker(values []string) func(string) string {
+// Masker returns a function that replaces each of the values of at least so many
+// bytes by [Mark], the longest first, so that a value which contains another goes
+// whole. Shorter ones stand in any text.
+func Masker(values []string, least int) func(string) string {
 	var pairs []string
 	for _, v := range longestFirst(values) {
-		if len(v) >= MinLength {
+		if len(v) >= max(least, 1) {
 			pairs = append(pairs, v, Mark)
 		}
 	}

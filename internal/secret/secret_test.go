@@ -14,7 +14,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	for name := range strings.FieldsSeq(`
 		GITHUB_PAT STRIPE_KEY DB_PWD PGPASSWORD MYSQL_PWD X_AUTH SERVICE_AUTH MY_JWT MFA_OTP OPENAI_API_KEY PI_DSN2 apiKey ApiKey api-key
-		dbPwd userPassword AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY SSH_PASSPHRASE SESSION_COOKIE x-goog-signature OAUTH2 DEPLOY_CREDS
+		dbPwd DBPwd myJWT userPassword AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY SSH_PASSPHRASE SESSION_COOKIE x-goog-signature OAUTH2 DEPLOY_CREDS
 		PRIVATE_KEYS Authorization auth.token SENTRY_DSN`) {
 		require.True(t, secret.Name(name), name)
 	}
@@ -44,6 +44,16 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// The working directory is in PWD, and must stay readable in what is written.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	require.False(t, secret.Variable("PWD", "/srv/app"))
+	require.False(t, secret.Variable("OLDPWD", "/srv"))
+	require.False(t, secret.Variable("HOME", "/home/me"))
+	require.True(t, secret.Variable("DB_PWD", "word"))
+	require.True(t, secret.Variable("PI_SERVER", "https://me:word@host/"))
+}
+
 func TestMask(t *testing.T) {
 	t.Parallel()
 	for in, out := range map[string]string{
@@ -63,9 +73,9 @@ func TestMask(t *testing.T) {
 
 func TestMasker(t *testing.T) {
 	t.Parallel()
-	mask := secret.Masker([]string{"abcd", "abcdef", "xy", ""})
+	mask := secret.Masker([]string{"abcd", "abcdef", "xy", ""}, 4)
 	require.Equal(t, "***, *** and xy", mask("abcdef, abcd and xy"))
-	require.Equal(t, "as it is", secret.Masker(nil)("as it is"))
+	require.Equal(t, "as it is", secret.Masker(nil, 4)("as it is"))
 }
 
 // Whatever comes in, a named value never comes out of Mask, and masking twice

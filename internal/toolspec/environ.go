@@ -100,7 +100,7 @@ func Environment(ctx context.Context, t *Tool, dir string, host, ours []string) 
 		name, value, _ := strings.Cut(kv, "=")
 		vars[name] = value
 	}
-	e.mask = secret.Masker(e.Secrets)
+	e.mask = secret.Masker(e.Secrets, leastMasked)
 	for _, name := range sortedKeys(vars) {
 		e.Vars = append(e.Vars, name+"="+vars[name])
 	}
@@ -133,10 +133,14 @@ func (t *Tool) secret(name, value string) bool {
 	if slices.ContainsFunc(t.Secrets, func(s Secret) bool { return s.Key == name }) {
 		return true
 	}
-	return secret.Name(name) || secret.Value(value)
+	return secret.Variable(name, value)
 }
 
-// Mask replaces every secret of [secret.MinLength] bytes or more in a text by three
+// leastMasked is how long a secret is at least that Mask hides: shorter ones stand in
+// any text.
+const leastMasked = 4
+
+// Mask replaces every secret of 4 bytes or more in a text by three
 // stars. The zero Env masks nothing.
 func (e *Env) Mask(text string) string {
 	if e.mask == nil {

@@ -36,7 +36,7 @@ type Options struct {
 	// Code says that the code itself is written, masked, and not its hash alone.
 	Code bool
 	// Secrets are values that are masked wherever they stand. Those of fewer than
-	// [secret.MinLength] bytes are left out: they would mask half of everything.
+	// 6 bytes are left out: they would mask half of everything.
 	Secrets []string
 	// MaxBytes is when the file is moved. 0: 16 MiB.
 	MaxBytes int64
@@ -155,7 +155,7 @@ func (c *call) Consume(_ context.Context, e messages.Event) error {
 	}
 	var secrets []string
 	for name, value := range c.exec.Env {
-		if secret.Name(name) || secret.Value(value) {
+		if secret.Variable(name, value) {
 			secrets = append(secrets, value)
 		}
 	}
@@ -175,9 +175,12 @@ func (c *call) Close() error { return nil }
 // Close closes the file. It may be called more than once.
 func (l *Log) Close() error { return l.file.Close() }
 
+// leastMasked is how long a value is at least that is masked wherever it stands.
+const leastMasked = 6
+
 // masker returns a function that masks secrets in a text: the given values, and
 // what gives itself away.
 func masker(values []string) func(string) string {
-	mask := secret.Masker(values)
+	mask := secret.Masker(values, leastMasked)
 	return func(text string) string { return secret.Mask(mask(text)) }
 }

@@ -62,9 +62,6 @@ type provisioner struct{ o HostOptions }
 // Name returns "gateway".
 func (provisioner) Name() string { return Name }
 
-// Options returns what the backend was made with.
-func (p provisioner) Options() HostOptions { return p.o }
-
 // SkipWhy says why the gateway is taken when nothing was looked at.
 const SkipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
 
@@ -175,9 +172,6 @@ func (p *provided) Check(ctx context.Context) error {
 	}
 	return err
 }
-
-// External reports whether the kernels run on servers of somebody else.
-func (p *provided) External() bool { return len(p.remotes) > 0 }
 
 var (
 	_ kernel.Served    = (*provided)(nil)
