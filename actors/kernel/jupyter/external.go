@@ -196,7 +196,7 @@ func place(ends []*Endpoint, key messages.SessionKey) (*Endpoint, error) {
 	for i, e := range ends {
 		urls[i] = e.Client.URL()
 	}
-	return nil, fmt.Errorf("External gateways %s are all gone", strings.Join(urls, ", "))
+	return nil, errors.New("External gateways " + strings.Join(urls, ", ") + " are all gone")
 }
 
 // left says whether a server is one of several and gone, which it notes: the
