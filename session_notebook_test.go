@@ -44,7 +44,7 @@ func outputs(d *notebook.Document) []string {
 // numbers of the kernel.
 func TestRunNotebook(t *testing.T) {
 	o := options()
-	o.Backend, o.Home = coppice.BackendRunner, t.TempDir()
+	o.Backend, o.Home = coppice.Runner(coppice.RunnerOptions{}), t.TempDir()
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	defer host.Shutdown(context.Background())
@@ -75,7 +75,7 @@ func TestRunNotebook(t *testing.T) {
 // of time that its options say: none without one, and not that of the host.
 func TestRunNotebookHandsItsOptionsOn(t *testing.T) {
 	o := options()
-	o.Backend, o.Home, o.Timeout = coppice.BackendRunner, t.TempDir(), 100*time.Millisecond
+	o.Backend, o.Home, o.Timeout = coppice.Runner(coppice.RunnerOptions{}), t.TempDir(), 100*time.Millisecond
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	defer host.Shutdown(context.Background())
