@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -81,7 +82,7 @@ func FuzzHostileServer(f *testing.F) {
 				<-time.After(5 * time.Millisecond)
 			}
 		}()
-		_, err = k.Execute(ctx, jupyter.ExecuteRequest{Code: "x"}, func(context.Context, jupyter.Output) error { return nil })
+		_, err = k.Execute(ctx, jupyter.ExecuteRequest{Code: "x"}, func(context.Context, messages.Event) error { return nil })
 		require.NoError(t, ctx.Err(), "it hung: %v", err)
 		require.NoError(t, k.Delete(ctx))
 		<-asked

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 const (
@@ -221,7 +223,7 @@ func (k *Kernel) bounce(ctx context.Context, channel string) error {
 
 // late says that x ended as if somebody had interrupted it, that nobody did, and
 // that an interrupt of an execution before it may have come late. x is over.
-func (k *Kernel) late(x *execution, e *ExecuteError) bool {
+func (k *Kernel) late(x *execution, e *messages.ErrorDetails) bool {
 	if x.interrupted || x.lost != nil || (e == nil && !x.noReply) {
 		return false
 	}

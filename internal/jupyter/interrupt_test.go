@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -159,7 +160,7 @@ func TestAStrayInterrupt(t *testing.T) {
 
 			out := &outputs{}
 			begun := make(chan struct{}, 8)
-			end = inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o jupyter.Output) error {
+			end = inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o messages.Event) error {
 				begun <- struct{}{}
 				return out.emit(ctx, o)
 			})
@@ -169,7 +170,7 @@ func TestAStrayInterrupt(t *testing.T) {
 			require.NoError(t, f.err)
 			require.True(t, f.reply.Stray)
 			last := out.list()[len(out.list())-1]
-			require.Equal(t, jupyter.NoticeStray, last.(jupyter.Notice).Code)
+			require.Equal(t, jupyter.NoticeStray, last.(messages.Notice).Code)
 			r, _ = run(t, k, "raise ValueError")
 			require.False(t, r.Stray)
 		})

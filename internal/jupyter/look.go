@@ -92,7 +92,7 @@ func (k *Kernel) lookOnce(ctx context.Context, typ string, content any) (executi
 		return execution{}, err
 	}
 	defer x.spool.Close()
-	if _, _, err := k.deliverAll(ctx, x, func(context.Context, Output) error { return nil }); err != nil {
+	if _, _, err := k.deliverAll(ctx, x, func(context.Context, messages.Event) error { return nil }); err != nil {
 		k.abandon(x)
 		return execution{}, err
 	}

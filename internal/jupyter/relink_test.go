@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -44,9 +45,9 @@ func numbered(n int) string {
 }
 
 // notices returns the notices among outputs.
-func notices(o *outputs) (all []jupyter.Notice) {
+func notices(o *outputs) (all []messages.Notice) {
 	for _, out := range o.list() {
-		if n, ok := out.(jupyter.Notice); ok {
+		if n, ok := out.(messages.Notice); ok {
 			all = append(all, n)
 		}
 	}
@@ -244,10 +245,10 @@ func requireTold(t *testing.T, o *outputs, n int) (missing int) {
 	next, told := 0, false
 	for _, out := range o.list() {
 		switch out := out.(type) {
-		case jupyter.Notice:
+		case messages.Notice:
 			require.Equal(t, jupyter.NoticeConnection, out.Code, out.Text)
 			told = true
-		case jupyter.Stream:
+		case messages.Stream:
 			for line := range strings.Lines(out.Text) {
 				var i int
 				_, err := fmt.Sscanln(line, &i)
@@ -341,8 +342,8 @@ func TestInputSwallowed(t *testing.T) {
 	k, fk := fakeKernel(t, fakegateway.Options{Recover: true})
 	k.EnableReplay()
 	out := &outputs{}
-	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "ask name?", AllowStdin: true}, func(ctx context.Context, o jupyter.Output) error {
-		if _, ok := o.(jupyter.InputRequest); ok {
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "ask name?", AllowStdin: true}, func(ctx context.Context, o messages.Event) error {
+		if _, ok := o.(messages.InputRequest); ok {
 			fk.Swallow(false, true)
 			require.NoError(t, k.Input(ctx, "Ada"))
 			return nil

@@ -87,16 +87,12 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			i.claim.Touch()
 		}
 	}()
-	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
 	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
-		func(c context.Context, o jupyter.Output) error {
-			switch o := o.(type) {
-			case jupyter.ErrorOutput:
-				told = o
-			case jupyter.InputRequest:
-				i.calls.asked(o.ID)
+		func(c context.Context, e messages.Event) error {
+			if question, ok := e.(messages.InputRequest); ok {
+				i.calls.asked(question.ID)
 			}
-			err := emitOutput(c, o, emit)
+			err := emit(c, e)
 			if errors.Is(err, kernel.ErrEnough) {
 				return jupyter.ErrEnough
 			}
@@ -110,10 +106,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		Incomplete: out.Incomplete, Duration: out.Duration,
 	}
 	if out.Error != nil {
-		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Value, Traceback: out.Error.Traceback}
-		if told.Name == out.Error.Name {
-			reply.Error = &messages.ErrorDetails{Name: told.Name, Message: told.Value, Traceback: told.Traceback, ErrorPlace: told.Place}
-		}
+		reply.Error = out.Error
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
 		if out.Error.Name == "StdinNotImplementedError" {
 			reply.StdinRequested = true
@@ -142,28 +135,6 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	return reply, lost(err)
 }
 
-// emitOutput translates one output into an event.
-func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context, messages.Event) error) error {
-	switch o := o.(type) {
-	case jupyter.Stream:
-		return emit(ctx, messages.Stream{Name: messages.StreamName(o.Name), Text: o.Text})
-	case jupyter.DisplayData:
-		return emit(ctx, messages.Display{Data: o.Data, Metadata: o.Metadata, DisplayID: o.DisplayID, Update: o.Update})
-	case jupyter.ExecuteResult:
-		return emit(ctx, messages.ExecuteResult{Data: o.Data, Metadata: o.Metadata, ExecutionCount: o.ExecutionCount})
-	case jupyter.ClearOutput:
-		return emit(ctx, messages.ClearOutput{Wait: o.Wait})
-	case jupyter.ErrorOutput:
-		return emit(ctx, messages.Error{ErrorDetails: messages.ErrorDetails{Name: o.Name, Message: o.Value, Traceback: o.Traceback, ErrorPlace: o.Place}})
-	case jupyter.InputRequest:
-		return emit(ctx, messages.InputRequest{ID: o.ID, Prompt: o.Prompt, Password: o.Password})
-	case jupyter.Notice:
-		return emit(ctx, messages.Notice{Code: o.Code, Text: o.Text})
-	default:
-		return nil
-	}
-}
-
 // silently runs code of ours: no history, no output, and an exception is an
 // error.
 func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.ExecuteReply, error) {
@@ -177,7 +148,7 @@ func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.Execut
 	}
 	if reply.Status != jupyter.ReplyOK {
 		if reply.Error != nil {
-			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Value)
+			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Message)
 		}
 		return reply, fmt.Errorf("the kernel answered %q", reply.Status)
 	}
