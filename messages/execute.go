@@ -64,9 +64,10 @@ type Execute struct {
 	// the environment and replaced builtins are as they were at its start.
 	ResetNames bool `json:"reset_names,omitempty"`
 
-	// Look is set when the call is a look into the session; its one cell holds
-	// Python code for kernels that have no request of their own for it.
-	Look *Look `json:"-"`
+	// Introspect is set when the call asks about names instead of running code of
+	// the user. Its one cell holds Python code that finds the answer, for kernels
+	// that have no request of their own for it.
+	Introspect *Introspect `json:"-"`
 
 	// Out takes the call's events. It never is nil inside the tree.
 	Out Outlet `json:"-"`
@@ -75,24 +76,27 @@ type Execute struct {
 	HostCalls HostCalls `json:"-"`
 }
 
-// Look asks what could stand at a place of some code, or what a name there is.
-// The answer is one display of application/json: {"matches": [...], "start": N}
-// or {"text": "..."}.
-type Look struct {
-	Kind LookKind
+// Introspect asks what could stand at a place in some code, or what the name there
+// stands for. The answer is one display of application/json: {"matches": [...],
+// "start": N} or {"text": "..."}.
+type Introspect struct {
+	Kind IntrospectKind
 	Code string
-	// Cursor is the place, and start in the answer where the word begins, in
-	// code points.
+	// Cursor is the place in Code, and start in the answer where the word begins,
+	// both in code points.
 	Cursor int
 }
 
-// LookKind is what a look is for.
-type LookKind string
+// IntrospectKind is what is asked.
+type IntrospectKind string
 
 // The kinds.
 const (
-	LookComplete LookKind = "complete"
-	LookInspect  LookKind = "inspect"
+	// IntrospectComplete asks for completions of the word at the cursor.
+	IntrospectComplete IntrospectKind = "complete"
+	// IntrospectInspect asks for the signature and the document of the name at the
+	// cursor.
+	IntrospectInspect IntrospectKind = "inspect"
 )
 
 // Outlet is where the output of one call leaves its kernel.

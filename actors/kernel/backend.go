@@ -129,9 +129,10 @@ type CellRequest struct {
 	Call func(ctx context.Context, c messages.HostCall) messages.HostResult
 	// ResetNames is asked for instead of running Code: see messages.Execute.
 	ResetNames bool
-	// Look is what Code would find out. An interpreter that has a request for it
-	// makes that instead, and shows the answer as messages.Look says.
-	Look *messages.Look
+	// Introspect is the question that Code answers, if there is one. An interpreter
+	// that has a request for it makes that instead, and shows the answer as
+	// messages.Introspect says.
+	Introspect *messages.Introspect
 }
 
 // CellReply says how a cell ended.

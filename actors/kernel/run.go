@@ -194,7 +194,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
 	}
 	if i == 0 {
-		req.Env, req.Look = r.exec.Env, r.exec.Look
+		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {

@@ -74,8 +74,8 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if r.ResetNames {
 		return i.resetNames(ctx)
 	}
-	if r.Look != nil {
-		return i.look(ctx, *r.Look, emit)
+	if r.Introspect != nil {
+		return i.introspect(ctx, *r.Introspect, emit)
 	}
 	i.calls.begin(r.Call)
 	defer i.calls.end()

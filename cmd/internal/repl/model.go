@@ -308,7 +308,7 @@ func (m *model) tab() {
 		return
 	}
 	code, at := e.String(), e.cursor
-	m.looking(func(ctx context.Context) {
+	m.introspect(func(ctx context.Context) {
 		c, err := m.o.Session.Complete(ctx, code, len(string([]rune(code)[:at])))
 		m.send(completeMsg{code, at, c, err})
 	})
@@ -352,7 +352,7 @@ func (m *model) inspect() {
 		return
 	}
 	code, at := m.editor.String(), m.editor.cursor
-	m.looking(func(ctx context.Context) {
+	m.introspect(func(ctx context.Context) {
 		text, err := m.o.Session.Inspect(ctx, code, len(string([]rune(code)[:at])))
 		m.send(inspectMsg{text, err})
 	})
