@@ -27,7 +27,7 @@ func TestOneCall(t *testing.T) {
 		{Name: "none", For: func(messages.Execute) sinks.Sink { return nil }},
 	}})
 	p := &probe{}
-	c := h.open(t, "a", sinks.Lane{Sink: p, Name: "mine"})
+	c := h.open(t, "a", sinks.Subscription{Sink: p, Name: "mine"})
 	require.NoError(t, c.Emit(t.Context(), messages.Status{Status: messages.CellRunning}))
 	require.NoError(t, c.Emit(t.Context(), out("one\n")))
 	require.NoError(t, c.Emit(t.Context(), out("two\n").At(messages.Position{Seq: 99, Cell: 1})))
@@ -39,7 +39,7 @@ func TestOneCall(t *testing.T) {
 
 	require.NoError(t, c.Emit(t.Context(), out("three\n")))
 	require.Equal(t, "one\nthree\n", c.Flush(t.Context()).Cells[0].Text, "a call can go on after a flush")
-	require.Equal(t, []sinks.LaneReport{{Name: "result"}, {Name: "all"}, {Name: "mine"}}, c.Lanes())
+	require.Equal(t, []sinks.SinkReport{{Name: "result"}, {Name: "all"}, {Name: "mine"}}, c.Reports())
 	require.EqualValues(t, 1, metrics.Snapshot().Open)
 
 	c.Close()
@@ -51,7 +51,7 @@ func TestOneCall(t *testing.T) {
 	})
 	require.Equal(t, "the result sink failed: the sinks are closed", c.Flush(t.Context()).Lost)
 	require.NoError(t, c.Emit(t.Context(), out("late\n")), "a closed call holds nobody back")
-	require.Equal(t, []sinks.LaneReport{{Name: "result", Lost: 1}, {Name: "all", Lost: 1}, {Name: "mine", Lost: 1}}, c.Lanes())
+	require.Equal(t, []sinks.SinkReport{{Name: "result", Lost: 1}, {Name: "all", Lost: 1}, {Name: "mine", Lost: 1}}, c.Reports())
 	p.ok(t)
 	all.ok(t)
 	s := metrics.Snapshot()
@@ -61,7 +61,7 @@ func TestOneCall(t *testing.T) {
 func TestTreeShowsTheSinks(t *testing.T) {
 	t.Parallel()
 	h := start(t, sinks.HubOptions{Name: "s", Shards: 2, Sinks: []sinks.Attachment{{Name: "journal", For: func(messages.Execute) sinks.Sink { return nil }}}})
-	c := h.open(t, "a", sinks.Lane{Sink: &probe{}, Name: "console"})
+	c := h.open(t, "a", sinks.Subscription{Sink: &probe{}, Name: "console"})
 	c.Flush(t.Context())
 	names := func() []string {
 		node, err := h.system.Snapshot(t.Context())
@@ -116,7 +116,7 @@ func TestEmitWaitsForCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, sinks.HubOptions{})
 		slow, open := gate()
-		c := h.open(t, "a", sinks.Lane{Sink: slow, Credit: 300})
+		c := h.open(t, "a", sinks.Subscription{Sink: slow, Credit: 300})
 		emitted := 0
 		done := make(chan struct{})
 		go func() {
@@ -150,7 +150,7 @@ func TestEmitGivesUpWithTheCause(t *testing.T) {
 		h := start(t, sinks.HubOptions{})
 		first := &probe{}
 		slow, open := gate()
-		c := h.open(t, "a", first, sinks.Lane{Sink: slow, Credit: 1})
+		c := h.open(t, "a", first, sinks.Subscription{Sink: slow, Credit: 1})
 		require.NoError(t, c.Emit(t.Context(), out("1")), "an event larger than the credit is not refused")
 		cause := errors.New("the caller left")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, cause)
@@ -173,7 +173,7 @@ func TestHurry(t *testing.T) {
 		fast := &probe{}
 		slow, open := gate()
 		ch := sinks.NewChannel(200)
-		c := h.open(t, "a", fast, sinks.Lane{Sink: slow, Credit: 200}, ch)
+		c := h.open(t, "a", fast, sinks.Subscription{Sink: slow, Credit: 200}, ch)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -190,9 +190,9 @@ func TestHurry(t *testing.T) {
 		require.Len(t, c.Flush(t.Context()).Cells[0].Text, 360, "the result has everything")
 		require.LessOrEqual(t, time.Since(begin), 500*time.Millisecond)
 		require.Len(t, fast.texts(), 10)
-		require.EqualValues(t, 0, c.Lanes()[1].Dropped)
-		require.EqualValues(t, 8, c.Lanes()[2].Dropped)
-		require.EqualValues(t, 8, c.Lanes()[3].Dropped)
+		require.EqualValues(t, 0, c.Reports()[1].Dropped)
+		require.EqualValues(t, 8, c.Reports()[2].Dropped)
+		require.EqualValues(t, 8, c.Reports()[3].Dropped)
 		close(open)
 		c.Flush(t.Context())
 		c.Close()
@@ -208,19 +208,19 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-func TestLossyLaneDropsAndCounts(t *testing.T) {
+func TestLossySubscriptionDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, sinks.HubOptions{})
 		slow, open := gate()
-		c := h.open(t, "a", sinks.Lane{Sink: slow, Credit: 250, Lossy: true})
+		c := h.open(t, "a", sinks.Subscription{Sink: slow, Credit: 250, Lossy: true})
 		for i := range 10 {
 			require.NoError(t, c.Emit(t.Context(), out(fmt.Sprintf("%036d", i))))
 		}
 		begin := time.Now()
 		require.Len(t, c.Flush(t.Context()).Cells[0].Text, 360, "the result has everything")
 		require.Equal(t, 250*time.Millisecond, time.Since(begin), "a lossy sink does not hold the end of the call back for long")
-		require.EqualValues(t, 8, c.Lanes()[1].Dropped)
+		require.EqualValues(t, 8, c.Reports()[1].Dropped)
 		close(open)
 		c.Flush(t.Context())
 		require.Len(t, slow.texts(), 2)
@@ -280,7 +280,7 @@ func TestShutdownEndsOpenCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, own := &probe{}, &probe{}
 		h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "all", For: func(messages.Execute) sinks.Sink { return shared }}}})
-		c := h.open(t, "a", sinks.Lane{Sink: own, Credit: 100})
+		c := h.open(t, "a", sinks.Subscription{Sink: own, Credit: 100})
 		c.Flush(t.Context()) // a tree that drains starts no new actors
 		require.NoError(t, c.Emit(t.Context(), out("x")))
 		require.True(t, h.system.Shutdown(t.Context()).Clean())
@@ -329,7 +329,7 @@ func TestShutdownWaitsForASlowSink(t *testing.T) {
 		require.Equal(t, []string{"1:x", "2:x", "3:x"}, slow.texts())
 		require.Empty(t, gone.texts())
 		require.Less(t, time.Since(begin), 5*time.Second)
-		require.EqualValues(t, 3, c.Lanes()[2].Lost)
+		require.EqualValues(t, 3, c.Reports()[2].Lost)
 		slow.ok(t)
 		gone.ok(t)
 	})
@@ -387,7 +387,7 @@ func TestManyCalls(t *testing.T) {
 					return nil
 				}}
 				session := fmt.Sprintf("session %d", s)
-				c, err := h.Open(t.Context(), exec(session), sinks.Lane{Sink: p, Credit: 500}, fails)
+				c, err := h.Open(t.Context(), exec(session), sinks.Subscription{Sink: p, Credit: 500}, fails)
 				if err != nil {
 					t.Error(err)
 					return

@@ -14,7 +14,7 @@
 //     that ran showed is then lost to the recording, and the next call appends
 //     to the file as it is.
 //   - A failure of the recording is none of the session: the sink ends for the
-//     call that ran ([sinks.LaneReport] says so).
+//     call that ran ([sinks.SinkReport] says so).
 //   - A cell leaves at most MaxOutput bytes, and a notebook grows to about
 //     MaxBytes; then another one is begun beside it (session-2.ipynb). So the
 //     memory of a recording is bounded.
