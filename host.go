@@ -165,7 +165,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
-		server = gateway.ServerSpec(b.Process())
+		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),

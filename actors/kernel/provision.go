@@ -106,15 +106,6 @@ type Served interface {
 	Process() (name string, s Server)
 }
 
-// Server is the process that the interpreters of a backend come from.
-type Server interface {
-	// Run starts the process, calls up once when it can be used, and returns when
-	// it has ended: nil when ctx ended and the process was stopped, else why it
-	// could not start or why it ended. Whatever Run started is gone when it returns.
-	// It is called again after a failure, never twice at once.
-	Run(ctx context.Context, up func(pid int)) error
-}
-
 // Forker is implemented by a backend that copies live interpreters. Copies wait
 // under a name until a start takes the one that has the session's id.
 type Forker interface {
