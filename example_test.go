@@ -87,7 +87,8 @@ func ExampleFunction() {
 	})
 	ctx := context.Background()
 	o := options()
-	o.Backend, o.HostFunctions = coppice.BackendRunner, []coppice.HostFunction{search}
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
+	o.HostCalls.Functions = []coppice.HostFunction{search}
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)
@@ -118,7 +119,7 @@ except TypeError as e:
 func ExampleSession_RunNotebook() {
 	ctx := context.Background()
 	o := options()
-	o.Backend = coppice.BackendRunner
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)
@@ -143,7 +144,7 @@ func ExampleSession_RunNotebook() {
 func ExampleSession_Fork() {
 	ctx := context.Background()
 	o := options()
-	o.Backend = coppice.BackendRunner
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)

@@ -23,7 +23,7 @@ func TestMistakesAreErrors(t *testing.T) {
 	_, err = coppice.Start(ctx, coppice.Options{StartTimeout: -1})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 
-	host, err := coppice.Start(ctx, coppice.Options{Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir()})
+	host, err := coppice.Start(ctx, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Home: t.TempDir()})
 	require.NoError(t, err)
 	s := host.Session("s")
 	one := coppice.Request{Cells: []messages.Cell{{Code: "1"}}}

@@ -265,7 +265,7 @@ func TestNotebookReportAsJSON(t *testing.T) {
 // numbers of the kernel.
 func TestRunNotebookForReal(t *testing.T) {
 	o := options()
-	o.Backend, o.Home = coppice.BackendRunner, t.TempDir()
+	o.Backend, o.Home = coppice.Runner(coppice.RunnerOptions{}), t.TempDir()
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	defer host.Shutdown(context.Background())

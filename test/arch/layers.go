@@ -88,7 +88,7 @@ var layers = []layer{
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/term", theirs: []string{"github.com/charmbracelet/x/term", "golang.org/x/sys/..."}},
-	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/toolapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...)},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "bench/load", theirs: []string{"github.com/HdrHistogram/hdrhistogram-go"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -95,7 +96,7 @@ func nbconvert(t *testing.T, dir, out string, names []string) {
 
 func byLibrary(t *testing.T, dir, out string, names []string) {
 	t.Helper()
-	host := start(t, coppice.Options{Backend: coppice.BackendGateway})
+	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
 	for _, name := range names {
 		d, err := notebook.Open(t.Context(), filepath.Join(dir, name+".ipynb"))
 		require.NoError(t, err)

@@ -254,13 +254,13 @@ func (r *nbRunner) run(ctx context.Context) error {
 	a := r.app
 	starting := a.startProgress("starting", r.flags.json)
 	defer starting.done()
-	options := coppice.Options{Backend: r.flags.backend, Python: r.flags.python, WarmKernels: -1, OnEvent: func(e messages.Lifecycle) {
+	options := coppice.Options{OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
 	if r.flags.watch {
 		options.IdleTTL = -1
 	}
-	host, err := a.startHost(ctx, options)
+	host, err := a.startHost(ctx, r.flags.hostFlags, coldGateway, options)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func options(t *testing.T) mcpserver.Options {
 
 func optionsOf(t *testing.T, ho coppice.Options) mcpserver.Options {
 	t.Helper()
-	ho.Home, ho.Backend, ho.Python, ho.Bash, ho.Env = t.TempDir(), coppice.BackendRunner, testpython.Path(t), true, os.Environ()
+	ho.Home, ho.Backend, ho.Python, ho.Bash, ho.Env = t.TempDir(), coppice.Runner(coppice.RunnerOptions{}), testpython.Path(t), true, os.Environ()
 	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)
 	t.Cleanup(func() {
