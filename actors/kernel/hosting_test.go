@@ -85,7 +85,7 @@ func TestAHostCallIsTold(t *testing.T) {
 	})
 }
 
-// A call that nobody waits for ends with its cell, and none is served afterwards.
+// A call that its cell does not wait for ends with it, and none is served afterwards.
 func TestTheEndOfACellEndsItsCalls(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.up()

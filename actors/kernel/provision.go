@@ -134,12 +134,12 @@ type Forker interface {
 	Forks(ctx context.Context) (forks bool, why string, err error)
 	// CopyWaiting copies the interpreter that waits under one name to another.
 	CopyWaiting(ctx context.Context, from, to string) error
-	// DropWaiting ends the interpreter that waits under a name; false: there is none.
+	// DropWaiting ends the interpreter that waits under a name; false: none waits.
 	DropWaiting(name string) bool
 	// Waiting returns the names with a prefix under which one waits.
 	Waiting(prefix string) []string
 	// MemoryOf returns the bytes that one occupies: its own, and all that it refers
-	// to; 0, 0 when there is none.
+	// to; 0, 0 when none waits.
 	MemoryOf(name string) (own, all int64)
 }
 
@@ -184,8 +184,8 @@ type Secretive interface {
 	Secrets() []string
 }
 
-// Closer is implemented by a backend that leaves files which nobody needs after its
-// host has ended.
+// Closer is implemented by a backend that leaves files behind which are of no use after
+// its host has ended.
 type Closer interface{ Close() error }
 
 // Limits bound what one session uses. 0: no limit. A result whose code met one has

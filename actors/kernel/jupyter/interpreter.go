@@ -28,7 +28,8 @@ type Interpreter struct {
 	identity process.Identity // zero when the kernel is not of this machine
 	calls    hostCalls
 	python   bool // the kernel's language; others get no code of ours
-	// notice is told with the first output, nil for none or told.
+	// notice comes before the first output; nil when there is none to show, or it was
+	// shown.
 	notice atomic.Pointer[messages.Notice]
 	// claim is the session's place in the journal, nil when it is not kept.
 	claim *sharedgateway.Claim
@@ -128,7 +129,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		// swallow the reply; the cell has ended, and the kernel is well.
 		reply.OK, reply.Interrupted = false, true
 		if out.Stray && reply.Error == nil {
-			reply.Error = &messages.ErrorDetails{Name: "KeyboardInterrupt", Message: "an interrupt came that nobody had asked for"}
+			reply.Error = &messages.ErrorDetails{Name: "KeyboardInterrupt", Message: "an interrupt came without a request for one"}
 		}
 		return reply, nil
 	}
@@ -201,7 +202,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 		return nil
 	}
 	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {
-		// It is the gateway that is silent. That kills nobody: it is under
+		// It is the gateway that is silent. No kernel dies for that: it is under
 		// suspicion, and Server.Run decides what becomes of it.
 		return nil
 	}
@@ -235,7 +236,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	}
 	err := i.kernel.Delete(ctx)
 	if err != nil && i.server.left(ctx) {
-		err = nil // nobody can end it any more; its session is elsewhere
+		err = nil // it cannot be ended any more; its session is elsewhere
 	}
 	if err == nil || i.identity.PID == 0 {
 		if err == nil {

@@ -58,7 +58,7 @@ func TestDeathBetweenCells(t *testing.T) {
 	select {
 	case <-i.Done():
 	case <-time.After(patience):
-		require.FailNow(t, "nobody noticed")
+		require.FailNow(t, "its end was not noticed")
 	}
 	require.EqualError(t, i.Err(), "the Python process was ended by signal 9 (killed)")
 	got := run(t, i, "1")
@@ -118,8 +118,8 @@ func TestCloseRunsExitFunctions(t *testing.T) {
 	require.FileExists(t, dir+"/done")
 }
 
-// A cell that heeds no interrupt and is given up is told by SIGTERM, with all that
-// it has started, before it is killed.
+// A cell that heeds no interrupt and is given up gets a SIGTERM, with all that it has
+// started, before it is killed.
 func TestTheLadderToItsEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

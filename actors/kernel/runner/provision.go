@@ -18,7 +18,7 @@ type HostOptions struct {
 	NoFork bool
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
 	// once. Each costs what an idle session does; they do not count in MaxSessions,
-	// and there are none while memory is low. 0: 2, but not more than MaxSessions;
+	// and none are kept while memory is low. 0: 2, but not more than MaxSessions;
 	// negative: none; at most 64.
 	Spares int
 }

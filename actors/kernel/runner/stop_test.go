@@ -116,7 +116,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // again interrupts every half second until stop is called, as the kernel actor
-// does: an interrupt that comes just before a shell is there reaches nobody.
+// does: an interrupt that comes just before a shell is there is lost.
 func again(t *testing.T, i kernel.Interpreter) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var joined sync.WaitGroup
@@ -239,7 +239,7 @@ func TestPing(t *testing.T) {
 }
 
 // TestNativeFlood: native code that holds the interpreter's lock prints more
-// than a pipe holds. Nobody in the process can read it.
+// than a pipe holds. Nothing in the process can read it.
 func TestNativeFlood(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*forks{"forked": shared.get(), "started": plain.get()} {
