@@ -49,8 +49,8 @@ type Execute struct {
 	// Env is set in os.environ before the first cell, on top of what the
 	// kernel started with. It stays set.
 	Env map[string]string `json:"env,omitempty"`
-	// AllowStdin lets input() wait for an answer; without it a read from
-	// stdin fails the cell and is told in the result.
+	// AllowStdin lets input() wait for an answer; without it a read from stdin fails
+	// the cell, and the result says so.
 	AllowStdin bool `json:"allow_stdin,omitempty"`
 	// Count asks the interpreter to number the cells and to keep them in its
 	// history (In, Out), as a notebook does. A Jupyter kernel writes them to the
@@ -69,10 +69,10 @@ type Execute struct {
 	// that have no request of their own for it.
 	Introspect *Introspect `json:"-"`
 
-	// Out takes the call's events. It never is nil inside the tree.
+	// Out takes the call's events. It is never nil inside the tree.
 	Out Outlet `json:"-"`
-	// HostCalls serves the questions and the host calls of the code; nil when there
-	// is nobody to.
+	// HostCalls serves the questions and the host calls of the code; nil when it can
+	// make none.
 	HostCalls HostCalls `json:"-"`
 }
 
@@ -106,8 +106,8 @@ const (
 // events.
 type Outlet interface {
 	// Emit hands over one event. It blocks while a lossless sink has no
-	// credit left, so that output which nobody takes holds its producer back
-	// instead of filling memory; it gives up when ctx ends, with ctx's cause.
+	// credit left, so that output which is not taken holds its producer back instead of
+	// filling memory; it gives up when ctx ends, with ctx's cause.
 	// The event's number is given here.
 	Emit(ctx context.Context, e Event) error
 	// Flush waits until every sink of the call has handled what was emitted

@@ -48,8 +48,8 @@ type Call struct {
 	subs   []outgoing // the result's is the first
 	once   sync.Once
 
-	// mu guards hurried, after which nobody waits for slow sinks, and stop, which
-	// ends the wait of this moment.
+	// mu guards hurried, after which slow sinks are not waited for, and stop, which
+	// ends the present wait.
 	mu      sync.Mutex
 	hurried bool
 	stop    context.CancelCauseFunc

@@ -23,7 +23,7 @@ type Channel struct {
 	queue    []item
 	head     int
 	finished bool // nothing more comes
-	left     bool // nobody takes anything
+	left     bool // the consumer takes no more
 	bell     chan struct{}
 }
 

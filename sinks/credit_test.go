@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-run/coppice/sinks"
 )
 
-// gate is a sink that takes an event only when it is told to.
+// gate is a sink that takes an event only on request.
 func gate() (*probe, chan struct{}) {
 	open := make(chan struct{})
 	return &probe{consume: func(ctx context.Context, _ int, _ messages.Event) error {
@@ -81,7 +81,7 @@ func TestEmitGivesUpWithTheCause(t *testing.T) {
 	})
 }
 
-// After Hurry, a slow sink costs nobody time: it goes without output, and is told.
+// After Hurry, a slow sink costs no time: it goes without output, and a notice says so.
 func TestHurry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestHurry(t *testing.T) {
 		for _, events := range [][]messages.Event{slow.events, pulled} {
 			require.Len(t, events, 4)
 			require.Equal(t, sinks.NoticeSkipped, events[2].(messages.Notice).Code)
-			require.Equal(t, messages.CellComplete, events[3].(messages.Status).Status, "how it ended is told all the same")
+			require.Equal(t, messages.CellComplete, events[3].(messages.Status).Status, "how it ended is reported all the same")
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestFlushGivesUp(t *testing.T) {
 		require.NoError(t, c.Emit(t.Context(), out("x")))
 		begin := time.Now()
 		require.Equal(t, "x", c.Flush(t.Context()).Cells[0].Text)
-		require.Equal(t, 10*time.Second, time.Since(begin), "nobody else holds the result back for long")
+		require.Equal(t, 10*time.Second, time.Since(begin), "no other sink holds the result back for long")
 		close(free)
 
 		stuck, free := gate()

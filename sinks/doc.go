@@ -1,6 +1,6 @@
 // Package sinks consumes what calls emit: it keeps what a result shows, streams
-// events to whoever watches, and holds producers back when nobody takes what
-// they print.
+// events to those who watch, and holds producers back while what they print is not
+// taken.
 //
 // # Use
 //
@@ -28,8 +28,8 @@
 //   - A lossy sink never makes Emit wait: what it has no credit for is dropped
 //     and counted.
 //   - A sink that fails is started again once, if it can be. When it fails
-//     again, its subscription is dead: it takes nothing more and holds nobody back. For
-//     the result sink that is told in the Output.
+//     again, its subscription is dead: it takes nothing more and holds nothing back. If
+//     that is the result sink, the Output says so.
 //   - A sink never sees two calls of its methods at once.
 //
 // # The tree

@@ -57,7 +57,7 @@ type HubOptions struct {
 	Shards int
 	// Sinks take the events of all calls.
 	Sinks []Attachment
-	// Metrics counts the events of all calls. nil: nobody does.
+	// Metrics counts the events of all calls. nil: they are not counted.
 	Metrics *Metrics
 }
 
@@ -145,7 +145,7 @@ func (h *Hub) Spec() supervisor.Spec {
 	}}
 }
 
-// opened is told that the supervisor is there.
+// opened is called when the supervisor is there.
 func (h *Hub) opened(actor supervisor.Ref) {
 	for _, sa := range h.static() {
 		sa.dead.Store(nil)
@@ -153,7 +153,7 @@ func (h *Hub) opened(actor supervisor.Ref) {
 	h.actor.Store(&actor)
 }
 
-// closed is told that it has ended.
+// closed is called when it has ended.
 func (h *Hub) closed() {
 	h.actor.Store(nil)
 	for _, sa := range h.all() {

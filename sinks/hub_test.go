@@ -47,7 +47,7 @@ func TestOneCall(t *testing.T) {
 		return mine == 1 && shared == 1 && h.Singles() == 0
 	})
 	require.Equal(t, "the result sink failed: the sinks are closed", c.Flush(t.Context()).Lost)
-	require.NoError(t, c.Emit(t.Context(), out("late\n")), "a closed call holds nobody back")
+	require.NoError(t, c.Emit(t.Context(), out("late\n")), "a closed call holds nothing back")
 	require.Equal(t, []sinks.SinkReport{{Name: "result", Lost: 1}, {Name: "all", Lost: 1}, {Name: "mine", Lost: 1}}, c.Reports())
 	p.ok(t)
 	all.ok(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-run/coppice/sinks"
 )
 
-// The actor of a result is told late. That must not keep a call from going on that
-// has used its credit, nor let what waits grow.
+// The actor of a result is woken late. That must neither hold up a call that has used
+// its credit, nor let what waits grow.
 func TestAResultIsGatheredLateAndInBounds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

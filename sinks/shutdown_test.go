@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// TestShutdownEndsOpenCalls: sinks of calls that nobody closed are flushed and
+// TestShutdownEndsOpenCalls: sinks of calls that were not closed are flushed and
 // closed, and Emit does not hang afterwards.
 func TestShutdownEndsOpenCalls(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestShutdownWaitsForASlowSink(t *testing.T) {
 	})
 }
 
-// talker is a child that ends after the sinks were told to drain, and emits
+// talker is a child that ends after the drain of the sinks has begun, and emits
 // while it does.
 type talker struct {
 	call *sinks.Call

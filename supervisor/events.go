@@ -46,7 +46,7 @@ func startEvents(log *slog.Logger) *events {
 	return e
 }
 
-// watched reports whether anybody would hear an event.
+// watched reports whether there is a watcher.
 func (e *events) watched() bool { return e.watchers.Load() > 0 }
 
 // emit queues ev. It never blocks.

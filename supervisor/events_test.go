@@ -246,7 +246,7 @@ func TestRefs(t *testing.T) {
 	})
 }
 
-// TestNotAnActor: after the end nothing is taken, and nobody hangs.
+// TestAfterShutdown: after the end nothing is taken, and nothing hangs.
 func TestAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -104,7 +104,7 @@ func (h *hosting) enter(count *int) (int, bool) {
 }
 
 // ask puts a question of the interpreter to the host. The question is known to
-// the host before anybody hears of it.
+// the host before it is announced.
 func (h *hosting) ask(q messages.InputRequest) error {
 	n, ok := h.enter(&h.asked)
 	if !ok {

@@ -53,7 +53,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 func TestWithoutAHostNobodyIsAsked(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		require.Equal(t, ok, tr.wait(tr.hosted("a", nil, &fakeOutlet{}, "count")).Outcome)
-		require.False(t, tr.backend.last().request.AllowStdin, "a cell may ask only where somebody can answer")
+		require.False(t, tr.backend.last().request.AllowStdin, "a cell may ask only where there can be an answer")
 
 		r := tr.wait(tr.hosted("a", nil, &fakeOutlet{}, "call work"))
 		require.Equal(t, raised, r.Outcome)

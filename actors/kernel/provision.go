@@ -36,7 +36,7 @@ type Site struct {
 	Dir    string
 	Python string
 	Env    []string
-	// Found is the interpreter, when somebody has looked for it; else nil.
+	// Found is the interpreter, once it was looked for; else nil.
 	Found *pyenv.Runtime
 	// Looker looks for the interpreter in place of [Site.Look], which calls it once.
 	// nil: the interpreter is looked for as Python and Env say.

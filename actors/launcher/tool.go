@@ -263,7 +263,7 @@ func (a *tool) ended(r *running, reply reply) {
 	}
 	f := r.flight
 	if r.cause == "" && (reply.Bytes > a.o.ArtifactBytes || reply.Count > a.o.ArtifactFiles) {
-		r.cause = causeArtifacts // it was over before anybody looked
+		r.cause = causeArtifacts // it was over before the check
 	}
 	res := messages.ToolResult{
 		Run: f.run.ID, Tool: f.run.Tool, Outcome: outcomeOf(reply.Error), Outputs: reply.Outputs, Error: reply.Error, Warnings: reply.Warnings,

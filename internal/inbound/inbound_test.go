@@ -47,7 +47,7 @@ func TestAHeadHasItsTime(t *testing.T) {
 						}
 					}
 				})
-				_, err := io.Copy(io.Discard, c.in) // it may be told what it did wrong
+				_, err := io.Copy(io.Discard, c.in) // the answer may say what was wrong
 				require.NoError(t, err)
 				require.InDelta(t, inbound.Head, time.Since(began), float64(time.Second))
 			})
@@ -196,7 +196,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	})
 }
 
-// TestACrowdIsLetIn: clients that come at once, and say who they are, are none of
+// TestACrowdIsLetIn: clients that come at once, and say who they are, do not count as
 // them closed for another.
 func TestACrowdIsLetIn(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestKnownOnesAreBounded(t *testing.T) {
 	})
 }
 
-// TestTheEndWaitsForNobody whom the server waits for, and for who is being served.
+// TestTheEndWaitsForNobody whom the server waits for, only for those it is serving.
 func TestTheEndWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,8 +315,8 @@ func TestNobodyGetsInAfterTheEnd(t *testing.T) {
 	})
 }
 
-// TestWithoutDescriptors the oldest stranger makes room, then who is known and idle;
-// what else goes wrong is the server's.
+// TestWithoutDescriptors the oldest stranger makes room, then a known client that is
+// idle; what else goes wrong is the server's.
 func TestWithoutDescriptors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func decodeDisplay(typ string, content []byte) (wireDisplay, error) {
 // contentError says which message type was malformed.
 func contentError(typ string) error { return fmt.Errorf("%w: %s", errContent, typ) }
 
-// decodeState reads the content of a status message; "" when it is none.
+// decodeState reads the content of a status message; "" when it is malformed.
 func decodeState(content []byte) string {
 	var in struct {
 		State string `json:"execution_state"`

@@ -111,7 +111,7 @@ func TestInput(t *testing.T) {
 	require.Equal(t, "Ada\n", out.text("stdout"))
 	require.ErrorIs(t, k.Input(within(t), "again"), jupyter.ErrNoInput)
 
-	// Without permission the code is told at once.
+	// Without permission the code gets an error at once.
 	reply, _ := run(t, k, "ask x")
 	require.Equal(t, "StdinNotImplementedError", reply.Error.Name)
 

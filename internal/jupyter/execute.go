@@ -151,8 +151,8 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 	return x, nil
 }
 
-// free returns why no execution can begin. Only who has the gate may begin one, so
-// for them nil stays true until the kernel is lost.
+// free returns why no execution can begin. Only the holder of the gate may begin one,
+// so nil stays true for it until the kernel is lost.
 func (k *Kernel) free() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -317,7 +317,7 @@ func (x *execution) shortfall(malformed int) (notices []messages.Event, incomple
 		reasons = append(reasons, "the connection to the server broke, and output may be lost")
 	}
 	if x.leftOut {
-		reasons = append(reasons, "the end of the output was left out, since nobody took it")
+		reasons = append(reasons, "the end of the output was left out, since it was not taken")
 	}
 	if malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d outputs could not be read", malformed))

@@ -295,7 +295,7 @@ func TestForeignMessagesAreIgnored(t *testing.T) {
 	require.GreaterOrEqual(t, k.Stats().Foreign, int64(5))
 }
 
-// What a thread prints after its cell has ended belongs to nobody.
+// What a thread prints after its cell has ended belongs to no cell.
 func TestLateOutputIsCountedAndDropped(t *testing.T) {
 	t.Parallel()
 	var first map[string]any

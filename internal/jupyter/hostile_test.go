@@ -55,7 +55,7 @@ func FuzzHostileServer(f *testing.F) {
 		s, err := fakegateway.Start(fakegateway.Options{Recover: replays, Execute: func(c *fakegateway.Cell) {
 			c.Begin()
 			hostile(c.Kernel, c.Header(), script)
-			c.Kernel.Die() // whoever is still connected is told; the others find it unknown
+			c.Kernel.Die() // whoever is still connected hears of it; the others find it unknown
 		}})
 		require.NoError(t, err)
 		defer s.Close()
@@ -72,8 +72,8 @@ func FuzzHostileServer(f *testing.F) {
 		if replays {
 			k.EnableReplay()
 		}
-		// Nobody tells of a death over a connection that swallows everything: a
-		// host asks now and then.
+		// No news of a death comes over a connection that swallows everything: a host
+		// asks now and then.
 		asked := make(chan struct{})
 		go func() {
 			defer close(asked)

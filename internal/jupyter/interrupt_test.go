@@ -136,8 +136,8 @@ func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
 	require.ErrorIs(t, await(t, next), context.Canceled)
 }
 
-// A server that never answers an interrupt, and one that does as it was told when
-// nobody expects it any more.
+// A server that never answers an interrupt, and one that carries it out when it is not
+// expected any more.
 func TestAStrayInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, mute := range []bool{false, true} {
@@ -147,7 +147,7 @@ func TestAStrayInterrupt(t *testing.T) {
 			k := startKernel(t, c)
 			fk := s.Live()[0]
 			r, _ := run(t, k, "raise KeyboardInterrupt mine")
-			require.False(t, r.Stray, "nobody was ever interrupted")
+			require.False(t, r.Stray, "nothing was ever interrupted")
 
 			if mute {
 				s.Set(func(f *fakegateway.Faults) { f.HoldInterrupt = make(chan struct{}) })

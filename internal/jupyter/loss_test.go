@@ -33,7 +33,7 @@ func running(t *testing.T, k *jupyter.Kernel) (<-chan finished, *outputs) {
 	return end, out
 }
 
-// Whatever ends a kernel, the running execution and all later ones are told,
+// Whatever ends a kernel, the running execution and all later ones learn of it,
 // and the output from before is delivered.
 func TestLoss(t *testing.T) {
 	t.Parallel()

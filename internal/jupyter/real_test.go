@@ -189,7 +189,7 @@ func TestRealDeletedByOthers(t *testing.T) {
 	require.NoError(t, k.Delete(within(t)))
 }
 
-// Nothing of a flood is lost, also when nobody takes it for two seconds.
+// Nothing of a flood is lost, not even when it is not taken for two seconds.
 func TestRealFlood(t *testing.T) {
 	t.Parallel()
 	c, err := jupyter.NewClient(jupyter.Options{

@@ -48,7 +48,7 @@ func TestRecovery(t *testing.T) {
 }
 
 // Connections break and swallow, the server drops: each line comes once and in
-// order, and nobody speaks of it.
+// order, and without a notice.
 func TestRecoveryOverALossyServer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(16) {
@@ -130,7 +130,7 @@ func TestRecoveryThatDoesNotCome(t *testing.T) {
 	requireTold(t, out, 300)
 }
 
-// What the kernel has forgotten is told where it is missing.
+// What the kernel has forgotten is reported where it is missing.
 func TestRecoveryOfTooMuch(t *testing.T) {
 	t.Parallel()
 	o := printed(300, map[int]func(*fakegateway.Cell){
@@ -163,7 +163,7 @@ func requireTold(t *testing.T, o *outputs, n int) (missing int) {
 				require.NoError(t, err, line)
 				require.GreaterOrEqual(t, i, next, "twice, or out of order")
 				if i > next {
-					require.True(t, told, "lines %d to %d are missing, and nobody says so", next, i-1)
+					require.True(t, told, "lines %d to %d are missing, and no notice says so", next, i-1)
 					missing += i - next
 				}
 				next, told = i+1, false
@@ -171,7 +171,7 @@ func requireTold(t *testing.T, o *outputs, n int) (missing int) {
 		}
 	}
 	if next < n {
-		require.True(t, told, "the lines from %d on are missing, and nobody says so", next)
+		require.True(t, told, "the lines from %d on are missing, and no notice says so", next)
 		missing += n - next
 	}
 	return missing

@@ -155,7 +155,7 @@ func TestInputSwallowed(t *testing.T) {
 	require.Equal(t, "Ada\n", out.text("stdout"))
 }
 
-// A kernel that was replaced while nobody listened is lost.
+// A kernel that was replaced while the connection was down is lost.
 func TestReplacedWhileAway(t *testing.T) {
 	t.Parallel()
 	k, fk := fakeKernel(t, fakegateway.Options{})

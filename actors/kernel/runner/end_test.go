@@ -29,7 +29,7 @@ func TestDeath(t *testing.T) {
 		{"abort says why", "import os\nos.write(2, b'it broke\\n')\nos.abort()", "the Python process was ended by signal 6 .aborted.", "[it broke\n]"},
 		{"a fault in native code", "import ctypes\nctypes.string_at(0)", "the Python process was ended by signal 11 .segmentation fault.", ""},
 		{"its descriptors are closed", "import os\nos.closerange(3, 200)\nimport time\ntime.sleep(100)", "^(the code closed the session's own descriptors, and the Python process was ended|the Python process was ended by signal 9 .killed.)$" /* whoever notices first */, ""},
-		{"somebody holds its descriptors", "import os\nimport ctypes\nif ctypes.CDLL(None).fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(2)\n    os._exit(0)\nos._exit(4)", "the Python process exited with code 4", ""},
+		{"another process holds its descriptors", "import os\nimport ctypes\nif ctypes.CDLL(None).fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(2)\n    os._exit(0)\nos._exit(4)", "the Python process exited with code 4", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

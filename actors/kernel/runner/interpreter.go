@@ -40,7 +40,7 @@ type Interpreter struct {
 	request []byte
 
 	// writing holds one token while a control request is written: the answer to
-	// a host call can be long, and who waits behind it does so within its context.
+	// a host call can be long, and what waits behind it does so within its context.
 	writing chan struct{}
 	// hosting counts the goroutines that serve host calls; Close joins them.
 	hosting sync.WaitGroup
@@ -215,7 +215,7 @@ const look = 250 * time.Millisecond
 
 // next returns the next line of Main. It calls quiet when nothing has come for a
 // while. The end of the process wakes it: what that had said before is read
-// first, and then the error is io.EOF, also when somebody else holds the other
+// first, and then the error is io.EOF, also when another process holds the other
 // end of Main.
 func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
 	for silent := 0; ; {

@@ -130,7 +130,7 @@ func (p *provided) Process() (name string, s kernel.Server) { return nameServer,
 // Isolation returns the rung that sessions are on, and what it does, in words.
 func (p *provided) Isolation() (level, description string) { return p.level, p.description }
 
-// Check looks for the interpreter, unless somebody has.
+// Check looks for the interpreter, unless that was done.
 func (p *provided) Check(ctx context.Context) error {
 	if p.site.Found != nil {
 		return nil

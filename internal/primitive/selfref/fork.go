@@ -97,7 +97,7 @@ type event struct {
 	data map[string]any
 }
 
-// errCancelled ends a fork that somebody cancelled.
+// errCancelled ends a fork that was cancelled.
 var errCancelled = errors.New("the fork was cancelled")
 
 // spawn starts a fork.
@@ -245,7 +245,7 @@ func (b *Backend) run(ctx context.Context, f *fork) {
 	}, func(err error) { b.ended(ctx, f, err) })
 }
 
-// ended keeps the result of a fork and tells who waits.
+// ended keeps the result of a fork and wakes those who wait.
 func (b *Backend) ended(ctx context.Context, f *fork, err error) {
 	if err != nil {
 		f.err = failure(ctx, err)
