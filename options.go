@@ -142,8 +142,7 @@ type Options struct {
 	// from one goroutine at a time; it must not block. nil: with PI_DEBUG_STARTUP in
 	// Env they are written to standard error, else nobody hears them.
 	OnStartup func(StartupStage)
-	// OnEvent hears what happens in the tree, from one goroutine; it must not
-	// block. nil: nobody.
+	// OnEvent hears what happens in the tree; see [Host.Watch]. nil: it is not called.
 	OnEvent func(messages.Lifecycle)
 }
 

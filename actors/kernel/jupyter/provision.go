@@ -35,7 +35,7 @@ type HostOptions struct {
 	// language has not. "": python3.
 	KernelName string
 	// Shared says that the hosts of this user share one local gateway for each Python
-	// environment, which outlives them and ends itself when nobody has used it for
+	// environment, which outlives them and ends itself when it has not been used for
 	// Idle. false: the host starts one of its own, which ends with it.
 	Shared bool
 	// Idle is how long a shared gateway that this host starts stays without hosts and

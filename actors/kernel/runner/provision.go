@@ -20,7 +20,7 @@ type HostOptions struct {
 	NoFork bool
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
 	// once. Each costs what an idle session does; they do not count in MaxSessions,
-	// and there are none while memory is low. 0: 2, but not more than MaxSessions;
+	// and none are kept while memory is low. 0: 2, but not more than MaxSessions;
 	// negative: none; at most 64.
 	Spares int
 }
@@ -144,7 +144,7 @@ func (p *provided) Process() (name string, s kernel.Server) { return nameServer,
 // Isolation returns the rung that sessions are on, and what it does, in words.
 func (p *provided) Isolation() (level, description string) { return p.level, p.description }
 
-// Check looks for the interpreter, unless somebody has.
+// Check looks for the interpreter, unless that was done.
 func (p *provided) Check(ctx context.Context) error {
 	if p.site.Found != nil {
 		return nil
