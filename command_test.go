@@ -20,7 +20,7 @@ import (
 // commandHost starts a host without Python that runs commands.
 func commandHost(t *testing.T, o coppice.Options) *coppice.Host {
 	t.Helper()
-	o.Home, o.Backend, o.Bash = t.TempDir(), coppice.BackendRunner, true
+	o.Home, o.Backend, o.Bash = t.TempDir(), coppice.Runner(coppice.RunnerOptions{}), true
 	o.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "OPENAI_API_KEY=hidden"}
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestCommandsThatAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, "ctx", bad.Field)
 
-	without, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Env: []string{}})
+	without, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Env: []string{}})
 	require.NoError(t, err)
 	defer without.Shutdown(context.Background())
 	_, err = without.Command(t.Context(), coppice.Command{Script: "true"})

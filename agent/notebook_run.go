@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
@@ -37,7 +38,7 @@ func (k kit) callNotebookRun(ctx context.Context, c Call) (Result, error) {
 	if err := arguments(c, &a); err != nil {
 		return Result{}, err
 	}
-	o := coppice.NotebookOptions{AllowErrors: a.AllowErrors, FoldProgress: true, Owner: c.Owner, Input: c.Input}
+	o := run.Options{AllowErrors: a.AllowErrors, FoldProgress: true, Owner: c.Owner, Input: c.Input}
 	var err error
 	if o.Timeout, err = notebookLimits.timeout(a.Timeout); err != nil {
 		return Result{}, err
@@ -50,7 +51,7 @@ func (k kit) callNotebookRun(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, notebookProblem("path", err)
 	}
-	if err := coppice.CheckNotebook(file.Document); err != nil {
+	if err := run.Check(file.Document); err != nil {
 		return Result{}, &Error{Argument: "path", Problem: err.Error()}
 	}
 	if o.Cells, err = cellsOf(file.Document, a.Cells); err != nil {
@@ -90,8 +91,8 @@ type notebookTold struct {
 	seq     uint64
 }
 
-func (n *notebookTold) step(s coppice.NotebookStep) {
-	if s.Kind != coppice.NotebookCellEvent {
+func (n *notebookTold) step(s run.Step) {
+	if s.Kind != run.CellEvent {
 		return
 	}
 	if final, ok := s.Event.(messages.Final); ok {
@@ -107,7 +108,7 @@ func (n *notebookTold) step(s coppice.NotebookStep) {
 }
 
 // result is what a model gets of a run: what each cell showed, and how it ended.
-func (n *notebookTold) result(s *coppice.Session, report coppice.NotebookReport, problem error) Result {
+func (n *notebookTold) result(s *coppice.Session, report run.Report, problem error) Result {
 	window := budget.New(budget.Options{Bytes: budget.DefaultBytes})
 	all := messages.Result{Outcome: report.Outcome, State: messages.StateKept, Session: s.Key().Session, Cwd: s.Key().Cwd, Backend: report.Backend, Cells: []messages.CellResult{}}
 	for i, r := range n.results {
@@ -146,6 +147,6 @@ func (n *notebookTold) result(s *coppice.Session, report coppice.NotebookReport,
 	return Result{Text: all.Text, Images: all.Images, IsError: all.Outcome != messages.OutcomeOK, Result: &all}
 }
 
-func (n *notebookTold) expected(report coppice.NotebookReport, cell int) bool {
-	return slices.ContainsFunc(report.Cells, func(c coppice.NotebookCell) bool { return c.Index == cell && c.Expected })
+func (n *notebookTold) expected(report run.Report, cell int) bool {
+	return slices.ContainsFunc(report.Cells, func(c run.Cell) bool { return c.Index == cell && c.Expected })
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // tools returns every tool of every style, by name.
 func tools(t *testing.T, o agent.Options) map[string]agent.Tool {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(t.Context()) })
 	all := map[string]agent.Tool{}
@@ -145,7 +146,7 @@ func TestToolModes(t *testing.T) {
 		{[]string{"PI_PY=what"}, "", true, []string{"python", "bash"}},
 		{[]string{"PI_PY=0"}, agent.ModePython, true, []string{"python"}},
 	} {
-		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: row.bash, Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, row.env...)})
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: row.bash, Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, row.env...)})
 		require.NoError(t, err)
 		list, err := agent.Tools(host, agent.Options{Mode: row.mode})
 		require.NoError(t, err)
@@ -168,8 +169,8 @@ func TestToolModes(t *testing.T) {
 // a host without bash keeps its Python tool.
 func TestToolsWithoutPython(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway, coppice.BackendAuto} {
-		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: backend, Bash: true, Python: none, Env: []string{}})
+	for _, backend := range []string{backends.Runner, backends.Gateway, "auto"} {
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: backends.Named(backend), Bash: true, Python: none, Env: []string{}})
 		require.NoError(t, err)
 		for _, asked := range []agent.Mode{"", agent.ModeBoth, agent.ModePython} {
 			mode, why, err := agent.ModeOf(t.Context(), host, agent.Options{Mode: asked})
@@ -185,7 +186,7 @@ func TestToolsWithoutPython(t *testing.T) {
 		require.ErrorIs(t, host.CheckPython(t.Context()), coppice.ErrNoPython)
 		host.Shutdown(t.Context())
 	}
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Python: none, Env: []string{}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: none, Env: []string{}})
 	require.NoError(t, err)
 	list, err := agent.Tools(host, agent.Options{})
 	require.NoError(t, err)

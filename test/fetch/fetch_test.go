@@ -69,7 +69,7 @@ import (
 )
 
 func main() {
-	host, err := coppice.Start(context.Background(), coppice.Options{Backend: coppice.BackendRunner, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
+	host, err := coppice.Start(context.Background(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // tool returns a tool of host by name.
@@ -46,7 +47,7 @@ func call(t *testing.T, one agent.Tool, args string) agent.Result {
 func TestThePythonTool(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		r := call(t, python, `{"cells":[{"code":"x = 40","title":"set"},{"code":"x + 2"}]}`)
 		require.Equal(t, "[1/2] set (ok)\n\n[2/2]\n42", r.Text)
@@ -91,7 +92,7 @@ func TestThePythonTool(t *testing.T) {
 func TestTwoConversations(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		for _, session := range []string{"", `,"session":"analysis"`, `,"session":"default"`} {
 			for _, chat := range []string{"one", "two"} {
@@ -108,7 +109,7 @@ func TestTwoConversations(t *testing.T) {
 
 func TestTheEvalTool(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
 	eval := tool(t, host, agent.Options{Style: agent.StyleEval}, "eval")
 	r := call(t, eval, `{"cells":[{"language":"py","code":"x = 1"},{"language":"py","code":"x + 1","title":"sum"}]}`)
 	require.Equal(t, "[1/2] (ok)\n\n[2/2] sum\n2", r.Text)
@@ -128,7 +129,7 @@ func TestTheEvalTool(t *testing.T) {
 
 func TestTheREPLTools(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
 	o := agent.Options{Style: agent.StyleREPL}
 	execute, reset := tool(t, host, o, "execute_code"), tool(t, host, o, "reset_repl")
 	call(t, execute, `{"code":"x = 41"}`)
@@ -140,7 +141,7 @@ func TestTheREPLTools(t *testing.T) {
 
 func TestTheBashTool(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
 	sh := tool(t, host, agent.Options{}, "bash")
 	r := call(t, sh, `{"command":"echo out; echo err >&2"}`)
 	require.Equal(t, "out\nerr", r.Text)
@@ -175,7 +176,7 @@ func TestTheBashTool(t *testing.T) {
 // nothing is left.
 func TestShutdownEndsCommands(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
 	sh := tool(t, host, agent.Options{}, "bash")
 	began, done := make(chan struct{}), make(chan agent.Result, 1)
 	go func() {
