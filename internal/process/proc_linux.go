@@ -230,14 +230,15 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
+// tick is the unit of processor time in stat, whatever the kernel counts by.
+const tick = 10 * time.Millisecond
+
 // CPUTime returns the processor time that a process has used.
 func CPUTime(pid int) (time.Duration, error) {
 	s, err := readStat(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The unit of the file is fixed, whatever the kernel counts by.
-	const tick = 10 * time.Millisecond
 	return time.Duration(s.cpu) * tick, nil
 }
 

@@ -16,6 +16,12 @@ func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 // Look returns [ErrUnsupported].
 func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }
 
+// CountsThreads says whether this system has [Threads].
+const CountsThreads = false
+
+// Threads returns [ErrUnsupported].
+func Threads(Identity) ([]Thread, error) { return nil, ErrUnsupported }
+
 // Runnable returns [ErrUnsupported].
 func Runnable(int) (bool, error) { return false, ErrUnsupported }
 
