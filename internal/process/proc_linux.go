@@ -242,26 +242,6 @@ func CPUTime(pid int) (time.Duration, error) {
 	return time.Duration(s.cpu) * tick, nil
 }
 
-// Runnable says whether a thread of a process runs, waits for a processor, or for
-// a disk (a page of its memory, for one), and not for something to come.
-func Runnable(pid int) (bool, error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return false, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
-	}
-	for _, t := range threads {
-		b, err := os.ReadFile(dir + t.Name() + "/stat")
-		if err != nil {
-			continue // it has ended since
-		}
-		if s, err := parseStat(b); err == nil && (s.state == 'R' || s.state == 'D') {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // Private returns the memory in bytes that a process shares with no other.
 func Private(pid int) (int64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")

@@ -22,9 +22,6 @@ const CountsThreads = false
 // Threads returns [ErrUnsupported].
 func Threads(Identity) ([]Thread, error) { return nil, ErrUnsupported }
 
-// Runnable returns [ErrUnsupported].
-func Runnable(int) (bool, error) { return false, ErrUnsupported }
-
 // CPUTime returns [ErrUnsupported].
 func CPUTime(int) (time.Duration, error) { return 0, ErrUnsupported }
 
