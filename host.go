@@ -62,7 +62,7 @@ type Host struct {
 
 // Start makes a host. It returns when the tree stands: the process that kernels
 // share is started in the background, and the first call waits for it. That
-// takes milliseconds, and a tenth of a second more with BackendAuto, which asks
+// takes milliseconds, and a tenth of a second more with [Auto], which asks
 // the interpreter for its packages. ctx bounds Start only.
 //
 // The error matches ErrOptions when an option is wrong. What is wrong with the
@@ -77,15 +77,15 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	starting := r.startup()
 	starting.stage("read the options")
-	if r.Artifacts == "" {
+	if r.Output.Artifacts == "" {
 		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
 			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
 		}
-		r.Artifacts = r.temp
+		r.Output.Artifacts = r.temp
 	}
 	h := &Host{o: r}
 	h.calls = hostcall.New(hostcall.Options{
-		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
+		Functions: r.HostCalls.Functions, MaxCalls: max(r.HostCalls.MaxCalls, 0), MaxAtOnce: r.HostCalls.MaxAtOnce, Logger: r.Logger,
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
 	})
 	if err := h.openTrace(); err != nil {
@@ -115,7 +115,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if warm != nil {
 		children = append(children, warm.Spec())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Logger: r.Logger, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), h.discard())
 	}
@@ -145,11 +145,13 @@ func (h *Host) Dir() string { return h.o.dir }
 // provision chooses the backend and makes it.
 func (h *Host) provision(ctx context.Context) error {
 	site := h.site()
-	chosen, err := choose(ctx, h.o.provisioners(), &site)
+	chosen, err := choose(ctx, h.o.Backend, &site)
 	if err != nil {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
+	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -161,11 +163,11 @@ const startMargin = 30 * time.Second
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.startTimeout(), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
-		server = gateway.ServerSpec(b.Process())
+		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
@@ -233,8 +235,8 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
-// Watch calls fn for every change in the tree, from one goroutine, until stop
-// is called. fn must not block.
+// Watch calls fn for every change in the tree, from one goroutine at a time, until stop
+// is called. fn must not block. If it panics, that is logged and it is not called again.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
 
 // Drain takes no new calls from now on and lets the running ones end; waiting

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -84,12 +85,19 @@ func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Even
 		type end struct {
 			result messages.Result
 			err    error
+			died   error // how a function of the host ended the goroutine
 		}
 		ended := make(chan end, 1)
 		go func() {
-			result, err := s.execute(ctx, r, stream)
-			stream.Finish()
-			ended <- end{result, err}
+			var e end
+			supervisor.Guarded(func() error {
+				e.result, e.err = s.execute(ctx, r, stream)
+				return nil
+			}, func(err error) {
+				e.died = err
+				stream.Finish()
+				ended <- e
+			})
 		}()
 		defer func() { // join: also when the consumer leaves, or panics
 			cancel()
@@ -107,6 +115,12 @@ func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Even
 		}
 		e := <-ended
 		ended = nil
+		if exit, ok := errors.AsType[supervisor.Exit](e.died); ok {
+			if exit.Kind == messages.ExitPanicked {
+				panic(exit.Panic) // as Execute does: in the goroutine of the caller
+			}
+			runtime.Goexit()
+		}
 		if e.err != nil {
 			yield(nil, e.err)
 			return
@@ -138,7 +152,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
 		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env,
-		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Look: r.look,
+		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Introspect: r.introspect,
 	}
 	if exec.Timeout == 0 {
 		exec.Timeout = s.host.o.Timeout

@@ -18,10 +18,9 @@ type Settings struct {
 	Env                 []string
 	// Backend is auto, gateway or runner. "": auto.
 	Backend, KernelName string
-	// GatewayURL and GatewayToken are those of servers that somebody else runs. "":
+	// GatewayURL and GatewayToken are those of external servers. "":
 	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env.
 	GatewayURL, GatewayToken string
-	SharedGateway            *bool
 	StartTimeout             time.Duration
 	// Cage keeps sessions of the runner backend from everything but its folders, as
 	// far as the system can. nil: the rung that is the default of hosts.

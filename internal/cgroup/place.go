@@ -92,7 +92,7 @@ func ownGroup(proc string) (string, error) { return groupOf(proc, "self") }
 func groupOf(proc, process string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(proc, process, "cgroup"))
 	if err != nil {
-		return "", &UnusableError{Why: "this system has none"}
+		return "", &UnusableError{Why: "this system has no control groups"}
 	}
 	path := ""
 	for line := range strings.Lines(string(b)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-run/coppice/internal/machine"
 )
 
-// What a machine needs so that a kernel waits though nobody asked for one.
+// What a machine needs so that a kernel waits although none was asked for.
 const (
 	warmProcessors = 4
 	warmMemory     = 2 << 30
@@ -21,9 +21,6 @@ type warming struct {
 	lazy    bool   // not before a session has answered, and not for ever
 	why     string // a sentence for people
 }
-
-// Warming says in a sentence how many kernels wait for new sessions, and why.
-func Warming(o HostOptions, s kernel.Site) string { return warmth(o, s).why }
 
 // warmth decides how many kernels wait for new sessions.
 func warmth(o HostOptions, s kernel.Site) warming {

@@ -24,7 +24,7 @@ const (
 
 // keepOutput makes artifacts outlast the command that made them.
 func keepOutput(o coppice.Options) coppice.Options {
-	o.KeepArtifacts = true
+	o.Output.KeepArtifacts = true
 	o.Output.MaxAge, o.Output.MaxTotal = artifactAge, artifactTotal
 	return o
 }
@@ -45,7 +45,7 @@ PI_SESSION_FILE names, else in artifacts in Coppice's home, for 7 days and up to
 	var dir string
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "the folder with the artifacts")
 	store := func() (*artifact.Store, error) {
-		s, err := coppice.OpenArtifacts(keepOutput(coppice.Options{Env: a.env, Artifacts: dir}))
+		s, err := coppice.OpenArtifacts(keepOutput(coppice.Options{Env: a.env, Output: coppice.OutputOptions{Artifacts: dir}}))
 		if err != nil {
 			return nil, usageError{err}
 		}

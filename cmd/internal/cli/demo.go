@@ -58,7 +58,11 @@ type demo struct {
 }
 
 func (a *app) demo(ctx context.Context, f hostFlags) error {
-	env, err := coppice.Environment(ctx, coppice.Options{Env: a.env, Backend: f.backend, Python: f.python}, "")
+	o, err := f.options(coppice.GatewayOptions{}, coppice.Options{Env: a.env})
+	if err != nil {
+		return err
+	}
+	env, err := coppice.Environment(ctx, o, "")
 	switch {
 	case ctx.Err() != nil:
 		return &codeError{code: codeCancelled}
@@ -73,7 +77,7 @@ func (a *app) demo(ctx context.Context, f hostFlags) error {
 	}
 	d.stage = newStage(a, d.look, d.shorten)
 	defer d.close()
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, MaxSessions: demoCap, WarmKernels: -1, OnEvent: d.watch})
+	host, err := a.startHost(ctx, f, coldGateway, coppice.Options{MaxSessions: demoCap, OnEvent: d.watch})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,12 @@ The exit code is 1 when no run is possible.`,
 
 func (a *app) showEnv(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
 	waiting := a.startProgress("looking for an interpreter", asJSON)
-	report, err := coppice.Environment(ctx, coppice.Options{Env: a.env, Backend: f.backend, Python: f.python}, cwd)
+	o, err := f.options(coppice.GatewayOptions{}, coppice.Options{Env: a.env})
+	if err != nil {
+		waiting.done()
+		return err
+	}
+	report, err := coppice.Environment(ctx, o, cwd)
 	waiting.done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {

@@ -3,13 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 )
 
 // gatewayStopTime bounds the wait for others that start or stop a gateway.
@@ -28,38 +30,47 @@ it takes (150, or COPPICE_GATEWAY_KERNELS), sessions go to a further one, a shar
 	}
 	cmd.AddCommand(a.gatewaySub("status", "Show the shared gateways",
 		"The exit code is 0 when one answers, and 1 when none runs or one does not answer.",
-		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
-			found, err := coppice.Gateways(ctx, o)
+		func(ctx context.Context, o jupyter.ServerOptions) ([]jupyter.SharedStatus, error) {
+			found, err := jupyter.LookShared(ctx, o.Home)
 			if err == nil && !allRun(found) {
 				err = &codeError{code: codeRaised}
 			}
 			return found, err
 		}))
-	cmd.AddCommand(a.gatewaySub("start", "Find the shared gateway of this environment, or start it", "", coppice.StartGateway))
+	cmd.AddCommand(a.gatewaySub("start", "Find the shared gateway of this environment, or start it", "", jupyter.StartShared))
 	cmd.AddCommand(a.gatewaySub("stop", "End the shared gateways, their kernels and the sessions kept in them",
 		"Programs that use one are told, and start another when they need it.",
-		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
+		func(ctx context.Context, o jupyter.ServerOptions) ([]jupyter.SharedStatus, error) {
 			ctx, cancel := context.WithTimeout(ctx, gatewayStopTime)
 			defer cancel()
-			return coppice.StopGateways(ctx, o)
+			found, err := jupyter.StopShared(ctx, o.Home)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w; end that process and try again", err)
+			}
+			return found, err
 		}))
 	return cmd
 }
 
 // gatewaySub is one of the commands; do may return what it found and a codeError
 // without text as well.
-func (a *app) gatewaySub(name, short, long string, do func(context.Context, coppice.Options) ([]coppice.GatewayStatus, error)) *cobra.Command {
+func (a *app) gatewaySub(name, short, long string, do func(context.Context, jupyter.ServerOptions) ([]jupyter.SharedStatus, error)) *cobra.Command {
 	var (
 		python string
 		asJSON bool
 	)
 	cmd := &cobra.Command{Use: name, Short: short, Long: short + ".\n\n" + long, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		waiting := a.startProgress("gateway "+name, asJSON)
-		found, err := do(cmd.Context(), coppice.Options{Env: a.env, Python: python})
+		defer waiting.done()
+		dir, err := environment.Dir(environment.Options{Env: a.env})
+		if err != nil {
+			return usageError{err}
+		}
+		found, err := do(cmd.Context(), jupyter.ServerOptions{Home: dir, Env: a.env, Python: python})
 		waiting.done()
 		code, quiet := errors.AsType[*codeError](err)
 		switch {
-		case errors.Is(err, coppice.ErrOptions):
+		case errors.Is(err, jupyter.ErrOptions):
 			return usageError{err}
 		case cmd.Context().Err() != nil:
 			return &codeError{code: codeCancelled}
@@ -68,7 +79,7 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, copp
 		}
 		if asJSON {
 			if found == nil {
-				found = []coppice.GatewayStatus{}
+				found = []jupyter.SharedStatus{}
 			}
 			err = a.writeJSON(found)
 		} else {
@@ -87,16 +98,16 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, copp
 	return cmd
 }
 
-func allRun(found []coppice.GatewayStatus) bool {
+func allRun(found []jupyter.SharedStatus) bool {
 	for _, g := range found {
-		if g.State != coppice.GatewayRunning {
+		if g.State != jupyter.SharedRunning {
 			return false
 		}
 	}
 	return len(found) > 0
 }
 
-func gatewayLines(s render.Style, name string, found []coppice.GatewayStatus) []string {
+func gatewayLines(s render.Style, name string, found []jupyter.SharedStatus) []string {
 	if len(found) == 0 {
 		return []string{"no shared gateway runs"}
 	}

@@ -50,7 +50,7 @@ type helperList struct {
 func (a *app) helpers(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
 	waiting := a.startProgress("reading modules", asJSON)
 	defer waiting.done()
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, WarmKernels: -1})
+	host, err := a.startHost(ctx, f, coldGateway, coppice.Options{})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,13 @@ type host struct {
 	unhook func() bool
 }
 
-func (a *app) startHost(ctx context.Context, o coppice.Options) (*host, error) {
+// startHost starts the host of a command: with its flags, the options of the gateway
+// backend if it comes to that, and those of the host.
+func (a *app) startHost(ctx context.Context, f hostFlags, g coppice.GatewayOptions, o coppice.Options) (*host, error) {
+	o, err := f.options(g, o)
+	if err != nil {
+		return nil, err
+	}
 	o.Env = a.env
 	o = keepOutput(o)
 	if v := a.getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {

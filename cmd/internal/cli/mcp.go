@@ -90,7 +90,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	host, err := a.startHost(ctx, coppice.Options{Backend: f.backend, Python: f.python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.launcher()})
+	host, err := a.startHost(ctx, f.hostFlags, coppice.GatewayOptions{}, coppice.Options{Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.launcher()})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			if !isFile || !a.out.terminal {
 				return usagef("repl needs a terminal; use run for scripts and pipes")
 			}
-			host, err := a.startHost(cmd.Context(), coppice.Options{Backend: f.backend, Python: f.python, Timeout: coppice.NoTimeout, WarmKernels: -1, Launcher: tools.launcher()})
+			host, err := a.startHost(cmd.Context(), f, coldGateway, coppice.Options{Timeout: coppice.NoTimeout, Launcher: tools.launcher()})
 			if err != nil {
 				return err
 			}

@@ -34,9 +34,23 @@ type hostFlags struct {
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.backend, "backend", coppice.BackendAuto, "how kernels are made: auto, gateway or runner")
+	cmd.Flags().StringVar(&f.backend, "backend", "auto", "how kernels are made: auto, gateway or runner")
 	cmd.Flags().StringVar(&f.python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
 }
+
+// options fills in what the flags say; g are those of the gateway backend. The error
+// is one of usage.
+func (f *hostFlags) options(g coppice.GatewayOptions, o coppice.Options) (coppice.Options, error) {
+	b, err := coppice.BackendNamed(f.backend, g, coppice.RunnerOptions{})
+	if err != nil {
+		return o, usageError{err}
+	}
+	o.Backend, o.Python = b, f.python
+	return o, nil
+}
+
+// coldGateway starts no kernel that nothing has asked for: a command has one session.
+var coldGateway = coppice.GatewayOptions{WarmKernels: -1}
 
 // runFlags are those of run.
 type runFlags struct {
@@ -150,22 +164,23 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	o := coppice.Options{Backend: f.backend, Python: f.python, WarmKernels: -1, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
+	g := coldGateway
+	g.KernelName = f.kernel
+	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.stage(stageOf(e), "")
 	}}
 	if timeout == 0 {
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
 	if f.keep && mode == messages.ModeSession {
-		shared := true
-		o.SharedGateway, o.KeepSessions = &shared, true
+		g.Shared, o.KeepSessions = true, true
 	}
-	host, err := a.startHost(ctx, o)
+	host, err := a.startHost(ctx, f.hostFlags, g, o)
 	if err != nil {
 		return err
 	}
-	if backend, _ := host.Backend(); f.keep && backend == coppice.BackendRunner {
-		a.err.lines(fmt.Sprintf("coppice: the session %q ends with this command, since the runner backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session))
+	if backend, _ := host.Backend(); f.keep && !host.Keeps() {
+		a.err.lines(fmt.Sprintf("coppice: the session %q ends with this command, since the %s backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session, backend))
 	}
 	session := host.Session(f.session, coppice.In(f.cwd))
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.answers(f.stdin, file)}, f, starting)
