@@ -40,5 +40,6 @@ type Thread struct {
 }
 
 // MostThreads is how many threads [Threads] looks at: the oldest. The threads of a
-// Python process that answer others are there before those that its code begins.
-const MostThreads = 8
+// Jupyter kernel that answer others are among its first twelve, and those of every
+// Python process are there before those that its code begins.
+const MostThreads = 16
