@@ -36,7 +36,7 @@ while True: time.sleep(1)
 // A kernel that has no processor when it is interrupted keeps its state: it had no
 // chance to heed that.
 func TestAKernelWithoutAProcessorKeepsItsState(t *testing.T) {
-	host := start(t, coppice.Options{Backend: coppice.BackendGateway})
+	host := start(t, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{})})
 	s := session(host, t.Name())
 	require.Equal(t, messages.OutcomeOK, run(t, s, cells("x = 40")).Outcome)
 	request := cells(starve)
