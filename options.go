@@ -96,8 +96,9 @@ type Options struct {
 	// among the helpers. One that fails is told with the session's first call and
 	// keeps nothing from working. They need the helpers. false: sessions load them.
 	NoModules bool
-	// Bash lets the tools of [Host.Tools] run shell commands, with the rights of
-	// this process and the environment of kernels. false: they cannot.
+	// Bash lets [Host.Command] run shell commands, with the rights of this process and
+	// the environment of kernels; the tools of package agent then have bash. false:
+	// commands are refused.
 	Bash bool
 
 	// StartTimeout bounds the start of one kernel, and twice that the start of the
@@ -121,8 +122,8 @@ type Options struct {
 	// are secret are masked, besides what the log masks itself. nil: no log.
 	Audit *audit.Options
 	// Launcher keeps tools warm in the host's own tree: code in cells calls them
-	// as tool.name(...), [Host.Tools] lists them, and they end with the host. Of
-	// its options, Brand, Home, Env and Logger are by default the host's. nil:
+	// as tool.name(...), the tools of package agent have them, and they end with the
+	// host. Of its options, Brand, Home, Env and Logger are by default the host's. nil:
 	// there is none.
 	Launcher *launcher.Options
 
