@@ -87,9 +87,9 @@
 //	internal/sharedgateway/watch.go (Suspicion)  1 min            {1 min, 10 min}, the gateway
 //	internal/sharedgateway/find.go (ownWait)     10 s             {10 s, 1 min}, whoever holds the lock
 //	internal/process/stop.go                     2 s, 5 s         {the same, 30 s}, the child
-//	internal/pyenv/probe.go, preflight.go        1 min, 15 s      {the same, 5 times that}, the probe
+//	internal/pyenv/probe.go                      1 min            {1 min, 5 min}, the probe
 //	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone
-//	sinks/station.go, sinks/call.go              0.25 s to 10 s   no subject: it is us; a Watch alone
+//	sinks/actor.go, sinks/call.go                0.25 s to 10 s   no subject: it is us; a Watch alone
 //	client/client.go (Silence, Patience)         45 s, 30 s       no subject: a Watch alone
 //	cmd/internal/mcpserver, cmd/internal/httpapi 5 s to 1 min     no subject: a Watch alone
 //
