@@ -105,7 +105,7 @@ const (
 	CallFailed    HostCallPhase = "error"
 )
 
-// HostCallStep tells of the begin or the end of a host call of the running
+// HostCallStep reports the begin or the end of a host call of the running
 // cell. Its JSON type is "host_call". Arguments and values are not part of it:
 // they may be secret.
 type HostCallStep struct {

@@ -19,7 +19,7 @@ func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, 
 	var found []Loose
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone meanwhile, or never there
+			return nil // gone by now, or never there
 		}
 		if err != nil {
 			found = append(found, Loose{Path: path, Why: "cannot be read"})

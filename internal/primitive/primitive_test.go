@@ -56,7 +56,7 @@ func TestArgumentsAreBoundAsPythonDoes(t *testing.T) {
 		{"p.schema", `{"args":[3]}`, `{"a":3}`, ""},
 		{"p.schema", `{"args":[2]}`, "", "a must be as its schema says"},
 		{"p.nothing", `{"args":[1]}`, "", "Parameter requirements: none"},
-		{"p.none", `{}`, "", "there is no primitive p.none; runtime.list_primitives() names"},
+		{"p.none", `{}`, "", "there is no primitive p.none; runtime.list_primitives() lists"},
 	} {
 		got, err := call(t, r, tt.name, tt.arguments)
 		if tt.err != "" {

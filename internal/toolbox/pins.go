@@ -62,7 +62,7 @@ func readPins(dir string) ([]string, error) {
 	}
 	var p pinned
 	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, fmt.Errorf("read the pins of tools in %s: %w; remove the file to be rid of them", filepath.Join(dir, pinFile), err)
+		return nil, fmt.Errorf("read the pins of tools in %s: %w; remove the file to discard them", filepath.Join(dir, pinFile), err)
 	}
 	return p.Pinned, nil
 }

@@ -125,7 +125,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		return reply, nil
 	}
 	if errors.Is(err, jupyter.ErrNoReply) {
-		// An interrupt that comes in the instant in which the code begins can
+		// An interrupt that comes just as the code begins can
 		// swallow the reply; the cell has ended, and the kernel is well.
 		reply.OK, reply.Interrupted = false, true
 		if out.Stray && reply.Error == nil {

@@ -302,7 +302,7 @@ def _installed() -> Dict[str, Set[str]]:
     for one in metadata.distributions():
         try:
             found.setdefault(one.metadata["Name"], set()).add(one.version)
-        except Exception:  # a broken installation of somebody else
+        except Exception:  # a broken installation, not ours
             continue
     return found
 
