@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // options are those of the examples: the interpreter that the tests use, in a
@@ -132,7 +133,7 @@ func ExampleSession_RunNotebook() {
 			log.Fatal(err)
 		}
 	}
-	report, err := host.Session("example").RunNotebook(ctx, doc, coppice.NotebookOptions{})
+	report, err := host.Session("example").RunNotebook(ctx, doc, run.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -150,6 +150,8 @@ func (h *Host) provision(ctx context.Context) error {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
+	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -18,8 +20,8 @@ func TestMistakesAreErrors(t *testing.T) {
 	ctx := t.Context()
 	_, err := coppice.Start(none, coppice.Options{})
 	require.ErrorContains(t, err, "the context is nil; pass context.Background()")
-	_, err = coppice.Start(ctx, coppice.Options{MaxWaiting: -1})
-	require.EqualError(t, err, "invalid options: MaxWaiting is negative; use 0 for the default")
+	_, err = coppice.Start(ctx, coppice.Options{MaxPerOwner: -1})
+	require.EqualError(t, err, "invalid options: MaxPerOwner is negative; use 0 for the default")
 	_, err = coppice.Start(ctx, coppice.Options{StartTimeout: -1})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 
@@ -47,9 +49,13 @@ func TestMistakesAreErrors(t *testing.T) {
 			return err
 		}, "ctx", "the context is nil"},
 		"no context for a snapshot": {func() error { _, err := host.Snapshot(none); return err }, "ctx", "the context is nil"},
-		"no notebook":               {func() error { _, err := s.RunNotebook(ctx, nil, coppice.NotebookOptions{}); return err }, "notebook", "notebook.Open"},
-		"no checkpoint":             {func() error { return s.Rewind(ctx, nil) }, "checkpoint", "Session.Checkpoint"},
-		"an empty checkpoint":       {func() error { return s.Rewind(ctx, &coppice.Checkpoint{}) }, "checkpoint", "Session.Checkpoint"},
+		"no notebook":               {func() error { _, err := s.RunNotebook(ctx, nil, run.Options{}); return err }, "notebook", "notebook.Open"},
+		"no context for a notebook": {func() error {
+			_, err := s.RunNotebook(none, notebook.New(), run.Options{})
+			return err
+		}, "ctx", "the context is nil"},
+		"no checkpoint":       {func() error { return s.Rewind(ctx, nil) }, "checkpoint", "Session.Checkpoint"},
+		"an empty checkpoint": {func() error { return s.Rewind(ctx, &coppice.Checkpoint{}) }, "checkpoint", "Session.Checkpoint"},
 		"a variable with a zero": {func() error {
 			_, err := s.Execute(ctx, coppice.Request{Cells: one.Cells, Env: map[string]string{"A": "\x00"}})
 			return err

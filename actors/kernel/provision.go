@@ -116,6 +116,20 @@ type Validator interface{ Validate() error }
 // for. Warming says in a sentence how many wait on a site, and why.
 type Warmer interface{ Warming(s Site) string }
 
+// Sizer is implemented by a Provisioner that knows how many sessions a machine bears.
+// Sessions returns how many kernels a host keeps at once that was not told how many.
+type Sizer interface{ Sessions(s Site) int }
+
+// Fitting is how many kernels fit into three quarters of the memory that is free, when
+// each takes so many bytes: at least and at most so many. A system that does not tell
+// its free memory (0) is taken to have enough for a hundred.
+func Fitting(free, each uint64, least, most int) int {
+	if free == 0 {
+		return min(most, 100)
+	}
+	return int(min(max(free/4*3/each, uint64(least)), uint64(most)))
+}
+
 // Remote is implemented by a Provisioner whose kernels may run on servers that it
 // does not start. RemoteURL is where, "" when it starts its own.
 type Remote interface{ RemoteURL() string }

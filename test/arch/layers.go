@@ -41,6 +41,8 @@ var layers = []layer{
 	{dir: "internal/loopback"},
 	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file"}, theirs: []string{"github.com/alecthomas/chroma/v2/...", "github.com/yuin/goldmark/...", terminal}},
 	{dir: "internal/pylit"},
+	{dir: "internal/recording", ours: []string{"messages", "notebook"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "notebook/run", ours: []string{"messages", "notebook", "internal/recording"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "notebook/...", ours: []string{"internal/pylit", "internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
@@ -48,7 +50,7 @@ var layers = []layer{
 	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
-	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
+	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook", "internal/recording"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
 	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/sinktest", "internal/file/lines", "internal/secret"}},

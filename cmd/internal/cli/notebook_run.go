@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // maxCellTimeout is the most that --timeout of a notebook may say, in seconds:
@@ -83,8 +84,8 @@ the kernel was lost or never reached.`,
 }
 
 // options reads what the flags say of the run itself.
-func (f nbRunFlags) options() (coppice.NotebookOptions, error) {
-	o := coppice.NotebookOptions{AllowErrors: f.allowErrors, FoldProgress: f.fold}
+func (f nbRunFlags) options() (run.Options, error) {
+	o := run.Options{AllowErrors: f.allowErrors, FoldProgress: f.fold}
 	if f.timeout != "" {
 		seconds, err := strconv.ParseFloat(f.timeout, 64)
 		if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > maxCellTimeout {
@@ -222,7 +223,7 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := coppice.CheckNotebook(file.Document); err != nil {
+	if err := run.Check(file.Document); err != nil {
 		return usagef("%s: %w", path, err)
 	}
 	if err := o.Cells.Check(file.Len()); err != nil {
@@ -244,7 +245,7 @@ type nbRunner struct {
 	flags   nbRunFlags
 	path    string
 	file    *notebook.File
-	o       coppice.NotebookOptions
+	o       run.Options
 	session *coppice.Session
 	input   coppice.InputHandler
 	loaded  []byte // what FILE held when it was read; for --watch
@@ -277,7 +278,7 @@ func (r *nbRunner) run(ctx context.Context) error {
 }
 
 // once runs the notebook once and tells of it.
-func (r *nbRunner) once(ctx context.Context, starting *progress) (coppice.NotebookReport, error) {
+func (r *nbRunner) once(ctx context.Context, starting *progress) (run.Report, error) {
 	view := newNbView(r.app, r.flags, starting)
 	o := r.o
 	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
@@ -294,7 +295,7 @@ func (r *nbRunner) once(ctx context.Context, starting *progress) (coppice.Notebo
 }
 
 // runError is how the command ends after a run.
-func runError(report coppice.NotebookReport, err error) error {
+func runError(report run.Report, err error) error {
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong:

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // How much of a failed cell's traceback is shown.
@@ -38,32 +38,32 @@ func newNbView(a *app, f nbRunFlags, starting *progress) *nbView {
 }
 
 // step hears what happens.
-func (v *nbView) step(s coppice.NotebookStep) {
-	if s.Kind == coppice.NotebookPlanned {
+func (v *nbView) step(s run.Step) {
+	if s.Kind == run.Planned {
 		v.plan(s)
 	}
 	if v.flags.json {
 		return
 	}
 	switch s.Kind {
-	case coppice.NotebookPlanned:
-	case coppice.NotebookCellBegins:
+	case run.Planned:
+	case run.CellBegins:
 		if v.drawing == nil && s.Place > 0 {
 			v.running = v.app.startProgress(render.Plain(v.label(s.Place, s.Cell)), true)
 		}
-	case coppice.NotebookCellEvent:
+	case run.CellEvent:
 		v.starting.done()
 		_, final := s.Event.(messages.Final)
 		_, asks := s.Event.(messages.InputRequest) // who answers shows it
 		if v.drawing != nil && !final && !asks {
 			v.app.out.print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
 		}
-	case coppice.NotebookCellEnded:
+	case run.CellEnded:
 		v.ended(s)
 	}
 }
 
-func (v *nbView) plan(s coppice.NotebookStep) {
+func (v *nbView) plan(s run.Step) {
 	cells := make([]messages.Cell, len(s.Plan))
 	for i, c := range s.Plan {
 		v.titles = append(v.titles, firstLine(c.Source()))
@@ -79,7 +79,7 @@ func (v *nbView) label(place, cell int) string {
 	return "[" + strconv.Itoa(place+1) + "/" + strconv.Itoa(len(v.titles)) + "] cell " + strconv.Itoa(cell) + "  " + render.OneLine(v.titles[place])
 }
 
-func (v *nbView) ended(s coppice.NotebookStep) {
+func (v *nbView) ended(s run.Step) {
 	v.done()
 	c := s.Ended
 	if v.drawing != nil || c.Outcome == messages.OutcomeNotStarted {
@@ -118,7 +118,7 @@ func (v *nbView) done() {
 }
 
 // summary tells how the run ended.
-func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
+func (v *nbView) summary(r run.Report, path, out string) {
 	for i, c := range r.Cells {
 		if c.Outcome == messages.OutcomeNotStarted {
 			v.app.out.lines(v.style.Fit(v.style.Quiet("· " + v.label(i, c.Index))))

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // maxSource is more than any script that a person wrote, in bytes.
@@ -139,12 +139,12 @@ func notebookCells(ctx context.Context, file string) ([]messages.Cell, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if err := coppice.CheckNotebook(doc.Document); err != nil {
+	if err := run.Check(doc.Document); err != nil {
 		return nil, usagef("%s: %w", file, err)
 	}
 	var cells []messages.Cell
 	for i, c := range doc.Cells() {
-		if coppice.RunnableCell(c) {
+		if run.Runnable(c) {
 			cells = append(cells, messages.Cell{Title: fmt.Sprintf("cell %d", i), Code: c.Source()})
 		}
 	}
