@@ -110,7 +110,7 @@ func (l *Launcher) Autocomplete(ctx context.Context, id, endpoint, text string) 
 	return fetched.Data, nil
 }
 
-// fetch gets something of a tool that is no run.
+// fetch gets something of a tool other than a run.
 func (l *Launcher) fetch(ctx context.Context, id, path string) (*messages.ToolFetched, error) {
 	r, err := l.run(ctx, Request{Tool: id, fetch: path}, nil)
 	switch {

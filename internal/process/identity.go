@@ -2,8 +2,8 @@ package process
 
 import "errors"
 
-// ErrNoProcess is returned for a process that is not there. A zombie, which has
-// ended and was not reaped, is not there.
+// ErrNoProcess is returned for a process that does not exist. A zombie, which has
+// ended and was not reaped, does not count as existing.
 var ErrNoProcess = errors.New("no such process")
 
 // ErrUnsupported is returned for what this system does not tell.

@@ -58,7 +58,7 @@ type Options struct {
 	// stays as it is.
 	NoFile uint64
 	// AddressSpace limits the memory that the child, and each process that it
-	// starts, may map, in bytes. 0 is no limit. Start fails when the limit
+	// starts, may map, in bytes. 0: no limit. Start fails when the limit
 	// cannot be set; outside Linux it is not, see [LimitsMemory].
 	AddressSpace uint64
 }

@@ -127,7 +127,7 @@ var client = &http.Client{
 }
 
 // healthy returns nil when the gateway answers. Who holds the process, the port
-// and the token is the gateway; a status that is no success is an answer too,
+// and the token is the gateway; a status other than success is an answer too,
 // except that of a wrong token: then somebody else has the port.
 func healthy(ctx context.Context, g Gateway) error {
 	resp, err := ask(ctx, g)

@@ -182,7 +182,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 // alive all the same while it uses the processor: native code that does not let
 // other threads run silences it.
 //
-// Silence is no verdict on the kernel either while its server does not answer,
+// Silence does not condemn the kernel either while its server does not answer,
 // or while the connection is being dialled again. The connection has bounds of
 // its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {

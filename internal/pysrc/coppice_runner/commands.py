@@ -18,7 +18,7 @@ from .interrupts import calls_user
 
 
 class UsageError(Exception):
-    """Raised for a magic that is not there, or is used wrongly."""
+    """Raised for a magic that does not exist, or is used wrongly."""
 
 
 class Commands:
