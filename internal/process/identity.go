@@ -34,7 +34,7 @@ func Identify(pid int) (Identity, error) {
 
 // Alive reports whether the process with this identity runs. It is false when
 // the pid belongs to another process now, when the process is a zombie, and
-// when that cannot be found out: who is asked may be killed next.
+// when that cannot be found out: the caller may be about to kill the process.
 func Alive(id Identity) bool {
 	if id.PID <= 0 || id.Start == "" {
 		return false

@@ -56,7 +56,7 @@ func (b *build) mark() error {
 	return nil
 }
 
-// create makes an empty virtual environment in the place of whatever is there.
+// create makes an empty virtual environment in place of whatever is there.
 func (b *build) create(ctx context.Context, was EnvState) error {
 	if was != EnvAbsent {
 		b.tell(Stage{Name: StageRemoving, Detail: b.dir})

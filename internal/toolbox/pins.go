@@ -23,7 +23,7 @@ type pinned struct {
 func (b *Box) Pinned() ([]string, error) { return readPins(b.o.Dir) }
 
 // Pin pins a tool for hosts that are started later, or ends that. The error is a
-// *messages.ToolError when a tool that shall be pinned is not there, or is broken.
+// *messages.ToolError when a tool to be pinned does not exist, or is broken.
 //
 // apply makes the same change where pins hold already, and returns what was there; it
 // is called again with that when the file cannot be written. No other change of the

@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// stdinNotice is what the output says where code asked for input in vain.
+// stdinNotice is what the output says where code asked for input that it cannot get.
 const stdinNotice = "[stdin] Kernel requested input. Interactive stdin is not supported; provide input programmatically."
 
 // Interpreter is one Jupyter kernel.

@@ -93,7 +93,7 @@ def living(pids: List[int]) -> List[int]:
 
 def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
     """Returns those that have something to do, with the processor time they got so
-    far, in the kernel and beside it: who is found twice has waited in between."""
+    far, in the kernel and beside it: one that is found twice has waited in between."""
     found = set()
     for pid in pids:
         try:
