@@ -278,7 +278,7 @@ func (a *Actor) pump(f func()) { a.pumps.Go(f) }
 // for an answer would wait for them.
 const weighEvery = 100 * time.Millisecond
 
-// note tells what snapshots and strategies see. When the memory was looked at a
+// note reports what snapshots and strategies see. When the memory was looked at a
 // moment ago, it is looked at once more after weighEvery, so that what the last
 // call did is seen too.
 func (a *Actor) note() {

@@ -175,7 +175,7 @@ func Descendants(id Identity) ([]Identity, error) {
 }
 
 // Holding returns the processes whose command line contains text. A process of
-// another user, or one that ended meanwhile, is left out.
+// another user, or one that has ended by now, is left out.
 func Holding(text string) ([]Identity, error) {
 	pids, err := processes()
 	if err != nil {
@@ -265,7 +265,7 @@ func Private(pid int) (int64, error) {
 }
 
 // Arguments returns the command line of a process of this user. Of another user's
-// it tells nothing: [ErrNoProcess].
+// it says nothing: [ErrNoProcess].
 func Arguments(pid int) ([]string, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	info, err := os.Stat(dir)
@@ -273,7 +273,7 @@ func Arguments(pid int) ([]string, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() {
-		return nil, fmt.Errorf("process %d belongs to somebody else: %w", pid, ErrNoProcess)
+		return nil, fmt.Errorf("process %d belongs to another user: %w", pid, ErrNoProcess)
 	}
 	b, err := os.ReadFile(dir + "/cmdline")
 	if err != nil || len(b) == 0 {
