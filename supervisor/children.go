@@ -11,9 +11,10 @@ import (
 // at every child: who is idle, who waits, how many take a place. It belongs to
 // the supervisor's goroutine.
 type children struct {
-	clock clock
-	now   instant // of the present event
-	home  *slot   // the places of the children are below it
+	clock  clock
+	stalls Stalls
+	now    instant // of the present event
+	home   *slot   // the places of the children are below it
 
 	table       map[string]*child
 	first, last *child // the table in order

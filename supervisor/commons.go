@@ -22,6 +22,7 @@ type commons struct {
 
 	engine *actor.Engine
 	events *events
+	stalls Stalls
 
 	serial       atomic.Int64 // makes actor ids unique
 	incarnations atomic.Int64 // incarnations that are not over
@@ -119,7 +120,19 @@ func (s *commons) zombieEnded(c survivor) {
 func (s *commons) addOrphan(c survivor, limit time.Duration, late func(), giveUp func(*Exit)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.orphans[c] = orphan{time.AfterFunc(limit, late), giveUp}
+	begun := time.Now()
+	s.orphans[c] = orphan{time.AfterFunc(limit, func() {
+		rest := limit - s.listened(begun)
+		if rest <= 0 {
+			late()
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if o, ok := s.orphans[c]; ok {
+			o.timer.Reset(max(rest, catchUp))
+		}
+	}), giveUp}
 }
 
 // orphanEnded notes that it has ended, or was given up.

@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
+)
+
+// Stalls tells when this process stood still or ran too late: stopped by a signal,
+// starved of a processor, in a virtual machine that was paused. Nothing is heard then,
+// and nobody is to blame for it. Any goroutine may call its methods.
+type Stalls interface {
+	// Stalled is how long it was in all. It never falls.
+	Stalled() time.Duration
+	// Since is how long it was from then until now.
+	Since(then time.Time) time.Duration
+	// Last is when the last stall of half a second or more ended, now while one has
+	// not ended, and zero if there was none.
+	Last() time.Time
+}
+
+// stalledSince is Since for an instant that may be never.
+func stalledSince(s Stalls, then time.Time) time.Duration {
+	if then.IsZero() {
+		return 0
+	}
+	return s.Since(then)
+}
+
+// listened is how much of the time since then this process did not stand still.
+func (s *commons) listened(then time.Time) time.Duration {
+	return time.Since(then) - s.stalls.Since(then)
+}
+
+// waits is what an incarnation says that it waited for a processor.
+type waits struct {
+	total    atomic.Int64 // since it began
+	atBeat   atomic.Int64 // total at the last beat
+	atResume atomic.Int64 // when this process was last seen to come back from standing still
+	atStop   atomic.Int64 // when it was asked to end
+}
+
+// addWaited counts more. Any goroutine may call it.
+func (c *incarnation) addWaited(d time.Duration) {
+	w := c.waits.Load()
+	if w == nil {
+		c.waits.CompareAndSwap(nil, new(waits))
+		w = c.waits.Load()
+	}
+	w.total.Add(int64(d))
+}
+
+// waited is what it waited since it gave a sign of life, and the part of that since
+// this process came back from standing still.
+func (c *incarnation) waited() (sinceBeat, afterwards time.Duration) {
+	w := c.waits.Load()
+	if w == nil {
+		return 0, 0
+	}
+	total, beat := w.total.Load(), w.atBeat.Load()
+	return time.Duration(max(0, total-beat)), time.Duration(max(0, total-max(beat, w.atResume.Load())))
+}
+
+// waitedToEnd is what it waited since it was asked to end.
+func (c *incarnation) waitedToEnd() time.Duration {
+	if w := c.waits.Load(); w != nil {
+		return time.Duration(max(0, w.total.Load()-w.atStop.Load()))
+	}
+	return 0
+}
+
+// tick makes a Tick. When this process has stood still since the last one, what the
+// children waited is counted anew from here.
+func (s *Supervisor) tick() strategy.Tick {
+	last := s.stalls.Last()
+	if last.After(s.resumed) {
+		s.resumed = last
+		for ch := s.first; ch != nil; ch = ch.behind {
+			if ch.live != nil {
+				if w := ch.live.waits.Load(); w != nil {
+					w.atResume.Store(w.total.Load())
+				}
+			}
+		}
+	}
+	return strategy.Tick{Resumed: last, Stalled: stalledSince(s.stalls, last)}
+}
+
+// catchUp is what a deadline gets besides when this process stood still shortly
+// before: what came meanwhile is read first.
+const catchUp = 100 * time.Millisecond
+
+// endBy sets the deadline of a child that has been asked to end, or is about to.
+func (s *Supervisor) endBy(ch *child) {
+	if w := ch.live.waits.Load(); w != nil {
+		w.atStop.Store(w.total.Load())
+	}
+	s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
+}
+
+// postpone sets the deadline of a child anew, to what is left of it, when this process
+// stood still meanwhile, when only now it is known to be a supervisor, or when a child
+// that ends had no processor to end with. False: nothing is left.
+func (s *Supervisor) postpone(ch *child) bool {
+	if ch.live == nil || s.hurried {
+		return false // a delay before a restart, or a shutdown that has no time left
+	}
+	passed := time.Duration(s.now - ch.dueFrom)
+	listened := passed - s.stalls.Since(s.clock.at(ch.dueFrom))
+	limit, chance := ch.spec.startTimeout(ch.supervises()), listened
+	if ch.state != messages.ChildStarting {
+		limit = ch.spec.stopTimeout(ch.supervises())
+		if listened < stopCeilings*limit {
+			chance -= ch.live.waitedToEnd()
+		}
+	}
+	if chance >= limit {
+		return false
+	}
+	from, rest := ch.dueFrom, max(limit-chance, catchUp)
+	s.deadline(ch, rest)
+	ch.dueFrom = from
+	// Whoever waits for the end of this supervisor has to wait for that of the child.
+	if lent := listened + rest - limit; ch.state != messages.ChildStarting && lent > s.lent {
+		s.ctx.Waited(lent - s.lent)
+		s.lent = lent
+	}
+	return true
+}
