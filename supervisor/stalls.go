@@ -109,17 +109,16 @@ func (s *Supervisor) postpone(ch *child) bool {
 	}
 	passed := time.Duration(s.now - ch.dueFrom)
 	listened := passed - s.stalls.Since(s.clock.at(ch.dueFrom))
-	limit, chance := ch.spec.startTimeout(ch.supervises()), listened
+	limit := ch.spec.startTimeout(ch.supervises())
+	left := limit - listened
 	if ch.state != messages.ChildStarting {
 		limit = ch.spec.stopTimeout(ch.supervises())
-		if listened < stopCeilings*limit {
-			chance -= ch.live.waitedToEnd()
-		}
+		left = min(limit-listened+ch.live.waitedToEnd(), stopCeilings*limit-listened)
 	}
-	if chance >= limit {
+	if left <= 0 {
 		return false
 	}
-	from, rest := ch.dueFrom, max(limit-chance, catchUp)
+	from, rest := ch.dueFrom, max(left, catchUp)
 	s.deadline(ch, rest)
 	ch.dueFrom = from
 	// Whoever waits for the end of this supervisor has to wait for that of the child.
