@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -232,8 +233,10 @@ func (a *Actor) close(interp Interpreter) {
 		}
 	})
 	const least, most = time.Second, 30 * time.Second
+	late := &silence{meter: a.meter(interp)}
+	patience := opportunity.Budget{Opportunity: a.o.CloseTimeout, Ceiling: closeCeilings * a.o.CloseTimeout}
 	for wait := least; ; wait = min(2*wait, most) {
-		c, cancel := context.WithTimeout(all, a.o.CloseTimeout)
+		c, cancel := opportunity.Context(all, patience, late.meter, late.tell(a.ctx.Waited))
 		err := interp.Close(c)
 		cancel()
 		if err == nil {
@@ -247,6 +250,10 @@ func (a *Actor) close(interp Interpreter) {
 		}
 	}
 }
+
+// closeCeilings is how often CloseTimeout fits into the time that an interpreter without
+// a processor has to end.
+const closeCeilings = 5
 
 // pump runs f in a goroutine that Terminate joins.
 func (a *Actor) pump(f func()) { a.pumps.Go(f) }

@@ -31,11 +31,18 @@ type silence struct {
 // look measures, and says what is new.
 func (s *silence) look(waited func(time.Duration)) opportunity.Measure {
 	m := s.meter.Measure()
-	if all := m.Listened - m.Opportunity; all != s.said {
-		waited(all - s.said)
-		s.said = all
-	}
+	s.tell(waited)(m)
 	return m
+}
+
+// tell says what is new in a measure.
+func (s *silence) tell(waited func(time.Duration)) func(opportunity.Measure) {
+	return func(m opportunity.Measure) {
+		if all := m.Listened - m.Opportunity; all != s.said {
+			waited(all - s.said)
+			s.said = all
+		}
+	}
 }
 
 // ping asks the interpreter whether it lives, off the actor's goroutine; only
