@@ -25,6 +25,7 @@ type children struct {
 	tallies        tallies   // how many dynamic children take a place
 
 	groupFailures []instant
+	excused       int                    // how many children were shown as silent that had an excuse
 	strays        map[*incarnation]stray // abandoned, and not back; nil without
 }
 

@@ -33,6 +33,8 @@ type commons struct {
 	inHand     atomic.Int64
 	closing    atomic.Bool
 	quiet      chan struct{}
+	waited     atomic.Int64 // what children said that they waited for a processor
+	postponed  atomic.Int64 // how often a child that was late was given more time
 	unanswered atomic.Int64 // work that was not answered by a child since closing
 
 	hurry latch         // the shutdown has no time left

@@ -34,6 +34,15 @@ func (s *commons) listened(then time.Time) time.Duration {
 	return time.Since(then) - s.stalls.Since(then)
 }
 
+// busy is what was lost, nil for nothing.
+func (s *commons) busy() *messages.Busy {
+	b := messages.Busy{Stalled: s.stalls.Stalled(), Waited: time.Duration(max(0, s.waited.Load())), Postponed: s.postponed.Load()}
+	if b == (messages.Busy{}) {
+		return nil
+	}
+	return &b
+}
+
 // waits is what an incarnation says that it waited for a processor.
 type waits struct {
 	total    atomic.Int64 // since it began
@@ -50,6 +59,7 @@ func (c *incarnation) addWaited(d time.Duration) {
 		w = c.waits.Load()
 	}
 	w.total.Add(int64(d))
+	c.sys.waited.Add(int64(d))
 }
 
 // waited is what it waited since it gave a sign of life, and the part of that since
@@ -121,6 +131,9 @@ func (s *Supervisor) postpone(ch *child) bool {
 	from, rest := ch.dueFrom, max(left, catchUp)
 	s.deadline(ch, rest)
 	ch.dueFrom = from
+	if !ch.supervises() {
+		s.sys.postponed.Add(1)
+	}
 	// Whoever waits for the end of this supervisor has to wait for that of the child.
 	if lent := listened + rest - limit; ch.state != messages.ChildStarting && lent > s.lent {
 		s.ctx.Waited(lent - s.lent)

@@ -113,6 +113,10 @@ func TestAStallEndsNobody(t *testing.T) {
 				require.LessOrEqual(t, time.Since(back), 5*time.Second+700*time.Millisecond)
 				later(time.Minute)
 				require.Empty(t, well, "it was ended for nothing")
+				node, err := sys.Snapshot(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, length, node.Busy.Stalled)
+				require.Positive(t, node.Busy.Postponed)
 				stop(t, sys)
 			})
 		}

@@ -253,7 +253,7 @@ func (g *guardian) supervisor() *Supervisor {
 
 // node describes the root.
 func (g *guardian) node(s *System) messages.Node {
-	n := messages.Node{Name: s.o.Name, Kind: "supervisor", Epoch: 1, Since: g.since, StartedAt: s.began, State: messages.ChildStarting}
+	n := messages.Node{Name: s.o.Name, Kind: "supervisor", Epoch: 1, Since: g.since, StartedAt: s.began, State: messages.ChildStarting, Busy: s.busy()}
 	select {
 	case <-g.up:
 		n.State = messages.ChildIdle

@@ -61,7 +61,9 @@ func (s *Supervisor) onTimer() {
 	if s.nextTick <= s.now {
 		s.skipTicks()
 		s.leaveWaitlist()
+		shown, ends := s.excused, s.endings
 		s.decide(s.tick(), nil)
+		s.sys.postponed.Add(int64(max(0, s.excused-shown-(s.endings-ends))))
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {
 		ch := s.due[0]

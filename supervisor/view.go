@@ -108,6 +108,9 @@ func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 			}
 			view := ch.view(v.clock)
 			view.Stalled, view.StalledInCall = stalledSince(v.stalls, view.HeardAt()), stalledSince(v.stalls, view.HandlingSince)
+			if view.Stalled+view.StalledInCall+view.Waited > 0 {
+				v.excused++
+			}
 			if !yield(view) {
 				return
 			}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
@@ -27,7 +28,7 @@ func (a *tool) look(ctx *supervisor.Ctx) {
 		return
 	}
 	a.looking = true
-	proc, life, idle := a.proc, ctx.Context(), len(a.runs) == 0
+	proc, life, idle, silent := a.proc, ctx.Context(), len(a.runs) == 0, a.mute
 	runs := make([]string, 0, len(a.runs))
 	for id := range a.runs {
 		runs = append(runs, id)
@@ -40,10 +41,41 @@ func (a *tool) look(ctx *supervisor.Ctx) {
 			}
 		}
 		if idle {
+			if silent == nil {
+				silent = &mute{meter: opportunity.Begin(subject(proc), ctx.Stalls())}
+			}
 			m.healthy = proc.Healthy(life)
+			m.mute = silent.look(ctx)
 		}
 		ctx.Tell(m)
 	})
+}
+
+// mute is what a process waited for a processor while it owes the word that it is well,
+// and how much of that was said to the supervisor. One goroutine at a time uses it.
+type mute struct {
+	meter *opportunity.Meter
+	said  time.Duration
+}
+
+// look measures, and says what is new.
+func (m *mute) look(ctx *supervisor.Ctx) *mute {
+	seen := m.meter.Measure()
+	all := seen.Listened - seen.Opportunity
+	ctx.Waited(all - m.said)
+	m.said = all
+	return m
+}
+
+// witness is a process whose threads can be looked at.
+type witness interface{ Subject() opportunity.Subject }
+
+// subject is what is to be looked at of a process, nil if that cannot be known.
+func subject(p process) opportunity.Subject {
+	if w, ok := p.(witness); ok {
+		return w.Subject()
+	}
+	return nil
 }
 
 func (a *tool) looked(ctx *supervisor.Ctx, m looked) {
@@ -54,7 +86,9 @@ func (a *tool) looked(ctx *supervisor.Ctx, m looked) {
 	ctx.Note(supervisor.Facts{PID: a.proc.PID(), RSS: m.memory})
 	if m.healthy == nil || len(a.runs) > 0 { // a run may keep a tool from answering
 		ctx.Beat()
+		m.mute = nil
 	}
+	a.mute = m.mute
 	for _, id := range m.over {
 		a.end(ctx, a.runs[id], causeArtifacts)
 	}

@@ -31,7 +31,10 @@ type tool struct {
 	// looking says that a look at the process is under way; unlook stops the
 	// timer of the next one.
 	looking bool
-	unlook  func()
+	// mute measures the chance that the process had since it last said that it is well;
+	// nil while it does. The look that is under way owns it.
+	mute   *mute
+	unlook func()
 }
 
 // running is one run in flight.
@@ -66,6 +69,7 @@ type (
 	looked    struct {
 		memory  int64
 		healthy error
+		mute    *mute
 		over    []string // runs that have written too much
 	}
 	procEnded struct{}

@@ -134,6 +134,9 @@ func (p *Process) Healthy(ctx context.Context) error {
 	return nil
 }
 
+// Identity names the process, also when another one has its number.
+func (p *Process) Identity() process.Identity { return p.proc.Identity() }
+
 // compareSchema compares what the process says of itself with tool.json.
 func (p *Process) compareSchema(ctx context.Context) ([]toolspec.Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
