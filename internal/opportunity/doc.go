@@ -63,6 +63,7 @@
 // In use, with one Watch for each system of actors, which the supervisor owns: the
 // heartbeat, the pings of kernels and tools, the grace of an interrupted cell, the end
 // of a kernel, exit functions, and the outer limits of starts and ends of children.
+// [process.Process.Stop] does the same in its own way, below this package.
 // All other places that decide by time that somebody is dead, hung or gone:
 //
 //	place                                        limit            budget, and subject
@@ -85,7 +86,6 @@
 //	internal/jupyter/interrupt.go                0.5 s, 2 s       {the same, 10 times that}, kernel and gateway
 //	internal/sharedgateway/watch.go (Suspicion)  1 min            {1 min, 10 min}, the gateway
 //	internal/sharedgateway/find.go (ownWait)     10 s             {10 s, 1 min}, whoever holds the lock
-//	internal/process/stop.go                     2 s, 5 s         {the same, 30 s}, the child
 //	internal/pyenv/probe.go                      1 min            {1 min, 5 min}, the probe
 //	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone
 //	sinks/actor.go, sinks/call.go                0.25 s to 10 s   no subject: it is us; a Watch alone
