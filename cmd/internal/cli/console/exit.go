@@ -1,6 +1,7 @@
-package cli
+package console
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/coppice-run/coppice/messages"
@@ -8,64 +9,88 @@ import (
 
 // The exit codes, a contract with scripts.
 const (
-	codeOK        = 0
-	codeRaised    = 1 // the cell raised; another command found something wrong
-	codeUsage     = 2
-	codeLost      = 70  // EX_SOFTWARE of sysexits.h: lost, or never reached a kernel
-	codeTimeout   = 124 // as timeout(1)
-	codeCancelled = 130 // as a shell says it of a program that Ctrl-C ended
+	OK        = 0
+	Raised    = 1 // the cell raised; another command found something wrong
+	Usage     = 2
+	Lost      = 70  // EX_SOFTWARE of sysexits.h: lost, or never reached a kernel
+	Timeout   = 124 // as timeout(1)
+	Cancelled = 130 // as a shell says it of a program that Ctrl-C ended
 )
 
-// codeError ends a command with an exit code; err, if not nil, is shown.
-type codeError struct {
-	code int
-	err  error
+// Exit ends a command with an exit code; Err, if not nil, is shown.
+type Exit struct {
+	Code int
+	Err  error
 }
 
 // Error returns the text of the error, or the code.
-func (e *codeError) Error() string {
-	if e.err != nil {
-		return e.err.Error()
+func (e *Exit) Error() string {
+	if e.Err != nil {
+		return e.Err.Error()
 	}
-	return fmt.Sprintf("exit code %d", e.code)
+	return fmt.Sprintf("exit code %d", e.Code)
 }
 
 // Unwrap returns what is shown.
-func (e *codeError) Unwrap() error { return e.err }
+func (e *Exit) Unwrap() error { return e.Err }
 
-// failure ends a command with exit code 1 when err is not nil.
-func failure(err error) error {
+// Failure ends a command with exit code Raised when err is not nil, whatever else err
+// may say of a code.
+func Failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &codeError{code: codeRaised, err: err}
+	return &Exit{Code: Raised, Err: err}
 }
 
-// usageError says that the command line is wrong.
-type usageError struct{ err error }
+// UsageError says that the command line is wrong: the exit code is Usage.
+type UsageError struct{ Err error }
 
 // Error returns the text of the error.
-func (e usageError) Error() string { return e.err.Error() }
+func (e UsageError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error.
-func (e usageError) Unwrap() error { return e.err }
+func (e UsageError) Unwrap() error { return e.Err }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// Usagef is a UsageError with a text of its own, as fmt.Errorf makes it.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// outcomeCode is the exit code of run for an outcome.
-func outcomeCode(o messages.Outcome) int {
+// Decided reports whether err says by itself how the command ends: it is nil, an Exit
+// or a UsageError.
+func Decided(err error) bool {
+	if err == nil {
+		return true
+	}
+	if _, ok := errors.AsType[*Exit](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[UsageError](err)
+	return ok
+}
+
+// Ended is how a command ends after a call with this outcome: nil when all is well,
+// else an Exit with its code and nothing to show, since what the call wrote says it.
+func Ended(o messages.Outcome) error {
+	if code := CodeOf(o); code != OK {
+		return &Exit{Code: code}
+	}
+	return nil
+}
+
+// CodeOf is the exit code for an outcome.
+func CodeOf(o messages.Outcome) int {
 	switch o {
 	case messages.OutcomeOK:
-		return codeOK
+		return OK
 	case messages.OutcomeError:
-		return codeRaised
+		return Raised
 	case messages.OutcomeTimeout:
-		return codeTimeout
+		return Timeout
 	case messages.OutcomeCancelled:
-		return codeCancelled
+		return Cancelled
 	case messages.OutcomeLost, messages.OutcomeNotStarted:
-		return codeLost
+		return Lost
 	default:
-		return codeLost
+		return Lost
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"errors"
@@ -10,15 +10,17 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/term"
 )
 
-// output is a standard stream of ours. Any goroutine may write to it. When its
+// Output is a standard stream of ours. Any goroutine may write to it. When its
 // reader goes away it swallows what follows, so that nothing complains of it.
-type output struct {
-	w        io.Writer
-	terminal bool
-	width    int // columns of the terminal, 0 when it is none
-	// onBroken is called once, when the reader has gone away. It is set before
+type Output struct {
+	// W is the stream itself, for what draws on a whole terminal.
+	W io.Writer
+	// Terminal says that W is a terminal, Width how many columns it has; 0: unknown.
+	Terminal bool
+	Width    int
+	// OnBroken is called once, when the reader has gone away. It is set before
 	// the first write.
-	onBroken func()
+	OnBroken func()
 
 	mu     sync.Mutex
 	broken bool  // guarded by mu
@@ -29,13 +31,13 @@ type output struct {
 // Write writes p and never fails. When the reader has gone away the command is
 // stopped; another failure, such as a full disk, is told at its end: the code of
 // a cell may have more to do than to print.
-func (o *output) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	if o.broken {
 		o.mu.Unlock()
 		return len(p), nil
 	}
-	n, err := o.w.Write(p)
+	n, err := o.W.Write(p)
 	if err == nil {
 		o.mu.Unlock()
 		return n, nil
@@ -49,14 +51,14 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	o.broken = true
 	o.mu.Unlock()
-	if o.onBroken != nil {
-		o.onBroken()
+	if o.OnBroken != nil {
+		o.OnBroken()
 	}
 	return len(p), nil
 }
 
-// failure returns why something could not be written, nil when all was.
-func (o *output) failure() error {
+// Failure returns why something could not be written, nil when all was.
+func (o *Output) Failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.failed
@@ -64,38 +66,38 @@ func (o *output) failure() error {
 
 // ReaderGone reports whether the reader has gone away, also when nothing was
 // written since.
-func (o *output) ReaderGone() bool {
+func (o *Output) ReaderGone() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	f, ok := o.w.(*os.File)
+	f, ok := o.W.(*os.File)
 	return o.broken || ok && term.ReaderGone(f)
 }
 
-// print writes text; that it could not is told at the end, see failure.
-func (o *output) print(text string) {
+// Print writes text; that it could not is told at the end, see Failure.
+func (o *Output) Print(text string) {
 	if text != "" {
 		_, _ = io.WriteString(o, text)
 	}
 }
 
 // repaint writes over the line of a terminal, unless a question stands there.
-func (o *output) repaint(text string) {
+func (o *Output) repaint(text string) {
 	o.mu.Lock()
 	asking := o.asking > 0
 	if !asking && !o.broken {
-		_, _ = io.WriteString(o.w, text)
+		_, _ = io.WriteString(o.W, text)
 	}
 	o.mu.Unlock()
 }
 
 // ask puts a question in place of what is repainted. Nothing is repainted until
 // answered is called.
-func (o *output) ask(prompt string) (answered func()) {
+func (o *Output) ask(prompt string) (answered func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asking++
 	if !o.broken {
-		_, _ = io.WriteString(o.w, "\r\x1b[K"+prompt)
+		_, _ = io.WriteString(o.W, "\r\x1b[K"+prompt)
 	}
 	return func() {
 		o.mu.Lock()
@@ -104,9 +106,10 @@ func (o *output) ask(prompt string) (answered func()) {
 	}
 }
 
-func (o *output) lines(lines ...string) {
+// Lines writes lines, each with an end.
+func (o *Output) Lines(lines ...string) {
 	for _, l := range lines {
-		o.print(l + "\n")
+		o.Print(l + "\n")
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"strconv"
@@ -16,12 +16,12 @@ const (
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// progress tells what a command waits for, once that takes over a second: on a
+// Progress tells what a command waits for, once that takes over a second: on a
 // terminal as one line that is repainted and removed, elsewhere as a line for
 // each stage. Any goroutine may call its methods; the goroutine that paints
-// ends with done. A nil progress tells nothing.
-type progress struct {
-	w     *output
+// ends with Done. A nil Progress tells nothing.
+type Progress struct {
+	w     *Output
 	style render.Style
 
 	began time.Time // when the whole began
@@ -37,23 +37,23 @@ type progress struct {
 	joined chan struct{}
 }
 
-// startProgress begins to tell. With quiet set and no terminal it tells
+// StartProgress begins to tell. With quiet set and no terminal it tells
 // nothing.
-func (a *app) startProgress(text string, quiet bool) *progress {
-	if quiet && !a.err.terminal {
+func (c *Console) StartProgress(text string, quiet bool) *Progress {
+	if quiet && !c.Err.Terminal {
 		return nil
 	}
-	p := &progress{
-		w: a.err, style: a.style(a.err),
+	p := &Progress{
+		w: c.Err, style: c.Style(c.Err),
 		text: text, since: time.Now(), began: time.Now(), quit: make(chan struct{}), joined: make(chan struct{}),
 	}
 	go p.paint()
 	return p
 }
 
-// stage says what is waited for now. Detail changes often; it is for a line
+// Stage says what is waited for now. Detail changes often; it is for a line
 // that is repainted.
-func (p *progress) stage(text, detail string) {
+func (p *Progress) Stage(text, detail string) {
 	if p == nil || text == "" {
 		return
 	}
@@ -65,8 +65,8 @@ func (p *progress) stage(text, detail string) {
 	}
 }
 
-// done removes what is shown. It may be called more than once.
-func (p *progress) done() {
+// Done removes what is shown. It may be called more than once.
+func (p *Progress) Done() {
 	if p == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (p *progress) done() {
 	<-p.joined
 }
 
-func (p *progress) paint() {
+func (p *Progress) paint() {
 	defer close(p.joined)
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func (p *progress) paint() {
 	for frame := 0; ; frame++ {
 		select {
 		case <-p.quit:
-			if shown && p.w.terminal {
+			if shown && p.w.Terminal {
 				p.w.repaint("\r\x1b[K")
 			}
 			return
@@ -96,19 +96,19 @@ func (p *progress) paint() {
 	}
 }
 
-func (p *progress) frame(n int, now time.Time) {
+func (p *Progress) frame(n int, now time.Time) {
 	p.mu.Lock()
 	text, detail, since := p.text, p.detail, p.since
 	news := p.told != text
 	p.told = text
 	p.mu.Unlock()
 	switch {
-	case p.w.terminal:
+	case p.w.Terminal:
 		if detail != "" {
 			text += " " + detail
 		}
 		p.w.repaint("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64)+" s)") + "\x1b[K")
 	case news:
-		p.w.print("coppice: " + text + "\n")
+		p.w.Print("coppice: " + text + "\n")
 	}
 }

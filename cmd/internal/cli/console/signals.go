@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"context"
@@ -15,24 +15,27 @@ var (
 	errReaderGone  = errors.New("nobody reads the output")
 )
 
-// stops turns signals into two contexts. The goroutine that it starts ends with
-// close.
-type stops struct {
-	// soft ends with the first interrupt: the running call is cancelled.
-	soft context.Context
-	// hard ends with the second, or when the process shall end: everything is.
-	hard context.Context
+// Stops turns signals into two contexts. The goroutine that it starts ends with
+// Close.
+type Stops struct {
+	// Soft ends with the first interrupt: the running call is cancelled.
+	Soft context.Context
+	// Hard ends with the second, or when the process shall end: everything is.
+	Hard context.Context
 
-	interrupt context.CancelCauseFunc // ends soft
+	interrupt context.CancelCauseFunc // ends Soft
 	terminate context.CancelCauseFunc // ends both
 	signals   chan os.Signal
 	done      chan struct{}
 }
 
-func watchSignals() *stops {
-	s := &stops{signals: make(chan os.Signal, 4), done: make(chan struct{})}
-	s.hard, s.terminate = context.WithCancelCause(context.Background())
-	s.soft, s.interrupt = context.WithCancelCause(s.hard)
+// WatchSignals makes the signals of the process those of this console: its Hard ends
+// with them, and a reader of standard output who leaves counts as an interrupt. It is
+// called once, before a command runs; Close ends it.
+func (c *Console) WatchSignals() *Stops {
+	s := &Stops{signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	s.Hard, s.terminate = context.WithCancelCause(context.Background())
+	s.Soft, s.interrupt = context.WithCancelCause(s.Hard)
 	watched := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		watched = append(watched, syscall.SIGHUP)
@@ -46,18 +49,20 @@ func watchSignals() *stops {
 		defer close(s.done)
 		defer signal.Stop(pipes)
 		for sig := range s.signals {
-			if sig == os.Interrupt && s.soft.Err() == nil {
+			if sig == os.Interrupt && s.Soft.Err() == nil {
 				s.interrupt(errInterrupted)
 				continue
 			}
 			s.terminate(errTerminated)
 		}
 	}()
+	c.Hard = s.Hard
+	c.Out.OnBroken = func() { s.interrupt(errReaderGone) }
 	return s
 }
 
-// close gives the signals back and joins the goroutine.
-func (s *stops) close() {
+// Close gives the signals back and joins the goroutine.
+func (s *Stops) Close() {
 	signal.Stop(s.signals)
 	close(s.signals)
 	<-s.done

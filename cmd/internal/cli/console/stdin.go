@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bufio"
@@ -14,26 +14,26 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// answers is who answers the questions of code: the lines of standard input when
+// Answers is who answers the questions of code: the lines of standard input when
 // they were asked for, a person at a terminal, or nobody. A file "-" is standard
 // input already.
-func (a *app) answers(asked bool, file string) coppice.InputHandler {
-	f, ok := a.in.(*os.File)
-	terminal := ok && term.IsTerminal(f) && a.err.terminal
+func (c *Console) Answers(asked bool, file string) coppice.InputHandler {
+	f, ok := c.In.(*os.File)
+	terminal := ok && term.IsTerminal(f) && c.Err.Terminal
 	switch {
 	case file == "-" || !asked && !terminal:
 		return nil
 	case asked && !terminal:
-		lines := newLineReader(a.in)
+		lines := newLineReader(c.In)
 		return func(ctx context.Context, _ messages.InputRequest) (string, error) { return lines.read(ctx, nil) }
 	}
-	p := &person{app: a, terminal: f, lines: newLineReader(a.in)}
+	p := &person{console: c, terminal: f, lines: newLineReader(c.In)}
 	return p.answer
 }
 
 // person answers questions at a terminal.
 type person struct {
-	app      *app
+	console  *Console
 	terminal *os.File
 	lines    *lineReader
 }
@@ -51,11 +51,11 @@ func (p *person) answer(ctx context.Context, q messages.InputRequest) (string, e
 				return nil, fmt.Errorf("a password would be shown on this terminal; pipe it in with --stdin: %w", err)
 			}
 		}
-		answered := p.app.err.ask(q.Prompt)
+		answered := p.console.Err.ask(q.Prompt)
 		return func() {
 			show()
 			if q.Password || ctx.Err() != nil {
-				p.app.err.print("\n") // the one that was typed was not shown, or there was none
+				p.console.Err.Print("\n") // the one that was typed was not shown, or there was none
 			}
 			answered()
 		}, nil

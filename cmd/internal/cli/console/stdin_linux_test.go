@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"context"
@@ -32,9 +32,9 @@ func TestAPersonIsAsked(t *testing.T) {
 	tty, err := terminal.Open(100, 30)
 	require.NoError(t, err)
 	defer tty.Close()
-	a := newApp(tty.Program, io.Discard, tty.Program, nil)
-	require.NotNil(t, a.answers(false, ""))
-	p := &person{app: a, terminal: tty.Program, lines: newLineReader(tty.Program)}
+	c := New(tty.Program, io.Discard, tty.Program, nil)
+	require.NotNil(t, c.Answers(false, ""))
+	p := &person{console: c, terminal: tty.Program, lines: newLineReader(tty.Program)}
 	ask := p.answer
 	await := func(pattern string) { t.Helper(); require.NoError(t, tty.Await(pattern, time.Minute)) }
 	echoes := func() bool {
@@ -42,8 +42,8 @@ func TestAPersonIsAsked(t *testing.T) {
 		require.NoError(t, err)
 		return yes
 	}
-	progress := a.startProgress("painted over the question", false)
-	defer progress.done()
+	progress := c.StartProgress("painted over the question", false)
+	defer progress.Done()
 
 	answer := asked(t.Context(), ask, messages.InputRequest{Prompt: "name? "})
 	await(`name\? `)
@@ -91,16 +91,16 @@ func TestNobodyIsAsked(t *testing.T) {
 	require.NoError(t, err)
 	defer null.Close()
 	for name, in := range map[string]io.Reader{"a pipe": strings.NewReader("x"), "a device": null} {
-		require.Nil(t, newApp(in, io.Discard, io.Discard, nil).answers(false, ""), name)
+		require.Nil(t, New(in, io.Discard, io.Discard, nil).Answers(false, ""), name)
 	}
-	require.Nil(t, newApp(strings.NewReader("x"), io.Discard, io.Discard, nil).answers(true, "-"), "the file is standard input")
+	require.Nil(t, New(strings.NewReader("x"), io.Discard, io.Discard, nil).Answers(true, "-"), "the file is standard input")
 }
 
 func TestLinesAnswer(t *testing.T) {
 	t.Parallel()
 	in, lines := io.Pipe()
 	defer lines.Close()
-	ask := newApp(in, io.Discard, io.Discard, nil).answers(true, "")
+	ask := New(in, io.Discard, io.Discard, nil).Answers(true, "")
 	write := func(text string) {
 		_, err := io.WriteString(lines, text)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/term"
 	"github.com/coppice-run/coppice/notebook"
@@ -22,22 +23,24 @@ type applyFlags struct {
 	dryRun bool
 }
 
-func (a *app) nbApplyCommand() *cobra.Command {
+func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
-	cmd := nbCommand("apply FILE [TEXT|-]", "Make a notebook be what an edited text says",
-		`Apply edited text, of a file or of standard input, to a notebook. A marker with
+	cmd := console.Command{
+		Use: "apply FILE [TEXT|-]", Short: "Make a notebook be what an edited text says",
+		Long: `Apply edited text, of a file or of standard input, to a notebook. A marker with
 cell:N takes that cell along, with its id, metadata and outputs, wherever it
 stands now; a marker without makes a new cell; a cell without a marker is
 deleted. Text in the percent format (Jupytext, Spyder, VS Code) is taken too. A
 notebook that does not exist is made.`,
-		`  coppice notebook show report.ipynb > report.txt
+		Example: `  coppice notebook show report.ipynb > report.txt
   coppice notebook apply report.ipynb report.txt --clear-stale
-  coppice notebook show a.ipynb | sed s/foo/bar/ | coppice notebook apply a.ipynb`, 1, 2,
-		func(ctx context.Context, args []string) error {
+  coppice notebook show a.ipynb | sed s/foo/bar/ | coppice notebook apply a.ipynb`,
+		Args: console.Arguments{Least: 1, Most: 2}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			var text []byte
 			var err error
 			if len(args) == 2 && args[1] != "-" {
-				text, err = readText(ctx, args[1])
+				text, err = console.ReadText(ctx, args[1])
 			} else {
 				var in string
 				in, err = a.cellText()
@@ -47,21 +50,24 @@ notebook that does not exist is made.`,
 				return err
 			}
 			return a.applyText(ctx, args[0], string(text), f)
-		})
+		},
+	}.Make()
 	f.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and write nothing")
 	return cmd
 }
 
-func (a *app) nbEditCommand() *cobra.Command {
+func (a *app) editCommand() *cobra.Command {
 	var f applyFlags
-	cmd := nbCommand("edit FILE", "Edit a notebook as text, in an editor",
-		`Open the text of a notebook in $VISUAL or $EDITOR and apply it when the editor
+	cmd := console.Command{
+		Use: "edit FILE", Short: "Edit a notebook as text, in an editor",
+		Long: `Open the text of a notebook in $VISUAL or $EDITOR and apply it when the editor
 ends. When standard input is no terminal the text is read from there, as apply
 does. A notebook that does not exist is made. Text that cannot be applied is
-kept, and its place told.`, "", 1, 1,
-		func(ctx context.Context, args []string) error {
-			if term.IsTerminal(a.in) {
+kept, and its place told.`,
+		Args: console.Arguments{Least: 1, Most: 1}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
+			if term.IsTerminal(a.In) {
 				return a.editInEditor(ctx, args[0], f)
 			}
 			text, err := a.cellText()
@@ -69,7 +75,8 @@ kept, and its place told.`, "", 1, 1,
 				return err
 			}
 			return a.applyText(ctx, args[0], text, f)
-		})
+		},
+	}.Make()
 	f.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and write nothing")
 	return cmd
@@ -86,7 +93,7 @@ func (a *app) applyText(ctx context.Context, path, text string, f applyFlags) er
 
 func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f applyFlags) error {
 	if strings.TrimSpace(text) == "" && file.Len() > 0 {
-		return usagef("the text is empty, and would delete all %s of %s; nothing was changed", render.Number(file.Len(), "cell"), file.Path)
+		return console.Usagef("the text is empty, and would delete all %s of %s; nothing was changed", render.Number(file.Len(), "cell"), file.Path)
 	}
 	before := file.Clone()
 	file.Stale = f.policy()
@@ -97,11 +104,11 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 		return err
 	}
 	for _, line := range report.Doubtful {
-		a.err.lines(fmt.Sprintf("coppice: line %d looks like a marker and is none; it was taken as source", line))
+		a.Err.Lines(fmt.Sprintf("coppice: line %d looks like a marker and is none; it was taken as source", line))
 	}
 	if f.dryRun {
 		for line := range strings.Lines(notebook.Diff(before, file.Document).String()) {
-			a.out.print(a.style(a.out).DiffLine(strings.TrimSuffix(line, "\n")) + "\n")
+			a.Out.Print(a.Style(a.Out).DiffLine(strings.TrimSuffix(line, "\n")) + "\n")
 		}
 		return nil
 	}
@@ -110,10 +117,10 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 		return err
 	}
 	if !written {
-		a.out.lines("nothing to change")
+		a.Out.Lines("nothing to change")
 		return nil
 	}
-	a.out.lines(applied(report))
+	a.Out.Lines(applied(report))
 	return nil
 }
 
@@ -158,13 +165,13 @@ func applied(r *notebook.ApplyReport) string {
 
 // editInEditor lets a person edit the text.
 func (a *app) editInEditor(ctx context.Context, path string, f applyFlags) error {
-	editor := a.getenv("VISUAL")
+	editor := a.Getenv("VISUAL")
 	if editor == "" {
-		editor = a.getenv("EDITOR")
+		editor = a.Getenv("EDITOR")
 	}
 	words := strings.Fields(editor)
 	if len(words) == 0 {
-		return usagef("no editor: set VISUAL or EDITOR, or give the text on standard input")
+		return console.Usagef("no editor: set VISUAL or EDITOR, or give the text on standard input")
 	}
 	file, err := notebook.OpenOrNew(ctx, path)
 	if err != nil {
@@ -183,11 +190,11 @@ func (a *app) editInEditor(ctx context.Context, path string, f applyFlags) error
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	cmd := exec.CommandContext(ctx, words[0], append(words[1:], name)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = a.in, a.out.w, a.err.w, a.env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = a.In, a.Out.W, a.Err.W, a.Env
 	if err := cmd.Run(); err != nil {
 		return errors.Join(fmt.Errorf("run the editor %s: %w; nothing was changed", words[0], err), os.RemoveAll(dir))
 	}
-	edited, err := readText(ctx, name)
+	edited, err := console.ReadText(ctx, name)
 	if err != nil {
 		return err
 	}

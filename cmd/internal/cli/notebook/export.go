@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/notebook/page"
 )
@@ -20,16 +21,21 @@ type exportFlags struct {
 	noOutputs, noCode         bool
 }
 
-func (a *app) exportCommand() *cobra.Command {
+// ExportCommand is coppice export.
+func ExportCommand(c *console.Console) *cobra.Command {
+	a := &app{Console: c}
 	var f exportFlags
-	cmd := nbCommand("export FILE.ipynb", "Write a notebook as HTML, Markdown or a script",
-		`Write a notebook as something else: one HTML page that needs no network and runs
+	cmd := console.Command{
+		Use: "export FILE.ipynb", Short: "Write a notebook as HTML, Markdown or a script",
+		Long: `Write a notebook as something else: one HTML page that needs no network and runs
 nothing, a Markdown document, or a Python script in the percent format. It goes to
 standard output, or to the file of --output, whose extension says the form.`,
-		`  coppice export report.ipynb -o report.html
+		Example: `  coppice export report.ipynb -o report.html
   coppice export report.ipynb --to md --images figures > report.md
-  coppice export report.ipynb -o report.py`, 1, 1,
-		func(ctx context.Context, args []string) error { return a.export(ctx, args[0], f) })
+  coppice export report.ipynb -o report.py`,
+		Args: console.Arguments{Least: 1, Most: 1}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error { return a.export(ctx, args[0], f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "the form: html, md or py (default: by --output, else html)")
 	flags.StringVarP(&f.output, "output", "o", "", "the file to write; one that is there is replaced")
@@ -64,17 +70,17 @@ func (a *app) export(ctx context.Context, path string, f exportFlags) error {
 	case "py", "script":
 		b.WriteString(d.Percent(&notebook.PercentOptions{Header: true}))
 	default:
-		return usagef("a notebook is exported to html, md or py, not to %q", form)
+		return console.Usagef("a notebook is exported to html, md or py, not to %q", form)
 	}
 	if err != nil {
 		return err
 	}
 	if f.output == "" || f.output == "-" {
-		_, err = a.out.Write(b.Bytes())
+		_, err = a.Out.Write(b.Bytes())
 		return err
 	}
 	if same, _ := sameFile(path, f.output); same {
-		return usagef("--output is %s itself", path)
+		return console.Usagef("--output is %s itself", path)
 	}
 	return os.WriteFile(f.output, b.Bytes(), 0o600)
 }

@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -16,12 +17,15 @@ import (
 // errExists refuses to overwrite.
 var errExists = errors.New("the file exists; nothing was written")
 
-func (a *app) nbNewCommand() *cobra.Command {
+func (a *app) newCommand() *cobra.Command {
 	var from string
-	cmd := nbCommand("new FILE", "Make a notebook", "Make an empty Python notebook (nbformat 4.5), or one from a text: a script in the\npercent format or what show prints. A file that exists is left alone.",
-		`  coppice notebook new report.ipynb
-  coppice notebook new report.ipynb --from analysis.py`, 1, 1,
-		func(ctx context.Context, args []string) error {
+	cmd := console.Command{
+		Use: "new FILE", Short: "Make a notebook",
+		Long: "Make an empty Python notebook (nbformat 4.5), or one from a text: a script in the\npercent format or what show prints. A file that exists is left alone.",
+		Example: `  coppice notebook new report.ipynb
+  coppice notebook new report.ipynb --from analysis.py`,
+		Args: console.Arguments{Least: 1, Most: 1}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			f, err := notebook.OpenOrNew(ctx, args[0])
 			switch {
 			case err == nil && f.Exists(), err != nil && !errors.Is(err, notebook.ErrNotFound) && exists(args[0]):
@@ -44,9 +48,10 @@ func (a *app) nbNewCommand() *cobra.Command {
 			if _, err := saveNotebook(ctx, f); err != nil {
 				return err
 			}
-			a.out.lines(fmt.Sprintf("made %s with %s", args[0], render.Number(f.Len(), "cell")))
+			a.Out.Lines(fmt.Sprintf("made %s with %s", args[0], render.Number(f.Len(), "cell")))
 			return nil
-		})
+		},
+	}.Make()
 	cmd.Flags().StringVar(&from, "from", "", "the text to make it of: a file, or - for standard input")
 	return cmd
 }
@@ -64,7 +69,7 @@ func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string) error
 		text, err = a.cellText()
 	} else {
 		var data []byte
-		data, err = readText(ctx, from)
+		data, err = console.ReadText(ctx, from)
 		text = string(data)
 	}
 	if err != nil {
@@ -78,18 +83,21 @@ func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string) error
 	return err
 }
 
-func (a *app) nbStripCommand() *cobra.Command {
+func (a *app) stripCommand() *cobra.Command {
 	var o notebook.StripOptions
 	var check bool
-	cmd := nbCommand("strip FILE...|-", "Remove outputs, for version control", "Remove outputs, prompt numbers and what frontends keep of a run, in place; - is a\nfilter from standard input to standard output. Cells tagged keep_output keep theirs.", "", 1, -1,
-		func(ctx context.Context, args []string) error {
+	cmd := console.Command{
+		Use: "strip FILE...|-", Short: "Remove outputs, for version control",
+		Long: "Remove outputs, prompt numbers and what frontends keep of a run, in place; - is a\nfilter from standard input to standard output. Cells tagged keep_output keep theirs.",
+		Args: console.Arguments{Least: 1, Most: console.Any}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
 				d, err := a.readNotebook(ctx, "-")
 				if err != nil {
 					return err
 				}
 				d.Strip(&o)
-				_, err = d.WriteTo(a.out)
+				_, err = d.WriteTo(a.Out)
 				return err
 			}
 			dirty := false
@@ -101,7 +109,7 @@ func (a *app) nbStripCommand() *cobra.Command {
 					}
 					if n := d.Strip(&o); d.Edited() {
 						dirty = true
-						a.out.lines(fmt.Sprintf("%s: %s to strip", path, render.Number(n, "cell")))
+						a.Out.Lines(fmt.Sprintf("%s: %s to strip", path, render.Number(n, "cell")))
 					}
 					continue
 				}
@@ -113,27 +121,30 @@ func (a *app) nbStripCommand() *cobra.Command {
 				}
 			}
 			if dirty {
-				return &codeError{code: codeRaised}
+				return &console.Exit{Code: console.Raised}
 			}
 			return nil
-		})
+		},
+	}.Make()
 	cmd.Flags().BoolVar(&o.Force, "force", false, "strip cells, too, that ask to keep their outputs")
 	cmd.Flags().BoolVar(&o.KeepCounts, "keep-counts", false, "keep prompt numbers")
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with 1 when there is something to strip")
 	return cmd
 }
 
-func (a *app) nbMergeCommand() *cobra.Command {
+func (a *app) mergeCommand() *cobra.Command {
 	var output string
-	cmd := nbCommand("merge BASE OURS THEIRS", "Merge two notebooks that were edited apart",
-		`Merge two notebooks that were edited apart from the same base, cell by cell, and
+	cmd := console.Command{
+		Use: "merge BASE OURS THEIRS", Short: "Merge two notebooks that were edited apart",
+		Long: `Merge two notebooks that were edited apart from the same base, cell by cell, and
 write the result to standard output or to --output. Sources that collide get
 conflict markers; the result is a valid notebook in any case. The exit code is 1
 when there are conflicts, as git expects of a merge driver:
 
   git config merge.ipynb.driver "coppice notebook merge --output %A %O %A %B"
-  echo '*.ipynb merge=ipynb' >> .gitattributes`, "", 3, 3,
-		func(ctx context.Context, args []string) error {
+  echo '*.ipynb merge=ipynb' >> .gitattributes`,
+		Args: console.Arguments{Least: 3, Most: 3}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			var docs [3]*notebook.Document
 			for i, path := range args {
 				var err error
@@ -146,20 +157,21 @@ when there are conflicts, as git expects of a merge driver:
 				return err
 			}
 			for _, c := range conflicts {
-				a.err.lines("coppice: " + c.String())
+				a.Err.Lines("coppice: " + c.String())
 			}
 			if len(conflicts) > 0 {
-				return &codeError{code: codeRaised}
+				return &console.Exit{Code: console.Raised}
 			}
 			return nil
-		})
+		},
+	}.Make()
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the file to write")
 	return cmd
 }
 
 func (a *app) writeMerged(ctx context.Context, d *notebook.Document, output string) error {
 	if output == "" {
-		_, err := d.WriteTo(a.out)
+		_, err := d.WriteTo(a.Out)
 		return err
 	}
 	f, err := notebook.NewFile(ctx, output, d)

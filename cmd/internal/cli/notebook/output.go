@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"github.com/coppice-run/coppice/cmd/internal/render"

@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -22,9 +23,9 @@ import (
 // a week.
 const maxCellTimeout = 7 * 24 * 3600
 
-// nbRunFlags are those of notebook run.
-type nbRunFlags struct {
-	hostFlags
+// runFlags are those of notebook run.
+type runFlags struct {
+	console.HostFlags
 	cells, output, session, cwd, timeout string
 	from                                 int
 	params                               []string
@@ -32,10 +33,11 @@ type nbRunFlags struct {
 	outputs, json, fold, stdin           bool
 }
 
-func (a *app) nbRunCommand() *cobra.Command {
-	f := nbRunFlags{from: -1}
-	cmd := nbCommand("run FILE", "Run the cells of a notebook, and keep what they show",
-		`Run the code cells of a notebook in one session, in order, and write what they
+func (a *app) runCommand() *cobra.Command {
+	f := runFlags{from: -1}
+	cmd := console.Command{
+		Use: "run FILE", Short: "Run the cells of a notebook, and keep what they show",
+		Long: `Run the code cells of a notebook in one session, in order, and write what they
 show into a notebook: FILE itself with --in-place, else --output, else
 NAME.executed.ipynb beside FILE. It is written after every cell and while a cell
 shows something, so that a run that is cut off loses nothing; --from goes on
@@ -55,11 +57,13 @@ that changed on, in the same session, until Ctrl-C.
 The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
 line or the notebook is wrong, 124 on a timeout, 130 when cancelled, and 70 when
 the kernel was lost or never reached.`,
-		`  coppice notebook run report.ipynb --in-place
+		Example: `  coppice notebook run report.ipynb --in-place
   coppice notebook run report.ipynb --param year=2026 --output report-2026.ipynb
   coppice notebook run report.ipynb --in-place --from 7
-  coppice notebook run report.ipynb --watch --outputs`, 1, 1, nil)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return nbFailure(a.nbRun(cmd.Context(), args[0], f)) }
+  coppice notebook run report.ipynb --watch --outputs`,
+		Args: console.Arguments{Least: 1, Most: 1}, Errors: failure,
+		Run: func(ctx context.Context, args []string) error { return a.run(ctx, args[0], f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.cells, "cells", "", "the cells to run: 3, 2-5, 7- or 0,2-5 (default: all)")
 	flags.IntVar(&f.from, "from", -1, "run this cell and all after it")
@@ -75,7 +79,7 @@ the kernel was lost or never reached.`,
 	flags.BoolVar(&f.json, "json", false, "print the report as one JSON object")
 	flags.StringVar(&f.session, "session", "default", "the session to run in")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: the folder of FILE)")
-	f.add(cmd)
+	f.Add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("cells", "from")
 	cmd.MarkFlagsMutuallyExclusive("output", "in-place")
 	cmd.MarkFlagsMutuallyExclusive("watch", "json")
@@ -83,12 +87,12 @@ the kernel was lost or never reached.`,
 }
 
 // options reads what the flags say of the run itself.
-func (f nbRunFlags) options() (coppice.NotebookOptions, error) {
+func (f runFlags) options() (coppice.NotebookOptions, error) {
 	o := coppice.NotebookOptions{AllowErrors: f.allowErrors, FoldProgress: f.fold}
 	if f.timeout != "" {
 		seconds, err := strconv.ParseFloat(f.timeout, 64)
 		if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > maxCellTimeout {
-			return o, usagef("--timeout must be a number of seconds up to %d, not %q", maxCellTimeout, f.timeout)
+			return o, console.Usagef("--timeout must be a number of seconds up to %d, not %q", maxCellTimeout, f.timeout)
 		}
 		o.Timeout = time.Duration(seconds * float64(time.Second))
 	}
@@ -102,7 +106,7 @@ func (f nbRunFlags) options() (coppice.NotebookOptions, error) {
 	case f.from >= 0:
 		o.Cells = notebook.CellsFrom(f.from)
 	case f.from != -1:
-		return o, usagef("--from must be the index of a cell, not %d", f.from)
+		return o, console.Usagef("--from must be the index of a cell, not %d", f.from)
 	}
 	for _, text := range f.params {
 		p, err := parseParameter(text)
@@ -118,7 +122,7 @@ func (f nbRunFlags) options() (coppice.NotebookOptions, error) {
 func parseParameter(text string) (notebook.Parameter, error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return notebook.Parameter{}, usagef("--param must be NAME=VALUE, not %q", text)
+		return notebook.Parameter{}, console.Usagef("--param must be NAME=VALUE, not %q", text)
 	}
 	p := notebook.Parameter{Name: strings.TrimSpace(name)}
 	switch value {
@@ -135,7 +139,7 @@ func parseParameter(text string) (notebook.Parameter, error) {
 }
 
 // target opens the notebook to run, and says where what it shows is written.
-func (f nbRunFlags) target(ctx context.Context, path string) (*notebook.File, error) {
+func (f runFlags) target(ctx context.Context, path string) (*notebook.File, error) {
 	file, err := notebook.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -145,7 +149,7 @@ func (f nbRunFlags) target(ctx context.Context, path string) (*notebook.File, er
 	}
 	out := f.out(path)
 	if same, _ := sameFile(path, out); same {
-		return nil, usagef("--output is %s itself; say --in-place to write it", path)
+		return nil, console.Usagef("--output is %s itself; say --in-place to write it", path)
 	}
 	// A later run of some cells goes on in what an earlier one wrote.
 	if f.from >= 0 || f.cells != "" {
@@ -154,7 +158,7 @@ func (f nbRunFlags) target(ctx context.Context, path string) (*notebook.File, er
 		case err == nil && sameSources(file.Document, earlier.Document):
 			return earlier, nil
 		case err == nil:
-			return nil, failure(fmt.Errorf("%s holds other cells than %s: remove it, or run without --from and --cells", out, path))
+			return nil, fmt.Errorf("%s holds other cells than %s: remove it, or run without --from and --cells", out, path)
 		case !errors.Is(err, notebook.ErrNotFound):
 			return nil, err
 		}
@@ -163,7 +167,7 @@ func (f nbRunFlags) target(ctx context.Context, path string) (*notebook.File, er
 }
 
 // out is where a run that is not in place writes.
-func (f nbRunFlags) out(path string) string {
+func (f runFlags) out(path string) string {
 	if f.output != "" {
 		return f.output
 	}
@@ -213,7 +217,7 @@ func plainCells(d *notebook.Document) []*notebook.Cell {
 	return cells
 }
 
-func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
+func (a *app) run(ctx context.Context, path string, f runFlags) error {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -223,7 +227,7 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 		return err
 	}
 	if err := coppice.CheckNotebook(file.Document); err != nil {
-		return usagef("%s: %w", path, err)
+		return console.Usagef("%s: %w", path, err)
 	}
 	if err := o.Cells.Check(file.Len()); err != nil {
 		return err
@@ -231,17 +235,17 @@ func (a *app) nbRun(ctx context.Context, path string, f nbRunFlags) error {
 	if f.cwd == "" {
 		f.cwd = filepath.Dir(path)
 	}
-	r := &nbRunner{app: a, flags: f, path: path, file: file, o: o, input: a.answers(f.stdin, "")}
+	r := &runner{app: a, flags: f, path: path, file: file, o: o, input: a.Answers(f.stdin, "")}
 	if f.watch {
 		r.loaded = r.content(ctx)
 	}
 	return r.run(ctx)
 }
 
-// nbRunner is one notebook run. It belongs to one goroutine.
-type nbRunner struct {
+// runner is one notebook run. It belongs to one goroutine.
+type runner struct {
 	app     *app
-	flags   nbRunFlags
+	flags   runFlags
 	path    string
 	file    *notebook.File
 	o       coppice.NotebookOptions
@@ -250,17 +254,17 @@ type nbRunner struct {
 	loaded  []byte // what FILE held when it was read; for --watch
 }
 
-func (r *nbRunner) run(ctx context.Context) error {
+func (r *runner) run(ctx context.Context) error {
 	a := r.app
-	starting := a.startProgress("starting", r.flags.json)
-	defer starting.done()
-	options := coppice.Options{Backend: r.flags.backend, Python: r.flags.python, WarmKernels: -1, OnEvent: func(e messages.Lifecycle) {
-		starting.stage(stageOf(e), "")
+	starting := a.StartProgress("starting", r.flags.json)
+	defer starting.Done()
+	options := coppice.Options{Backend: r.flags.Backend, Python: r.flags.Python, WarmKernels: -1, OnEvent: func(e messages.Lifecycle) {
+		starting.Stage(console.StageOf(e), "")
 	}}
 	if r.flags.watch {
 		options.IdleTTL = -1
 	}
-	host, err := a.startHost(ctx, options)
+	host, err := a.StartHost(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -269,23 +273,23 @@ func (r *nbRunner) run(ctx context.Context) error {
 	if err == nil && r.flags.watch {
 		report, err = r.watch(ctx, report)
 	}
-	starting.done()
-	ending := a.startProgress("ending the kernel", r.flags.json)
-	host.end()
-	ending.done()
+	starting.Done()
+	ending := a.StartProgress("ending the kernel", r.flags.json)
+	host.End()
+	ending.Done()
 	return runError(report, err)
 }
 
 // once runs the notebook once and tells of it.
-func (r *nbRunner) once(ctx context.Context, starting *progress) (coppice.NotebookReport, error) {
-	view := newNbView(r.app, r.flags, starting)
+func (r *runner) once(ctx context.Context, starting *console.Progress) (coppice.NotebookReport, error) {
+	view := newView(r.app, r.flags, starting)
 	o := r.o
 	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
 	report, err := r.session.RunNotebook(ctx, r.file.Document, o)
-	starting.done()
+	starting.Done()
 	view.done()
 	if r.flags.json {
-		return report, errors.Join(err, r.app.writeJSON(map[string]any{"file": r.path, "output": r.file.Path, "report": report}))
+		return report, errors.Join(err, r.app.WriteJSON(map[string]any{"file": r.path, "output": r.file.Path, "report": report}))
 	}
 	if err == nil {
 		view.summary(report, r.path, r.file.Path)
@@ -298,14 +302,11 @@ func runError(report coppice.NotebookReport, err error) error {
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong:
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case errors.Is(err, notebook.ErrChanged):
-		return failure(fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err))
+		return fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err)
 	case err != nil:
 		return err
 	}
-	if code := outcomeCode(report.Outcome); code != codeOK {
-		return &codeError{code: code}
-	}
-	return nil
+	return console.Ended(report.Outcome)
 }

@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -14,7 +15,7 @@ import (
 // How much of a failed cell's traceback is shown.
 const tracebackLines = 30
 
-// nbView draws a notebook run like a test runner: a line for each cell that has
+// view draws a notebook run like a test runner: a line for each cell that has
 // ended, and for the one that runs where lines can be repainted.
 //
 //	✓ [1/3] cell 1  import pandas as pd (312 ms)
@@ -23,22 +24,22 @@ const tracebackLines = 30
 //	· [3/3] cell 4  df.head()
 //
 // It belongs to the goroutine that runs the notebook.
-type nbView struct {
+type view struct {
 	app      *app
-	flags    nbRunFlags
+	flags    runFlags
 	style    render.Style
-	starting *progress
-	running  *progress
+	starting *console.Progress
+	running  *console.Progress
 	drawing  *render.Run // with --outputs
 	titles   []string
 }
 
-func newNbView(a *app, f nbRunFlags, starting *progress) *nbView {
-	return &nbView{app: a, flags: f, style: a.style(a.out), starting: starting}
+func newView(a *app, f runFlags, starting *console.Progress) *view {
+	return &view{app: a, flags: f, style: a.Style(a.Out), starting: starting}
 }
 
 // step hears what happens.
-func (v *nbView) step(s coppice.NotebookStep) {
+func (v *view) step(s coppice.NotebookStep) {
 	if s.Kind == coppice.NotebookPlanned {
 		v.plan(s)
 	}
@@ -49,21 +50,21 @@ func (v *nbView) step(s coppice.NotebookStep) {
 	case coppice.NotebookPlanned:
 	case coppice.NotebookCellBegins:
 		if v.drawing == nil && s.Place > 0 {
-			v.running = v.app.startProgress(render.Plain(v.label(s.Place, s.Cell)), true)
+			v.running = v.app.StartProgress(render.Plain(v.label(s.Place, s.Cell)), true)
 		}
 	case coppice.NotebookCellEvent:
-		v.starting.done()
+		v.starting.Done()
 		_, final := s.Event.(messages.Final)
 		_, asks := s.Event.(messages.InputRequest) // who answers shows it
 		if v.drawing != nil && !final && !asks {
-			v.app.out.print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
+			v.app.Out.Print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
 		}
 	case coppice.NotebookCellEnded:
 		v.ended(s)
 	}
 }
 
-func (v *nbView) plan(s coppice.NotebookStep) {
+func (v *view) plan(s coppice.NotebookStep) {
 	cells := make([]messages.Cell, len(s.Plan))
 	for i, c := range s.Plan {
 		v.titles = append(v.titles, firstLine(c.Source()))
@@ -75,11 +76,11 @@ func (v *nbView) plan(s coppice.NotebookStep) {
 }
 
 // label names a cell of the plan.
-func (v *nbView) label(place, cell int) string {
+func (v *view) label(place, cell int) string {
 	return "[" + strconv.Itoa(place+1) + "/" + strconv.Itoa(len(v.titles)) + "] cell " + strconv.Itoa(cell) + "  " + render.OneLine(v.titles[place])
 }
 
-func (v *nbView) ended(s coppice.NotebookStep) {
+func (v *view) ended(s coppice.NotebookStep) {
 	v.done()
 	c := s.Ended
 	if v.drawing != nil || c.Outcome == messages.OutcomeNotStarted {
@@ -100,28 +101,28 @@ func (v *nbView) ended(s coppice.NotebookStep) {
 		fit.Width -= len(time)
 		line = fit.Fit(line)
 	}
-	v.app.out.lines(line + v.style.Quiet(time))
+	v.app.Out.Lines(line + v.style.Quiet(time))
 	switch {
 	case c.Error != nil && c.Expected:
-		v.app.out.lines(v.style.Fit("    " + render.OneLine(c.Error.Name+": "+c.Error.Message)))
+		v.app.Out.Lines(v.style.Fit("    " + render.OneLine(c.Error.Name+": "+c.Error.Message)))
 	case c.Error != nil:
 		for _, line := range render.Cut(render.Traceback(v.style, *c.Error), tracebackLines) {
-			v.app.out.lines(strings.TrimRight("    "+line, " "))
+			v.app.Out.Lines(strings.TrimRight("    "+line, " "))
 		}
 	}
 }
 
 // done removes what is repainted.
-func (v *nbView) done() {
-	v.running.done()
+func (v *view) done() {
+	v.running.Done()
 	v.running = nil
 }
 
 // summary tells how the run ended.
-func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
+func (v *view) summary(r coppice.NotebookReport, path, out string) {
 	for i, c := range r.Cells {
 		if c.Outcome == messages.OutcomeNotStarted {
-			v.app.out.lines(v.style.Fit(v.style.Quiet("· " + v.label(i, c.Index))))
+			v.app.Out.Lines(v.style.Fit(v.style.Quiet("· " + v.label(i, c.Index))))
 		}
 	}
 	var parts []string
@@ -153,23 +154,23 @@ func (v *nbView) summary(r coppice.NotebookReport, path, out string) {
 	}
 	line += " in " + render.Duration(r.Duration) + "; outputs are in " + out
 	if r.Outcome == messages.OutcomeOK {
-		v.app.out.lines(v.style.Good("✓ ") + line)
+		v.app.Out.Lines(v.style.Good("✓ ") + line)
 		return
 	}
-	v.app.out.lines(v.style.Bad("✗ ") + line)
+	v.app.Out.Lines(v.style.Bad("✗ ") + line)
 	if r.Reason != "" {
-		v.app.out.lines("  " + render.OneLine(r.Reason))
+		v.app.Out.Lines("  " + render.OneLine(r.Reason))
 	}
 	if r.Next >= 0 {
-		v.app.out.lines(v.style.Quiet("  go on with: coppice notebook run " + v.again(path) + fmt.Sprintf(" --from %d", r.Next)))
+		v.app.Out.Lines(v.style.Quiet("  go on with: coppice notebook run " + v.again(path) + fmt.Sprintf(" --from %d", r.Next)))
 		if r.Next > r.Cells[0].Index {
-			v.app.out.lines(v.style.Quiet(fmt.Sprintf("  the kernel will be a new one: name the cells that it needs, as in --cells %d,%d-", r.Cells[0].Index, r.Next)))
+			v.app.Out.Lines(v.style.Quiet(fmt.Sprintf("  the kernel will be a new one: name the cells that it needs, as in --cells %d,%d-", r.Cells[0].Index, r.Next)))
 		}
 	}
 }
 
 // again is how the same notebook is run again.
-func (v *nbView) again(path string) string {
+func (v *view) again(path string) string {
 	switch {
 	case v.flags.inPlace:
 		return path + " --in-place"

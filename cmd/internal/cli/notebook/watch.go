@@ -1,4 +1,4 @@
-package cli
+package notebook
 
 import (
 	"bytes"
@@ -18,12 +18,12 @@ const watchEvery = 300 * time.Millisecond
 // watch runs the notebook again whenever it changes. It ends with ctx; the
 // report is that of the last run, and that of a run which ended well counts as
 // the end of a watch that was interrupted while it waited.
-func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (coppice.NotebookReport, error) {
+func (r *runner) watch(ctx context.Context, report coppice.NotebookReport) (coppice.NotebookReport, error) {
 	ran := sourcesOf(r.file.Document, report.Next)
 	seen := r.known()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	r.app.err.lines("coppice: watching " + r.path + "; Ctrl-C ends it")
+	r.app.Err.Lines("coppice: watching " + r.path + "; Ctrl-C ends it")
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,7 +40,7 @@ func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (co
 			continue
 		}
 		if from < 0 {
-			r.app.err.lines("coppice: no code has changed")
+			r.app.Err.Lines("coppice: no code has changed")
 			continue
 		}
 		r.o.Cells = notebook.CellsFrom(from)
@@ -55,7 +55,7 @@ func (r *nbRunner) watch(ctx context.Context, report coppice.NotebookReport) (co
 
 // known is what FILE held when it was read, or what the run wrote into it: what
 // somebody changed while the notebook ran is news.
-func (r *nbRunner) known() []byte {
+func (r *runner) known() []byte {
 	if r.flags.inPlace {
 		return r.file.Bytes()
 	}
@@ -63,7 +63,7 @@ func (r *nbRunner) known() []byte {
 }
 
 // content is what is in the file, nil when it cannot be read now.
-func (r *nbRunner) content(ctx context.Context) []byte {
+func (r *runner) content(ctx context.Context) []byte {
 	data, err := file.Read(ctx, r.path, notebook.MaxFile)
 	if err != nil {
 		return nil
@@ -74,21 +74,21 @@ func (r *nbRunner) content(ctx context.Context) []byte {
 // reload reads the changed file, and returns the first cell whose source is not
 // the one that ran, -1 when there is none. A file that is no notebook now is
 // waited for.
-func (r *nbRunner) reload(ctx context.Context, ran []string) (from int, ok bool) {
+func (r *runner) reload(ctx context.Context, ran []string) (from int, ok bool) {
 	in, err := notebook.Open(ctx, r.path)
 	if err != nil {
-		r.app.err.lines("coppice: " + err.Error())
+		r.app.Err.Lines("coppice: " + err.Error())
 		return 0, false
 	}
 	if err := coppice.CheckNotebook(in.Document); err != nil {
-		r.app.err.lines("coppice: " + err.Error())
+		r.app.Err.Lines("coppice: " + err.Error())
 		return 0, false
 	}
 	if !r.flags.inPlace {
 		r.carryOutputs(in.Document)
 		out, err := notebook.NewFile(ctx, r.file.Path, in.Document)
 		if err != nil {
-			r.app.err.lines("coppice: " + err.Error())
+			r.app.Err.Lines("coppice: " + err.Error())
 			return 0, false
 		}
 		in = out
@@ -109,7 +109,7 @@ func (r *nbRunner) reload(ctx context.Context, ran []string) (from int, ok bool)
 
 // carryOutputs gives the code cells of a changed notebook what the last run
 // showed, up to the first one that differs.
-func (r *nbRunner) carryOutputs(d *notebook.Document) {
+func (r *runner) carryOutputs(d *notebook.Document) {
 	before := codeCells(r.file.Document)
 	for i, c := range codeCells(d) {
 		if i >= len(before) || before[i].Source() != c.Source() {

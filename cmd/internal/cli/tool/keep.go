@@ -1,4 +1,4 @@
-package cli
+package tool
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -18,21 +19,21 @@ import (
 // noServer is what is said where only a server could have had something to say.
 const noServer = "no coppice serve runs for this folder of tools"
 
-func (a *app) toolListCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the tools, the broken ones with what is wrong",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, dir, err := a.toolList(cmd.Context(), f)
+func (a *app) listCommand() *cobra.Command {
+	return console.Command{
+		Use:    "list",
+		Short:  "List the tools, the broken ones with what is wrong",
+		Errors: failure,
+		Run: func(ctx context.Context, _ []string) error {
+			list, dir, err := a.list(ctx)
 			if err != nil {
 				return err
 			}
-			if f.json {
-				return failure(a.writeJSON(list))
+			if a.json {
+				return a.WriteJSON(list)
 			}
 			if len(list) == 0 {
-				a.out.lines("there are no tools in "+dir, "coppice tool new ID makes one")
+				a.Out.Lines("there are no tools in "+dir, "coppice tool new ID makes one")
 				return nil
 			}
 			rows := [][]string{{"id", "name", "status", "validation", ""}}
@@ -46,25 +47,25 @@ func (a *app) toolListCommand(f *toolFlags) *cobra.Command {
 				}
 				rows = append(rows, []string{s.ID, s.Name, s.Status, s.Validation, note})
 			}
-			a.out.lines(render.Table(a.style(a.out), rows, true)...)
+			a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
 			return nil
 		},
-	}
+	}.Make()
 }
 
-func (a *app) toolList(ctx context.Context, f *toolFlags) (list []toolapi.Summary, dir string, err error) {
-	box, err := a.toolbox(f)
+func (a *app) list(ctx context.Context) (list []toolapi.Summary, dir string, err error) {
+	box, err := a.toolbox()
 	if err != nil {
 		return nil, "", err
 	}
-	if c := a.client(ctx, f, box.Dir()); c != nil {
+	if c := a.client(ctx, box.Dir()); c != nil {
 		defer c.Close()
 		list, err = c.List(ctx)
-		return list, box.Dir(), toolFailure(err)
+		return list, box.Dir(), failure(err)
 	}
 	entries, err := box.List(ctx)
 	if err != nil {
-		return nil, "", failure(err)
+		return nil, "", err
 	}
 	pins, err := box.Pinned()
 	var state messages.ToolsState
@@ -72,50 +73,50 @@ func (a *app) toolList(ctx context.Context, f *toolFlags) (list []toolapi.Summar
 		state.Tools = append(state.Tools, messages.ToolState{ID: id, Pinned: true})
 	}
 	if err != nil {
-		return nil, "", failure(err)
+		return nil, "", err
 	}
 	checks, err := box.Validated(entries)
-	return toolapi.Summarise(entries, state, checks), box.Dir(), failure(err)
+	return toolapi.Summarise(entries, state, checks), box.Dir(), err
 }
 
-func (a *app) toolStateCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
+func (a *app) stateCommand() *cobra.Command {
+	return console.Command{
 		Use:   "state",
 		Short: "Show which tools are warm",
 		Long: `Show which tools are warm in the coppice serve that runs for this folder. With
 --json everything that the launcher knows is printed, which a server shows in
 developer mode only.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.toolState(cmd.Context(), f) },
-	}
+		Errors: failure,
+		Run:    func(ctx context.Context, _ []string) error { return a.state(ctx) },
+	}.Make()
 }
 
-func (a *app) toolState(ctx context.Context, f *toolFlags) error {
-	box, err := a.toolbox(f)
+func (a *app) state(ctx context.Context) error {
+	box, err := a.toolbox()
 	if err != nil {
 		return err
 	}
-	c := a.client(ctx, f, box.Dir())
+	c := a.client(ctx, box.Dir())
 	if c == nil {
-		if f.json {
-			return failure(a.writeJSON(messages.ToolsState{Tools: []messages.ToolState{}}))
+		if a.json {
+			return a.WriteJSON(messages.ToolsState{Tools: []messages.ToolState{}})
 		}
-		a.out.lines("nothing is warm: " + noServer)
+		a.Out.Lines("nothing is warm: " + noServer)
 		return nil
 	}
 	defer c.Close()
-	if f.json {
+	if a.json {
 		s, err := c.State(ctx)
 		if err != nil {
-			return toolFailure(err)
+			return err
 		}
-		return failure(a.writeJSON(s))
+		return a.WriteJSON(s)
 	}
 	h, err := c.Health(ctx)
 	if err != nil {
-		return toolFailure(err)
+		return err
 	}
-	a.out.lines(fmt.Sprintf("%s, up for %v, %s warm", c.URL(), time.Duration(h.Uptime*float64(time.Second)).Round(time.Second), render.Number(len(h.Warm), "tool")))
+	a.Out.Lines(fmt.Sprintf("%s, up for %v, %s warm", c.URL(), time.Duration(h.Uptime*float64(time.Second)).Round(time.Second), render.Number(len(h.Warm), "tool")))
 	rows := [][]string{{"id", "state", "pid", "port", "warm for", "used", "memory", "runs", ""}}
 	for _, t := range h.Warm {
 		note, memory := "", "" // the memory is looked at once in a while
@@ -130,89 +131,91 @@ func (a *app) toolState(ctx context.Context, f *toolFlags) error {
 		})
 	}
 	if len(h.Warm) > 0 {
-		a.out.lines(render.Table(a.style(a.out), rows, true)...)
+		a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
 	}
 	return nil
 }
 
-func (a *app) toolLogsCommand(f *toolFlags) *cobra.Command {
+func (a *app) logsCommand() *cobra.Command {
 	limit := 0
-	cmd := &cobra.Command{
-		Use:   "logs ID",
-		Short: "Show the end of what a tool wrote to standard error",
-		Args:  toolArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			box, err := a.toolbox(f)
+	cmd := console.Command{
+		Use:    "logs ID",
+		Short:  "Show the end of what a tool wrote to standard error",
+		Args:   oneTool("logs"),
+		Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
+			box, err := a.toolbox()
 			if err != nil {
 				return err
 			}
-			if _, err := folder(cmd.Context(), box, args[0]); err != nil {
+			if _, err := folder(ctx, box, args[0]); err != nil {
 				return err
 			}
-			c := a.client(cmd.Context(), f, box.Dir())
+			c := a.client(ctx, box.Dir())
 			if c == nil {
-				return failure(fmt.Errorf("there are no logs: %s; a run without one shows them when it fails", noServer))
+				return fmt.Errorf("there are no logs: %s; a run without one shows them when it fails", noServer)
 			}
 			defer c.Close()
-			logs, err := c.Logs(cmd.Context(), args[0], limit)
+			logs, err := c.Logs(ctx, args[0], limit)
 			switch {
 			case err != nil:
-				return toolFailure(err)
-			case f.json:
-				return failure(a.writeJSON(logs))
+				return err
+			case a.json:
+				return a.WriteJSON(logs)
 			}
-			a.out.lines(logs.Lines...)
+			a.Out.Lines(logs.Lines...)
 			return nil
 		},
-	}
+	}.Make()
 	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "the last so many lines (default: all that are kept)")
 	return cmd
 }
 
-func (a *app) toolPinCommand(f *toolFlags, on bool) *cobra.Command {
-	cmd := &cobra.Command{
+func (a *app) pinCommand(on bool) *cobra.Command {
+	what, said := "pin", "pinned"
+	c := console.Command{
 		Use:   "pin ID",
 		Short: "Keep a tool from making room for others",
 		Long: `Keep a tool from being ended to make room for another one. It is still ended
 when nobody uses it. A pin is kept in the folder of tools.`,
-		Args: toolArgs,
 	}
-	what, said := "pin", "pinned"
 	if !on {
-		cmd.Use, cmd.Short, cmd.Long = "unpin ID", "Let a tool make room for others again", ""
 		what, said = "unpin", "not pinned"
+		c = console.Command{Use: "unpin ID", Short: "Let a tool make room for others again"}
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		box, err := a.toolbox(f)
+	c.Args, c.Errors = oneTool(what), failure
+	c.Run = func(ctx context.Context, args []string) error {
+		box, err := a.toolbox()
 		if err != nil {
 			return err
 		}
-		ctx, id := cmd.Context(), args[0]
-		if c := a.client(ctx, f, box.Dir()); c != nil {
+		id := args[0]
+		if c := a.client(ctx, box.Dir()); c != nil {
 			defer c.Close()
 			err = c.Do(ctx, id, what, nil)
 		} else {
 			err = box.Pin(ctx, id, on)
 		}
 		if err != nil {
-			return toolFailure(err)
+			return err
 		}
-		if f.json {
-			return failure(a.writeJSON(map[string]any{"tool_id": id, "pinned": on}))
+		if a.json {
+			return a.WriteJSON(map[string]any{"tool_id": id, "pinned": on})
 		}
-		a.out.lines(id + " is " + said)
+		a.Out.Lines(id + " is " + said)
 		return nil
 	}
-	return cmd
+	return c.Make()
 }
 
-func (a *app) toolStopCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "stop ID",
-		Short: "End the process of a tool; its next run starts it again",
-		Args:  toolArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			box, err := a.toolbox(f)
+func (a *app) stopCommand() *cobra.Command {
+	return console.Command{
+		Use:    "stop ID",
+		Short:  "End the process of a tool; its next run starts it again",
+		Args:   oneTool("stop"),
+		Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
+			box, err := a.toolbox()
 			if err != nil {
 				return err
 			}
@@ -222,102 +225,102 @@ func (a *app) toolStopCommand(f *toolFlags) *cobra.Command {
 				WasRunning bool   `json:"was_running"`
 			}{"stopped", args[0], false}
 			note := ": " + noServer
-			if c := a.client(cmd.Context(), f, box.Dir()); c != nil {
+			if c := a.client(ctx, box.Dir()); c != nil {
 				defer c.Close()
-				if err := c.Do(cmd.Context(), args[0], "stop", &answer); err != nil {
-					return toolFailure(err)
+				if err := c.Do(ctx, args[0], "stop", &answer); err != nil {
+					return err
 				}
 				note = ""
 			}
 			switch {
-			case f.json:
-				return failure(a.writeJSON(answer))
+			case a.json:
+				return a.WriteJSON(answer)
 			case answer.WasRunning:
-				a.out.lines(args[0] + " was stopped")
+				a.Out.Lines(args[0] + " was stopped")
 			default:
-				a.out.lines(args[0] + " did not run" + note)
+				a.Out.Lines(args[0] + " did not run" + note)
 			}
 			return nil
 		},
-	}
+	}.Make()
 }
 
-func (a *app) toolPrewarmCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
+func (a *app) prewarmCommand() *cobra.Command {
+	return console.Command{
 		Use:   "prewarm ID",
 		Short: "Start a tool before anybody asks for it",
 		Long: `Start a tool in the coppice serve that runs for this folder, unless another one
 would have to make room. Without a server the tool is started, to see that it
 does, and ended again.`,
-		Args: toolArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.prewarmTool(cmd.Context(), f, args[0]) },
-	}
+		Args: oneTool("prewarm"),
+		Run:  func(ctx context.Context, args []string) error { return a.prewarmTool(ctx, args[0]) },
+	}.Make()
 }
 
-func (a *app) prewarmTool(ctx context.Context, f *toolFlags, id string) error {
-	box, err := a.toolbox(f)
+func (a *app) prewarmTool(ctx context.Context, id string) error {
+	box, err := a.toolbox()
 	if err != nil {
 		return err
 	}
 	if _, err := box.Find(ctx, id); err != nil {
-		return toolFailure(err)
+		return err
 	}
-	if c := a.client(ctx, f, box.Dir()); c != nil {
+	if c := a.client(ctx, box.Dir()); c != nil {
 		defer c.Close()
 		var q messages.ToolQueued
 		if err := c.Do(ctx, id, "prewarm", &q); err != nil {
-			return toolFailure(err)
+			return err
 		}
 		switch {
-		case f.json:
-			return failure(a.writeJSON(q))
+		case a.json:
+			return a.WriteJSON(q)
 		case !q.Queued:
-			return failure(fmt.Errorf("%s was not started: %s", id, q.Reason))
+			return fmt.Errorf("%s was not started: %s", id, q.Reason)
 		}
-		a.out.lines(id + " is warm, or starts")
+		a.Out.Lines(id + " is warm, or starts")
 		return nil
 	}
-	return a.tryTool(ctx, f, id)
+	return a.tryTool(ctx, id)
 }
 
 // tryTool starts a tool and ends it.
-func (a *app) tryTool(ctx context.Context, f *toolFlags, id string) error {
-	l, end, err := a.launcher(ctx, f)
+func (a *app) tryTool(ctx context.Context, id string) error {
+	l, end, err := a.launcher(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	waiting := a.startProgress("starting "+id, f.json)
-	defer waiting.done()
+	waiting := a.StartProgress("starting "+id, a.json)
+	defer waiting.Done()
 	began := time.Now()
 	if _, err := l.Prewarm(ctx, id); err != nil {
-		return toolFailure(err)
+		return err
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return &codeError{code: codeCancelled}
+			return &console.Exit{Code: console.Cancelled}
 		case <-tick.C:
 		}
 		s, err := l.State(ctx)
 		if err != nil {
-			return failure(err)
+			return err
 		}
 		i := slices.IndexFunc(s.Tools, func(t messages.ToolState) bool { return t.ID == id })
 		switch {
 		case i < 0:
 		case s.Tools[i].Failure != nil:
-			waiting.done()
-			a.err.print(errorText(&s.Tools[i].Failure.Error))
-			return &codeError{code: codeLost}
+			waiting.Done()
+			a.Err.Print(errorText(&s.Tools[i].Failure.Error))
+			return &console.Exit{Code: console.Lost}
 		case s.Tools[i].State == messages.ChildIdle:
-			waiting.done()
-			if f.json {
-				return failure(a.writeJSON(messages.ToolQueued{Reason: noServer}))
+			waiting.Done()
+			if a.json {
+				return a.WriteJSON(messages.ToolQueued{Reason: noServer})
 			}
-			a.out.lines(fmt.Sprintf("%s starts within %s; it does not stay warm: %s", id, render.Duration(time.Since(began)), noServer))
+			a.Out.Lines(fmt.Sprintf("%s starts within %s; it does not stay warm: %s", id, render.Duration(time.Since(began)), noServer))
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package tool
 
 import (
 	"context"
@@ -12,71 +12,73 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
 
-func (a *app) toolNewCommand(f *toolFlags) *cobra.Command {
-	return &cobra.Command{
+func (a *app) newCommand() *cobra.Command {
+	return console.Command{
 		Use:   "new ID",
 		Short: "Write the files of a new tool",
 		Long: `Write the files of a new tool into a folder named ID in the folder of tools. It
 runs as it is and needs nothing but Python: change main.py, and tool.json with
 it. Nothing is written over.`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("new takes the id of the new tool, as in: coppice tool new word-count")
-			}
-			box, err := a.toolbox(f)
+		Args:   console.Arguments{Least: 1, Most: 1, Wants: "new takes the id of the new tool, as in: coppice tool new word-count"},
+		Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
+			box, err := a.toolbox()
 			if err != nil {
 				return err
 			}
 			dir, err := box.New(args[0])
 			if err != nil {
-				return failure(err)
+				return err
 			}
-			if f.json {
-				return failure(a.writeJSON(map[string]string{"id": args[0], "dir": dir}))
+			if a.json {
+				return a.WriteJSON(map[string]string{"id": args[0], "dir": dir})
 			}
 			where := ""
-			if f.tools != "" {
-				where = " --tools " + forShell(f.tools)
+			if a.dir != "" {
+				where = " --tools " + forShell(a.dir)
 			}
-			a.out.lines(dir, "next: coppice tool setup "+args[0]+where+", then coppice tool validate "+args[0]+where)
+			a.Out.Lines(dir, "next: coppice tool setup "+args[0]+where+", then coppice tool validate "+args[0]+where)
 			return nil
 		},
-	}
+	}.Make()
 }
 
-func (a *app) toolSetupCommand(f *toolFlags) *cobra.Command {
+func (a *app) setupCommand() *cobra.Command {
 	var python string
 	var all, force, quiet bool
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "setup ID | --all",
 		Short: "Make the virtual environment of a tool",
 		Long: `Make the virtual environment .venv in the tool's folder, with the packages that
 requirements.txt pins, checked by hash when it has hashes, or else those that
 pyproject.toml depends on. When it is there and matches, nothing is done.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:   console.Arguments{Most: console.Any},
+		Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			if all == (len(args) > 0) || len(args) > 1 {
-				return usagef("setup takes the id of one tool, or --all")
+				return console.Usagef("setup takes the id of one tool, or --all")
 			}
-			box, err := a.toolbox(f)
+			box, err := a.toolbox()
 			if err != nil {
 				return err
 			}
-			dirs, err := a.toolDirs(cmd.Context(), box, args)
+			dirs, err := a.dirs(ctx, box, args)
 			if err != nil {
 				return err
 			}
 			for _, dir := range dirs {
-				if err := a.setupTool(cmd.Context(), box, dir, python, force, quiet, f.json); err != nil {
+				if err := a.setupTool(ctx, box, dir, python, force, quiet, a.json); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-	}
+	}.Make()
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "make those of all tools in the folder")
 	flags.BoolVar(&force, "force", false, "make it anew, whatever is there")
@@ -86,23 +88,23 @@ pyproject.toml depends on. When it is there and matches, nothing is done.`,
 }
 
 func (a *app) setupTool(ctx context.Context, box *launcher.Toolbox, dir, python string, force, quiet, asJSON bool) error {
-	waiting := a.startProgress("making the environment of "+filepath.Base(dir), asJSON)
-	defer waiting.done()
+	waiting := a.StartProgress("making the environment of "+filepath.Base(dir), asJSON)
+	defer waiting.Done()
 	r, err := box.Setup(ctx, dir, python, force, func(line string) {
-		waiting.stage("making the environment of "+filepath.Base(dir), strings.TrimSpace(line))
+		waiting.Stage("making the environment of "+filepath.Base(dir), strings.TrimSpace(line))
 	})
-	waiting.done()
+	waiting.Done()
 	switch {
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled, err: errors.New("the set-up was interrupted; run it again")}
+		return &console.Exit{Code: console.Cancelled, Err: errors.New("the set-up was interrupted; run it again")}
 	case err != nil:
-		return failure(err)
+		return err
 	case asJSON:
-		return failure(a.writeJSON(r))
+		return a.WriteJSON(r)
 	case r.Changed:
-		a.out.lines(fmt.Sprintf("%s: ready after %s, %s", r.Dir, render.Duration(r.Elapsed), render.Number(r.Packages, "requirement")))
+		a.Out.Lines(fmt.Sprintf("%s: ready after %s, %s", r.Dir, render.Duration(r.Elapsed), render.Number(r.Packages, "requirement")))
 	case !quiet:
-		a.out.lines(r.Dir + ": ready, nothing to do")
+		a.Out.Lines(r.Dir + ": ready, nothing to do")
 	}
 	return nil
 }
@@ -113,60 +115,62 @@ func folder(ctx context.Context, box *launcher.Toolbox, id string) (string, erro
 	if told, ok := errors.AsType[*messages.ToolError](err); ok && told.Kind == messages.ToolErrorSpec {
 		return e.Dir, nil
 	}
-	return e.Dir, toolFailure(err)
+	return e.Dir, err
 }
 
-func (a *app) toolValidateCommand(f *toolFlags) *cobra.Command {
+func (a *app) validateCommand() *cobra.Command {
 	all := false
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "validate ID | --all",
 		Short: "Check a tool, from its files to the end of its process",
 		Long: `Make twelve checks: the files, tool.json, the environment, the start, /schema
 against tool.json, a run with sample inputs, its outputs, the stream, the
 fixtures in the folder reference, and the end. The exit code is 1 when a check
 failed; warnings do not count. With --all and --json there is one report a line.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:   console.Arguments{Most: console.Any},
+		Errors: failure,
+		Run: func(ctx context.Context, args []string) error {
 			if all == (len(args) > 0) || len(args) > 1 {
-				return usagef("validate takes the id of one tool, or --all; coppice tool list shows them")
+				return console.Usagef("validate takes the id of one tool, or --all; coppice tool list shows them")
 			}
-			box, err := a.toolbox(f)
+			box, err := a.toolbox()
 			if err != nil {
 				return err
 			}
-			dirs, err := a.toolDirs(cmd.Context(), box, args)
+			dirs, err := a.dirs(ctx, box, args)
 			if err != nil {
 				return err
 			}
 			failed := false
 			for i, dir := range dirs {
-				if i > 0 && !f.json {
-					a.out.lines("")
+				if i > 0 && !a.json {
+					a.Out.Lines("")
 				}
-				report, err := a.validateTool(cmd.Context(), f, box, dir)
+				report, err := a.validateTool(ctx, box, dir)
 				if err != nil {
 					return err
 				}
 				failed = failed || report.Overall == "fail"
 			}
 			if failed {
-				return &codeError{code: codeRaised}
+				return &console.Exit{Code: console.Raised}
 			}
 			return nil
 		},
-	}
+	}.Make()
 	cmd.Flags().BoolVar(&all, "all", false, "check all tools in the folder, one after the other")
 	return cmd
 }
 
-// toolDirs is the folder of the tool that args names, or those of all tools.
-func (a *app) toolDirs(ctx context.Context, box *launcher.Toolbox, args []string) ([]string, error) {
+// dirs is the folder of the tool that args names, or those of all tools.
+func (a *app) dirs(ctx context.Context, box *launcher.Toolbox, args []string) ([]string, error) {
 	if len(args) > 0 {
 		dir, err := folder(ctx, box, args[0])
 		return []string{dir}, err
 	}
 	entries, err := box.List(ctx)
 	if err != nil {
-		return nil, failure(err)
+		return nil, err
 	}
 	dirs := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -175,21 +179,21 @@ func (a *app) toolDirs(ctx context.Context, box *launcher.Toolbox, args []string
 	return dirs, nil
 }
 
-func (a *app) validateTool(ctx context.Context, f *toolFlags, box *launcher.Toolbox, dir string) (launcher.Report, error) {
+func (a *app) validateTool(ctx context.Context, box *launcher.Toolbox, dir string) (launcher.Report, error) {
 	var progress func(launcher.Check)
-	if !f.json {
-		progress = func(c launcher.Check) { a.out.lines(checkLines(a.style(a.out), c)...) }
+	if !a.json {
+		progress = func(c launcher.Check) { a.Out.Lines(checkLines(a.Style(a.Out), c)...) }
 	}
 	report, err := box.Validate(ctx, dir, progress)
 	switch {
 	case err != nil:
-		return report, &codeError{code: codeCancelled, err: err}
-	case f.json:
-		err = a.writeJSON(report)
+		return report, &console.Exit{Code: console.Cancelled, Err: err}
+	case a.json:
+		err = a.WriteJSON(report)
 	default:
-		a.out.lines("", summary(report))
+		a.Out.Lines("", summary(report))
 	}
-	return report, failure(err)
+	return report, err
 }
 
 func checkLines(s render.Style, c launcher.Check) []string {

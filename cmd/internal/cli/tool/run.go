@@ -1,4 +1,4 @@
-package cli
+package tool
 
 import (
 	"context"
@@ -15,20 +15,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// toolRunFlags are those of run and stream.
-type toolRunFlags struct {
+// runFlags are those of run and stream.
+type runFlags struct {
 	input   []string
 	inputs  string
 	timeout string
 }
 
-func (a *app) toolRunCommand(f *toolFlags, stream bool) *cobra.Command {
-	var rf toolRunFlags
-	cmd := &cobra.Command{
+func (a *app) runCommand(stream bool) *cobra.Command {
+	var f runFlags
+	c := console.Command{
 		Use:   "run ID [-i KEY=VALUE]... [--inputs JSON|@FILE|-]",
 		Short: "Run a tool and print its outputs",
 		Long: `Run a tool. Inputs that are not given have their defaults. The exit code is 0
@@ -36,70 +37,75 @@ when all is well, 1 when the tool failed, 2 when there is no such tool, 124 when
 the time was up, 130 when cancelled, and 70 when the tool did not start or died.`,
 		Example: `  coppice tool run word-count -i text='to be or not to be' -i top=2
   coppice tool run word-count --inputs @inputs.json --json`,
-		Args: toolArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runTool(cmd.Context(), f, rf, args[0], stream) },
+		Args: oneTool("run"),
 	}
 	if stream {
-		cmd.Use = strings.Replace(cmd.Use, "run", "stream", 1)
-		cmd.Short = "Run a tool and print what it returns as it comes"
-		cmd.Long = "Like run, but each part of an output is printed when it comes: as text, or\nwith --json as one line of JSON each, the result last."
-		cmd.Example = "  coppice tool stream compound-interest -i years=5 -i pause=0.5"
+		c = console.Command{
+			Use:     "stream ID [-i KEY=VALUE]... [--inputs JSON|@FILE|-]",
+			Short:   "Run a tool and print what it returns as it comes",
+			Long:    "Like run, but each part of an output is printed when it comes: as text, or\nwith --json as one line of JSON each, the result last.",
+			Example: "  coppice tool stream compound-interest -i years=5 -i pause=0.5",
+			Args:    oneTool("stream"),
+		}
 	}
+	c.Errors = failure
+	c.Run = func(ctx context.Context, args []string) error { return a.run(ctx, f, args[0], stream) }
+	cmd := c.Make()
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&rf.input, "input", "i", nil, "an input as KEY=VALUE, or KEY=@FILE for one that is a file; may be repeated")
-	flags.StringVar(&rf.inputs, "inputs", "", "all inputs as a JSON object, @ and a file of one, or - for standard input")
-	flags.StringVar(&rf.timeout, "timeout", "", "seconds for the run, if less than the tool allows")
+	flags.StringArrayVarP(&f.input, "input", "i", nil, "an input as KEY=VALUE, or KEY=@FILE for one that is a file; may be repeated")
+	flags.StringVar(&f.inputs, "inputs", "", "all inputs as a JSON object, @ and a file of one, or - for standard input")
+	flags.StringVar(&f.timeout, "timeout", "", "seconds for the run, if less than the tool allows")
 	return cmd
 }
 
-func (a *app) runTool(ctx context.Context, f *toolFlags, rf toolRunFlags, id string, stream bool) error {
-	timeout, err := parseTimeout(rf.timeout)
+func (a *app) run(ctx context.Context, f runFlags, id string, stream bool) error {
+	timeout, err := console.ParseTimeout(f.timeout)
 	if err != nil {
 		return err
 	}
-	box, err := a.toolbox(f)
+	box, err := a.toolbox()
 	if err != nil {
 		return err
 	}
 	entry, err := box.Find(ctx, id)
 	if err != nil {
-		return toolFailure(err)
+		return err
 	}
-	inputs, err := a.toolInputs(ctx, entry.Tool, rf)
+	inputs, err := a.inputs(ctx, entry.Tool, f)
 	if err != nil {
 		return err
 	}
-	waiting := a.startProgress("running "+entry.ID, f.json)
-	defer waiting.done()
+	waiting := a.StartProgress("running "+entry.ID, a.json)
+	defer waiting.Done()
 	emit := func(messages.ToolEvent) error { return nil }
 	if stream {
 		emit = func(e messages.ToolEvent) error {
-			waiting.done()
-			if f.json {
-				return a.writeJSON(e)
+			waiting.Done()
+			if a.json {
+				return a.WriteJSON(e)
 			}
-			a.out.print(eventText(e))
+			a.Out.Print(eventText(e))
 			return nil
 		}
 	}
-	result, err := a.callTool(ctx, f, box.Dir(), launcher.Request{Tool: entry.ID, Inputs: inputs, Timeout: timeout}, emit)
-	waiting.done()
+	result, err := a.callTool(ctx, box.Dir(), launcher.Request{Tool: entry.ID, Inputs: inputs, Timeout: timeout}, emit)
+	waiting.Done()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &codeError{code: codeCancelled, err: errors.New("the run was cancelled")}
+		return &console.Exit{Code: console.Cancelled, Err: errors.New("the run was cancelled")}
 	case err != nil:
-		return &codeError{code: codeLost, err: err}
+		return &console.Exit{Code: console.Lost, Err: err}
 	}
-	return a.showResult(entry.Tool, result, f.json, stream)
+	return a.showResult(entry.Tool, result, a.json, stream)
 }
 
 // callTool makes the run: at the server that runs for this folder, or here.
-func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r launcher.Request, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
-	if c := a.client(ctx, f, dir); c != nil {
+func (a *app) callTool(ctx context.Context, dir string, r launcher.Request, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
+	if c := a.client(ctx, dir); c != nil {
 		defer c.Close()
 		return c.Stream(ctx, r.Tool, toolapi.Request{Inputs: r.Inputs, Timeout: r.Timeout.Seconds()}, emit)
 	}
-	l, end, err := a.launcher(ctx, f)
+	l, end, err := a.launcher(ctx)
 	if err != nil {
 		return messages.ToolResult{}, err
 	}
@@ -110,25 +116,22 @@ func (a *app) callTool(ctx context.Context, f *toolFlags, dir string, r launcher
 // showResult prints what a run has returned, and turns it into an exit code.
 func (a *app) showResult(t *launcher.Spec, r messages.ToolResult, asJSON, streamed bool) error {
 	if asJSON {
-		if err := a.writeJSON(r); err != nil {
-			return failure(err)
+		if err := a.WriteJSON(r); err != nil {
+			return err
 		}
 	} else {
 		if !streamed || r.Error == nil {
-			a.out.print(toolOutputs(t, r.Outputs, streamed))
+			a.Out.Print(outputText(t, r.Outputs, streamed))
 		}
 		if len(r.Files) > 0 {
-			a.out.lines("files in " + r.Artifacts + ": " + strings.Join(r.Files, ", "))
+			a.Out.Lines("files in " + r.Artifacts + ": " + strings.Join(r.Files, ", "))
 		}
 		for _, w := range r.Warnings {
-			a.err.lines("coppice: warning: " + w)
+			a.Err.Lines("coppice: warning: " + w)
 		}
-		a.err.print(errorText(r.Error))
+		a.Err.Print(errorText(r.Error))
 	}
-	if code := outcomeCode(r.Outcome); code != codeOK {
-		return &codeError{code: code}
-	}
-	return nil
+	return console.Ended(r.Outcome)
 }
 
 // shownLines is how much of a tool's standard error is shown with an error.
@@ -152,8 +155,8 @@ func errorText(e *messages.ToolError) string {
 	return text
 }
 
-// toolOutputs is the outputs for people; of what was streamed only the rest.
-func toolOutputs(t *launcher.Spec, outputs json.RawMessage, streamed bool) string {
+// outputText is the outputs for people; of what was streamed only the rest.
+func outputText(t *launcher.Spec, outputs json.RawMessage, streamed bool) string {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(outputs, &values) != nil {
 		return ""
@@ -191,38 +194,38 @@ func eventText(e messages.ToolEvent) string {
 	return e.Output + ": " + valueText(e.Value) + "\n"
 }
 
-// toolInputs puts the inputs of a run together.
-func (a *app) toolInputs(ctx context.Context, t *launcher.Spec, rf toolRunFlags) (json.RawMessage, error) {
+// inputs puts the inputs of a run together.
+func (a *app) inputs(ctx context.Context, t *launcher.Spec, f runFlags) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
-	text := []byte(rf.inputs)
-	switch file, isFile := strings.CutPrefix(rf.inputs, "@"); {
-	case rf.inputs == "-":
-		data, err := readAll(a.in)
+	text := []byte(f.inputs)
+	switch file, isFile := strings.CutPrefix(f.inputs, "@"); {
+	case f.inputs == "-":
+		data, err := a.ReadInput()
 		if err != nil {
-			return nil, failure(fmt.Errorf("read the inputs: %w", err))
+			return nil, fmt.Errorf("read the inputs: %w", err)
 		}
 		text = []byte(data)
 	case isFile:
-		data, err := readText(ctx, file)
+		data, err := console.ReadText(ctx, file)
 		if err != nil {
-			return nil, usagef("read the inputs: %w", err)
+			return nil, console.Usagef("read the inputs: %w", err)
 		}
 		text = data
 	}
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, usagef("--inputs is not a JSON object: %w", err)
+			return nil, console.Usagef("--inputs is not a JSON object: %w", err)
 		}
 	}
 	files := map[string][]json.RawMessage{} // of inputs that take several
-	for _, kv := range rf.input {
+	for _, kv := range f.input {
 		key, value, ok := strings.Cut(kv, "=")
 		i := slices.IndexFunc(t.Inputs, func(in launcher.Input) bool { return in.Key == key })
 		switch {
 		case !ok:
-			return nil, usagef("-i wants KEY=VALUE, not %q", kv)
+			return nil, console.Usagef("-i wants KEY=VALUE, not %q", kv)
 		case i < 0:
-			return nil, usagef("the tool %s has no input %q; it has %s", t.ID, key, inputKeys(t))
+			return nil, console.Usagef("the tool %s has no input %q; it has %s", t.ID, key, inputKeys(t))
 		}
 		in := &t.Inputs[i]
 		if file, isFile := strings.CutPrefix(value, "@"); isFile && in.IsFile() {
@@ -242,7 +245,7 @@ func (a *app) toolInputs(ctx context.Context, t *launcher.Spec, rf toolRunFlags)
 	for key, list := range files {
 		v, err := json.Marshal(list)
 		if err != nil {
-			return nil, failure(err)
+			return nil, err
 		}
 		all[key] = v
 	}
@@ -251,9 +254,9 @@ func (a *app) toolInputs(ctx context.Context, t *launcher.Spec, rf toolRunFlags)
 
 // inputFile is a file as an input has it.
 func inputFile(ctx context.Context, name string) (json.RawMessage, error) {
-	data, err := readText(ctx, name)
+	data, err := console.ReadText(ctx, name)
 	if err != nil {
-		return nil, usagef("read an input: %w", err)
+		return nil, console.Usagef("read an input: %w", err)
 	}
 	kind := mime.TypeByExtension(filepath.Ext(name))
 	if kind == "" {
