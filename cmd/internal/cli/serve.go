@@ -101,7 +101,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if r, there, err := httpserver.ReadRecord(path); err == nil && there && r.Runs() {
+	if r, there, err := client.ReadRecord(path); err == nil && there && r.Runs() {
 		return fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL)
 	}
 	if f.cwd != "" {
@@ -147,7 +147,7 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
-	if r, there, err := httpserver.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
+	if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
 		_ = os.Remove(r.Socket) // of a server that was killed; it disturbs nobody
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
@@ -167,9 +167,7 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 
 // serveUntil serves until ctx ends, and tells others of the server for that time.
 func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.Server, path, tools string) error {
-	record := httpserver.Record{
-		URL: server.URL(), Token: server.Token(), Socket: server.Socket(), PID: os.Getpid(), Began: client.ProcessBegan(os.Getpid()), Tools: tools,
-	}
+	record := server.Record(tools)
 	err := httpserver.WriteRecord(path, record)
 	if err != nil {
 		return errors.Join(err, server.Close())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 )
 
@@ -185,13 +186,13 @@ func TestEndingComesFirst(t *testing.T) {
 func TestTheFileIsForItsUserAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "serve.json")
-	require.NoError(t, httpserver.WriteRecord(path, httpserver.Record{Token: "t"}))
+	require.NoError(t, httpserver.WriteRecord(path, client.Record{Token: "t"}))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	if runtime.GOOS != "windows" {
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	_, _, err = httpserver.ReadRecord(path)
+	_, _, err = client.ReadRecord(path)
 	require.ErrorContains(t, err, "remove it if no server runs")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
@@ -55,20 +56,13 @@ func Mounts(o Options) []httpserver.Mount {
 	return mounts
 }
 
-// Health is the answer of healthz.
-type Health struct {
-	OK     bool                 `json:"ok"`
-	Uptime float64              `json:"uptime_seconds"`
-	Warm   []messages.ToolState `json:"warm_tools"`
-}
-
 func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
 	s, err := h.o.Tools.State(r.Context())
 	if err != nil {
 		problem(w, err)
 		return
 	}
-	health := Health{OK: true, Uptime: time.Since(h.began).Seconds(), Warm: []messages.ToolState{}}
+	health := client.ToolsHealth{OK: true, Uptime: time.Since(h.began).Seconds(), Warm: []messages.ToolState{}}
 	for _, t := range s.Tools {
 		if t.PID != 0 {
 			health.Warm = append(health.Warm, t)
@@ -90,27 +84,12 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, http.StatusOK, s)
 }
 
-// Summary is one tool in the list of tools.
-type Summary struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Category string `json:"category,omitempty"`
-	// Status is running, dormant, or failed: its last process failed, or its
-	// tool.json cannot be read.
-	Status string `json:"status"`
-	// Validation is pass, warn or fail, or unchecked.
-	Validation string `json:"validation"`
-	Pinned     bool   `json:"pinned"`
-	// Problem says why it failed.
-	Problem string `json:"problem,omitempty"`
-}
-
 // Summarise puts the list together. checks has how the last validations went;
 // it may be nil.
-func Summarise(entries []launcher.Entry, state messages.ToolsState, checks map[string]string) []Summary {
-	list := make([]Summary, 0, len(entries))
+func Summarise(entries []launcher.Entry, state messages.ToolsState, checks map[string]string) []client.Tool {
+	list := make([]client.Tool, 0, len(entries))
 	for _, e := range entries {
-		s := Summary{ID: e.ID, Name: e.ID, Status: "dormant", Validation: "unchecked"}
+		s := client.Tool{ID: e.ID, Name: e.ID, Status: "dormant", Validation: "unchecked"}
 		if e.Tool != nil {
 			s.Name, s.Category = e.Tool.Name, e.Tool.Category
 		}
@@ -175,17 +154,10 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, http.StatusOK, report)
 }
 
-// Request is the body of run and stream.
-type Request struct {
-	Inputs  json.RawMessage `json:"inputs,omitempty"`
-	Run     string          `json:"run_id,omitempty"`
-	Timeout float64         `json:"timeout_seconds,omitempty"`
-}
-
 // request reads the body of run and stream, or answers with what is wrong with it.
 // A run may do without a body.
 func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
-	var body Request
+	var body client.RunTool
 	if !empty(r) && !httpserver.Body(w, r, maxRequest, &body) {
 		return launcher.Request{}, false
 	}
@@ -319,7 +291,7 @@ func (h *handler) stop(w http.ResponseWriter, r *http.Request) {
 		problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"status": "stopped", "tool_id": id, "was_running": running})
+	httpserver.JSON(w, http.StatusOK, client.ToolStopped{Status: "stopped", ToolID: id, WasRunning: running})
 }
 
 func (h *handler) prewarm(w http.ResponseWriter, r *http.Request) {
@@ -329,13 +301,6 @@ func (h *handler) prewarm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	httpserver.JSON(w, http.StatusAccepted, queued)
-}
-
-// Logs is the answer of logs.
-type Logs struct {
-	Lines []string `json:"lines"`
-	// Live says that the process runs.
-	Live bool `json:"live"`
 }
 
 func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
@@ -354,7 +319,7 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	case !log.Known:
 		httpserver.Error(w, http.StatusNotFound, "not_found", "the tool had no process since the server was started", "")
 	default:
-		httpserver.JSON(w, http.StatusOK, Logs{Lines: lastLines(log.Text, limit), Live: log.Live})
+		httpserver.JSON(w, http.StatusOK, client.ToolLogs{Lines: lastLines(log.Text, limit), Live: log.Live})
 	}
 }
 

@@ -3,12 +3,11 @@ package tool
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
-	"github.com/coppice-run/coppice/cmd/internal/httpserver"
-	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -30,9 +29,13 @@ func (a *app) launcherOptions() launcher.Options { return launcher.Options{Dir: 
 // toolbox opens the folder of tools.
 func (a *app) toolbox() (*launcher.Toolbox, error) { return launcher.OpenToolbox(a.launcherOptions()) }
 
-// failure gives an error about tools its exit code, and shows its hint.
+// failure gives an error about tools, of a launcher or a server, its exit code, and
+// shows its hint.
 func failure(err error) error {
 	told, ok := errors.AsType[*messages.ToolError](err)
+	if answer, is := errors.AsType[*client.Error](err); is {
+		told, ok = &messages.ToolError{Kind: messages.ToolErrorKind(answer.Code), Message: answer.Message, Hint: answer.Hint}, true
+	}
 	switch {
 	case console.Decided(err):
 		return err
@@ -54,9 +57,12 @@ func withHint(e *messages.ToolError) error {
 	return errors.New(e.Message + "\n  " + e.Hint)
 }
 
-// client returns the client of the server that runs for this folder of tools,
-// nil when there is none.
-func (a *app) client(ctx context.Context, dir string) *toolapi.Client {
+// serverTime bounds the question whether a server answers.
+const serverTime = 2 * time.Second
+
+// server returns the client of the server that runs for this folder of tools, nil when
+// none does. What it asks is asked once: without an answer the command fails.
+func (a *app) server(ctx context.Context, dir string) *client.Client {
 	if a.alone {
 		return nil
 	}
@@ -64,12 +70,17 @@ func (a *app) client(ctx context.Context, dir string) *toolapi.Client {
 	if err != nil {
 		return nil
 	}
-	record, there, err := httpserver.ReadRecord(path)
+	record, there, err := client.ReadRecord(path)
 	if err != nil || !there || record.Tools != dir || !record.Runs() {
 		return nil // a file that cannot be read is that of no server that runs
 	}
-	c := toolapi.NewClient(record)
-	if !c.Alive(ctx) {
+	c, err := client.New(client.Options{URL: record.URL, Token: record.Token, Socket: record.Socket, Patience: -1})
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTime)
+	defer cancel()
+	if h, err := c.ToolsHealth(ctx); err != nil || !h.OK {
 		c.Close()
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
@@ -53,14 +54,14 @@ func (a *app) listCommand() *cobra.Command {
 	}.Make()
 }
 
-func (a *app) list(ctx context.Context) (list []toolapi.Summary, dir string, err error) {
+func (a *app) list(ctx context.Context) (list []client.Tool, dir string, err error) {
 	box, err := a.toolbox()
 	if err != nil {
 		return nil, "", err
 	}
-	if c := a.client(ctx, box.Dir()); c != nil {
+	if c := a.server(ctx, box.Dir()); c != nil {
 		defer c.Close()
-		list, err = c.List(ctx)
+		list, err = c.Tools(ctx)
 		return list, box.Dir(), failure(err)
 	}
 	entries, err := box.List(ctx)
@@ -96,7 +97,7 @@ func (a *app) state(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := a.client(ctx, box.Dir())
+	c := a.server(ctx, box.Dir())
 	if c == nil {
 		if a.json {
 			return a.WriteJSON(messages.ToolsState{Tools: []messages.ToolState{}})
@@ -106,13 +107,13 @@ func (a *app) state(ctx context.Context) error {
 	}
 	defer c.Close()
 	if a.json {
-		s, err := c.State(ctx)
+		s, err := c.ToolsState(ctx)
 		if err != nil {
 			return err
 		}
 		return a.WriteJSON(s)
 	}
-	h, err := c.Health(ctx)
+	h, err := c.ToolsHealth(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,12 +152,12 @@ func (a *app) logsCommand() *cobra.Command {
 			if _, err := folder(ctx, box, args[0]); err != nil {
 				return err
 			}
-			c := a.client(ctx, box.Dir())
+			c := a.server(ctx, box.Dir())
 			if c == nil {
 				return fmt.Errorf("there are no logs: %s; a run without one shows them when it fails", noServer)
 			}
 			defer c.Close()
-			logs, err := c.Logs(ctx, args[0], limit)
+			logs, err := c.ToolLogs(ctx, args[0], limit)
 			switch {
 			case err != nil:
 				return err
@@ -190,9 +191,9 @@ when nobody uses it. A pin is kept in the folder of tools.`,
 			return err
 		}
 		id := args[0]
-		if c := a.client(ctx, box.Dir()); c != nil {
+		if c := a.server(ctx, box.Dir()); c != nil {
 			defer c.Close()
-			err = c.Do(ctx, id, what, nil)
+			err = c.PinTool(ctx, id, on)
 		} else {
 			err = box.Pin(ctx, id, on)
 		}
@@ -219,15 +220,11 @@ func (a *app) stopCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer := struct {
-				Status     string `json:"status"`
-				ToolID     string `json:"tool_id"`
-				WasRunning bool   `json:"was_running"`
-			}{"stopped", args[0], false}
+			answer := client.ToolStopped{Status: "stopped", ToolID: args[0]}
 			note := ": " + noServer
-			if c := a.client(ctx, box.Dir()); c != nil {
+			if c := a.server(ctx, box.Dir()); c != nil {
 				defer c.Close()
-				if err := c.Do(ctx, args[0], "stop", &answer); err != nil {
+				if answer, err = c.StopTool(ctx, args[0]); err != nil {
 					return err
 				}
 				note = ""
@@ -265,10 +262,10 @@ func (a *app) prewarmTool(ctx context.Context, id string) error {
 	if _, err := box.Find(ctx, id); err != nil {
 		return err
 	}
-	if c := a.client(ctx, box.Dir()); c != nil {
+	if c := a.server(ctx, box.Dir()); c != nil {
 		defer c.Close()
-		var q messages.ToolQueued
-		if err := c.Do(ctx, id, "prewarm", &q); err != nil {
+		q, err := c.PrewarmTool(ctx, id)
+		if err != nil {
 			return err
 		}
 		switch {

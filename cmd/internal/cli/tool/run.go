@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
-	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -101,9 +101,9 @@ func (a *app) run(ctx context.Context, f runFlags, id string, stream bool) error
 
 // callTool makes the run: at the server that runs for this folder, or here.
 func (a *app) callTool(ctx context.Context, dir string, r launcher.Request, emit func(messages.ToolEvent) error) (messages.ToolResult, error) {
-	if c := a.client(ctx, dir); c != nil {
+	if c := a.server(ctx, dir); c != nil {
 		defer c.Close()
-		return c.Stream(ctx, r.Tool, toolapi.Request{Inputs: r.Inputs, Timeout: r.Timeout.Seconds()}, emit)
+		return c.RunTool(ctx, r.Tool, client.RunTool{Inputs: r.Inputs, Timeout: r.Timeout.Seconds()}, emit)
 	}
 	l, end, err := a.launcher(ctx)
 	if err != nil {
