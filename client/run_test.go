@@ -101,7 +101,9 @@ func TestARunThatIsLeft(t *testing.T) {
 	t.Parallel()
 	x := &execution{cancelled: make(chan struct{})}
 	_, c := serve(t, client.Options{}, x.ServeHTTP)
-	for range c.Run(ctx, client.Execute{Session: "a"}) {
+	for e, err := range c.Run(ctx, client.Execute{Session: "a"}) {
+		require.NoError(t, err)
+		require.EqualValues(t, 1, e.Pos().Seq)
 		break
 	}
 	select {

@@ -94,7 +94,7 @@ func (a *app) artifactPath(open openStore) *cobra.Command {
 	return console.Command{
 		Use: "path ID", Short: "Print the file of an artifact", Args: oneID(),
 		Example: "  less $(coppice artifact path artifact://3)",
-		Run: func(ctx context.Context, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			s, err := open()
 			if err != nil {
 				return err
@@ -118,7 +118,7 @@ func (a *app) artifactShow(open openStore) *cobra.Command {
 and bytes are counted from 1. A range past the end is empty.`,
 		Example: `  coppice artifact show artifact://3
   coppice artifact show 3 --lines 100-200`,
-		Run: func(ctx context.Context, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			if lines != "" && bytes != "" {
 				return console.Usagef("--lines and --bytes exclude each other")
 			}

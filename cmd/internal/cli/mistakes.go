@@ -18,7 +18,7 @@ func helpCommand() *cobra.Command {
 		Use:   "help [COMMAND | TOPIC]",
 		Short: "Help about a command, or about exit-codes, environment, files",
 		Args:  console.Arguments{Most: console.Any},
-		Run: func(ctx context.Context, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {
 				near := ""

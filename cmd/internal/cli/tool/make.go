@@ -26,7 +26,7 @@ runs as it is and needs nothing but Python: change main.py, and tool.json with
 it. Nothing is written over.`,
 		Args:   console.Arguments{Least: 1, Most: 1, Wants: "new takes the id of the new tool, as in: coppice tool new word-count"},
 		Errors: failure,
-		Run: func(ctx context.Context, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			box, err := a.toolbox()
 			if err != nil {
 				return err
