@@ -1,10 +1,10 @@
 package coppice
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
@@ -14,20 +14,133 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// provisioners are the backends that the options allow, the preferred one first.
-func (r resolved) provisioners() []kernel.Provisioner {
-	g := jupyter.Provision(jupyter.HostOptions{
-		URL: r.GatewayURL, Token: r.GatewayToken, KernelName: r.KernelName, Shared: r.SharedGateway != nil, Idle: r.GatewayIdle, Kernels: r.GatewayKernels, WarmKernels: r.WarmKernels,
-	})
-	n := runner.Provision(runner.HostOptions{NoFork: r.NoFork, Spares: r.Spares})
-	switch r.Backend {
-	case BackendGateway:
-		return []kernel.Provisioner{g}
-	case BackendRunner:
-		return []kernel.Provisioner{n}
-	default:
-		return []kernel.Provisioner{g, n}
+type (
+	// Backend is where kernels come from, as a value: which kind, with its options. It
+	// is immutable, and several hosts may have the same one. [Gateway], [Runner] and
+	// [Auto] make one; a package with a [kernel.Provisioner] of its own adds another.
+	Backend = kernel.Provisioner
+	// GatewayOptions are those of [Gateway]. The zero value of each field is its
+	// default.
+	GatewayOptions = jupyter.HostOptions
+	// RunnerOptions are those of [Runner]. The zero value of each field is its default.
+	RunnerOptions = runner.HostOptions
+)
+
+// Gateway is the backend of Jupyter kernels behind a Kernel Gateway, which the host
+// starts, shares with others, or is given: any kernel with a kernelspec, reached by
+// the Jupyter messaging protocol.
+func Gateway(o GatewayOptions) Backend { return jupyter.Provision(o) }
+
+// Runner is the backend of Python interpreters that the host runs itself. It needs
+// nothing but Python 3.9 or newer, starts a session in milliseconds, and can fork,
+// limit and isolate sessions.
+func Runner(o RunnerOptions) Backend { return runner.Provision(o) }
+
+// Auto is the first of several backends that is available where the host starts, else
+// the last, whose first call then says what is missing. Without any it is the gateway,
+// then the runner, with their defaults. [Host.Backend] tells which it was, and why.
+func Auto(of ...Backend) Backend {
+	if len(of) == 0 {
+		of = []Backend{Gateway(GatewayOptions{}), Runner(RunnerOptions{})}
 	}
+	return auto(slices.Clone(of))
+}
+
+// BackendNamed is the backend that a flag or a setting names: gateway, runner, or auto
+// ("" too), which takes the gateway when it is available. The error names what is
+// wrong: another name, or a kernelspec for the runner, which has only Python.
+func BackendNamed(name string, g GatewayOptions, r RunnerOptions) (Backend, error) {
+	switch name {
+	case "", nameAuto:
+		return Auto(Gateway(g), Runner(r)), nil
+	case jupyter.Name:
+		return Gateway(g), nil
+	case runner.Name:
+		if g.KernelName != "" {
+			return nil, fmt.Errorf("%w: the runner backend has no kernel called %q: it has only Python; use the gateway backend", ErrOptions, g.KernelName)
+		}
+		return Runner(r), nil
+	}
+	return nil, fmt.Errorf("%w: the backend %q is not one of auto, gateway, runner", ErrOptions, name)
+}
+
+// auto is the first of some backends that is available.
+type auto []Backend
+
+// nameAuto is the name of a choice that has not been made.
+const nameAuto = "auto"
+
+// Name returns "auto": the backend that is chosen has a name of its own.
+func (auto) Name() string { return nameAuto }
+
+// Available says why the backend that is chosen can be used.
+func (a auto) Available(ctx context.Context, s *kernel.Site) (string, error) {
+	c, err := choose(ctx, a, s)
+	switch {
+	case err != nil:
+		return "", err
+	case !c.able:
+		return "", errors.New(c.why)
+	}
+	return c.why, nil
+}
+
+// Provision makes the backend that is chosen.
+func (a auto) Provision(s kernel.Site) (kernel.Backend, error) {
+	c, err := choose(context.Background(), a, &s)
+	if err != nil {
+		return nil, err
+	}
+	return c.Provision(s)
+}
+
+// FromEnvironment fills in each.
+func (a auto) FromEnvironment(env []string) (Backend, error) {
+	filled := slices.Clone(a)
+	for i, b := range a {
+		if c, ok := b.(kernel.Configurable); ok {
+			var err error
+			if filled[i], err = c.FromEnvironment(env); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return filled, nil
+}
+
+// Validate refuses what each would refuse.
+func (a auto) Validate() error {
+	for _, b := range a {
+		if b == nil {
+			return errors.New("Auto was given a nil backend; leave it out")
+		}
+		if v, ok := b.(kernel.Validator); ok {
+			if err := v.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Warming is that of the first backend that starts kernels ahead.
+func (a auto) Warming(s kernel.Site) string {
+	for _, b := range a {
+		if w, ok := b.(kernel.Warmer); ok {
+			return w.Warming(s)
+		}
+	}
+	return ""
+}
+
+// RemoteURL is that of the first backend that has one.
+func (a auto) RemoteURL() string {
+	for _, b := range a {
+		if r, ok := b.(kernel.Remote); ok && r.RemoteURL() != "" {
+			return r.RemoteURL()
+		}
+	}
+	return ""
 }
 
 // site is what the host says of itself to its backend.
@@ -39,7 +152,7 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		StartTimeout: serverStarts * h.o.startTimeout(),
+		StartTimeout: serverStarts * h.o.StartTimeout,
 	}
 }
 
@@ -47,8 +160,6 @@ func (h *Host) site() kernel.Site {
 // from: who gives it up has to begin at nothing, and each kernel that waits for it
 // has a limit of its own.
 const serverStarts = 2
-
-func (r resolved) startTimeout() time.Duration { return cmp.Or(r.StartTimeout, time.Minute) }
 
 // choice is a backend, and why it is this one.
 type choice struct {
@@ -59,14 +170,16 @@ type choice struct {
 	able bool
 }
 
-// choose returns the first backend that is available, else the last. It is the only
-// place where that is decided: [Start], [Environment] and [Trial] ask it.
-func choose(ctx context.Context, all []kernel.Provisioner, site *kernel.Site) (choice, error) {
-	if len(all) == 1 {
-		return choice{all[0], "it was asked for", true}, nil
+// choose returns the backend; of several, the first that is available, else the
+// last. It is the only place where that is decided: [Start], [Environment] and [Trial]
+// ask it.
+func choose(ctx context.Context, b Backend, site *kernel.Site) (choice, error) {
+	several, ok := b.(auto)
+	if !ok {
+		return choice{b, "it was asked for", true}, nil
 	}
 	c := choice{}
-	for _, p := range all {
+	for _, p := range several {
 		why, err := p.Available(ctx, site)
 		switch {
 		case ctx.Err() != nil:
@@ -78,15 +191,17 @@ func choose(ctx context.Context, all []kernel.Provisioner, site *kernel.Site) (c
 		}
 		c = choice{p, err.Error(), false}
 	}
-	if c.Provisioner == nil {
-		return c, fmt.Errorf("%w: no backend was named", ErrOptions)
-	}
 	return c, nil
+}
+
+// backendOf is the backend that settings name.
+func backendOf(s environment.Settings) (Backend, error) {
+	return BackendNamed(s.Backend, GatewayOptions{URL: s.GatewayURL, Token: s.GatewayToken, KernelName: s.KernelName}, RunnerOptions{})
 }
 
 // wouldChoose is the choice of a host with these options that has found this.
 func (r resolved) wouldChoose(ctx context.Context, look func(context.Context) (*environment.Runtime, error)) (choice, error) {
-	return choose(ctx, r.provisioners(), &kernel.Site{Dir: r.dir, Python: r.Python, Env: r.Env, SkipCheck: r.skipCheck(), Looker: look})
+	return choose(ctx, r.Backend, &kernel.Site{Dir: r.dir, Python: r.Python, Env: r.Env, SkipCheck: r.skipCheck(), Looker: look})
 }
 
 // can returns what the host's backend can do beyond making kernels; false: it cannot.
@@ -106,6 +221,12 @@ func (h *Host) Spares() int {
 		return b.Spares()
 	}
 	return 0
+}
+
+// Keeps reports whether sessions outlive the host with Options.KeepSessions.
+func (h *Host) Keeps() bool {
+	_, ok := can[kernel.Keeper](h)
+	return ok
 }
 
 // Forks reports whether the host's sessions are forked from a warm interpreter,
@@ -145,7 +266,18 @@ func (h *Host) cannot(what string) string { return "the " + h.backend.Name() + "
 // skipCheck says whether the interpreter's packages are taken for granted.
 func (r resolved) skipCheck() bool { return home.SwitchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
 
-// warming says how many kernels of the gateway backend wait for new sessions.
+// warming says how many kernels wait for new sessions, "" where none ever does.
 func (r resolved) warming() string {
-	return jupyter.Warming(jupyter.HostOptions{URL: r.GatewayURL, WarmKernels: r.WarmKernels}, kernel.Site{Env: r.Env, MaxSessions: r.MaxSessions})
+	if w, ok := r.Backend.(kernel.Warmer); ok {
+		return w.Warming(kernel.Site{Env: r.Env, MaxSessions: r.MaxSessions})
+	}
+	return ""
+}
+
+// remoteURL is the server that the user named, "" where the host starts its own.
+func (r resolved) remoteURL() string {
+	if b, ok := r.Backend.(kernel.Remote); ok {
+		return b.RemoteURL()
+	}
+	return ""
 }

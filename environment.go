@@ -34,7 +34,7 @@ func Environment(ctx context.Context, o Options, cwd string) (EnvReport, error) 
 		return EnvReport{}, err
 	}
 	seen, err := environment.Look(ctx, r.environment(), cwd)
-	report := EnvReport{Folders: seen.Folders, Interpreter: seen.Interpreter, GatewayURL: r.GatewayURL}
+	report := EnvReport{Folders: seen.Folders, Interpreter: seen.Interpreter, GatewayURL: r.remoteURL()}
 	if err != nil {
 		return report, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // options are those of the examples: the interpreter that the tests use, in a
@@ -87,7 +88,8 @@ func ExampleFunction() {
 	})
 	ctx := context.Background()
 	o := options()
-	o.Backend, o.HostFunctions = coppice.BackendRunner, []coppice.HostFunction{search}
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
+	o.HostCalls.Functions = []coppice.HostFunction{search}
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)
@@ -118,7 +120,7 @@ except TypeError as e:
 func ExampleSession_RunNotebook() {
 	ctx := context.Background()
 	o := options()
-	o.Backend = coppice.BackendRunner
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)
@@ -131,7 +133,7 @@ func ExampleSession_RunNotebook() {
 			log.Fatal(err)
 		}
 	}
-	report, err := host.Session("example").RunNotebook(ctx, doc, coppice.NotebookOptions{})
+	report, err := host.Session("example").RunNotebook(ctx, doc, run.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func ExampleSession_RunNotebook() {
 func ExampleSession_Fork() {
 	ctx := context.Background()
 	o := options()
-	o.Backend = coppice.BackendRunner
+	o.Backend = coppice.Runner(coppice.RunnerOptions{})
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)

@@ -62,7 +62,7 @@ type Host struct {
 
 // Start makes a host. It returns when the tree stands: the process that kernels
 // share is started in the background, and the first call waits for it. That
-// takes milliseconds, and a tenth of a second more with BackendAuto, which asks
+// takes milliseconds, and a tenth of a second more with [Auto], which asks
 // the interpreter for its packages. ctx bounds Start only.
 //
 // The error matches ErrOptions when an option is wrong. What is wrong with the
@@ -77,15 +77,15 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	starting := r.startup()
 	starting.stage("read the options")
-	if r.Artifacts == "" {
+	if r.Output.Artifacts == "" {
 		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
 			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
 		}
-		r.Artifacts = r.temp
+		r.Output.Artifacts = r.temp
 	}
 	h := &Host{o: r}
 	h.calls = hostcall.New(hostcall.Options{
-		Functions: r.HostFunctions, MaxCalls: max(r.MaxHostCalls, 0), MaxAtOnce: r.MaxHostCallsAtOnce, Logger: r.Logger,
+		Functions: r.HostCalls.Functions, MaxCalls: max(r.HostCalls.MaxCalls, 0), MaxAtOnce: r.HostCalls.MaxAtOnce, Logger: r.Logger,
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
 	})
 	if err := h.openTrace(); err != nil {
@@ -145,7 +145,7 @@ func (h *Host) Dir() string { return h.o.dir }
 // provision chooses the backend and makes it.
 func (h *Host) provision(ctx context.Context) error {
 	site := h.site()
-	chosen, err := choose(ctx, h.o.provisioners(), &site)
+	chosen, err := choose(ctx, h.o.Backend, &site)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ const startMargin = 30 * time.Second
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.startTimeout(), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -23,7 +25,7 @@ func TestMistakesAreErrors(t *testing.T) {
 	_, err = coppice.Start(ctx, coppice.Options{StartTimeout: -1})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 
-	host, err := coppice.Start(ctx, coppice.Options{Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir()})
+	host, err := coppice.Start(ctx, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Home: t.TempDir()})
 	require.NoError(t, err)
 	s := host.Session("s")
 	one := coppice.Request{Cells: []messages.Cell{{Code: "1"}}}
@@ -47,9 +49,13 @@ func TestMistakesAreErrors(t *testing.T) {
 			return err
 		}, "ctx", "the context is nil"},
 		"no context for a snapshot": {func() error { _, err := host.Snapshot(none); return err }, "ctx", "the context is nil"},
-		"no notebook":               {func() error { _, err := s.RunNotebook(ctx, nil, coppice.NotebookOptions{}); return err }, "notebook", "notebook.Open"},
-		"no checkpoint":             {func() error { return s.Rewind(ctx, nil) }, "checkpoint", "Session.Checkpoint"},
-		"an empty checkpoint":       {func() error { return s.Rewind(ctx, &coppice.Checkpoint{}) }, "checkpoint", "Session.Checkpoint"},
+		"no notebook":               {func() error { _, err := s.RunNotebook(ctx, nil, run.Options{}); return err }, "notebook", "notebook.Open"},
+		"no context for a notebook": {func() error {
+			_, err := s.RunNotebook(none, notebook.New(), run.Options{})
+			return err
+		}, "ctx", "the context is nil"},
+		"no checkpoint":       {func() error { return s.Rewind(ctx, nil) }, "checkpoint", "Session.Checkpoint"},
+		"an empty checkpoint": {func() error { return s.Rewind(ctx, &coppice.Checkpoint{}) }, "checkpoint", "Session.Checkpoint"},
 		"a variable with a zero": {func() error {
 			_, err := s.Execute(ctx, coppice.Request{Cells: one.Cells, Env: map[string]string{"A": "\x00"}})
 			return err

@@ -16,14 +16,17 @@ import (
 func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]coppice.Options{
-		`the backend "docker"`:       {Backend: "docker"},
-		`the kernel mode "for-ever"`: {KernelMode: "for-ever"},
-		`the brand "../x"`:           {Brand: "../x"},
-		"negative":                   {MaxSessions: -1},
-		"GatewayKernels is \"151\"":  {GatewayKernels: 151},
-		"KERNELS is \"many\"":        {Env: []string{"COPPICE_GATEWAY_KERNELS=many"}},
-		`the replay policy "twice"`:  {Replay: "twice"},
-		"151 sessions":               {MaxSessions: 151, Backend: coppice.BackendGateway},
+		`the kernel mode "for-ever"`:        {KernelMode: "for-ever"},
+		`the brand "../x"`:                  {Brand: "../x"},
+		"negative":                          {MaxSessions: -1},
+		"GatewayOptions.Kernels is \"151\"": {Backend: coppice.Gateway(coppice.GatewayOptions{Kernels: 151})},
+		"GatewayOptions.Idle is negative":   {Backend: coppice.Auto(coppice.Gateway(coppice.GatewayOptions{Idle: -1}))},
+		"KeepSessions needs":                {Backend: coppice.Gateway(coppice.GatewayOptions{}), KeepSessions: true},
+		"GatewayOptions.URL":                {Backend: coppice.Gateway(coppice.GatewayOptions{URL: "ftp://x"})},
+		"a nil backend":                     {Backend: coppice.Auto(nil)},
+		"KERNELS is \"many\"":               {Env: []string{"COPPICE_GATEWAY_KERNELS=many"}},
+		`the replay policy "twice"`:         {Replay: "twice"},
+		"151 sessions":                      {MaxSessions: 151, Backend: coppice.Gateway(coppice.GatewayOptions{})},
 	} {
 		o.Home = t.TempDir()
 		host, err := coppice.Start(t.Context(), o)
@@ -31,6 +34,52 @@ func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 		require.ErrorIs(t, err, coppice.ErrOptions)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestOptionsSettle holds defaults, checks and the environment apart: none does the
+// work of another.
+func TestOptionsSettle(t *testing.T) {
+	t.Setenv("PI_ARTIFACTS_DIR", "/from/the/process")
+	o := coppice.Options{Env: []string{"PI_PYTHON_GATEWAY_URL=ftp://x", "PI_ARTIFACTS_DIR=/a"}, Home: "/home/me", IdleTTL: -1, Timeout: -5}
+	require.NoError(t, o.Validate(), "what variables say is not looked at")
+
+	full := o.WithDefaults()
+	require.Empty(t, full.Output.Artifacts)
+	require.Equal(t, coppice.NoTimeout, full.Timeout)
+	require.Greater(t, full.IdleTTL, 10_000*time.Hour)
+	require.Equal(t, "auto", full.Backend.Name())
+	require.Equal(t, 10_000, full.HostCalls.MaxCalls)
+	require.NoError(t, full.Validate())
+	again := full.WithDefaults()
+	again.Backend, full.Backend = nil, nil
+	require.Equal(t, full, again, "defaults have defaults")
+
+	filled, err := o.FromEnvironment()
+	require.NoError(t, err)
+	require.Equal(t, "/a", filled.Output.Artifacts)
+	require.Zero(t, filled.MaxSessions, "defaults are not its business")
+	require.ErrorContains(t, filled.Validate(), "PI_PYTHON_GATEWAY_URL or GatewayOptions.URL")
+	require.ErrorIs(t, filled.Validate(), coppice.ErrOptions)
+
+	o.Backend = coppice.Gateway(coppice.GatewayOptions{URL: "http://127.0.0.1:1"})
+	filled, err = o.FromEnvironment()
+	require.NoError(t, err)
+	require.NoError(t, filled.Validate(), "an option comes before its variable")
+}
+
+// TestBackendNamed makes the backend that a flag names, or says what is wrong.
+func TestBackendNamed(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "auto", "auto": "auto", "gateway": "gateway", "runner": "runner"} {
+		b, err := coppice.BackendNamed(name, coppice.GatewayOptions{}, coppice.RunnerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, want, b.Name())
+	}
+	_, err := coppice.BackendNamed("docker", coppice.GatewayOptions{}, coppice.RunnerOptions{})
+	require.EqualError(t, err, `invalid options: the backend "docker" is not one of auto, gateway, runner`)
+	_, err = coppice.BackendNamed("runner", coppice.GatewayOptions{KernelName: "ir"}, coppice.RunnerOptions{})
+	require.ErrorContains(t, err, "use the gateway backend")
+	require.ErrorIs(t, err, coppice.ErrOptions)
 }
 
 // bare is a host without any Python: what it can do without a kernel.

@@ -17,6 +17,12 @@ import (
 // OutputOptions bound what results show and what is kept of the rest. The zero
 // value of each field is its default.
 type OutputOptions struct {
+	// Artifacts is the folder where output goes that is too long for a result. "":
+	// PI_ARTIFACTS_DIR from Options.Env; else the path in PI_SESSION_FILE without its
+	// .jsonl; else, with KeepArtifacts, ~/.<brand>/artifacts, and without it a
+	// folder of this host that Shutdown removes.
+	Artifacts     string
+	KeepArtifacts bool
 	// Budget is the text of one call: bytes, lines, how much of both goes to the
 	// head, whether only the tail is shown, and the cap of a line. Zero: 50 KiB
 	// and 3,000 lines, of which two fifths go to the head; lines are not cut.
@@ -67,8 +73,8 @@ func OpenArtifacts(o Options) (*artifact.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Artifacts == "" {
-		return nil, fmt.Errorf("%w: artifacts end with their host unless Artifacts, KeepArtifacts, PI_ARTIFACTS_DIR or PI_SESSION_FILE is set", ErrOptions)
+	if r.Output.Artifacts == "" {
+		return nil, fmt.Errorf("%w: artifacts end with their host unless Output.Artifacts, Output.KeepArtifacts, PI_ARTIFACTS_DIR or PI_SESSION_FILE is set", ErrOptions)
 	}
 	return r.store(), nil
 }
@@ -78,27 +84,25 @@ func OpenArtifacts(o Options) (*artifact.Store, error) {
 // result.
 func (h *Host) Artifacts() *artifact.Store { return h.hub.Artifacts() }
 
-// artifacts returns the folder of artifacts that options and environment name,
-// "" when they name none.
-func (r resolved) artifacts() string {
-	if r.Artifacts != "" {
-		return r.Artifacts
+// fromEnvironment finds the folder of artifacts that the options leave open, "" when
+// the environment names none either; dir is ~/.<brand>.
+func (o OutputOptions) fromEnvironment(env []string, dir string) OutputOptions {
+	session := home.Lookup(env, "PI_SESSION_FILE")
+	switch named := home.Lookup(env, "PI_ARTIFACTS_DIR"); {
+	case o.Artifacts != "":
+	case named != "":
+		o.Artifacts = named
+	case strings.HasSuffix(session, ".jsonl"):
+		o.Artifacts = strings.TrimSuffix(session, ".jsonl")
+	case o.KeepArtifacts:
+		o.Artifacts = filepath.Join(dir, "artifacts")
 	}
-	if dir := home.Lookup(r.Env, "PI_ARTIFACTS_DIR"); dir != "" {
-		return dir
-	}
-	if file := home.Lookup(r.Env, "PI_SESSION_FILE"); strings.HasSuffix(file, ".jsonl") {
-		return strings.TrimSuffix(file, ".jsonl")
-	}
-	if r.KeepArtifacts {
-		return filepath.Join(r.dir, "artifacts")
-	}
-	return ""
+	return o
 }
 
 func (r resolved) store() *artifact.Store {
 	o := r.Output
-	return artifact.New(artifact.Options{Dir: r.Artifacts, MaxBytes: o.MaxArtifact, MaxAge: o.MaxAge, MaxTotal: o.MaxTotal})
+	return artifact.New(artifact.Options{Dir: o.Artifacts, MaxBytes: o.MaxArtifact, MaxAge: o.MaxAge, MaxTotal: o.MaxTotal})
 }
 
 func (r resolved) hub() sinks.HubOptions {

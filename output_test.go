@@ -20,11 +20,11 @@ func TestWhereArtifactsAre(t *testing.T) {
 		want string
 	}{
 		"none":                   {o: Options{}},
-		"kept":                   {o: Options{KeepArtifacts: true}, want: "/home/.coppice/artifacts"},
-		"the directory":          {o: Options{Env: []string{"PI_ARTIFACTS_DIR=/a", "PI_SESSION_FILE=/s/x.jsonl"}, KeepArtifacts: true}, want: "/a"},
+		"kept":                   {o: Options{Output: OutputOptions{KeepArtifacts: true}}, want: "/home/.coppice/artifacts"},
+		"the directory":          {o: Options{Env: []string{"PI_ARTIFACTS_DIR=/a", "PI_SESSION_FILE=/s/x.jsonl"}, Output: OutputOptions{KeepArtifacts: true}}, want: "/a"},
 		"beside the session":     {o: Options{Env: []string{"PI_SESSION_FILE=/s/x.jsonl"}}, want: "/s/x"},
 		"a session of no .jsonl": {o: Options{Env: []string{"PI_SESSION_FILE=/s/x.db"}}},
-		"the option":             {o: Options{Artifacts: "/o", Env: []string{"PI_ARTIFACTS_DIR=/a"}}, want: "/o"},
+		"the option":             {o: Options{Output: OutputOptions{Artifacts: "/o"}, Env: []string{"PI_ARTIFACTS_DIR=/a"}}, want: "/o"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestWhereArtifactsAre(t *testing.T) {
 func TestTextsLimitedInTokens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r, err := Options{Home: t.TempDir(), Artifacts: dir, Output: OutputOptions{Tokens: 5}}.resolve()
+	r, err := Options{Home: t.TempDir(), Output: OutputOptions{Artifacts: dir, Tokens: 5}}.resolve()
 	require.NoError(t, err)
 	require.Equal(t, budget.Options{Bytes: 80, HeadBytes: 80, Lines: 80}, r.Output.budget())
 	require.Equal(t, 20_000, OutputOptions{Tokens: -1}.tokens())

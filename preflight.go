@@ -70,7 +70,7 @@ func (h *Host) checkPython(ctx context.Context) error {
 // when the interpreter was named, or is that of an external gateway.
 func (h *Host) PassedOver() []environment.Step {
 	switch {
-	case h.o.Python != "" || h.o.GatewayURL != "":
+	case h.o.Python != "" || h.o.remoteURL() != "":
 		return nil
 	case h.found == nil:
 		return environment.PassedOver(h.o.environment())

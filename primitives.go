@@ -85,15 +85,15 @@ type AgentFork struct {
 // installPacks makes the registry of a host.
 func (h *Host) installPacks() error {
 	h.primitives = primitive.New()
-	for _, p := range h.o.Packs {
+	for _, p := range h.o.HostCalls.Packs {
 		if err := h.primitives.Install(p, false); err != nil {
 			return fmt.Errorf("%w: %w", ErrOptions, err)
 		}
 	}
-	if h.o.Selfref == nil {
+	if h.o.HostCalls.Selfref == nil {
 		return nil
 	}
-	if err := h.primitives.Install(h.selfref(*h.o.Selfref).Pack(), false); err != nil {
+	if err := h.primitives.Install(h.selfref(*h.o.HostCalls.Selfref).Pack(), false); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	return nil
@@ -199,5 +199,5 @@ func (h *Host) registryOf(key messages.SessionKey) *primitive.Registry {
 
 // Primitives returns the registry of the host's packs, to install and remove
 // some while it runs. Code can call none of them on the gateway backend unless
-// Options had a pack, Selfref or a host function when the host was started.
+// Options.HostCalls had a pack, Selfref or a host function when the host was started.
 func (h *Host) Primitives() *Primitives { return h.primitives }

@@ -20,7 +20,7 @@ func TestAFailedStartLeavesNothingOpen(t *testing.T) {
 	home := t.TempDir()
 	twice := sinks.Attachment{Name: "twice"}
 	_, err := coppice.Start(t.Context(), coppice.Options{
-		Home: home, Env: []string{}, Backend: coppice.BackendRunner, TraceIPC: true,
+		Home: home, Env: []string{}, Backend: coppice.Runner(coppice.RunnerOptions{}), TraceIPC: true,
 		Audit: &audit.Options{Path: filepath.Join(home, "audit.jsonl")}, Sinks: []sinks.Attachment{twice},
 	})
 	require.ErrorContains(t, err, "make the sinks")

@@ -104,7 +104,7 @@ func (s *startup) watch(next func(messages.Lifecycle)) func(messages.Lifecycle) 
 
 // openTrace opens the trace, if there is to be one.
 func (h *Host) openTrace() (err error) {
-	if h.o.TraceIPC || home.SwitchedOn(h.o.Env, "PI_PYTHON_IPC_TRACE") {
+	if h.o.TraceIPC {
 		h.trace, err = ipctrace.Open(filepath.Join(h.o.dir, "agent", "trace"))
 	}
 	return err

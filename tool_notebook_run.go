@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
@@ -36,7 +37,7 @@ func (h *Host) callNotebookRun(ctx context.Context, c ToolCall) (ToolResult, err
 	if err := arguments(c, &a); err != nil {
 		return ToolResult{}, err
 	}
-	o := NotebookOptions{AllowErrors: a.AllowErrors, FoldProgress: true, Owner: c.Owner, Input: c.Input}
+	o := run.Options{AllowErrors: a.AllowErrors, FoldProgress: true, Owner: c.Owner, Input: c.Input}
 	var err error
 	if o.Timeout, err = notebookLimits.timeout(a.Timeout); err != nil {
 		return ToolResult{}, err
@@ -49,7 +50,7 @@ func (h *Host) callNotebookRun(ctx context.Context, c ToolCall) (ToolResult, err
 	if err != nil {
 		return ToolResult{}, notebookProblem("path", err)
 	}
-	if err := CheckNotebook(file.Document); err != nil {
+	if err := run.Check(file.Document); err != nil {
 		return ToolResult{}, &ToolError{Argument: "path", Problem: err.Error()}
 	}
 	if o.Cells, err = cellsOf(file.Document, a.Cells); err != nil {
@@ -89,8 +90,8 @@ type notebookTold struct {
 	seq     uint64
 }
 
-func (n *notebookTold) step(s NotebookStep) {
-	if s.Kind != NotebookCellEvent {
+func (n *notebookTold) step(s run.Step) {
+	if s.Kind != run.CellEvent {
 		return
 	}
 	if final, ok := s.Event.(messages.Final); ok {
@@ -106,7 +107,7 @@ func (n *notebookTold) step(s NotebookStep) {
 }
 
 // result is what a model gets of a run: what each cell showed, and how it ended.
-func (n *notebookTold) result(s *Session, report NotebookReport, problem error) ToolResult {
+func (n *notebookTold) result(s *Session, report run.Report, problem error) ToolResult {
 	window := budget.New(budget.Options{Bytes: budget.DefaultBytes})
 	all := messages.Result{Outcome: report.Outcome, State: messages.StateKept, Session: s.key.Session, Cwd: s.key.Cwd, Backend: report.Backend, Cells: []messages.CellResult{}}
 	for i, r := range n.results {
@@ -145,6 +146,6 @@ func (n *notebookTold) result(s *Session, report NotebookReport, problem error) 
 	return ToolResult{Text: all.Text, Images: all.Images, IsError: all.Outcome != messages.OutcomeOK, Result: &all}
 }
 
-func (n *notebookTold) expected(report NotebookReport, cell int) bool {
-	return slices.ContainsFunc(report.Cells, func(c NotebookCell) bool { return c.Index == cell && c.Expected })
+func (n *notebookTold) expected(report run.Report, cell int) bool {
+	return slices.ContainsFunc(report.Cells, func(c run.Cell) bool { return c.Index == cell && c.Expected })
 }

@@ -14,7 +14,7 @@ import (
 // a machine without Python.
 func TestToolsOfAProxy(t *testing.T) {
 	t.Parallel()
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{"PATH=" + t.TempDir()}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true, Env: []string{"PATH=" + t.TempDir()}})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(context.Background()) })
 	var got []string

@@ -11,12 +11,13 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // tools returns every tool of every style, by name.
 func tools(t *testing.T, o coppice.ToolOptions) map[string]coppice.Tool {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: true, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true, Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(t.Context()) })
 	all := map[string]coppice.Tool{}
@@ -144,7 +145,7 @@ func TestToolModes(t *testing.T) {
 		{[]string{"PI_PY=what"}, "", true, []string{"python", "bash"}},
 		{[]string{"PI_PY=0"}, coppice.ToolsPython, true, []string{"python"}},
 	} {
-		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Bash: row.bash, Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, row.env...)})
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: row.bash, Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, row.env...)})
 		require.NoError(t, err)
 		list, err := host.Tools(coppice.ToolOptions{Mode: row.mode})
 		require.NoError(t, err)
@@ -167,8 +168,8 @@ func TestToolModes(t *testing.T) {
 // a host without bash keeps its Python tool.
 func TestToolsWithoutPython(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway, coppice.BackendAuto} {
-		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: backend, Bash: true, Python: none, Env: []string{}})
+	for _, backend := range []string{backends.Runner, backends.Gateway, "auto"} {
+		host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: backends.Named(backend), Bash: true, Python: none, Env: []string{}})
 		require.NoError(t, err)
 		for _, asked := range []coppice.ToolMode{"", coppice.ToolsBoth, coppice.ToolsPython} {
 			mode, why, err := host.ToolMode(t.Context(), coppice.ToolOptions{Mode: asked})
@@ -184,7 +185,7 @@ func TestToolsWithoutPython(t *testing.T) {
 		require.ErrorIs(t, host.CheckPython(t.Context()), coppice.ErrNoPython)
 		host.Shutdown(t.Context())
 	}
-	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Python: none, Env: []string{}})
+	host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: none, Env: []string{}})
 	require.NoError(t, err)
 	list, err := host.Tools(coppice.ToolOptions{})
 	require.NoError(t, err)

@@ -18,21 +18,23 @@ type Trial struct{}
 var _ environment.Trial = Trial{}
 
 // trialOptions turns settings into options.
-func trialOptions(s environment.Settings) Options {
-	o := Options{
-		Brand: s.Brand, Home: s.Home, Python: s.Python, Env: s.Env, Backend: s.Backend, KernelName: s.KernelName,
-		GatewayURL: s.GatewayURL, GatewayToken: s.GatewayToken, SharedGateway: s.SharedGateway, StartTimeout: s.StartTimeout,
-	}
+func trialOptions(s environment.Settings) (Options, error) {
+	b, err := backendOf(s)
+	o := Options{Brand: s.Brand, Home: s.Home, Python: s.Python, Env: s.Env, Backend: b, StartTimeout: s.StartTimeout}
 	if s.Cage != nil {
 		o.Isolation = Isolation{Level: IsolationStrongest, Write: s.Cage.Write, Read: s.Cage.Read}
 	}
-	return o
+	return o, err
 }
 
 // Plan says which backend a host with these settings would run on, and how many
 // kernels would wait for sessions. The error matches [ErrOptions].
 func (Trial) Plan(s environment.Settings, problem error) (environment.Plan, error) {
-	r, err := trialOptions(s).resolve()
+	o, err := trialOptions(s)
+	if err != nil {
+		return environment.Plan{}, err
+	}
+	r, err := o.resolve()
 	if err != nil {
 		return environment.Plan{}, err
 	}
@@ -55,7 +57,11 @@ func (Trial) Plan(s environment.Settings, problem error) (environment.Plan, erro
 // Run starts a host with these settings, runs a cell and shuts the host down. The
 // error is that of [Start].
 func (Trial) Run(ctx context.Context, s environment.Settings, c environment.Cell) (environment.Tried, error) {
-	h, err := Start(ctx, trialOptions(s))
+	o, err := trialOptions(s)
+	if err != nil {
+		return environment.Tried{}, err
+	}
+	h, err := Start(ctx, o)
 	if err != nil {
 		return environment.Tried{}, err
 	}

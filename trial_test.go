@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -19,25 +20,28 @@ func TestOneChoiceOfTheBackend(t *testing.T) {
 	nothing := []string{"PATH=" + t.TempDir()}
 	for name, tc := range map[string]struct {
 		o             coppice.Options
+		s             environment.Settings
 		reports, host string
 		why           string
 	}{
-		"a named one":         {coppice.Options{Backend: coppice.BackendRunner, Env: nothing}, "runner", "runner", "it was asked for"},
-		"an external gateway": {coppice.Options{GatewayURL: "http://127.0.0.1:1", Env: nothing}, "gateway", "gateway", "an external gateway is set"},
-		"a kernel":            {coppice.Options{KernelName: "ir", Env: nothing}, "gateway", "gateway", "a kernel was named"},
-		"no check":            {coppice.Options{Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, nothing...)}, "gateway", "gateway", "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"},
-		"the packages are in": {coppice.Options{Python: python, Env: nothing}, "gateway", "gateway", "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"},
-		"no Python":           {coppice.Options{Env: nothing}, "", "runner", "no Python interpreter can be used"},
+		"a named one":         {coppice.Options{Env: nothing}, environment.Settings{Backend: "runner"}, "runner", "runner", "it was asked for"},
+		"an external gateway": {coppice.Options{Env: nothing}, environment.Settings{GatewayURL: "http://127.0.0.1:1"}, "gateway", "gateway", "an external gateway is set"},
+		"a kernel":            {coppice.Options{Env: nothing}, environment.Settings{KernelName: "ir"}, "gateway", "gateway", "a kernel was named"},
+		"no check":            {coppice.Options{Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, nothing...)}, environment.Settings{}, "gateway", "gateway", "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"},
+		"the packages are in": {coppice.Options{Python: python, Env: nothing}, environment.Settings{}, "gateway", "gateway", "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"},
+		"no Python":           {coppice.Options{Env: nothing}, environment.Settings{}, "", "runner", "no Python interpreter can be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.o.Home, tc.o.WarmKernels = t.TempDir(), -1
+			tc.o.Home = t.TempDir()
+			var err error
+			tc.o.Backend, err = coppice.BackendNamed(tc.s.Backend, coppice.GatewayOptions{URL: tc.s.GatewayURL, KernelName: tc.s.KernelName, WarmKernels: -1}, coppice.RunnerOptions{})
+			require.NoError(t, err)
 			report, err := coppice.Environment(t.Context(), tc.o, "")
 			require.NoError(t, err)
 			require.Equal(t, [2]string{tc.reports, tc.why}, [2]string{report.Backend, report.BackendWhy})
-			plan, err := coppice.Trial{}.Plan(environment.Settings{
-				Home: tc.o.Home, Env: tc.o.Env, Backend: tc.o.Backend, GatewayURL: tc.o.GatewayURL, KernelName: tc.o.KernelName,
-			}, report.Err())
+			tc.s.Home, tc.s.Env = tc.o.Home, tc.o.Env
+			plan, err := coppice.Trial{}.Plan(tc.s, report.Err())
 			require.NoError(t, err)
 			require.Equal(t, [2]string{tc.reports, tc.why}, [2]string{plan.Backend, plan.Why})
 			require.NotEmpty(t, plan.Warm)
@@ -61,7 +65,7 @@ func TestOneChoiceOfTheBackend(t *testing.T) {
 // TestTrial runs a cell on a host that ends with it.
 func TestTrial(t *testing.T) {
 	t.Parallel()
-	s := environment.Settings{Home: t.TempDir(), Python: testpython.Path(t), Backend: coppice.BackendRunner, Cage: &environment.Cage{Write: []string{t.TempDir()}}}
+	s := environment.Settings{Home: t.TempDir(), Python: testpython.Path(t), Backend: backends.Runner, Cage: &environment.Cage{Write: []string{t.TempDir()}}}
 	tried, err := coppice.Trial{}.Run(t.Context(), s, environment.Cell{Session: "t", Cwd: s.Cage.Write[0], Code: "display({'application/json': [6 * 7]}, raw=True)", Timeout: coppice.NoTimeout})
 	require.NoError(t, err)
 	require.True(t, tried.OK, tried.Text)

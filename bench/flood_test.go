@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -94,13 +95,13 @@ func floodHash(blocks int) string {
 }
 
 // flooded are the backends whose floods are measured here.
-var flooded = []string{coppice.BackendRunner, coppice.BackendGateway}
+var flooded = []string{backends.Runner, backends.Gateway}
 
 // floodHost starts a host whose artifacts are in a folder of the benchmark.
 func floodHost(b *testing.B, backend string, more ...sinks.Attachment) *coppice.Host {
 	b.Helper()
 	host, err := coppice.Start(b.Context(), coppice.Options{
-		Backend: backend, Python: testpython.Path(b), Home: b.TempDir(), Artifacts: b.TempDir(), Sinks: more, StartTimeout: 5 * time.Minute,
+		Backend: backends.Named(backend), Python: testpython.Path(b), Home: b.TempDir(), Output: coppice.OutputOptions{Artifacts: b.TempDir()}, Sinks: more, StartTimeout: 5 * time.Minute,
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() {

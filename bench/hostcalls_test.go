@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -32,12 +33,12 @@ func BenchmarkHostCalls(b *testing.B) {
 	for _, tc := range []struct {
 		backend  string
 		sessions int
-	}{{coppice.BackendRunner, 1}, {coppice.BackendRunner, 100}, {coppice.BackendGateway, 1}, {coppice.BackendGateway, 10}} {
+	}{{backends.Runner, 1}, {backends.Runner, 100}, {backends.Gateway, 1}, {backends.Gateway, 10}} {
 		b.Run(fmt.Sprintf("%s-%d", tc.backend, tc.sessions), func(b *testing.B) {
 			add := coppice.Function("add", "", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X + p.Y, nil })
 			host, err := coppice.Start(b.Context(), coppice.Options{
-				Backend: tc.backend, Python: testpython.Path(b), Home: b.TempDir(), MaxSessions: tc.sessions, IdleTTL: -1,
-				StartTimeout: 5 * time.Minute, HostFunctions: []coppice.HostFunction{add},
+				Backend: backends.Named(tc.backend), Python: testpython.Path(b), Home: b.TempDir(), MaxSessions: tc.sessions, IdleTTL: -1,
+				StartTimeout: 5 * time.Minute, HostCalls: coppice.HostCallOptions{Functions: []coppice.HostFunction{add}},
 			})
 			require.NoError(b, err)
 			b.Cleanup(func() {

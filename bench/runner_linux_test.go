@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // load notes how busy the machine was, so that figures can be judged.
@@ -91,7 +92,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			for b.Loop() {
 				before := pss(b, os.Getpid())
-				host := start(b, coppice.BackendRunner, n)
+				host := start(b, backends.Runner, n)
 				sessions := make([]*coppice.Session, n)
 				for i := range sessions {
 					sessions[i] = host.Session(fmt.Sprint(i))
@@ -124,7 +125,7 @@ func BenchmarkIdle(b *testing.B) {
 func BenchmarkFork(b *testing.B) {
 	for _, mib := range []int{0, 300} {
 		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {
-			host := start(b, coppice.BackendRunner, 4)
+			host := start(b, backends.Runner, 4)
 			s := host.Session("big")
 			r, err := s.Execute(b.Context(), coppice.Request{Cells: []messages.Cell{{Code: fmt.Sprintf("big = bytearray(%d << 20)\nfor i in range(0, len(big), 4096): big[i] = 1", mib)}}})
 			require.NoError(b, err)
@@ -157,7 +158,7 @@ func BenchmarkChurn(b *testing.B) {
 	}
 	b.Run(strconv.Itoa(n), func(b *testing.B) {
 		for b.Loop() {
-			host := start(b, coppice.BackendRunner, 64)
+			host := start(b, backends.Runner, 64)
 			execute(b, host.Session("warm"))
 			before := pss(b, os.Getpid())
 			sessions := make([]*coppice.Session, n)

@@ -13,16 +13,15 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var backends = []string{coppice.BackendRunner, coppice.BackendGateway}
-
 func start(b *testing.B, backend string, sessions int) *coppice.Host {
 	b.Helper()
-	return startWith(b, coppice.Options{Backend: backend, MaxSessions: sessions, WarmKernels: -1})
+	return startWith(b, coppice.Options{Backend: backends.With(backend, coppice.GatewayOptions{WarmKernels: -1}, coppice.RunnerOptions{}), MaxSessions: sessions})
 }
 
 func startWith(b *testing.B, o coppice.Options) *coppice.Host {
@@ -62,7 +61,7 @@ func report(b *testing.B, times []time.Duration) {
 // BenchmarkCreate is a new session to its first result, one after the other,
 // with the shared process warm. Each session is closed again.
 func BenchmarkCreate(b *testing.B) {
-	for _, backend := range backends {
+	for _, backend := range backends.All() {
 		b.Run(backend, func(b *testing.B) {
 			host := start(b, backend, 8)
 			execute(b, host.Session("warm"))
@@ -86,7 +85,7 @@ func BenchmarkNewSession(b *testing.B) {
 			var times []time.Duration
 			for b.Loop() {
 				begin := time.Now()
-				host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, WarmKernels: warm})
+				host := startWith(b, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{WarmKernels: warm})})
 				execute(b, host.Session("a"))
 				times = append(times, time.Since(begin))
 				host.Shutdown(b.Context())
@@ -94,7 +93,7 @@ func BenchmarkNewSession(b *testing.B) {
 			report(b, times)
 		})
 		b.Run(fmt.Sprintf("next/warm=%d", max(warm, 0)), func(b *testing.B) {
-			host := startWith(b, coppice.Options{Backend: coppice.BackendGateway, MaxSessions: 8, WarmKernels: warm})
+			host := startWith(b, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{WarmKernels: warm}), MaxSessions: 8})
 			execute(b, host.Session("first"))
 			var times []time.Duration
 			for i := 0; b.Loop(); i++ {
@@ -112,7 +111,7 @@ func BenchmarkNewSession(b *testing.B) {
 
 // BenchmarkExecute is `1+1` through the whole runtime, back to back.
 func BenchmarkExecute(b *testing.B) {
-	for _, backend := range backends {
+	for _, backend := range backends.All() {
 		b.Run(backend, func(b *testing.B) {
 			host := start(b, backend, 1)
 			s := host.Session("one")
@@ -131,7 +130,7 @@ func BenchmarkMany(b *testing.B) {
 	for _, tc := range []struct {
 		backend  string
 		sessions int
-	}{{coppice.BackendRunner, 100}, {coppice.BackendRunner, 500}, {coppice.BackendGateway, 10}} {
+	}{{backends.Runner, 100}, {backends.Runner, 500}, {backends.Gateway, 10}} {
 		b.Run(fmt.Sprintf("%s-%d", tc.backend, tc.sessions), func(b *testing.B) {
 			host := start(b, tc.backend, tc.sessions)
 			sessions := make([]*coppice.Session, tc.sessions)

@@ -179,10 +179,6 @@ func (x *examination) settings() {
 	if s.Env == nil {
 		s.Env = os.Environ()
 	}
-	if s.SharedGateway != nil && !*s.SharedGateway {
-		x.find(checkSettings, FindingFailed, "leave python.sharedGateway out, or set it to true", "Shared Python gateway required; local gateways are disabled")
-		s.SharedGateway = nil
-	}
 	if s.GatewayURL == "" {
 		s.GatewayURL = home.Lookup(s.Env, urlVariable)
 	}

@@ -70,17 +70,6 @@ func TestDoctorExternal(t *testing.T) {
 	}
 }
 
-// TestDoctorSharedGatewayOff names the setting that is refused.
-func TestDoctorSharedGatewayOff(t *testing.T) {
-	t.Parallel()
-	off := false
-	found := diagnose(t, Settings{SharedGateway: &off}, checkSettings)
-	require.Equal(t, []Finding{{
-		Check: checkSettings, State: FindingFailed, Detail: "Shared Python gateway required; local gateways are disabled",
-		Mend: "leave python.sharedGateway out, or set it to true",
-	}}, found)
-}
-
 // TestDoctorEnds ends with its context, and says what it found until then.
 func TestDoctorEnds(t *testing.T) {
 	t.Parallel()

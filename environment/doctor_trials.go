@@ -70,7 +70,7 @@ func (x *examination) gateway() {
 // trial starts a host and runs a cell. It returns false when there was no host.
 func (x *examination) trial(check, backend string) (Tried, bool) {
 	s := x.d.Settings
-	s.Backend, s.SharedGateway = backend, nil
+	s.Backend = backend
 	if backend != backendGateway {
 		s.KernelName = ""
 	}

@@ -35,6 +35,16 @@ func (o Options) resolve() (home.Home, error) {
 	return place, nil
 }
 
+// Dir returns the folder <Home>/.<Brand>, where the environment, the settings and the
+// tokens of the user are. It need not exist. The error matches [ErrOptions].
+func Dir(o Options) (string, error) {
+	place, err := o.resolve()
+	if err != nil {
+		return "", err
+	}
+	return place.Dir(), nil
+}
+
 // search is where a host looks for its interpreter: relative places start at the
 // working directory of this process.
 func search(o Options, place home.Home) pyenv.Options {

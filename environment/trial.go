@@ -21,7 +21,6 @@ type Settings struct {
 	// GatewayURL and GatewayToken are those of servers that somebody else runs. "":
 	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env.
 	GatewayURL, GatewayToken string
-	SharedGateway            *bool
 	StartTimeout             time.Duration
 	// Cage keeps sessions of the runner backend from everything but its folders, as
 	// far as the system can. nil: the rung that is the default of hosts.

@@ -100,6 +100,26 @@ func (s *Site) look(ctx context.Context) (*pyenv.Runtime, error) {
 	return &rt, err
 }
 
+// Configurable is implemented by a Provisioner that variables of the environment can
+// fill in.
+type Configurable interface {
+	// FromEnvironment returns the Provisioner with what env says in place of fields
+	// that are zero. The error names the variable that makes no sense.
+	FromEnvironment(env []string) (Provisioner, error)
+}
+
+// Validator is implemented by a Provisioner whose options can be wrong. Validate looks
+// at nothing but them; its error names the field and the next step.
+type Validator interface{ Validate() error }
+
+// Warmer is implemented by a Provisioner that can start kernels before they are asked
+// for. Warming says in a sentence how many wait on a site, and why.
+type Warmer interface{ Warming(s Site) string }
+
+// Remote is implemented by a Provisioner whose kernels may run on servers that it
+// does not start. RemoteURL is where, "" when it starts its own.
+type Remote interface{ RemoteURL() string }
+
 // Served is implemented by a backend whose interpreters come from one process.
 // Process returns its name in the tree, and what runs it.
 type Served interface {

@@ -29,7 +29,7 @@ const patience = time.Minute
 
 func start(t *testing.T) *coppice.Host {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendRunner, Home: t.TempDir(), Bash: true})
+	host, err := coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Bash: true})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

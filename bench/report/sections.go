@@ -144,7 +144,7 @@ func (t *text) model(f record.File) {
 		}
 	}
 	t.add("")
-	t.add("One Kernel Gateway holds at most %d kernels (each takes 6 of the 1,023 sockets of its ZeroMQ context). With `Options.SharedGateway` sessions go to a further gateway when one is full, so the row of the gateway is what the machine holds, and the number of gateways that takes; a Host without it has one gateway.\n", perGateway)
+	t.add("One Kernel Gateway holds at most %d kernels (each takes 6 of the 1,023 sockets of its ZeroMQ context). With `GatewayOptions.Shared` sessions go to a further gateway when one is full, so the row of the gateway is what the machine holds, and the number of gateways that takes; a Host without it has one gateway.\n", perGateway)
 	t.add("A fleet multiplies hosts: sessions share nothing between them, and a host is chosen once, by the session's key.%s `Options.MaxSessions` is what to set to the figure of one host; the session least recently used makes room beyond it.\n", fleet(models[0]))
 }
 
@@ -165,7 +165,7 @@ func (t *text) prediction(h machine, m *model) {
 	name, most := least.name, least.most
 	if m.backend == "gateway" && most > perGateway && !math.IsInf(most, 1) {
 		name = fmt.Sprintf("%d kernels of one gateway, then %s", perGateway, least.name)
-		least.move = fmt.Sprintf("`SharedGateway`, which starts %.0f of them, then %s", math.Ceil(most/perGateway), least.move)
+		least.move = fmt.Sprintf("`GatewayOptions.Shared`, which starts %.0f of them, then %s", math.Ceil(most/perGateway), least.move)
 	}
 	row := fmt.Sprintf("| %s | %s |", h.name, m.backend)
 	for _, b := range all {

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // act is one thing that agents have Python do.
@@ -43,20 +44,20 @@ var acts = []act{
 
 var mixed = Scenario{
 	Name: "mixed", About: "agents that come, think between calls, print, compute, fail, crash and go or stay: a host's day, compressed",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Backends: []string{backends.Runner, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 100, Rate: 8, Duration: 10 * time.Second},
-		coppice.BackendGateway: {Sessions: 6, Rate: .3, Duration: 20 * time.Second},
+		backends.Runner:  {Sessions: 100, Rate: 8, Duration: 10 * time.Second},
+		backends.Gateway: {Sessions: 6, Rate: .3, Duration: 20 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error { return r.day(ctx, nil) },
 }
 
 var soak = Scenario{
 	Name: "soak", About: "mixed, for long: the host's memory, descriptors and goroutines over time, none of which should grow",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Backends: []string{backends.Runner, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 100, Rate: 8, Duration: 5 * time.Minute},
-		coppice.BackendGateway: {Sessions: 6, Rate: .3, Duration: 5 * time.Minute},
+		backends.Runner:  {Sessions: 100, Rate: 8, Duration: 5 * time.Minute},
+		backends.Gateway: {Sessions: 6, Rate: .3, Duration: 5 * time.Minute},
 	},
 	run: func(ctx context.Context, r *round) error {
 		w := &watch{every: max(250*time.Millisecond, r.Duration/120), stop: make(chan struct{})}

@@ -3,7 +3,7 @@ package scenario
 import (
 	"time"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // Expect is how long Run takes on an idle machine with two processors, about: by
@@ -11,7 +11,7 @@ import (
 // through Check.
 func (s Scenario) Expect(o Setup) time.Duration {
 	n, load := float64(o.Sessions), o.Duration.Seconds()
-	kernels, pretended := o.Backend == coppice.BackendGateway, o.Backend == Fake
+	kernels, pretended := o.Backend == backends.Gateway, o.Backend == Fake
 	// To start and to end sessions: a host of thousands works longer for each.
 	start := .5 + .005*n + 7e-7*n*n
 	switch {

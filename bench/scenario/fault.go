@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // crashEvery: one call in so many ends its kernel.
@@ -18,11 +19,11 @@ const crashEvery = 20
 
 var crashy = Scenario{
 	Name: "crashy", About: "one call in twenty ends its kernel: from the death to the answer, and of the session's next call",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 50, Rate: 60, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 5, Rate: 3, Duration: 20 * time.Second},
-		Fake:                   {Sessions: 10_000, Rate: 3000, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 50, Rate: 60, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 5, Rate: 3, Duration: 20 * time.Second},
+		Fake:             {Sessions: 10_000, Rate: 3000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
@@ -96,11 +97,11 @@ func crashCode(backend string) string {
 
 var evict = Scenario{
 	Name: "evict", About: "ten times more sessions than may live: most calls evict the least recently used session and start their own",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 200, Rate: 40, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 20, Rate: .4, Duration: 20 * time.Second},
-		Fake:                   {Sessions: 10_000, Rate: 1000, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 200, Rate: 40, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 20, Rate: .4, Duration: 20 * time.Second},
+		Fake:             {Sessions: 10_000, Rate: 1000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		places := max(2, r.Sessions/10)

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/fake"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // shutdownWait bounds the end of a host with thousands of sessions.
@@ -60,6 +61,12 @@ func (h pretended) session(name string) session { return h.Host.Session(name) }
 
 func (h pretended) check() error { return h.Check() }
 
+// backend is the one of the round, on the server that the round was given.
+func (r *round) backend(g coppice.GatewayOptions, o coppice.RunnerOptions) coppice.Backend {
+	g.URL, g.Token = r.GatewayURL, r.GatewayToken
+	return backends.With(r.Backend, g, o)
+}
+
 // start makes a host that ends with the round.
 func (r *round) start(ctx context.Context, o coppice.Options) (host, error) {
 	var h host
@@ -70,10 +77,9 @@ func (r *round) start(ctx context.Context, o coppice.Options) (host, error) {
 		}
 		h = pretended{f}
 	} else {
-		o.Backend, o.Python, o.Home = r.Backend, r.Python, r.Home
-		o.GatewayURL, o.GatewayToken = r.GatewayURL, r.GatewayToken
-		if o.WarmKernels == 0 {
-			o.WarmKernels = -1 // figures are of the sessions alone
+		o.Python, o.Home = r.Python, r.Home
+		if o.Backend == nil { // figures are of the sessions alone
+			o.Backend = r.backend(coppice.GatewayOptions{WarmKernels: -1}, coppice.RunnerOptions{})
 		}
 		if o.IdleTTL == 0 {
 			o.IdleTTL = -1

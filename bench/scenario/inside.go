@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // forkMiB is what the copied session holds, in pages that are its own.
@@ -18,8 +19,8 @@ const forkMiB = 300
 
 var fork = Scenario{
 	Name: "fork", About: "a copy of a session that holds 300 MiB: to the copy, and to the copy's first result",
-	Backends: []string{coppice.BackendRunner},
-	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 20}},
+	Backends: []string{backends.Runner},
+	Defaults: map[string]Defaults{backends.Runner: {Sessions: 20}},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: 8})
 		if err != nil {
@@ -69,11 +70,11 @@ print(' '.join(str(int(t * 1e6)) for t in took))`
 
 var hostCalls = Scenario{
 	Name: "hostcalls", About: "a thousand calls of a function of the host, from each of so many sessions at once",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
-	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 20}, coppice.BackendGateway: {Sessions: 2}},
+	Backends: []string{backends.Runner, backends.Gateway},
+	Defaults: map[string]Defaults{backends.Runner: {Sessions: 20}, backends.Gateway: {Sessions: 2}},
 	run: func(ctx context.Context, r *round) error {
 		add := coppice.Function("add", "adds", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X + p.Y, nil })
-		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, HostFunctions: []coppice.HostFunction{add}})
+		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, HostCalls: coppice.HostCallOptions{Functions: []coppice.HostFunction{add}}})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // stuck are the codes that are interrupted. Each says when it is about to begin.
@@ -26,8 +27,8 @@ var stuck = []struct {
 
 var interrupt = Scenario{
 	Name: "interrupt", About: "from the interrupt of a loop, of time.sleep, of await and of a flood of output to the result; the session then answers on",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
-	Defaults: map[string]Defaults{coppice.BackendRunner: {Sessions: 10}, coppice.BackendGateway: {Sessions: 3}},
+	Backends: []string{backends.Runner, backends.Gateway},
+	Defaults: map[string]Defaults{backends.Runner: {Sessions: 10}, backends.Gateway: {Sessions: 3}},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
 		if err != nil {

@@ -3,7 +3,7 @@ package scenario
 import (
 	"fmt"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // machine is what a run may be short of; -1 where it is not known.
@@ -35,7 +35,7 @@ func Warnings(o Setup) []string { return o.warnings(thisMachine()) }
 func (o Setup) warnings(m machine) []string {
 	files, pids, memory, calls := int64(filesEach), int64(pidsEach), int64(memoryEach), float64(callsOfOneCPU)
 	switch o.Backend {
-	case coppice.BackendGateway:
+	case backends.Gateway:
 		files, pids, memory, calls = kernelFiles, kernelPIDs, kernelMemory, kernelCallsPerCPU
 	case Fake:
 		files, pids, memory, calls = 0, 0, supervisionSession, supervisionPerCPU

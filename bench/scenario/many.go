@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // starts is how many sessions come before those that are measured. The first one
@@ -19,11 +20,11 @@ const starts = 2
 
 var create = Scenario{
 	Name: "create", About: "a new session to its first result; sessions arrive like independent callers",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 200, Rate: 40, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 20, Rate: .4, Duration: 20 * time.Second},
-		Fake:                   {Sessions: 10_000, Rate: 1000, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 200, Rate: 40, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 20, Rate: .4, Duration: 20 * time.Second},
+		Fake:             {Sessions: 10_000, Rate: 1000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions + starts, MaxWaiting: 10_000})
@@ -55,13 +56,13 @@ var create = Scenario{
 
 var ready = Scenario{
 	Name: "ready", About: "a new session that something waits for, a spare of the runner or a warm kernel of the gateway, to its first result; one after the other, with time to make the next one",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Backends: []string{backends.Runner, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 100, Rate: 20},
-		coppice.BackendGateway: {Sessions: 8, Rate: .4},
+		backends.Runner:  {Sessions: 100, Rate: 20},
+		backends.Gateway: {Sessions: 8, Rate: .4},
 	},
 	run: func(ctx context.Context, r *round) error {
-		h, err := r.start(ctx, coppice.Options{MaxSessions: 8, Spares: 2, WarmKernels: 1})
+		h, err := r.start(ctx, coppice.Options{MaxSessions: 8, Backend: r.backend(coppice.GatewayOptions{WarmKernels: 1}, coppice.RunnerOptions{Spares: 2})})
 		if err != nil {
 			return err
 		}
@@ -92,11 +93,11 @@ var ready = Scenario{
 
 var execute = Scenario{
 	Name: "exec", About: "round trips of 1+1 while so many sessions live: back to back in one, of all from independent callers, and as fast as it goes",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 100, Rate: 300, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 10, Rate: 20, Duration: 10 * time.Second},
-		Fake:                   {Sessions: 10_000, Rate: 3000, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 100, Rate: 300, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 10, Rate: 20, Duration: 10 * time.Second},
+		Fake:             {Sessions: 10_000, Rate: 3000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
@@ -146,12 +147,12 @@ func (r *round) backToBack(ctx context.Context, s session, d time.Duration) erro
 
 var idle = Scenario{
 	Name: "idle", About: "what sessions take that wait: memory, processor time, descriptors, threads; then all of them answer again",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
 		// As long as the time between two heartbeats: each session is asked once.
-		coppice.BackendRunner:  {Sessions: 500, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 5, Duration: 5 * time.Second},
-		Fake:                   {Sessions: 10_000, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 500, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 5, Duration: 5 * time.Second},
+		Fake:             {Sessions: 10_000, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		before := ownMemory()
@@ -191,9 +192,9 @@ var idle = Scenario{
 
 var churn = Scenario{
 	Name: "churn", About: "sessions that come, answer once and go, sixteen at a time, as fast as they can",
-	Backends: []string{coppice.BackendRunner, Fake, coppice.BackendGateway},
+	Backends: []string{backends.Runner, Fake, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner: {Sessions: 1000}, Fake: {Sessions: 20_000}, coppice.BackendGateway: {Sessions: 10},
+		backends.Runner: {Sessions: 1000}, Fake: {Sessions: 20_000}, backends.Gateway: {Sessions: 10},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: 4 * atOnce, MaxWaiting: 10_000})
@@ -235,9 +236,9 @@ var churn = Scenario{
 
 var burst = Scenario{
 	Name: "burst", About: "so many new sessions at the same instant, each to its first result",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway, Fake},
+	Backends: []string{backends.Runner, backends.Gateway, Fake},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner: {Sessions: 100}, coppice.BackendGateway: {Sessions: 5}, Fake: {Sessions: 10_000},
+		backends.Runner: {Sessions: 100}, backends.Gateway: {Sessions: 5}, Fake: {Sessions: 10_000},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: min(r.Sessions+1, limitOf(r.Backend)), MaxWaiting: r.Sessions})
@@ -257,7 +258,7 @@ var burst = Scenario{
 }
 
 func limitOf(backend string) int {
-	if backend == coppice.BackendGateway {
+	if backend == backends.Gateway {
 		return maxKernels
 	}
 	return 1 << 20

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // Fake is the backend of package bench/fake, beside those of package coppice.
@@ -100,7 +100,7 @@ func (s Scenario) resolve(o Setup) (Setup, error) {
 	switch {
 	case o.Sessions < 1:
 		return o, fmt.Errorf("%w: %d sessions: at least one is needed", ErrSetup, o.Sessions)
-	case o.Backend == coppice.BackendGateway && o.Sessions > maxKernels:
+	case o.Backend == backends.Gateway && o.Sessions > maxKernels:
 		return o, fmt.Errorf("%w: %d sessions are more than the %d kernels that one Kernel Gateway holds; use the runner backend", ErrSetup, o.Sessions, maxKernels)
 	case o.Rate < 0 || o.Duration < 0 || o.Plant < 0:
 		return o, fmt.Errorf("%w: a negative rate, duration or plant", ErrSetup)

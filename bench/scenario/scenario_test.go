@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/scenario"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -38,11 +38,11 @@ func small(t *testing.T, name, backend string) scenario.Setup {
 func TestEveryScenarioRuns(t *testing.T) {
 	for _, s := range scenario.All() {
 		for _, backend := range s.Backends {
-			if backend == coppice.BackendGateway && s.Name != "exec" && s.Name != "crashy" {
+			if backend == backends.Gateway && s.Name != "exec" && s.Name != "crashy" {
 				continue // the same code; a kernel takes a second to start
 			}
 			t.Run(s.Name+"/"+backend, func(t *testing.T) {
-				if backend == coppice.BackendGateway {
+				if backend == backends.Gateway {
 					o := small(t, s.Name, backend)
 					o.Sessions, o.Rate, o.Duration = 2, 30, 500*time.Millisecond
 					check(t, s, o)

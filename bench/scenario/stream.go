@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // chattyCode prints the time, at fixed instants: a line that is late by its own
@@ -27,10 +28,10 @@ for i in range(%d):
 
 var chatty = Scenario{
 	Name: "chatty", About: "sessions that print a line ten times a second: from print to the consumer of the stream",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Backends: []string{backends.Runner, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 50, Rate: 10, Duration: 5 * time.Second},
-		coppice.BackendGateway: {Sessions: 5, Rate: 10, Duration: 5 * time.Second},
+		backends.Runner:  {Sessions: 50, Rate: 10, Duration: 5 * time.Second},
+		backends.Gateway: {Sessions: 5, Rate: 10, Duration: 5 * time.Second},
 	},
 	run: func(ctx context.Context, r *round) error {
 		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions})
@@ -116,10 +117,10 @@ for _ in range(%d):
 
 var flood = Scenario{
 	Name: "flood", About: "64 MiB for each second of the duration, printed as fast as Python can: the host's memory, and the artifact is what was printed",
-	Backends: []string{coppice.BackendRunner, coppice.BackendGateway},
+	Backends: []string{backends.Runner, backends.Gateway},
 	Defaults: map[string]Defaults{
-		coppice.BackendRunner:  {Sessions: 1, Duration: time.Second},
-		coppice.BackendGateway: {Sessions: 1, Duration: time.Second},
+		backends.Runner:  {Sessions: 1, Duration: time.Second},
+		backends.Gateway: {Sessions: 1, Duration: time.Second},
 	},
 	run: func(ctx context.Context, r *round) (err error) {
 		dir, remove, err := temp()
@@ -131,7 +132,7 @@ var flood = Scenario{
 				err = e
 			}
 		}()
-		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Artifacts: dir})
+		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Output: coppice.OutputOptions{Artifacts: dir}})
 		if err != nil {
 			return err
 		}

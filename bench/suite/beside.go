@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/bench/peers"
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // besideRow is one comparison with a floor, in turns.
@@ -23,9 +24,9 @@ type besideRow struct {
 
 func (o options) besideRows() []besideRow {
 	if o.Full {
-		return []besideRow{{coppice.BackendRunner, 5000, 20, peerRounds, 5 * time.Second}, {coppice.BackendGateway, 400, 8, peerRounds, 25 * time.Second}}
+		return []besideRow{{backends.Runner, 5000, 20, peerRounds, 5 * time.Second}, {backends.Gateway, 400, 8, peerRounds, 25 * time.Second}}
 	}
-	return []besideRow{{coppice.BackendRunner, 1000, 3, 2, 2 * time.Second}, {coppice.BackendGateway, 150, 2, 1, 12 * time.Second}}
+	return []besideRow{{backends.Runner, 1000, 3, 2, 2 * time.Second}, {backends.Gateway, 150, 2, 1, 12 * time.Second}}
 }
 
 // beside is one round of such a comparison.
@@ -42,7 +43,7 @@ func besideFloor(ctx context.Context, backend string, p peers.Options) (_ record
 		return record.Result{}, fmt.Errorf("make a folder for the host: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	h, err := coppice.Start(ctx, coppice.Options{Backend: backend, Python: p.Python, Home: home, MaxSessions: 4, IdleTTL: -1})
+	h, err := coppice.Start(ctx, coppice.Options{Backend: backends.Named(backend), Python: p.Python, Home: home, MaxSessions: 4, IdleTTL: -1})
 	if err != nil {
 		return record.Result{}, fmt.Errorf("start a host: %w", err)
 	}

@@ -45,7 +45,7 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 	store := &coppice.ConversationMemory{}
 	prices := map[string]int{"tea": 4, "milk": 1}
 	o.MaxSessions = 8
-	o.HostFunctions = []coppice.HostFunction{
+	o.HostCalls.Functions = []coppice.HostFunction{
 		coppice.Function("price", "What something costs.", func(_ context.Context, in struct{ Name string }) (int, error) {
 			p, ok := prices[in.Name]
 			if !ok {
@@ -55,7 +55,7 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		}),
 	}
 	// The forked agent runs its task as code. A real one would go on from f.History.
-	o.Selfref = &coppice.Selfref{Store: store, Agent: func(ctx context.Context, f coppice.AgentFork) (coppice.Answer, error) {
+	o.HostCalls.Selfref = &coppice.Selfref{Store: store, Agent: func(ctx context.Context, f coppice.AgentFork) (coppice.Answer, error) {
 		r, err := f.Session.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: f.Message}}})
 		return coppice.Answer{Response: r.Text}, err
 	}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/recording"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -22,13 +23,9 @@ type call struct {
 
 // cell is a cell that is being recorded. The recorder's mutex guards it.
 type cell struct {
-	file      *notebook.File
-	recording *notebook.Recording
-	prompt    int
-	timing    notebook.Timing
-	recorded  int64
-	omitted   int64
-	clears    bool
+	*recording.Cell
+
+	file *notebook.File
 }
 
 func titled(title string) (json.RawMessage, error) {
@@ -54,7 +51,7 @@ func (c *call) Consume(ctx context.Context, e messages.Event) error {
 		return nil
 	}
 	if c.cell != nil {
-		c.recorder.size += c.cell.record(e, c.recorder.o.MaxOutput)
+		c.recorder.size += c.cell.Record(e)
 	}
 	return nil
 }
@@ -70,6 +67,7 @@ func (c *call) begin(ctx context.Context, index int) error {
 	if err != nil {
 		return err
 	}
+	cell.Began()
 	c.cell = cell
 	return nil
 }
@@ -81,12 +79,8 @@ func (c *call) end(ctx context.Context) error {
 		return nil
 	}
 	c.cell = nil
-	cell.timing.Reply = time.Now()
-	cell.timing.Idle = cell.timing.Reply
-	if cell.omitted > 0 {
-		cell.recording.Stream(string(messages.StderrStream), fmt.Sprintf("\n[coppice: %d bytes of output left out]\n", cell.omitted))
-	}
-	cell.recording.Finish(cell.prompt, cell.timing)
+	cell.Ended()
+	cell.Finish(0)
 	return c.save(ctx, cell)
 }
 
@@ -103,7 +97,7 @@ func (c *call) Flush(ctx context.Context) error {
 	if c.cell == nil {
 		return nil
 	}
-	c.cell.recording.Flush()
+	c.cell.Flush()
 	return c.save(ctx, c.cell)
 }
 
@@ -112,48 +106,4 @@ func (c *call) Close() error {
 	c.recorder.mu.Lock()
 	defer c.recorder.mu.Unlock()
 	return c.end(context.Background())
-}
-
-// record records an output and returns about how many bytes the notebook grew.
-func (c *cell) record(e messages.Event, most int64) int64 {
-	switch e := e.(type) {
-	case messages.ClearOutput:
-		c.recording.Clear(e.Wait)
-		c.clears = true
-		return 0
-	case messages.Error:
-		c.recording.Error(e.Name, e.Message, e.Traceback)
-		return int64(e.Size())
-	case messages.Display:
-		if e.Update { // it takes the place of what was counted
-			c.recording.Update(e.DisplayID, notebook.Bundle(e.Data), e.Metadata)
-			return 0
-		}
-	case messages.Stream, messages.ExecuteResult:
-	default:
-		return 0
-	}
-	return c.output(e, most)
-}
-
-// output records what a cell showed, within its bound.
-func (c *cell) output(e messages.Event, most int64) int64 {
-	if c.clears {
-		c.clears, c.recorded, c.omitted = false, 0, 0
-	}
-	size := int64(e.Size())
-	if c.omitted > 0 || c.recorded+size > most {
-		c.omitted += size
-		return 0
-	}
-	c.recorded += size
-	switch e := e.(type) {
-	case messages.Stream:
-		c.recording.Stream(string(e.Name), e.Text)
-	case messages.Display:
-		c.recording.Display(notebook.Bundle(e.Data), e.Metadata, e.DisplayID)
-	case messages.ExecuteResult:
-		c.recording.Result(c.prompt, notebook.Bundle(e.Data), e.Metadata, "")
-	}
-	return size
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/coppice-run/coppice/internal/recording"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/sinks"
@@ -161,15 +161,14 @@ func (r *Recorder) begin(source, title string) (*cell, error) {
 	if _, err := r.file.Append(spec); err != nil {
 		return nil, fmt.Errorf("record a cell: %w", err)
 	}
-	recording, err := r.outputs.Begin(notebook.At(-1))
+	record, err := recording.Begin(r.outputs, notebook.At(-1), r.prompt+1, r.o.MaxOutput)
 	if err != nil {
 		return nil, fmt.Errorf("record a cell: %w", err)
 	}
 	r.prompt++
 	r.recorded++
 	r.size += int64(len(source))
-	now := time.Now()
-	return &cell{file: r.file, recording: recording, prompt: r.prompt, timing: notebook.Timing{Busy: now, Input: now}}, nil
+	return &cell{Cell: record, file: r.file}, nil
 }
 
 // save writes the notebook. When that fails it is read anew for the next call.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
 )
@@ -258,7 +259,7 @@ var behaviours = map[string][]step{
 }
 
 func TestConformance(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			conform(t, start(t, backend, coppice.Options{}), backend)
@@ -283,9 +284,9 @@ func start(t *testing.T, backend string, o coppice.Options, env ...string) *copp
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 8 // more than run at once: the end of a session takes its time
 	}
-	o.WarmKernels = -1                 // nothing beside the sessions
-	o.InterruptGrace = 6 * time.Second // others want the processors too
-	o.Backend, o.Home, o.Env, o.StartTimeout = backend, t.TempDir(), env, 2*time.Minute
+	o.InterruptGrace = 6 * time.Second                                                                   // others want the processors too
+	o.Backend = backends.With(backend, coppice.GatewayOptions{WarmKernels: -1}, coppice.RunnerOptions{}) // nothing beside the sessions
+	o.Home, o.Env, o.StartTimeout = t.TempDir(), env, 2*time.Minute
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {

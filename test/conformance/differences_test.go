@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -18,16 +19,15 @@ import (
 func TestWhatOneBackendRefuses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]coppice.Options{
-		"memory":    {Backend: coppice.BackendGateway, Limits: coppice.Limits{Memory: 1 << 30}},
-		"processes": {Backend: coppice.BackendGateway, Limits: coppice.Limits{Processes: 1}},
-		"isolation": {Backend: coppice.BackendGateway, Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}},
-		"language":  {Backend: coppice.BackendRunner, KernelName: "ir"},
+		"memory":    {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Memory: 1 << 30}},
+		"processes": {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Processes: 1}},
+		"isolation": {Backend: backends.Named(backends.Gateway), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			other := coppice.BackendRunner
-			if o.Backend == other {
-				other = coppice.BackendGateway
+			other := backends.Runner
+			if o.Backend.Name() == other {
+				other = backends.Gateway
 			}
 			o.Python, o.Home = testpython.Path(t), t.TempDir()
 			_, err := coppice.Start(t.Context(), o)
@@ -37,7 +37,7 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	}
 	t.Run("fork", func(t *testing.T) {
 		t.Parallel()
-		host := start(t, coppice.BackendGateway, coppice.Options{})
+		host := start(t, backends.Gateway, coppice.Options{})
 		_, err := host.Session("a", coppice.In(t.TempDir())).Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 		refused, ok := errors.AsType[*messages.ForkRefused](err)
 		require.True(t, ok, "%v", err)

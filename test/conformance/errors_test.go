@@ -20,6 +20,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew from the runner backend")
@@ -90,8 +91,8 @@ func TestErrorPlaces(t *testing.T) {
 		require.NoError(t, json.Unmarshal(data, &want))
 		require.Len(t, want, len(errorCases))
 	}
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
-		if *update && backend != coppice.BackendRunner {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
+		if *update && backend != backends.Runner {
 			continue
 		}
 		t.Run(backend, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/external"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -41,9 +42,9 @@ func TestConformanceOfExternalServers(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			server := external.Start(t, kind, external.Options{BasePath: "/some/base"})
-			host := start(t, coppice.BackendGateway, coppice.Options{},
+			host := start(t, backends.Gateway, coppice.Options{},
 				"PI_PYTHON_GATEWAY_URL="+server.URL+"/", "PI_PYTHON_GATEWAY_TOKEN="+server.Token, "KERNEL_USERNAME=somebody")
-			conform(t, host, coppice.BackendGateway)
+			conform(t, host, backends.Gateway)
 			require.NotContains(t, server.Log(), server.Token, "the token is in the server's log")
 			var left []proc.Process
 			if !eventually(func() bool { left = proc.WithEnv("HOME", server.Dir); return len(left) == 1 }) {
@@ -60,7 +61,7 @@ func TestLateInterruptsOnExternalServers(t *testing.T) {
 	for _, kind := range external.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			server := external.Start(t, kind, external.Options{})
-			host := start(t, coppice.BackendGateway, coppice.Options{},
+			host := start(t, backends.Gateway, coppice.Options{},
 				"PI_PYTHON_GATEWAY_URL="+server.URL, "PI_PYTHON_GATEWAY_TOKEN="+server.Token, "KERNEL_USERNAME=somebody")
 			for range 2 {
 				burn := exec.CommandContext(t.Context(), testpython.Path(t), "-c", "while True: pass")
@@ -116,13 +117,13 @@ func lateInterrupts(t *testing.T, host *coppice.Host, rounds int) {
 // run that.
 func TestConformanceOfOurJupyterServer(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.BackendGateway, coppice.Options{Python: testpython.JupyterServerOnly(t)})
+	host := start(t, backends.Gateway, coppice.Options{Python: testpython.JupyterServerOnly(t)})
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
-		conform(t, host, coppice.BackendGateway)
+		conform(t, host, backends.Gateway)
 		return
 	}
 	s := host.Session("a", coppice.In(t.TempDir()))
 	for _, st := range []step{{cells: []string{"x = 41"}}, {cells: []string{"print(x + 1)"}, state: kept, output: "42"}} {
-		check(t, "a short one", run(t, s, st), st, coppice.BackendGateway)
+		check(t, "a short one", run(t, s, st), st, backends.Gateway)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/audit"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // functions are what the code of these tests can call. What hangs ends with over.
@@ -228,11 +229,11 @@ func hosted() map[string][]step {
 func stdinRequested(t *testing.T, r messages.Result) { require.True(t, r.StdinRequested) }
 
 func TestCodeReachesItsHost(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			over := make(chan struct{})
-			host := start(t, backend, coppice.Options{HostFunctions: functions(over)})
+			host := start(t, backend, coppice.Options{HostCalls: coppice.HostCallOptions{Functions: functions(over)}})
 			t.Cleanup(func() { close(over) }) // before the host is shut down
 			runAll(t, host, backend, hosted())
 		})
@@ -241,7 +242,7 @@ func TestCodeReachesItsHost(t *testing.T) {
 
 // TestQuestionsAreAnsweredOnce follows the questions of a stream.
 func TestQuestionsAreAnsweredOnce(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
@@ -296,11 +297,11 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 
 // TestTheBudgetOfACell refuses calls beyond it, and a stream tells of each call.
 func TestTheBudgetOfACell(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
-			host := start(t, backend, coppice.Options{HostFunctions: functions(nil), MaxHostCalls: 2})
+			host := start(t, backend, coppice.Options{HostCalls: coppice.HostCallOptions{Functions: functions(nil), MaxCalls: 2}})
 			s := host.Session("", coppice.In(t.TempDir()))
 			own := coppice.Function("add", "subtracts", func(_ context.Context, p struct{ X, Y int }) (int, error) { return p.X - p.Y, nil })
 			var seen []string
@@ -333,7 +334,7 @@ func TestTheBudgetOfACell(t *testing.T) {
 // nothing to others.
 func TestTheBridgeVariables(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.BackendGateway, coppice.Options{HostFunctions: functions(nil)})
+	host := start(t, backends.Gateway, coppice.Options{HostCalls: coppice.HostCallOptions{Functions: functions(nil)}})
 	s := host.Session("", coppice.In(t.TempDir()))
 	require.NoError(t, os.WriteFile(s.Key().Cwd+"/call.py", []byte(`
 import json, os, sys, urllib.error, urllib.request
@@ -360,13 +361,13 @@ print(post(), post(name="key", args={}), post(path="/other"), post(token="x"), p
 // TestAFunctionMayUseItsSession: a call of the session that calls is queued
 // behind the cell, so the function is given what it can have, an answer in time.
 func TestAFunctionMayUseItsSession(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
 			var host *coppice.Host
 			var key messages.SessionKey
-			host = start(t, backend, coppice.Options{HostFunctions: []coppice.HostFunction{
+			host = start(t, backend, coppice.Options{HostCalls: coppice.HostCallOptions{Functions: []coppice.HostFunction{
 				coppice.Function("again", "", func(ctx context.Context, in struct{ Other bool }) (string, error) {
 					k, within := key, time.Second
 					if in.Other {
@@ -376,7 +377,7 @@ func TestAFunctionMayUseItsSession(t *testing.T) {
 					r, err := host.Session(k.Session, coppice.In(k.Cwd)).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: "1+1"}}, Timeout: within})
 					return string(r.Outcome) + " " + r.Cells[0].Output, err
 				}),
-			}})
+			}}})
 			key = messages.SessionKey{Session: "a", Cwd: t.TempDir()}
 			r := run(t, host.Session(key.Session, coppice.In(key.Cwd)), step{cells: []string{"tool.again(Other=True)", "tool.again(Other=False)"}})
 			require.Equal(t, "'ok 2'", r.Cells[0].Output)

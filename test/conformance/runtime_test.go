@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // shelf is the backend of a pack.
@@ -64,7 +65,7 @@ func agent(ctx context.Context, f coppice.AgentFork) (coppice.Answer, error) {
 func runtimeHost(t *testing.T, backend string) (*coppice.Host, *coppice.ConversationMemory) {
 	store := &coppice.ConversationMemory{}
 	host := start(t, backend, coppice.Options{
-		MaxSessions: 8, Packs: []coppice.Pack{library(&shelf{})}, Selfref: &coppice.Selfref{Store: store, Agent: agent},
+		MaxSessions: 8, HostCalls: coppice.HostCallOptions{Packs: []coppice.Pack{library(&shelf{})}, Selfref: &coppice.Selfref{Store: store, Agent: agent}},
 	})
 	require.NoError(t, store.Save(t.Context(), "main", []coppice.ConversationMessage{{Role: "system", Content: "You are kind."}, {Role: "user", Content: "hello"}}))
 	return host, store
@@ -74,7 +75,7 @@ func runtimeHost(t *testing.T, backend string) (*coppice.Host, *coppice.Conversa
 func runtimeSteps(backend string) []step {
 	live := step{cells: []string{"h = runtime.selfref.fork.spawn('secret', kernel='live')"}}
 	gathered := step{cells: []string{"runtime.selfref.fork.gather_all(h)[h['fork_id']]['response']"}, contains: []string{"41"}}
-	if backend == coppice.BackendGateway {
+	if backend == backends.Gateway {
 		gathered = step{cells: []string{"r = runtime.selfref.fork.gather_all(h)[h['fork_id']]; print(r['status'], r['error_type'])"}, contains: []string{"error RuntimeError"}}
 	}
 	return []step{
@@ -115,7 +116,7 @@ func runtimeSteps(backend string) []step {
 }
 
 func TestRuntimePrimitives(t *testing.T) {
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -69,12 +70,12 @@ var displays = map[string]displayCase{
 
 func TestDisplays(t *testing.T) {
 	python, extras := testpython.Path(t), testpython.Extras(t)
-	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway} {
+	for _, backend := range []string{backends.Runner, backends.Gateway} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			host, err := coppice.Start(t.Context(), coppice.Options{
-				Backend: backend, Python: python, Home: home, Env: append(os.Environ(), "PYTHONPATH="+extras, "HOME="+home), StartTimeout: 2 * time.Minute,
+				Backend: backends.Named(backend), Python: python, Home: home, Env: append(os.Environ(), "PYTHONPATH="+extras, "HOME="+home), StartTimeout: 2 * time.Minute,
 			})
 			require.NoError(t, err)
 			t.Cleanup(func() {
@@ -91,7 +92,7 @@ func TestDisplays(t *testing.T) {
 					require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 					text := artifactNumber(r.Text) + "\n"
 					file := filepath.Join("testdata", name+".golden")
-					if *update && backend == coppice.BackendRunner {
+					if *update && backend == backends.Runner {
 						require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 					}
 					want, err := os.ReadFile(file)

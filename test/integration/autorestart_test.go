@@ -25,7 +25,7 @@ import (
 func TestAServerThatRestartsKernels(t *testing.T) {
 	t.Parallel()
 	server := external.Start(t, external.JupyterServer, external.Options{})
-	host := startExternal(t, server, server.URL, coppice.Options{MaxSessions: 8})
+	host := startExternal(t, server, server.URL, "", coppice.Options{MaxSessions: 8})
 	lanes, rounds := 2, 1
 	if full() {
 		lanes, rounds = 4, 10

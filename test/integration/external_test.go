@@ -26,10 +26,10 @@ import (
 
 // startExternal makes a host that uses a server which is there. At the end of
 // the test, nothing but the server is left.
-func startExternal(t *testing.T, s *external.Server, url string, o coppice.Options) *coppice.Host {
+func startExternal(t *testing.T, s *external.Server, url, kernel string, o coppice.Options) *coppice.Host {
 	t.Helper()
 	o.Home = t.TempDir()
-	o.GatewayURL, o.GatewayToken = url, s.Token
+	o.Backend = coppice.Auto(coppice.Gateway(coppice.GatewayOptions{URL: url, Token: s.Token, KernelName: kernel}), coppice.Runner(coppice.RunnerOptions{}))
 	if o.Env == nil {
 		o.Env = append(os.Environ(), "KERNEL_USERNAME=somebody")
 	}
@@ -75,7 +75,7 @@ func TestEveryWebSocketIsCutAllTheTime(t *testing.T) {
 				t.Parallel()
 				server := external.Start(t, kind, external.Options{})
 				proxy := external.NewProxy(t, server.URL)
-				host := startExternal(t, server, proxy.URL, coppice.Options{})
+				host := startExternal(t, server, proxy.URL, "", coppice.Options{})
 				s := session(host, "a")
 				run(t, s, cells("import time; x = 'kept'"))
 				stop := proxy.CutEvery(200 * time.Millisecond)
@@ -222,7 +222,7 @@ func TestAKernelOfAnotherLanguage(t *testing.T) {
 		Kernelspecs: map[string]string{"toy/kernel.json": toySpec(t, testpython.Path(t))},
 	})
 	proxy := external.NewProxy(t, server.URL)
-	host := startExternal(t, server, proxy.URL, coppice.Options{KernelName: "toy"})
+	host := startExternal(t, server, proxy.URL, "toy", coppice.Options{})
 	requireToy(t, host)
 	if os.Getenv("COPPICE_TEST_FULL") == "" {
 		return // the rest takes a minute on a loaded machine
@@ -248,7 +248,7 @@ func TestAKernelOfAnotherLanguageHere(t *testing.T) {
 	require.NoError(t, os.MkdirAll(spec, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(spec, "kernel.json"), []byte(toySpec(t, testpython.Path(t))), 0o600))
 	host, err := coppice.Start(t.Context(), coppice.Options{
-		Python: testpython.Path(t), Home: t.TempDir(), KernelName: "toy",
+		Python: testpython.Path(t), Home: t.TempDir(), Backend: coppice.Auto(coppice.Gateway(coppice.GatewayOptions{KernelName: "toy"}), coppice.Runner(coppice.RunnerOptions{})),
 		Env: append(os.Environ(), "XDG_DATA_HOME="+dir), StartTimeout: 2 * time.Minute,
 	})
 	require.NoError(t, err)
@@ -294,7 +294,7 @@ func TestWhatIsWrongWithAnExternalServer(t *testing.T) {
 			if c.kernel != "" {
 				env = append(env, "KERNEL_USERNAME=somebody")
 			}
-			host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Env: env, KernelName: c.kernel})
+			host, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Env: env, Backend: coppice.Auto(coppice.Gateway(coppice.GatewayOptions{KernelName: c.kernel}), coppice.Runner(coppice.RunnerOptions{}))})
 			require.NoError(t, err)
 			t.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -324,7 +324,7 @@ func TestSessionsAreSpreadOverServers(t *testing.T) {
 	second := external.Start(t, external.JupyterServer, external.Options{BasePath: "/base"})
 	require.NotEqual(t, first.Token, second.Token)
 	second.Token = first.Token + ", " + second.Token // each has its own
-	host := startExternal(t, second, first.URL+", "+second.URL+"/", coppice.Options{MaxSessions: 50})
+	host := startExternal(t, second, first.URL+", "+second.URL+"/", "", coppice.Options{MaxSessions: 50})
 	place := func(i int) (home, x string) {
 		r := run(t, session(host, i), cells("import os; x = globals().get('x', 0) + 1; print(os.environ['HOME'], x)"))
 		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 func refusedFor(t *testing.T, err error, reason messages.ForkReason) {
@@ -26,7 +27,7 @@ func refusedFor(t *testing.T, err error, reason messages.ForkReason) {
 
 func TestForksOfALiveSession(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, MaxSessions: 12})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), MaxSessions: 12})
 	s := session(host, "origin")
 	_, err := s.Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 	refusedFor(t, err, messages.ForkNoKernel)
@@ -84,7 +85,7 @@ func TestForksOfALiveSession(t *testing.T) {
 
 func TestForksThatAreRefused(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, MaxSessions: 3})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), MaxSessions: 3})
 	s := session(host, "one")
 	run(t, s, cells("import threading, time"))
 
@@ -126,7 +127,7 @@ func TestForksThatAreRefused(t *testing.T) {
 
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, MaxSessions: 4})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), MaxSessions: 4})
 	s := session(host, "one")
 	run(t, s, cells("x = 1\ngen = (i for i in range(10))\nnext(gen)"))
 	c, err := s.Checkpoint(t.Context())
@@ -170,7 +171,7 @@ func TestCheckpoints(t *testing.T) {
 
 func TestTheGatewayBackendCannotCopy(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendGateway})
+	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
 	s := session(host, "one")
 	_, err := s.Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 	refusedFor(t, err, messages.ForkUnsupported)

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 func TestEscapesThatAreTried(t *testing.T) {
@@ -29,7 +30,7 @@ func TestEscapesThatAreTried(t *testing.T) {
 			t.Run(fmt.Sprintf("%s fork=%v", level, !noFork), func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				o := coppice.Options{Backend: coppice.BackendRunner, NoFork: noFork, Isolation: coppice.Isolation{Level: level, Write: []string{dir}}}
+				o := coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{NoFork: noFork}), Isolation: coppice.Isolation{Level: level, Write: []string{dir}}}
 				host := start(t, o)
 				forks, why, err := host.Forks(t.Context())
 				require.NoError(t, err)
@@ -75,28 +76,28 @@ func TestAnIsolatedSessionElsewhere(t *testing.T) {
 	t.Parallel()
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Isolation: coppice.Isolation{Level: coppice.IsolationLandlock, Write: []string{t.TempDir()}}})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock, Write: []string{t.TempDir()}}})
 	r := run(t, host.Session("s", coppice.In(home)), cells("1"))
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Reason, "the isolation keeps sessions out of "+home)
 
-	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendRunner, Home: t.TempDir(), Isolation: coppice.Isolation{Level: "tight"}})
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Isolation: coppice.Isolation{Level: "tight"}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	require.ErrorContains(t, err, `"tight"`)
-	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.BackendGateway, Home: t.TempDir(), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}})
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backends.Gateway), Home: t.TempDir(), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 }
 
 func TestResourceLimits(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{
-		Backend: coppice.BackendRunner, MaxSessions: 8, InterruptGrace: 5 * time.Second,
+		Backend: coppice.Runner(coppice.RunnerOptions{}), MaxSessions: 8, InterruptGrace: 5 * time.Second,
 		Limits: coppice.Limits{Memory: 128 << 20, CPU: time.Second, Runtime: 2 * time.Minute, Files: 50, Processes: 4},
 	})
 	controllers, why, err := host.ControlGroups(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, len(controllers) < 2, why != "", "%v %s", controllers, why) // memory and pids
-	tight := coppice.Options{Backend: coppice.BackendRunner, Home: t.TempDir(), Limits: coppice.Limits{Processors: -1}}
+	tight := coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Limits: coppice.Limits{Processors: -1}}
 	_, err = coppice.Start(t.Context(), tight)
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	if why != "" {
@@ -143,10 +144,10 @@ func TestResourceLimits(t *testing.T) {
 
 func TestTheRuntimeLimit(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{coppice.BackendRunner, coppice.BackendGateway} {
+	for _, backend := range []string{backends.Runner, backends.Gateway} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host := start(t, coppice.Options{Backend: backend, InterruptGrace: 20 * time.Second, Limits: coppice.Limits{Runtime: time.Second}})
+			host := start(t, coppice.Options{Backend: backends.Named(backend), InterruptGrace: 20 * time.Second, Limits: coppice.Limits{Runtime: time.Second}})
 			s := session(host, "one")
 			r := run(t, s, cells("x = 1", "import time\ntime.sleep(100)", "x = 2"))
 			require.Equal(t, messages.OutcomeTimeout, r.Outcome, r.Text)

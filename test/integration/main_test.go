@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
 )
@@ -61,7 +62,7 @@ func shared(t *testing.T) *coppice.Host {
 		}
 		common.host, common.err = coppice.Start(context.Background(), coppice.Options{
 			Python: python, Home: common.home, Env: append(os.Environ(), marker+"="+common.mark),
-			MaxSessions: 32, WarmKernels: -1, StartTimeout: 2 * time.Minute, InterruptGrace: 6 * time.Second,
+			MaxSessions: 32, Backend: backends.Named("auto"), StartTimeout: 2 * time.Minute, InterruptGrace: 6 * time.Second,
 		})
 	})
 	require.NoError(t, common.err)
@@ -98,7 +99,9 @@ func start(t *testing.T, o coppice.Options) *coppice.Host {
 	t.Helper()
 	o.StartTimeout = cmp.Or(o.StartTimeout, 3*time.Minute)
 	mark := messages.NewID()
-	o.WarmKernels = -1 // tests count kernels
+	if o.Backend == nil {
+		o.Backend = backends.Named("auto")
+	}
 	o.Python = testpython.Path(t)
 	o.Home = t.TempDir()
 	o.Env = append(os.Environ(), marker+"="+mark)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // TestModules loads the modules of the user and of a project into sessions of both
@@ -19,10 +20,10 @@ import (
 // ends the interpreter.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host := start(t, coppice.Options{Backend: backend})
+			host := start(t, coppice.Options{Backend: backends.Named(backend)})
 			cwd := t.TempDir()
 			user, project := filepath.Join(host.Dir(), "agent", "modules"), filepath.Join(cwd, ".coppice", "modules")
 			write := func(dir, name, text string) {

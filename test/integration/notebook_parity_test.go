@@ -20,6 +20,8 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	nbrun "github.com/coppice-run/coppice/notebook/run"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -95,14 +97,14 @@ func nbconvert(t *testing.T, dir, out string, names []string) {
 
 func byLibrary(t *testing.T, dir, out string, names []string) {
 	t.Helper()
-	host := start(t, coppice.Options{Backend: coppice.BackendGateway})
+	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
 	for _, name := range names {
 		d, err := notebook.Open(t.Context(), filepath.Join(dir, name+".ipynb"))
 		require.NoError(t, err)
 		f, err := notebook.NewFile(t.Context(), filepath.Join(out, name+".ipynb"), d.Document)
 		require.NoError(t, err)
 		s := host.Session(name, coppice.In(dir))
-		report, err := s.RunNotebook(t.Context(), f.Document, coppice.NotebookOptions{Save: f.Save, AllowErrors: true, Timeout: time.Minute})
+		report, err := s.RunNotebook(t.Context(), f.Document, nbrun.Options{Save: f.Save, AllowErrors: true, Timeout: time.Minute})
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, report.Outcome, "%+v", report)
 		require.NoError(t, s.Close(t.Context()))
@@ -215,7 +217,7 @@ func coalesced(outputs []map[string]any) []map[string]any {
 }
 
 // knownDifferences takes out what is meant to differ, once it has seen that it
-// does; notebook/RUNNING.md says why.
+// does; notebook/run/RUNNING.md says why.
 func knownDifferences(t *testing.T, name string, want, got []cell) {
 	t.Helper()
 	switch name {

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // TestTheNotebookTools make a notebook, run it on a real kernel, mend a cell and go
@@ -21,7 +22,7 @@ import (
 func TestTheNotebookTools(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host, dir := start(t, coppice.Options{Backend: backend}), t.TempDir()
+		host, dir := start(t, coppice.Options{Backend: backends.Named(backend)}), t.TempDir()
 		o := coppice.ToolOptions{Notebooks: true, SessionArgument: true}
 		use := func(name, args string) coppice.ToolResult {
 			t.Helper()
@@ -66,7 +67,7 @@ func TestTheNotebookTools(t *testing.T) {
 // TestNotebookToolsSayWhatIsWrong: nothing is run or written then.
 func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	host, dir := start(t, coppice.Options{Backend: coppice.BackendRunner}), t.TempDir()
+	host, dir := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}), t.TempDir()
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
@@ -110,7 +111,7 @@ func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 // TestALongNotebookIsReadInParts, none of which is left out.
 func TestALongNotebookIsReadInParts(t *testing.T) {
 	t.Parallel()
-	host, path := start(t, coppice.Options{Backend: coppice.BackendRunner}), filepath.Join(t.TempDir(), "long.ipynb")
+	host, path := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}), filepath.Join(t.TempDir(), "long.ipynb")
 	file, err := notebook.OpenOrNew(t.Context(), path)
 	require.NoError(t, err)
 	for range 8 {

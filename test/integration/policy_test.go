@@ -15,12 +15,13 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // onBoth runs f with either backend.
 func onBoth(t *testing.T, f func(t *testing.T, backend string)) {
 	t.Helper()
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			f(t, backend)
@@ -37,7 +38,7 @@ func dieIf(file string) string {
 func TestReplayRunsALostCallOnceMore(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend, Replay: coppice.ReplayOnce})
+		host := start(t, coppice.Options{Backend: backends.Named(backend), Replay: coppice.ReplayOnce})
 		s := session(host, "a")
 		run(t, s, cells("x = 1"))
 		r := run(t, s, cells("y = 2", dieIf(filepath.Join(t.TempDir(), "mark"))))
@@ -56,7 +57,7 @@ func TestReplayRunsALostCallOnceMore(t *testing.T) {
 func TestAKernelThatHasGrownIsReplacedWhenItIsIdle(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend, MaxRSS: 400 << 20, Heartbeat: time.Second})
+		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxRSS: 400 << 20, Heartbeat: time.Second})
 		s, slim := session(host, "a"), session(host, "slim")
 		run(t, slim, cells("x = 1"))
 		r := run(t, s, cells("import time; b = bytearray(600 << 20); b[::4096] = b'x' * len(b[::4096]); time.sleep(3)", "len(b)"))
@@ -73,7 +74,7 @@ func TestAKernelThatHasGrownIsReplacedWhenItIsIdle(t *testing.T) {
 func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		s := session(host, "a")
 		run(t, s, cells("x = 1"))
 		once := cells("'x' in globals()", "x = 2")
@@ -103,7 +104,7 @@ func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 func TestCapacityIsShared(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend, MaxSessions: 3, MaxPerOwner: 2})
+		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: 3, MaxPerOwner: 2})
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		hold := func(name, owner string) *coppice.Session {
@@ -135,7 +136,7 @@ func TestConcurrentResetsMakeOneKernel(t *testing.T) {
 	onBoth(t, func(t *testing.T, backend string) {
 		var mu sync.Mutex
 		starts := 0
-		host := start(t, coppice.Options{Backend: backend, OnEvent: func(e messages.Lifecycle) {
+		host := start(t, coppice.Options{Backend: backends.Named(backend), OnEvent: func(e messages.Lifecycle) {
 			if c, ok := e.(messages.ChildChanged); ok && c.Kind == "kernel" && c.To == messages.ChildStarting {
 				mu.Lock()
 				defer mu.Unlock()
@@ -165,7 +166,7 @@ func TestConcurrentResetsMakeOneKernel(t *testing.T) {
 func TestADeadKernelIsReplacedBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		s := session(host, "a")
 		run(t, s, cells("x = 1"))
 		pid := kernels(t, host)[s.Key().ID()]

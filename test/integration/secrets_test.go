@@ -16,11 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -56,20 +58,19 @@ print("names", [n for n in names if n in os.environ])
 print("values", [n for n, v in os.environ.items() if v.find("hostile-" + "value") >= 0])
 print("children", subprocess.run(["env"], capture_output=True, text=True).stdout.count("hostile-" + "value"))
 `
-	for _, backend := range []string{coppice.BackendGateway, coppice.BackendRunner} {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			journal, err := sinks.OpenJournal(sinks.JournalOptions{Path: filepath.Join(home, "journal.jsonl")})
 			require.NoError(t, err)
 			o := coppice.Options{
-				Backend: backend, Python: testpython.Path(t), Home: home, Env: env, Bash: true, TraceIPC: true,
-				Artifacts: filepath.Join(home, "artifacts"), Audit: &audit.Options{Path: filepath.Join(home, "audit.jsonl"), Code: true},
+				Backend: backends.Named(backend), Python: testpython.Path(t), Home: home, Env: env, Bash: true, TraceIPC: true,
+				Output: coppice.OutputOptions{Artifacts: filepath.Join(home, "artifacts")}, Audit: &audit.Options{Path: filepath.Join(home, "audit.jsonl"), Code: true},
 				Sinks: []sinks.Attachment{journal.Attachment()},
 			}
-			if backend == coppice.BackendGateway {
-				shared := true
-				o.SharedGateway, o.KeepSessions, o.GatewayIdle = &shared, true, time.Second
+			if backend == backends.Gateway {
+				o.KeepSessions, o.Backend = true, coppice.Gateway(coppice.GatewayOptions{Shared: true, Idle: time.Second})
 			}
 			host, err := coppice.Start(t.Context(), o)
 			require.NoError(t, err)
@@ -77,7 +78,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 				defer cancel()
 				host.Shutdown(ctx)
-				_, err := coppice.StopGateways(ctx, o)
+				_, err := jupyter.StopShared(ctx, host.Dir())
 				require.NoError(t, err)
 			}
 			t.Cleanup(end)
@@ -100,7 +101,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			// What is on disk while it runs, and the token, if there is one.
 			token := ""
 			places := []string{home}
-			if backend == coppice.BackendGateway {
+			if backend == backends.Gateway {
 				var record struct{ Gateways []struct{ Token, Dir string } }
 				data, err := os.ReadFile(filepath.Join(host.Dir(), "agent", "python-gateway", "gateway.json"))
 				require.NoError(t, err)
@@ -151,7 +152,7 @@ func TestAuditMasksSecretsOfTheEnvironment(t *testing.T) {
 	}
 	log := filepath.Join(t.TempDir(), "audit.jsonl")
 	host, err := coppice.Start(t.Context(), coppice.Options{
-		Backend: coppice.BackendRunner, Python: testpython.Path(t), Home: t.TempDir(), Env: env, Audit: &audit.Options{Path: log, Code: true},
+		Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Home: t.TempDir(), Env: env, Audit: &audit.Options{Path: log, Code: true},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { host.Shutdown(context.Background()) })

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 )
@@ -23,20 +25,20 @@ import (
 // look returns the shared gateways by their shard and checks what must hold
 // whenever somebody looks: one for each shard, and none with more kernels than it
 // takes.
-func (s sharing) look(t *testing.T) []coppice.GatewayStatus {
+func (s sharing) look(t *testing.T) []jupyter.SharedStatus {
 	t.Helper()
-	found, err := coppice.Gateways(t.Context(), coppice.Options{Home: s.home})
+	found, err := jupyter.LookShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	for n, g := range found {
 		require.Equal(t, n, g.Shard, "%+v", found)
-		require.Equal(t, coppice.GatewayRunning, g.State, "%+v", found)
+		require.Equal(t, jupyter.SharedRunning, g.State, "%+v", found)
 		require.LessOrEqual(t, g.Kernels, g.MaxKernels, "%+v", found)
 	}
 	return found
 }
 
 // loads are the numbers of kernels of gateways.
-func loads(found []coppice.GatewayStatus) []int {
+func loads(found []jupyter.SharedStatus) []int {
 	var all []int
 	for _, g := range found {
 		all = append(all, g.Kernels)
@@ -70,7 +72,7 @@ func fill(t *testing.T, sessions int, hosts ...*coppice.Host) {
 }
 
 // shards says on which gateway each session of a host is.
-func (s sharing) shards(t *testing.T, found []coppice.GatewayStatus, host *coppice.Host, sessions int) []int {
+func (s sharing) shards(t *testing.T, found []jupyter.SharedStatus, host *coppice.Host, sessions int) []int {
 	t.Helper()
 	parents := map[int]int{}
 	for _, p := range proc.WithEnv(marker, s.mark) {
@@ -81,7 +83,7 @@ func (s sharing) shards(t *testing.T, found []coppice.GatewayStatus, host *coppi
 	on := make([]int, sessions)
 	for n := range on {
 		kernel := find(tree, session(host, n).Key().ID())
-		on[n] = slices.IndexFunc(found, func(g coppice.GatewayStatus) bool { return g.PID == parents[kernel.PID] })
+		on[n] = slices.IndexFunc(found, func(g jupyter.SharedStatus) bool { return g.PID == parents[kernel.PID] })
 		require.GreaterOrEqual(t, on[n], 0, "%+v", kernel)
 	}
 	return on
@@ -101,7 +103,9 @@ func TestShards(t *testing.T) {
 	if full() {
 		takes = 2
 	}
-	options := func(o *coppice.Options) { o.GatewayKernels = takes; o.GatewayIdle = time.Second }
+	options := func(o *coppice.Options) {
+		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Kernels: takes, Idle: time.Second})
+	}
 	first := s.host(t, options)
 	fill(t, takes+1, first)
 	found := s.look(t)
@@ -136,7 +140,7 @@ func TestShards(t *testing.T) {
 		require.Len(t, s.look(t), 2)
 	}
 	s.end(t, second)
-	ended, err := coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
+	ended, err := jupyter.StopShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	require.Len(t, ended, 2)
 	require.Empty(t, proc.WithEnv(marker, s.mark))
@@ -149,7 +153,8 @@ func testHostsShare(t *testing.T, takes, each int, want []int) {
 	t.Helper()
 	s := share(t)
 	options := func(o *coppice.Options) {
-		o.GatewayKernels, o.MaxSessions, o.KeepSessions = takes, each, false
+		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Kernels: takes})
+		o.MaxSessions, o.KeepSessions = each, false
 		o.Timeout, o.IdleTTL, o.StartTimeout = 20*time.Minute, -1, 20*time.Minute
 	}
 	hosts := []*coppice.Host{s.host(t, options), s.host(t, options)}
@@ -163,7 +168,7 @@ func testHostsShare(t *testing.T, takes, each int, want []int) {
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
-			found, err := coppice.Gateways(context.Background(), coppice.Options{Home: s.home})
+			found, err := jupyter.LookShared(context.Background(), filepath.Join(s.home, ".coppice"))
 			if err != nil {
 				continue
 			}
@@ -197,7 +202,7 @@ func testHostsShare(t *testing.T, takes, each int, want []int) {
 	}
 	t.Logf("each answered again, one after the other, %v each", (time.Since(begin) / time.Duration(2*each)).Round(time.Microsecond))
 	begin = time.Now()
-	_, err := coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
+	_, err := jupyter.StopShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	t.Logf("all ended within %v", time.Since(begin).Round(time.Millisecond))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -48,7 +49,7 @@ func share(t *testing.T) sharing {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err := coppice.StopGateways(ctx, coppice.Options{Home: s.home})
+		_, err := jupyter.StopShared(ctx, filepath.Join(s.home, ".coppice"))
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, time.Minute, 50*time.Millisecond,
 			"left behind: %v", proc.WithEnv(marker, s.mark))
@@ -57,13 +58,12 @@ func share(t *testing.T) sharing {
 }
 
 func (s sharing) options(t *testing.T) coppice.Options {
-	yes, python := true, s.python
+	python := s.python
 	if python == "" {
 		python = testpython.Path(t)
 	}
 	return coppice.Options{
-		Backend: coppice.BackendGateway, Home: s.home, Python: python, Env: append(os.Environ(), marker+"="+s.mark),
-		SharedGateway: &yes, KeepSessions: true, MaxSessions: 10, WarmKernels: -1, StartTimeout: 2 * time.Minute,
+		Backend: coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1}), Home: s.home, Python: python, Env: append(os.Environ(), marker+"="+s.mark), KeepSessions: true, MaxSessions: 10, StartTimeout: 2 * time.Minute,
 	}
 }
 
@@ -140,11 +140,11 @@ func testOutlives(t *testing.T, python string) {
 	require.True(t, strings.HasPrefix(run(t, session(second, "a"), reset).Text, "False"))
 	s.end(t, second)
 
-	found, err := coppice.Gateways(t.Context(), coppice.Options{Home: s.home})
+	found, err := jupyter.LookShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	require.Equal(t, 2, found[0].Sessions)
 	s.noToken(t)
-	_, err = coppice.StopGateways(t.Context(), coppice.Options{Home: s.home})
+	_, err = jupyter.StopShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	require.Empty(t, proc.WithEnv(marker, s.mark))
 }
@@ -250,7 +250,7 @@ func TestAKilledHostLeavesNoUnclaimedKernel(t *testing.T) {
 	if home := os.Getenv(sharedForEver); home != "" {
 		s := sharing{home: home, mark: os.Getenv(marker)}
 		o := s.options(t)
-		o.KeepSessions, o.GatewayIdle, o.WarmKernels = false, time.Second, 1
+		o.KeepSessions, o.Backend = false, coppice.Gateway(coppice.GatewayOptions{Shared: true, Idle: time.Second, WarmKernels: 1})
 		host, err := coppice.Start(t.Context(), o)
 		require.NoError(t, err)
 		run(t, session(host, "a"), cells("1"))
@@ -272,7 +272,7 @@ func TestAKilledHostLeavesNoUnclaimedKernel(t *testing.T) {
 	require.Eventually(t, func() bool { return len(proc.WithEnv(marker, s.mark)) == 0 }, 30*time.Second, 50*time.Millisecond,
 		"left behind: %v", proc.WithEnv(marker, s.mark))
 	t.Logf("all was gone after %v", time.Since(begin))
-	found, err := coppice.Gateways(t.Context(), coppice.Options{Home: s.home})
+	found, err := jupyter.LookShared(t.Context(), filepath.Join(s.home, ".coppice"))
 	require.NoError(t, err)
 	require.Empty(t, found, "the record is gone too")
 }

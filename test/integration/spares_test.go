@@ -20,15 +20,14 @@ func TestSparesOfAHost(t *testing.T) {
 		o    coppice.Options
 		want int
 	}{
-		"two by default":             {o: coppice.Options{}, want: 2},
-		"as many as sessions":        {o: coppice.Options{MaxSessions: 1}, want: 1},
-		"as many as were asked for":  {o: coppice.Options{Spares: 3}, want: 3},
-		"none when none are wanted":  {o: coppice.Options{Spares: -1}, want: 0},
-		"none without a fork server": {o: coppice.Options{NoFork: true}, want: 0},
+		"two by default":             {o: coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}, want: 2},
+		"as many as sessions":        {o: coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), MaxSessions: 1}, want: 1},
+		"as many as were asked for":  {o: coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{Spares: 3})}, want: 3},
+		"none when none are wanted":  {o: coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{Spares: -1})}, want: 0},
+		"none without a fork server": {o: coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{NoFork: true})}, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.o.Backend = coppice.BackendRunner
 			host := start(t, tt.o)
 			s := session(host, "a")
 			run(t, s, cells("x = 1"))

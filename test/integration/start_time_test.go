@@ -11,18 +11,19 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // TestTheTimeForAStart is that of the process too that kernels come from.
 func TestTheTimeForAStart(t *testing.T) {
 	for backend, why := range map[string]string{
-		coppice.BackendRunner:  "not ready after 2ms",
-		coppice.BackendGateway: "it gave no answer in time",
+		backends.Runner:  "not ready after 2ms",
+		backends.Gateway: "it gave no answer in time",
 	} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			host, err := coppice.Start(t.Context(), coppice.Options{Backend: backend, Python: testpython.Path(t), Home: t.TempDir(), StartTimeout: time.Millisecond})
+			host, err := coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backend), Python: testpython.Path(t), Home: t.TempDir(), StartTimeout: time.Millisecond})
 			require.NoError(t, err)
 			t.Cleanup(func() { host.Shutdown(t.Context()) })
 			ended := make(chan string, 64)

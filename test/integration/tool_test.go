@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // tool returns a tool of host by name.
@@ -45,7 +46,7 @@ func call(t *testing.T, one coppice.Tool, args string) coppice.ToolResult {
 func TestThePythonTool(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
 		r := call(t, python, `{"cells":[{"code":"x = 40","title":"set"},{"code":"x + 2"}]}`)
 		require.Equal(t, "[1/2] set (ok)\n\n[2/2]\n42", r.Text)
@@ -90,7 +91,7 @@ func TestThePythonTool(t *testing.T) {
 func TestTwoConversations(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backend})
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
 		for _, session := range []string{"", `,"session":"analysis"`, `,"session":"default"`} {
 			for _, chat := range []string{"one", "two"} {
@@ -107,7 +108,7 @@ func TestTwoConversations(t *testing.T) {
 
 func TestTheEvalTool(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
 	eval := tool(t, host, coppice.ToolOptions{Style: coppice.StyleEval}, "eval")
 	r := call(t, eval, `{"cells":[{"language":"py","code":"x = 1"},{"language":"py","code":"x + 1","title":"sum"}]}`)
 	require.Equal(t, "[1/2] (ok)\n\n[2/2] sum\n2", r.Text)
@@ -127,7 +128,7 @@ func TestTheEvalTool(t *testing.T) {
 
 func TestTheREPLTools(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
 	o := coppice.ToolOptions{Style: coppice.StyleREPL}
 	execute, reset := tool(t, host, o, "execute_code"), tool(t, host, o, "reset_repl")
 	call(t, execute, `{"code":"x = 41"}`)
@@ -139,7 +140,7 @@ func TestTheREPLTools(t *testing.T) {
 
 func TestTheBashTool(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
 	sh := tool(t, host, coppice.ToolOptions{}, "bash")
 	r := call(t, sh, `{"command":"echo out; echo err >&2"}`)
 	require.Equal(t, "out\nerr", r.Text)
@@ -174,7 +175,7 @@ func TestTheBashTool(t *testing.T) {
 // nothing is left.
 func TestShutdownEndsCommands(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: coppice.BackendRunner, Bash: true})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
 	sh := tool(t, host, coppice.ToolOptions{}, "bash")
 	began, done := make(chan struct{}), make(chan coppice.ToolResult, 1)
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -56,7 +57,7 @@ func find(n *messages.Node, name string) *messages.Node {
 // inputs of a run, and no session sees a name of another.
 func TestSessionsThatCallATool(t *testing.T) {
 	t.Parallel()
-	h, _ := hosted(t, coppice.Options{Backend: coppice.BackendRunner}, toolbox.Tool{ID: "my-tool"})
+	h, _ := hosted(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}, toolbox.Tool{ID: "my-tool"})
 	for _, name := range []string{"a", "b", "a"} {
 		r, err := h.Session(name).Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `
 mine_` + name + ` = tool.my_tool(do="echo", arg="` + name + `")["result"]["echo"]
@@ -72,7 +73,7 @@ func TestToolsInTheTreeOfAHost(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	up := map[string]bool{}
-	h, box := hosted(t, coppice.Options{Backend: coppice.BackendRunner, OnEvent: func(e messages.Lifecycle) {
+	h, box := hosted(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), OnEvent: func(e messages.Lifecycle) {
 		mu.Lock()
 		defer mu.Unlock()
 		if c, ok := e.(messages.ChildChanged); ok && c.To == messages.ChildIdle {
@@ -122,12 +123,12 @@ for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
 // too, whose calls come through the bridge.
 func TestToolsInCells(t *testing.T) {
 	t.Parallel()
-	backends := []string{coppice.BackendRunner}
+	run := []string{backends.Runner}
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
-		backends = append(backends, coppice.BackendGateway)
+		run = backends.All()
 	}
-	for _, backend := range backends {
-		h, _ := hosted(t, coppice.Options{Backend: backend}, toolbox.Tool{ID: "my-tool"})
+	for _, backend := range run {
+		h, _ := hosted(t, coppice.Options{Backend: backends.Named(backend)}, toolbox.Tool{ID: "my-tool"})
 		result, err := h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `tool.my_tool(arg=3)["result"]["echo"]`}}})
 		require.NoError(t, err)
 		require.Equal(t, "3", result.Text, backend)
@@ -138,7 +139,7 @@ func TestToolsInCells(t *testing.T) {
 // words.
 func TestToolsForAModel(t *testing.T) {
 	t.Parallel()
-	h, box := hosted(t, coppice.Options{Backend: coppice.BackendRunner}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "my.tool"}, toolbox.Tool{ID: "streams", Stream: true}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
+	h, box := hosted(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "my.tool"}, toolbox.Tool{ID: "streams", Stream: true}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
 	list := func() map[string]coppice.Tool {
 		tools, err := h.Tools(coppice.ToolOptions{})
 		require.NoError(t, err)
@@ -190,7 +191,7 @@ func TestALauncherThatAHostRefuses(t *testing.T) {
 		"WarmMax is negative":   {WarmMax: -1},
 		"is not a folder of to": {Dir: "main_test.go"},
 	} {
-		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.BackendRunner, Launcher: &o})
+		_, err := coppice.Start(t.Context(), coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Launcher: &o})
 		require.ErrorIs(t, err, coppice.ErrOptions)
 		require.ErrorIs(t, err, launcher.ErrOptions)
 		require.ErrorContains(t, err, name)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -23,8 +25,8 @@ type HostOptions struct {
 	// URL is a Jupyter server that somebody else runs; Token opens it. Several have
 	// commas between them, and so have their tokens, in the same order, unless one
 	// token opens all; no server sees the token of another. Sessions are spread over
-	// them, and a session whose server is gone begins anew on another. "":
-	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Options.Env, else a
+	// them, and a session whose server is gone starts again on another. "":
+	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from the environment, else a
 	// gateway is started.
 	URL, Token string
 	// KernelName is the kernelspec to start, of any language. What Python has besides
@@ -40,8 +42,8 @@ type HostOptions struct {
 	Idle time.Duration
 	// Kernels is how many kernels a shared gateway that this host starts takes, from
 	// all its hosts together. When one is full, sessions go to a further one of the
-	// same Python environment. 0: COPPICE_GATEWAY_KERNELS from Options.Env, else
-	// [MaxKernels], which is the most.
+	// same Python environment. 0: COPPICE_GATEWAY_KERNELS from the environment,
+	// else [MaxKernels], which is the most.
 	Kernels int
 	// WarmKernels is how many started kernels wait for new sessions, so that only the
 	// first waits for a start. They count in MaxSessions, are never started while a
@@ -61,6 +63,68 @@ type provisioner struct{ o HostOptions }
 
 // Name returns "gateway".
 func (provisioner) Name() string { return Name }
+
+// The variables that fill in [HostOptions].
+const (
+	urlVariable     = "PI_PYTHON_GATEWAY_URL"
+	tokenVariable   = "PI_PYTHON_GATEWAY_TOKEN" //nolint:gosec // the name of a variable
+	kernelsVariable = "COPPICE_GATEWAY_KERNELS"
+)
+
+// FromEnvironment fills in URL, Token and Kernels.
+func (p provisioner) FromEnvironment(env []string) (kernel.Provisioner, error) {
+	filled, err := p.fill(env)
+	if err != nil {
+		return nil, err
+	}
+	return filled, nil
+}
+
+func (p provisioner) fill(env []string) (provisioner, error) {
+	o := p.o
+	if o.URL == "" {
+		o.URL = home.Lookup(env, urlVariable)
+	}
+	if o.Token == "" {
+		o.Token = home.Lookup(env, tokenVariable)
+	}
+	if text := home.Lookup(env, kernelsVariable); o.Kernels == 0 && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > MaxKernels {
+			return p, kernelsError(kernelsVariable, text)
+		}
+		o.Kernels = n
+	}
+	return provisioner{o}, nil
+}
+
+// Validate refuses servers and tokens that do not go together, and numbers that
+// cannot be had.
+func (p provisioner) Validate() error {
+	if _, err := jupyter.ParseRemotes(p.o.URL, p.o.Token); err != nil {
+		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
+			return fmt.Errorf("%s or GatewayOptions.Token: %w", tokenVariable, err)
+		}
+		return fmt.Errorf("%s or GatewayOptions.URL: %w", urlVariable, err)
+	}
+	switch {
+	case p.o.Kernels < 0 || p.o.Kernels > MaxKernels:
+		return kernelsError("GatewayOptions.Kernels", strconv.Itoa(p.o.Kernels))
+	case p.o.Idle < 0:
+		return errors.New("GatewayOptions.Idle is negative; use 0 for the default")
+	}
+	return nil
+}
+
+func kernelsError(name, text string) error {
+	return fmt.Errorf("%s is %q; use a number from 1 to %d, which is what one Kernel Gateway holds", name, text, MaxKernels)
+}
+
+// Warming says how many kernels wait for new sessions.
+func (p provisioner) Warming(s kernel.Site) string { return warmth(p.o, s).why }
+
+// RemoteURL returns the servers that were named.
+func (p provisioner) RemoteURL() string { return p.o.URL }
 
 // SkipWhy says why the gateway is taken when nothing was looked at.
 const SkipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
@@ -95,6 +159,9 @@ const nameServer = "kernel-gateway"
 
 // Provision makes the backend.
 func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
 	o := p.o
 	remotes, err := jupyter.ParseRemotes(o.URL, o.Token)
 	if err != nil {
@@ -114,11 +181,11 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.MaxSessions > MaxKernels && (!o.Shared || o.URL != "") {
 		return nil, fmt.Errorf("%d sessions are more than the %d kernels that one Kernel Gateway holds; use a shared gateway, or the runner backend", s.MaxSessions, MaxKernels)
 	}
+	if s.Keep && !o.Shared {
+		return nil, errors.New("sessions outlive their host in a shared gateway only: KeepSessions needs GatewayOptions.Shared")
+	}
 	if o.Kernels == 0 {
 		o.Kernels = MaxKernels
-	}
-	if o.Kernels < 0 || o.Kernels > MaxKernels {
-		return nil, fmt.Errorf("a gateway for %d kernels cannot be had; use a number from 1 to %d, which is what one Kernel Gateway holds", o.Kernels, MaxKernels)
 	}
 	warm := warmth(o, s)
 	server := NewServer(ServerOptions{
@@ -174,6 +241,11 @@ func (p *provided) Check(ctx context.Context) error {
 }
 
 var (
+	_ kernel.Configurable = provisioner{}
+	_ kernel.Validator    = provisioner{}
+	_ kernel.Warmer       = provisioner{}
+	_ kernel.Remote       = provisioner{}
+
 	_ kernel.Served    = (*provided)(nil)
 	_ kernel.Keeper    = (*provided)(nil)
 	_ kernel.Checker   = (*provided)(nil)

@@ -22,9 +22,6 @@ type warming struct {
 	why     string // a sentence for people
 }
 
-// Warming says in a sentence how many kernels wait for new sessions, and why.
-func Warming(o HostOptions, s kernel.Site) string { return warmth(o, s).why }
-
 // warmth decides how many kernels wait for new sessions.
 func warmth(o HostOptions, s kernel.Site) warming {
 	switch {

@@ -39,6 +39,18 @@ func (provisioner) Available(ctx context.Context, s *kernel.Site) (string, error
 	return "it needs nothing but a Python interpreter", nil
 }
 
+// Warming says how many sessions wait to be taken.
+func (p provisioner) Warming(s kernel.Site) string {
+	switch n := p.spares(s.MaxSessions); {
+	case p.o.NoFork:
+		return "none waits: sessions of the runner backend that are not forked are started when they are asked for"
+	case n <= 0:
+		return "none waits, as Spares says"
+	default:
+		return fmt.Sprintf("%d forked sessions of the runner backend wait for new ones", n)
+	}
+}
+
 // nameServer is the name of the fork server in the tree.
 const nameServer = "fork-server"
 

@@ -32,7 +32,7 @@ PI_SESSION_FILE names, else in artifacts in Coppice's home, for 7 days and up to
 	var dir string
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "the folder with the artifacts")
 	store := func() (*artifact.Store, error) {
-		s, err := coppice.OpenArtifacts(console.KeepOutput(coppice.Options{Env: a.Env, Artifacts: dir}))
+		s, err := coppice.OpenArtifacts(console.KeepOutput(coppice.Options{Env: a.Env, Output: coppice.OutputOptions{Artifacts: dir}}))
 		if err != nil {
 			return nil, console.UsageError{Err: err}
 		}

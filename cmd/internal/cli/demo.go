@@ -58,7 +58,11 @@ type demo struct {
 }
 
 func (a *app) demo(ctx context.Context, f console.HostFlags) error {
-	env, err := coppice.Environment(ctx, coppice.Options{Env: a.Env, Backend: f.Backend, Python: f.Python}, "")
+	o, err := f.Options(coppice.GatewayOptions{}, coppice.Options{Env: a.Env})
+	if err != nil {
+		return err
+	}
+	env, err := coppice.Environment(ctx, o, "")
 	switch {
 	case ctx.Err() != nil:
 		return &console.Exit{Code: console.Cancelled}
@@ -73,7 +77,7 @@ func (a *app) demo(ctx context.Context, f console.HostFlags) error {
 	}
 	d.stage = newStage(a, d.look, d.shorten)
 	defer d.close()
-	host, err := a.StartHost(ctx, coppice.Options{Backend: f.Backend, Python: f.Python, MaxSessions: demoCap, WarmKernels: -1, OnEvent: d.watch})
+	host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{MaxSessions: demoCap, OnEvent: d.watch})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,12 @@ The exit code is 1 when no run is possible.`,
 
 func (a *app) showEnv(ctx context.Context, f console.HostFlags, cwd string, asJSON bool) error {
 	waiting := a.StartProgress("looking for an interpreter", asJSON)
-	report, err := coppice.Environment(ctx, coppice.Options{Env: a.Env, Backend: f.Backend, Python: f.Python}, cwd)
+	o, err := f.Options(coppice.GatewayOptions{}, coppice.Options{Env: a.Env})
+	if err != nil {
+		waiting.Done()
+		return err
+	}
+	report, err := coppice.Environment(ctx, o, cwd)
 	waiting.Done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {

@@ -3,14 +3,16 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/environment"
 )
 
 // gatewayStopTime bounds the wait for others that start or stop a gateway.
@@ -27,38 +29,47 @@ it takes (150, or COPPICE_GATEWAY_KERNELS), sessions go to a further one, a shar
 	}.Make()
 	cmd.AddCommand(a.gatewaySub("status", "Show the shared gateways",
 		"The exit code is 0 when one answers, and 1 when none runs or one does not answer.",
-		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
-			found, err := coppice.Gateways(ctx, o)
+		func(ctx context.Context, o jupyter.ServerOptions) ([]jupyter.SharedStatus, error) {
+			found, err := jupyter.LookShared(ctx, o.Home)
 			if err == nil && !allRun(found) {
 				err = &console.Exit{Code: console.Raised}
 			}
 			return found, err
 		}))
-	cmd.AddCommand(a.gatewaySub("start", "Find the shared gateway of this environment, or start it", "", coppice.StartGateway))
+	cmd.AddCommand(a.gatewaySub("start", "Find the shared gateway of this environment, or start it", "", jupyter.StartShared))
 	cmd.AddCommand(a.gatewaySub("stop", "End the shared gateways, their kernels and the sessions kept in them",
 		"Programs that use one are told, and start another when they need it.",
-		func(ctx context.Context, o coppice.Options) ([]coppice.GatewayStatus, error) {
+		func(ctx context.Context, o jupyter.ServerOptions) ([]jupyter.SharedStatus, error) {
 			ctx, cancel := context.WithTimeout(ctx, gatewayStopTime)
 			defer cancel()
-			return coppice.StopGateways(ctx, o)
+			found, err := jupyter.StopShared(ctx, o.Home)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w; end that process and try again", err)
+			}
+			return found, err
 		}))
 	return cmd
 }
 
 // gatewaySub is one of the commands; do may return what it found and a codeError
 // without text as well.
-func (a *app) gatewaySub(name, short, long string, do func(context.Context, coppice.Options) ([]coppice.GatewayStatus, error)) *cobra.Command {
+func (a *app) gatewaySub(name, short, long string, do func(context.Context, jupyter.ServerOptions) ([]jupyter.SharedStatus, error)) *cobra.Command {
 	var (
 		python string
 		asJSON bool
 	)
 	cmd := console.Command{Use: name, Short: short, Long: short + ".\n\n" + long, Run: func(ctx context.Context, _ []string) error {
 		waiting := a.StartProgress("gateway "+name, asJSON)
-		found, err := do(ctx, coppice.Options{Env: a.Env, Python: python})
+		defer waiting.Done()
+		dir, err := environment.Dir(environment.Options{Env: a.Env})
+		if err != nil {
+			return console.UsageError{Err: err}
+		}
+		found, err := do(ctx, jupyter.ServerOptions{Home: dir, Env: a.Env, Python: python})
 		waiting.Done()
 		code, quiet := errors.AsType[*console.Exit](err)
 		switch {
-		case errors.Is(err, coppice.ErrOptions):
+		case errors.Is(err, jupyter.ErrOptions):
 			return console.UsageError{Err: err}
 		case ctx.Err() != nil:
 			return &console.Exit{Code: console.Cancelled}
@@ -67,7 +78,7 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, copp
 		}
 		if asJSON {
 			if found == nil {
-				found = []coppice.GatewayStatus{}
+				found = []jupyter.SharedStatus{}
 			}
 			err = a.WriteJSON(found)
 		} else {
@@ -86,16 +97,16 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, copp
 	return cmd
 }
 
-func allRun(found []coppice.GatewayStatus) bool {
+func allRun(found []jupyter.SharedStatus) bool {
 	for _, g := range found {
-		if g.State != coppice.GatewayRunning {
+		if g.State != jupyter.SharedRunning {
 			return false
 		}
 	}
 	return len(found) > 0
 }
 
-func gatewayLines(s render.Style, name string, found []coppice.GatewayStatus) []string {
+func gatewayLines(s render.Style, name string, found []jupyter.SharedStatus) []string {
 	if len(found) == 0 {
 		return []string{"no shared gateway runs"}
 	}

@@ -50,7 +50,7 @@ type helperList struct {
 func (a *app) helpers(ctx context.Context, f console.HostFlags, cwd string, asJSON bool) error {
 	waiting := a.StartProgress("reading modules", asJSON)
 	defer waiting.Done()
-	host, err := a.StartHost(ctx, coppice.Options{Backend: f.Backend, Python: f.Python, WarmKernels: -1})
+	host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{})
 	if err != nil {
 		return err
 	}

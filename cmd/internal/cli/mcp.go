@@ -90,7 +90,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	host, err := a.StartHost(ctx, coppice.Options{Backend: f.Backend, Python: f.Python, Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()})
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, coppice.Options{Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()})
 	if err != nil {
 		return err
 	}

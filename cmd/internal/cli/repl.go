@@ -34,7 +34,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			if !isFile || !a.Out.Terminal {
 				return console.Usagef("repl needs a terminal; use run for scripts and pipes")
 			}
-			host, err := a.StartHost(ctx, coppice.Options{Backend: f.Backend, Python: f.Python, Timeout: coppice.NoTimeout, WarmKernels: -1, Launcher: tools.Launcher()})
+			host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{Timeout: coppice.NoTimeout, Launcher: tools.Launcher()})
 			if err != nil {
 				return err
 			}

@@ -127,22 +127,23 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	o := coppice.Options{Backend: f.Backend, Python: f.Python, WarmKernels: -1, KernelName: f.kernel, KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
+	g := console.ColdGateway
+	g.KernelName = f.kernel
+	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
 	if timeout == 0 {
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
 	if f.keep && mode == messages.ModeSession {
-		shared := true
-		o.SharedGateway, o.KeepSessions = &shared, true
+		g.Shared, o.KeepSessions = true, true
 	}
-	host, err := a.StartHost(ctx, o)
+	host, err := a.StartHost(ctx, f.HostFlags, g, o)
 	if err != nil {
 		return err
 	}
-	if backend, _ := host.Backend(); f.keep && backend == coppice.BackendRunner {
-		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since the runner backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session))
+	if backend, _ := host.Backend(); f.keep && !host.Keeps() {
+		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since the %s backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session, backend))
 	}
 	session := host.Session(f.session, coppice.In(f.cwd))
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.Answers(f.stdin, file)}, f, starting)

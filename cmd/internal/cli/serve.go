@@ -87,7 +87,7 @@ func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
-		Backend: f.Backend, Python: f.Python, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
+		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{metrics.Attachment()}, Metrics: metrics.Hub(),
 	}
@@ -110,7 +110,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		}
 	}
 	metrics := prom.New(prom.Options{})
-	host, err := a.StartHost(ctx, f.hostOptions(metrics))
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(metrics))
 	if err != nil {
 		return err
 	}

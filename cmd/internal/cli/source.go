@@ -9,7 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/notebook/run"
+
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
@@ -112,12 +113,12 @@ func notebookCells(ctx context.Context, file string) ([]messages.Cell, error) {
 	if err != nil {
 		return nil, console.UsageError{Err: err}
 	}
-	if err := coppice.CheckNotebook(doc.Document); err != nil {
+	if err := run.Check(doc.Document); err != nil {
 		return nil, console.Usagef("%s: %w", file, err)
 	}
 	var cells []messages.Cell
 	for i, c := range doc.Cells() {
-		if coppice.RunnableCell(c) {
+		if run.Runnable(c) {
 			cells = append(cells, messages.Cell{Title: fmt.Sprintf("cell %d", i), Code: c.Source()})
 		}
 	}

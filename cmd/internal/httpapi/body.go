@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/sinks/artifact"
 )
 
@@ -47,7 +48,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code = http.StatusBadRequest, "bad_request"
 	case errors.Is(err, errConflict), errors.Is(err, notebook.ErrChanged), errors.Is(err, notebook.ErrLocked):
 		status, code = http.StatusConflict, "conflict"
-	case isNotebook, errors.Is(err, coppice.ErrLanguage), errors.Is(err, errFile):
+	case isNotebook, errors.Is(err, run.ErrLanguage), errors.Is(err, errFile):
 		status, code = http.StatusUnprocessableEntity, "notebook"
 	case errors.Is(err, coppice.ErrClosed):
 		status, code = http.StatusServiceUnavailable, "draining"

@@ -53,7 +53,7 @@ func fuzz(f *testing.F) *fuzzed {
 	}
 	require.NoError(f, os.Mkdir(filepath.Join(s.cwd, "dir.ipynb"), 0o700))
 	host, err := coppice.Start(f.Context(), coppice.Options{
-		Home: f.TempDir(), Backend: coppice.BackendRunner, Python: filepath.Join(s.cwd, "no-python"), Env: []string{}, Artifacts: f.TempDir(),
+		Home: f.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: filepath.Join(s.cwd, "no-python"), Env: []string{}, Output: coppice.OutputOptions{Artifacts: f.TempDir()},
 		Launcher: &launcher.Options{Dir: f.TempDir()},
 	})
 	require.NoError(f, err)

@@ -83,7 +83,7 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 	metrics := prom.New(prom.Options{})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
-	ho.Home, ho.Backend, ho.Python, ho.Env = t.TempDir(), coppice.BackendRunner, testpython.Path(t), append(os.Environ(), "COPPICE_TOKEN="+token)
+	ho.Home, ho.Backend, ho.Python, ho.Env = t.TempDir(), coppice.Runner(coppice.RunnerOptions{}), testpython.Path(t), append(os.Environ(), "COPPICE_TOKEN="+token)
 	ho.Sinks, ho.Metrics = []sinks.Attachment{metrics.Attachment()}, metrics.Hub()
 	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // path is the notebook that a request names.
@@ -153,7 +154,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	if err := checkName(in.Session); err != nil {
 		return nil, false, err
 	}
-	o := coppice.NotebookOptions{Timeout: max(timeout, 0), AllowErrors: in.AllowErrors, Owner: in.Owner}
+	o := run.Options{Timeout: max(timeout, 0), AllowErrors: in.AllowErrors, Owner: in.Owner}
 	if in.Cells != "" {
 		if o.Cells, err = notebook.ParseCells(in.Cells); err != nil {
 			return nil, false, badRequest{err.Error(), ""}
@@ -170,15 +171,15 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	key = key.In(in.Cwd)
 	info := client.Execution{ID: in.ID, Kind: client.KindNotebook, Session: key.Session, Cwd: key.Cwd, Owner: in.Owner, Title: path}
 	return a.begin(ctx, info, in, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
-		o.Progress = func(step coppice.NotebookStep) {
+		o.Progress = func(step run.Step) {
 			switch step.Kind {
-			case coppice.NotebookPlanned:
+			case run.Planned:
 				queued()
-			case coppice.NotebookCellEvent:
+			case run.CellEvent:
 				if _, final := step.Event.(messages.Final); !final {
 					x.event(step.Event.At(messages.Position{Cell: step.Place}), a.o.Logger)
 				}
-			case coppice.NotebookCellBegins, coppice.NotebookCellEnded: // the cell's own events say it
+			case run.CellBegins, run.CellEnded: // the cell's own events say it
 			}
 		}
 		report, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).RunNotebook(ctx, f.Document, o)

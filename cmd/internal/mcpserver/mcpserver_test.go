@@ -38,7 +38,7 @@ func options(t *testing.T) mcpserver.Options {
 
 func optionsOf(t *testing.T, ho coppice.Options) mcpserver.Options {
 	t.Helper()
-	ho.Home, ho.Backend, ho.Python, ho.Bash, ho.Env = t.TempDir(), coppice.BackendRunner, testpython.Path(t), true, os.Environ()
+	ho.Home, ho.Backend, ho.Python, ho.Bash, ho.Env = t.TempDir(), coppice.Runner(coppice.RunnerOptions{}), testpython.Path(t), true, os.Environ()
 	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -75,10 +75,11 @@ func clientOf(t *testing.T, o mcpserver.Options, co *mcp.ClientOptions, version 
 	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, co).Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := cs.Close(); !errors.Is(err, io.ErrClosedPipe) { // a last notification may meet the end
-			require.NoError(t, err)
+		for _, err := range []error{cs.Close(), ss.Wait()} {
+			if !errors.Is(err, io.ErrClosedPipe) { // a last notification of either side may meet the end
+				require.NoError(t, err)
+			}
 		}
-		require.NoError(t, ss.Wait())
 	})
 	return cs
 }

@@ -14,16 +14,30 @@ import (
 
 // HostFlags are those of every command that starts a host.
 type HostFlags struct {
-	// Backend and Python are the options of the host with these names.
+	// Backend is the name of one, or auto; Python is the option of the host.
 	Backend string
 	Python  string
 }
 
 // Add adds the flags to a command.
 func (f *HostFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Backend, "backend", coppice.BackendAuto, "how kernels are made: auto, gateway or runner")
+	cmd.Flags().StringVar(&f.Backend, "backend", "auto", "how kernels are made: auto, gateway or runner")
 	cmd.Flags().StringVar(&f.Python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
 }
+
+// Options fills in what the flags say; g are those of the gateway backend. The error is
+// a UsageError.
+func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppice.Options, error) {
+	b, err := coppice.BackendNamed(f.Backend, g, coppice.RunnerOptions{})
+	if err != nil {
+		return o, UsageError{err}
+	}
+	o.Backend, o.Python = b, f.Python
+	return o, nil
+}
+
+// ColdGateway starts no kernel that nothing has asked for: a command has one session.
+var ColdGateway = coppice.GatewayOptions{WarmKernels: -1}
 
 // ToolDir is the flag of commands whose host may keep tools warm.
 type ToolDir string

@@ -27,7 +27,7 @@ const (
 // KeepOutput makes artifacts outlast the command that made them: for 7 days and up to
 // 2 GiB.
 func KeepOutput(o coppice.Options) coppice.Options {
-	o.KeepArtifacts = true
+	o.Output.KeepArtifacts = true
 	o.Output.MaxAge, o.Output.MaxTotal = artifactAge, artifactTotal
 	return o
 }
@@ -42,9 +42,14 @@ type Host struct {
 	unhook func() bool
 }
 
-// StartHost starts a host with the environment of the command. The error has its exit
-// code. The caller ends the host with End.
-func (c *Console) StartHost(ctx context.Context, o coppice.Options) (*Host, error) {
+// StartHost starts the host of a command: with its flags and its environment, the
+// options of the gateway backend if it comes to that, and those of the host. The error
+// has its exit code. The caller ends the host with End.
+func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayOptions, o coppice.Options) (*Host, error) {
+	o, err := f.Options(g, o)
+	if err != nil {
+		return nil, err
+	}
 	o.Env = c.Env
 	o = KeepOutput(o)
 	if v := c.Getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/notebook/run"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
@@ -87,8 +89,8 @@ the kernel was lost or never reached.`,
 }
 
 // options reads what the flags say of the run itself.
-func (f runFlags) options() (coppice.NotebookOptions, error) {
-	o := coppice.NotebookOptions{AllowErrors: f.allowErrors, FoldProgress: f.fold}
+func (f runFlags) options() (run.Options, error) {
+	o := run.Options{AllowErrors: f.allowErrors, FoldProgress: f.fold}
 	if f.timeout != "" {
 		seconds, err := strconv.ParseFloat(f.timeout, 64)
 		if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > maxCellTimeout {
@@ -226,7 +228,7 @@ func (a *app) run(ctx context.Context, path string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := coppice.CheckNotebook(file.Document); err != nil {
+	if err := run.Check(file.Document); err != nil {
 		return console.Usagef("%s: %w", path, err)
 	}
 	if err := o.Cells.Check(file.Len()); err != nil {
@@ -248,7 +250,7 @@ type runner struct {
 	flags   runFlags
 	path    string
 	file    *notebook.File
-	o       coppice.NotebookOptions
+	o       run.Options
 	session *coppice.Session
 	input   coppice.InputHandler
 	loaded  []byte // what FILE held when it was read; for --watch
@@ -258,13 +260,13 @@ func (r *runner) run(ctx context.Context) error {
 	a := r.app
 	starting := a.StartProgress("starting", r.flags.json)
 	defer starting.Done()
-	options := coppice.Options{Backend: r.flags.Backend, Python: r.flags.Python, WarmKernels: -1, OnEvent: func(e messages.Lifecycle) {
+	options := coppice.Options{OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
 	if r.flags.watch {
 		options.IdleTTL = -1
 	}
-	host, err := a.StartHost(ctx, options)
+	host, err := a.StartHost(ctx, r.flags.HostFlags, console.ColdGateway, options)
 	if err != nil {
 		return err
 	}
@@ -281,7 +283,7 @@ func (r *runner) run(ctx context.Context) error {
 }
 
 // once runs the notebook once and tells of it.
-func (r *runner) once(ctx context.Context, starting *console.Progress) (coppice.NotebookReport, error) {
+func (r *runner) once(ctx context.Context, starting *console.Progress) (run.Report, error) {
 	view := newView(r.app, r.flags, starting)
 	o := r.o
 	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
@@ -298,7 +300,7 @@ func (r *runner) once(ctx context.Context, starting *console.Progress) (coppice.
 }
 
 // runError is how the command ends after a run.
-func runError(report coppice.NotebookReport, err error) error {
+func runError(report run.Report, err error) error {
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong:

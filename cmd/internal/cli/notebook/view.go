@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/notebook/run"
+
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
@@ -39,32 +40,32 @@ func newView(a *app, f runFlags, starting *console.Progress) *view {
 }
 
 // step hears what happens.
-func (v *view) step(s coppice.NotebookStep) {
-	if s.Kind == coppice.NotebookPlanned {
+func (v *view) step(s run.Step) {
+	if s.Kind == run.Planned {
 		v.plan(s)
 	}
 	if v.flags.json {
 		return
 	}
 	switch s.Kind {
-	case coppice.NotebookPlanned:
-	case coppice.NotebookCellBegins:
+	case run.Planned:
+	case run.CellBegins:
 		if v.drawing == nil && s.Place > 0 {
 			v.running = v.app.StartProgress(render.Plain(v.label(s.Place, s.Cell)), true)
 		}
-	case coppice.NotebookCellEvent:
+	case run.CellEvent:
 		v.starting.Done()
 		_, final := s.Event.(messages.Final)
 		_, asks := s.Event.(messages.InputRequest) // who answers shows it
 		if v.drawing != nil && !final && !asks {
 			v.app.Out.Print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
 		}
-	case coppice.NotebookCellEnded:
+	case run.CellEnded:
 		v.ended(s)
 	}
 }
 
-func (v *view) plan(s coppice.NotebookStep) {
+func (v *view) plan(s run.Step) {
 	cells := make([]messages.Cell, len(s.Plan))
 	for i, c := range s.Plan {
 		v.titles = append(v.titles, firstLine(c.Source()))
@@ -80,7 +81,7 @@ func (v *view) label(place, cell int) string {
 	return "[" + strconv.Itoa(place+1) + "/" + strconv.Itoa(len(v.titles)) + "] cell " + strconv.Itoa(cell) + "  " + render.OneLine(v.titles[place])
 }
 
-func (v *view) ended(s coppice.NotebookStep) {
+func (v *view) ended(s run.Step) {
 	v.done()
 	c := s.Ended
 	if v.drawing != nil || c.Outcome == messages.OutcomeNotStarted {
@@ -119,7 +120,7 @@ func (v *view) done() {
 }
 
 // summary tells how the run ended.
-func (v *view) summary(r coppice.NotebookReport, path, out string) {
+func (v *view) summary(r run.Report, path, out string) {
 	for i, c := range r.Cells {
 		if c.Outcome == messages.OutcomeNotStarted {
 			v.app.Out.Lines(v.style.Fit(v.style.Quiet("· " + v.label(i, c.Index))))

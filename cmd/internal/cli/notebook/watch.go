@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/notebook/run"
+
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
@@ -18,7 +19,7 @@ const watchEvery = 300 * time.Millisecond
 // watch runs the notebook again whenever it changes. It ends with ctx; the
 // report is that of the last run, and that of a run which ended well counts as
 // the end of a watch that was interrupted while it waited.
-func (r *runner) watch(ctx context.Context, report coppice.NotebookReport) (coppice.NotebookReport, error) {
+func (r *runner) watch(ctx context.Context, report run.Report) (run.Report, error) {
 	ran := sourcesOf(r.file.Document, report.Next)
 	seen := r.known()
 	tick := time.NewTicker(watchEvery)
@@ -80,7 +81,7 @@ func (r *runner) reload(ctx context.Context, ran []string) (from int, ok bool) {
 		r.app.Err.Lines("coppice: " + err.Error())
 		return 0, false
 	}
-	if err := coppice.CheckNotebook(in.Document); err != nil {
+	if err := run.Check(in.Document); err != nil {
 		r.app.Err.Lines("coppice: " + err.Error())
 		return 0, false
 	}
@@ -96,7 +97,7 @@ func (r *runner) reload(ctx context.Context, ran []string) (from int, ok bool) {
 	r.file = in
 	n := 0
 	for i, c := range in.Cells() {
-		if !coppice.RunnableCell(c) || c.HasTag(notebook.TagInjected) {
+		if !run.Runnable(c) || c.HasTag(notebook.TagInjected) {
 			continue
 		}
 		if n >= len(ran) || ran[n] != c.Source() {
@@ -133,7 +134,7 @@ func sourcesOf(d *notebook.Document, until int) []string {
 		if until >= 0 && i >= until {
 			break
 		}
-		if coppice.RunnableCell(c) && !c.HasTag(notebook.TagInjected) {
+		if run.Runnable(c) && !c.HasTag(notebook.TagInjected) {
 			all = append(all, c.Source())
 		}
 	}

@@ -1,22 +1,21 @@
-package coppice_test
+package run_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // script is a session that does what the code of a cell says: a line is a word
@@ -24,22 +23,22 @@ import (
 type script struct {
 	count int
 	calls []string
-	limit time.Duration // of the last call
+	last  run.Call
 	// hangs is closed when a cell hangs.
 	hangs chan struct{}
 }
 
-func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messages.Event, error] {
+func (s *script) execute(ctx context.Context, c run.Call) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		s.calls = append(s.calls, r.Cells[0].Title)
-		s.limit = r.Timeout
+		s.calls = append(s.calls, c.Cell.Title)
+		s.last = c
 		s.count++
 		cell := messages.CellResult{Outcome: messages.OutcomeOK, ExecutionCount: s.count}
 		result := messages.Result{Outcome: messages.OutcomeOK, Backend: "runner"}
-		if r.Cells[0].Code != "away" {
+		if c.Cell.Code != "away" {
 			yield(messages.Status{Status: messages.CellRunning}, nil)
 		}
-		for line := range strings.Lines(r.Cells[0].Code) {
+		for line := range strings.Lines(c.Cell.Code) {
 			word, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch word {
 			case "print":
@@ -56,6 +55,8 @@ func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messag
 			case "away":
 				yield(messages.Final{Result: messages.Result{Outcome: messages.OutcomeNotStarted, Reason: "no kernel", Cells: []messages.CellResult{{Outcome: messages.OutcomeNotStarted}}}}, nil)
 				return
+			case "late":
+				cell.Outcome = messages.OutcomeTimeout
 			case "die":
 				cell.Outcome, result.Reason = messages.OutcomeLost, "the kernel process died"
 			case "refuse":
@@ -74,6 +75,8 @@ func (s *script) stream(ctx context.Context, r coppice.Request) iter.Seq2[messag
 		yield(messages.Final{Result: result}, nil)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func text(s string) messages.RawJSON {
 	b, _ := json.Marshal(s)
@@ -111,7 +114,7 @@ func outputs(d *notebook.Document) []string {
 	return all
 }
 
-func TestRunNotebook(t *testing.T) {
+func TestNotebook(t *testing.T) {
 	some := func(s string) *notebook.CellSet {
 		set, err := notebook.ParseCells(s)
 		require.NoError(t, err)
@@ -119,7 +122,7 @@ func TestRunNotebook(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		cells   []string
-		o       coppice.NotebookOptions
+		o       run.Options
 		outcome messages.Outcome
 		next    int
 		calls   string
@@ -127,17 +130,18 @@ func TestRunNotebook(t *testing.T) {
 	}{
 		"all code cells, in order":          {cells: []string{"md:# x", "print a", " \n", "value 2"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 3", outputs: "|a||2"},
 		"stops at the first error":          {cells: []string{"print a", "raise KeyError", "print b"}, outcome: messages.OutcomeError, next: 1, calls: "cell 0,cell 1", outputs: "a|KeyError|"},
-		"goes on if errors are allowed":     {cells: []string{"raise KeyError", "print b"}, o: coppice.NotebookOptions{AllowErrors: true}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "KeyError|b"},
+		"goes on if errors are allowed":     {cells: []string{"raise KeyError", "print b"}, o: run.Options{AllowErrors: true}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "KeyError|b"},
 		"goes on if an error is expected":   {cells: []string{"raises-exception|raise KeyError", "print b"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "KeyError|b"},
 		"a tagged cell is skipped":          {cells: []string{"skip-execution|print a", "print b"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1", outputs: "|b"},
-		"some cells":                        {cells: []string{"print a", "print b", "print c", "print d"}, o: coppice.NotebookOptions{Cells: some("1-2")}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "|b|c|"},
-		"a lost kernel ends it":             {cells: []string{"print a\ndie", "print b"}, o: coppice.NotebookOptions{AllowErrors: true}, outcome: messages.OutcomeLost, next: 0, calls: "cell 0", outputs: "a;[coppice: lost: the kernel process died]|"},
+		"some cells":                        {cells: []string{"print a", "print b", "print c", "print d"}, o: run.Options{Cells: some("1-2")}, outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "|b|c|"},
+		"a lost kernel ends it":             {cells: []string{"print a\ndie", "print b"}, o: run.Options{AllowErrors: true}, outcome: messages.OutcomeLost, next: 0, calls: "cell 0", outputs: "a;[coppice: lost: the kernel process died]|"},
 		"an update reaches an earlier cell": {cells: []string{"show old", "update new"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "new|"},
 		"output is cleared":                 {cells: []string{"print a\nclear\nprint b", "print c\nclear wait\nprint d", "print e\nclear wait"}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1,cell 2", outputs: "b|d|e"},
-		"output is bounded":                 {cells: []string{"print 0123456789\nprint 0123456789", "print a\nclear\nprint b"}, o: coppice.NotebookOptions{MaxOutput: 90}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "0123456789;[coppice: 75 bytes of output left out]|b"},
+		"output is bounded":                 {cells: []string{"print 0123456789\nprint 0123456789", "print a\nclear\nprint b"}, o: run.Options{MaxOutput: 90}, outcome: messages.OutcomeOK, next: -1, calls: "cell 0,cell 1", outputs: "0123456789;[coppice: 75 bytes of output left out]|b"},
+		"a timeout is told, last":           {cells: []string{"print 0123456789\nprint 0123456789\nlate"}, o: run.Options{MaxOutput: 90, Timeout: time.Second}, outcome: messages.OutcomeTimeout, next: 0, calls: "cell 0", outputs: "0123456789;[coppice: 75 bytes of output left out]\n\n[coppice: timeout: the cell ran longer than 1s]"},
 		"an empty notebook":                 {outcome: messages.OutcomeOK, next: -1, calls: "", outputs: ""},
 		"parameters come first": {
-			cells: []string{"parameters|print a", "print b"}, o: coppice.NotebookOptions{Cells: some("1"), Parameters: []notebook.Parameter{{Name: "x", Value: 1}}},
+			cells: []string{"parameters|print a", "print b"}, o: run.Options{Cells: some("1"), Parameters: []notebook.Parameter{{Name: "x", Value: 1}}},
 			outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "||b",
 		},
 	} {
@@ -145,14 +149,11 @@ func TestRunNotebook(t *testing.T) {
 			s, d := &script{}, cells(t, tt.cells...)
 			saves := 0
 			tt.o.Save = func(context.Context) (bool, error) { saves++; return true, nil }
-			report, err := coppice.RunNotebookOn(t.Context(), s.stream, d, tt.o)
+			report, err := run.Notebook(t.Context(), d, tt.o, s.execute)
 			require.NoError(t, err)
 			require.Equal(t, tt.outcome, report.Outcome)
 			require.Equal(t, tt.next, report.Next)
 			require.Equal(t, tt.calls, strings.Join(s.calls, ","))
-			if len(s.calls) > 0 {
-				require.Equal(t, coppice.NoTimeout, s.limit, "no timeout is none, and not that of the host")
-			}
 			require.Equal(t, tt.outputs, strings.Join(outputs(d), "|"))
 			require.Empty(t, d.Validate())
 			ran := len(report.Cells) - report.Count(messages.OutcomeNotStarted)
@@ -171,7 +172,7 @@ func TestRunNotebook(t *testing.T) {
 	}
 }
 
-func TestRunNotebookRefuses(t *testing.T) {
+func TestRefuses(t *testing.T) {
 	language := cells(t, "1")
 	require.NoError(t, language.SetNotebookMetadata("julia", "kernelspec", "language"))
 	kernel := cells(t, "1")
@@ -179,20 +180,21 @@ func TestRunNotebookRefuses(t *testing.T) {
 	full := errors.New("no space left")
 	for name, tt := range map[string]struct {
 		doc  *notebook.Document
-		o    coppice.NotebookOptions
+		o    run.Options
 		want error
 		text string
 	}{
-		"another language":     {doc: language, want: coppice.ErrLanguage, text: "not a Python notebook: its metadata says julia, and only Python cells can be run"},
-		"another kernel":       {doc: kernel, want: coppice.ErrLanguage, text: `not a Python notebook: its metadata says r (kernelspec "ir"), and only Python cells can be run`},
-		"a cell too many":      {doc: cells(t, "1"), o: coppice.NotebookOptions{Cells: notebook.CellsFrom(1)}, want: notebook.ErrNoCell},
-		"a wrong parameter":    {doc: cells(t, "1"), o: coppice.NotebookOptions{Parameters: []notebook.Parameter{{Name: "a b"}}}, want: notebook.ErrArgument},
-		"a save that failed":   {doc: cells(t, "print 1", "print 2"), o: coppice.NotebookOptions{Save: func(context.Context) (bool, error) { return false, full }}, want: full, text: "save the notebook: no space left"},
+		"another language":     {doc: language, want: run.ErrLanguage, text: "not a Python notebook: its metadata says julia, and only Python cells can be run"},
+		"another kernel":       {doc: kernel, want: run.ErrLanguage, text: `not a Python notebook: its metadata says r (kernelspec "ir"), and only Python cells can be run`},
+		"a cell too many":      {doc: cells(t, "1"), o: run.Options{Cells: notebook.CellsFrom(1)}, want: notebook.ErrNoCell},
+		"a wrong parameter":    {doc: cells(t, "1"), o: run.Options{Parameters: []notebook.Parameter{{Name: "a b"}}}, want: notebook.ErrArgument},
+		"no notebook":          {want: notebook.ErrArgument, text: "invalid argument: there is no notebook; open one with notebook.Open, or make it with notebook.New"},
+		"a save that failed":   {doc: cells(t, "print 1", "print 2"), o: run.Options{Save: func(context.Context) (bool, error) { return false, full }}, want: full, text: "save the notebook: no space left"},
 		"a request that fails": {doc: cells(t, "refuse"), text: "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{}
-			report, err := coppice.RunNotebookOn(t.Context(), s.stream, tt.doc, tt.o)
+			report, err := run.Notebook(t.Context(), tt.doc, tt.o, s.execute)
 			require.Error(t, err)
 			if tt.want != nil {
 				require.ErrorIs(t, err, tt.want)
@@ -210,8 +212,26 @@ func TestAPythonNotebookIsAccepted(t *testing.T) {
 	for _, meta := range []string{`{}`, `{"kernelspec":{"name":"python3"}}`, `{"kernelspec":{"name":"conda-env-x-py"}}`, `{"language_info":{"name":"Python"}}`, `{"kernelspec":{"name":"julia-1.9","language":"python"}}`} {
 		d, err := notebook.Parse([]byte(`{"cells":[],"metadata":` + meta + `,"nbformat":4,"nbformat_minor":5}`))
 		require.NoError(t, err)
-		require.NoError(t, coppice.CheckNotebook(d), meta)
+		require.NoError(t, run.Check(d), meta)
 	}
+}
+
+// What the options say of the calls goes with each.
+func TestCalls(t *testing.T) {
+	s := &script{}
+	o := run.Options{
+		Timeout: time.Minute, Owner: "me", Env: map[string]string{"A": "b"},
+		Input: func(_ context.Context, q messages.InputRequest) (string, error) { return q.Prompt + "!", nil },
+	}
+	_, err := run.Notebook(t.Context(), cells(t, "print a"), o, s.execute)
+	require.NoError(t, err)
+	require.Equal(t, messages.Cell{Title: "cell 0", Code: "print a"}, s.last.Cell)
+	require.Equal(t, o.Timeout, s.last.Timeout)
+	require.Equal(t, o.Owner, s.last.Owner)
+	require.Equal(t, o.Env, s.last.Env)
+	answer, err := s.last.Input(t.Context(), messages.InputRequest{Prompt: "?"})
+	require.NoError(t, err)
+	require.Equal(t, "?!", answer)
 }
 
 // A cell that reaches no kernel keeps what it showed before.
@@ -219,7 +239,7 @@ func TestACellThatDoesNotRunIsNotTouched(t *testing.T) {
 	d := cells(t, "away", "print a")
 	require.NoError(t, d.SetOutputs(notebook.At(0), 7, notebook.NewStream("stdout", "before")))
 	was := string(d.Bytes())
-	report, err := coppice.RunNotebookOn(t.Context(), (&script{}).stream, d, coppice.NotebookOptions{})
+	report, err := run.Notebook(t.Context(), d, run.Options{}, (&script{}).execute)
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeNotStarted, report.Outcome)
 	require.Equal(t, "no kernel", report.Reason)
@@ -238,10 +258,10 @@ func TestOutputOfARunningCellIsSaved(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			cancel()
 		}()
-		report, err := coppice.RunNotebookOn(ctx, s.stream, d, coppice.NotebookOptions{Save: func(ctx context.Context) (bool, error) {
+		report, err := run.Notebook(ctx, d, run.Options{Save: func(ctx context.Context) (bool, error) {
 			saved = append(saved, strings.Join(outputs(d), "|"))
 			return true, ctx.Err()
-		}})
+		}}, s.execute)
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeCancelled, report.Outcome)
 		require.Equal(t, 0, report.Next)
@@ -249,45 +269,14 @@ func TestOutputOfARunningCellIsSaved(t *testing.T) {
 	})
 }
 
-func TestNotebookReportAsJSON(t *testing.T) {
-	report, err := coppice.RunNotebookOn(t.Context(), (&script{}).stream, cells(t, "raise KeyError"), coppice.NotebookOptions{})
+func TestReportAsJSON(t *testing.T) {
+	report, err := run.Notebook(t.Context(), cells(t, "raise KeyError"), run.Options{}, (&script{}).execute)
 	require.NoError(t, err)
 	report.Duration, report.Cells[0].Duration, report.Cells[0].ID = 1500*time.Millisecond, time.Second, "a"
 	data, err := json.Marshal(report)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"outcome":"error","backend":"runner","cells":[{"index":0,"id":"a","outcome":"error","execution_count":1,"error":{"name":"KeyError","message":"m"},"duration_ms":1000}],"next":0,"duration_ms":1500}`, string(data))
-	data, err = json.Marshal(coppice.NotebookReport{})
+	data, err = json.Marshal(run.Report{})
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"cells":[]`)
-}
-
-// A real session and a real file: what ran is in the file, with the prompt
-// numbers of the kernel.
-func TestRunNotebookForReal(t *testing.T) {
-	o := options()
-	o.Backend, o.Home = coppice.BackendRunner, t.TempDir()
-	host, err := coppice.Start(t.Context(), o)
-	require.NoError(t, err)
-	defer host.Shutdown(context.Background())
-	path := filepath.Join(t.TempDir(), "nb.ipynb")
-	file, err := notebook.NewFile(t.Context(), path, cells(t, "x = 40", "print('hello')\nx + 2", "1/0", "x"))
-	require.NoError(t, err)
-	session := host.Session("nb")
-	report, err := session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save})
-	require.NoError(t, err)
-	require.Equal(t, messages.OutcomeError, report.Outcome)
-	require.Equal(t, "ZeroDivisionError", report.Cells[2].Error.Name)
-	require.Equal(t, 2, report.Next)
-
-	require.NoError(t, file.Delete(notebook.At(2)))
-	report, err = session.RunNotebook(t.Context(), file.Document, coppice.NotebookOptions{Save: file.Save, Cells: notebook.CellsFrom(2)})
-	require.NoError(t, err)
-	require.Equal(t, messages.OutcomeOK, report.Outcome)
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	d, err := notebook.Parse(data)
-	require.NoError(t, err)
-	require.Equal(t, []string{"", "hello;42", "40"}, outputs(d))
-	count, _ := d.Cell(2).ExecutionCount()
-	require.Equal(t, 4, count)
 }

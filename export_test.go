@@ -1,4 +1,0 @@
-package coppice
-
-// RunNotebookOn is RunNotebook on a stream of the test.
-var RunNotebookOn = runNotebook

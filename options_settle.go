@@ -1,0 +1,141 @@
+package coppice
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// never is a time that does not come.
+const never = 100 * 365 * 24 * time.Hour
+
+// WithDefaults returns the options with each zero field replaced by its default, as
+// the fields' comments name it. It looks at nothing but the options: no variable, no
+// file. [Start] calls it; a program may call it to show what a host would use.
+func (o Options) WithDefaults() Options {
+	o.Backend = cmp.Or(o.Backend, Auto())
+	o.KernelMode = cmp.Or(o.KernelMode, messages.ModeSession)
+	o.Replay = cmp.Or(o.Replay, ReplayNever)
+	o.MaxSessions = cmp.Or(o.MaxSessions, 4)
+	o.IdleTTL = orNever(cmp.Or(o.IdleTTL, 5*time.Minute), never)
+	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), 5*time.Second)
+	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
+	o.Timeout = orNever(cmp.Or(o.Timeout, 10*time.Minute), NoTimeout)
+	o.InputTimeout = cmp.Or(o.InputTimeout, 5*time.Minute)
+	o.HostCalls = o.HostCalls.withDefaults()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// orNever is d, or without when d is negative.
+func orNever(d, without time.Duration) time.Duration {
+	if d < 0 {
+		return without
+	}
+	return d
+}
+
+// Validate says what is wrong with the options, with the name of the field and the
+// next step; the error matches [ErrOptions]. Zero fields are never wrong. It looks at
+// nothing but the options: whether a backend can be had is known by [Start] alone.
+func (o Options) Validate() error {
+	if err := o.validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return nil
+}
+
+func (o Options) validate() error {
+	if v, ok := o.Backend.(kernel.Validator); ok {
+		if err := v.Validate(); err != nil {
+			return err
+		}
+	}
+	if err := oneOf("kernel mode", o.KernelMode, "", messages.ModeSession, messages.ModePerCall); err != nil {
+		return err
+	}
+	if err := oneOf("replay policy", o.Replay, "", ReplayNever, ReplayOnce); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxSessions", int64(o.MaxSessions)},
+		{"MaxWaiting", int64(o.MaxWaiting)},
+		{"MaxPerOwner", int64(o.MaxPerOwner)},
+		{"MaxRSS", o.MaxRSS},
+		{"StartTimeout", int64(o.StartTimeout)},
+		{"InterruptGrace", int64(o.InterruptGrace)},
+		{"InputTimeout", int64(o.InputTimeout)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("%s is negative; use 0 for the default", f.name)
+		}
+	}
+	return hostcall.Check(o.HostCalls.Functions)
+}
+
+// oneOf refuses a word that is none of those that are known; the first is the empty
+// one, for the default.
+func oneOf[T ~string](what string, v T, known ...T) error {
+	if slices.Contains(known, v) {
+		return nil
+	}
+	list := ""
+	for _, k := range known[1:] {
+		list += ", " + string(k)
+	}
+	return fmt.Errorf("the %s %q is not one of %s", what, v, list[2:])
+}
+
+// FromEnvironment returns the options with what variables of o.Env say in place of
+// fields that are zero: COPPICE_HOME and HOME for Home, PI_ARTIFACTS_DIR and
+// PI_SESSION_FILE for Output.Artifacts, PI_PYTHON_IPC_TRACE for TraceIPC, and those
+// that the backend knows, as PI_PYTHON_GATEWAY_URL. The error matches [ErrOptions]
+// and names the variable. [Start] calls it.
+func (o Options) FromEnvironment() (Options, error) {
+	place, err := home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Resolve()
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	o.Brand, o.Home, o.Env = place.Brand, place.Path, place.Env
+	o.Output = o.Output.fromEnvironment(o.Env, place.Dir())
+	o.TraceIPC = o.TraceIPC || home.SwitchedOn(o.Env, "PI_PYTHON_IPC_TRACE")
+	if b, ok := cmp.Or(o.Backend, Auto()).(kernel.Configurable); ok {
+		if o.Backend, err = b.FromEnvironment(o.Env); err != nil {
+			return o, fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	return o, nil
+}
+
+// resolved is Options without open questions.
+type resolved struct {
+	Options
+	dir  string // ~/.<brand>
+	temp string // removed at the end; "" when there is nothing to remove
+}
+
+// resolve settles what the options leave open. The error matches ErrOptions.
+func (o Options) resolve() (resolved, error) {
+	o, err := o.FromEnvironment()
+	if err != nil {
+		return resolved{Options: o}, err
+	}
+	if err := o.Validate(); err != nil {
+		return resolved{Options: o}, err
+	}
+	o = o.WithDefaults()
+	o.HostCalls.Functions = slices.Clone(o.HostCalls.Functions)
+	return resolved{Options: o, dir: home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Dir()}, nil
+}
