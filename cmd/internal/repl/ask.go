@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
 )
@@ -45,12 +46,7 @@ func (m *model) completed(msg completeMsg) {
 	}
 	start := len([]rune(msg.code[:msg.c.Start]))
 	typed := string(m.editor.text[start:m.editor.cursor])
-	shared := found[0]
-	for _, f := range found[1:] {
-		for !strings.HasPrefix(f, shared) {
-			shared = shared[:len(shared)-1]
-		}
-	}
+	shared := sharedPrefix(found)
 	if len(shared) > len(typed) && strings.HasPrefix(shared, typed) {
 		m.editor.replace(start, shared)
 	}
@@ -58,6 +54,18 @@ func (m *model) completed(msg completeMsg) {
 	if len(found) > 1 {
 		m.help = render.Columns(m.style(), found)
 	}
+}
+
+// sharedPrefix is what all texts begin with, in whole characters.
+func sharedPrefix(texts []string) string {
+	shared := texts[0]
+	for _, t := range texts[1:] {
+		for !strings.HasPrefix(t, shared) {
+			_, last := utf8.DecodeLastRuneInString(shared)
+			shared = shared[:len(shared)-last]
+		}
+	}
+	return shared
 }
 
 func (m *model) inspect() {

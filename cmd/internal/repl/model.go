@@ -31,7 +31,8 @@ type Options struct {
 	Backend string
 	// Snapshot returns the tree that the pane shows.
 	Snapshot func(context.Context) (messages.Node, error)
-	// History is the file of what was run before. "": it is not kept.
+	// History is the file of what was run before. "": that of this screen is kept
+	// while it is shown.
 	History string
 	// Colour allows colours.
 	Colour bool
