@@ -2,9 +2,6 @@ package coppice
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"time"
 
 	"github.com/coppice-run/coppice/environment"
 )
@@ -53,32 +50,4 @@ func (h *Host) modulesCode(cwd string) string {
 		return ""
 	}
 	return code
-}
-
-// docsTime bounds the reading of modules for a description.
-const docsTime = 10 * time.Second
-
-// helperDocs is the part of a tool's description that lists the helpers of sessions
-// in a working directory. Modules that cannot be read are left out of it: the
-// sessions tell of them.
-func (h *Host) helperDocs(cwd string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), docsTime)
-	defer cancel()
-	helpers, _, err := h.HelpersIn(ctx, cwd)
-	if err != nil {
-		h.o.Logger.Warn("the description of the tools leaves out modules", "err", err)
-	}
-	var b strings.Builder
-	category := ""
-	for _, helper := range helpers {
-		if category == "" {
-			b.WriteString("\n\nThese functions are there from the start:\n")
-		}
-		if helper.Category != category {
-			category = helper.Category
-			fmt.Fprintf(&b, "\n%s\n", category)
-		}
-		fmt.Fprintf(&b, "- %s%s: %s\n", helper.Name, helper.Signature, helper.Docstring)
-	}
-	return strings.TrimRight(b.String(), "\n")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/bash"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/hostcall"
@@ -52,6 +53,7 @@ type Host struct {
 	primitives *primitive.Registry
 	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
+	commands   sync.Map // the ids of the commands that run
 
 	trace     *ipctrace.File // nil when nobody traces
 	preflight preflight
@@ -115,7 +117,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if warm != nil {
 		children = append(children, warm.Spec())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Logger: r.Logger, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), h.discard())
 	}
@@ -138,6 +140,11 @@ func (h *Host) discard() error {
 	return errors.Join(closed, h.trace.Close(), h.o.clean())
 }
 
+// Options returns the options with which the host runs: those of [Start] with their
+// defaults filled in, from Env too. What they point to is the host's and must not be
+// changed. Any goroutine may call it.
+func (h *Host) Options() Options { return h.o.Options }
+
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
 // the tokens of this user are.
 func (h *Host) Dir() string { return h.o.dir }
@@ -150,6 +157,8 @@ func (h *Host) provision(ctx context.Context) error {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
+	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -165,7 +174,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
-		server = gateway.ServerSpec(b.Process())
+		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
@@ -233,19 +242,38 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
-// Watch calls fn for every change in the tree, from one goroutine, until stop
-// is called. fn must not block.
+// Watch calls fn for every change in the tree, from one goroutine at a time, until stop
+// is called. fn must not block. If it panics, that is logged and it is not called again.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
 
-// Drain takes no new calls from now on and lets the running ones end; waiting
-// calls are answered as not started. It returns when no call runs any more, or
+// Drain takes no new calls and commands from now on and lets the running ones end;
+// waiting ones are answered as not started. It returns when none runs any more, or
 // with ctx's cause; Shutdown comes afterwards.
 func (h *Host) Drain(ctx context.Context) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.Drain{})
-	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
+	if ctx == nil {
+		return errNoContext
+	}
+	gateways := []supervisor.Ref{h.gateway()}
+	if h.o.Bash {
+		gateways = append(gateways, h.system.Ref(bash.Name))
+	}
+	works, replies := make([]supervisor.Work, len(gateways)), make([]supervisor.Reply[bool], len(gateways))
+	for i, g := range gateways { // all refuse from now on, before one of them is waited for
+		works[i], replies[i], _ = supervisor.Begin[bool](g, messages.Drain{}) // the reply has its error
+	}
+	var failed error
+	for i, reply := range replies {
+		if _, err := reply.Wait(ctx); err != nil {
+			works[i].Settle(err) // the gateway sees that no one waits
+			if failed == nil {
+				failed = err
+			}
+		}
+	}
+	if errors.Is(failed, supervisor.ErrNoProcess) || errors.Is(failed, supervisor.ErrGone) {
 		return ErrClosed
 	}
-	return err
+	return failed
 }
 
 // ReleaseOwner says that an owner has left: the sessions that only it used are

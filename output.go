@@ -113,32 +113,10 @@ func (r resolved) hub() sinks.HubOptions {
 }
 
 // limit gives the text of a result the shape that counts tokens, if that was
-// asked for. What has no artifact yet gets one.
-func (h *Host) limit(r messages.Result, tokens int) messages.Result {
-	if tokens <= 0 || result.EstimateTokens(r.Text) <= tokens {
-		return r
+// asked for.
+func (h *Host) limit(r messages.Result) messages.Result {
+	if n := h.o.Output.tokens(); n > 0 {
+		return result.Limit(r, n, h.Artifacts())
 	}
-	path := ""
-	if r.Artifact == nil {
-		if uri, err := h.keep(r.Text); err == nil {
-			r.Artifact = &uri
-		}
-	}
-	if r.Artifact != nil {
-		path = *r.Artifact
-		if info, err := h.Artifacts().Resolve(path); err == nil {
-			path = info.Path
-		}
-	}
-	r.Text, _ = result.LimitTokens(r.Text, tokens, path)
 	return r
-}
-
-// keep writes a text to an artifact.
-func (h *Host) keep(text string) (uri string, err error) {
-	info, err := h.Artifacts().Keep("text", "log", []byte(text))
-	if err != nil {
-		return "", err
-	}
-	return info.URI(), nil
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/coppice-run/coppice/environment"
 )
 
-// preflightTime bounds the check for [Host.Tools].
-const preflightTime = 15 * time.Second
-
 // preflight keeps that Python was found well: a failure is looked at again.
 type preflight struct {
 	mu   sync.Mutex // held while it is checked: who asks meanwhile gets the same answer
@@ -76,18 +73,4 @@ func (h *Host) PassedOver() []environment.Step {
 		return environment.PassedOver(h.o.environment())
 	}
 	return environment.Broken(h.found.Steps)
-}
-
-// ToolMode says which of the tools python and bash [Host.Tools] gives, and why it
-// is not what o asks for, "" when it is: without Python, bash alone is left.
-func (h *Host) ToolMode(ctx context.Context, o ToolOptions) (mode ToolMode, why string, err error) {
-	if mode, err = h.toolMode(o.Mode); err != nil || mode == ToolsBash || !h.o.Bash || o.Proxy != nil {
-		return mode, "", err
-	}
-	switch err := h.CheckPython(ctx); {
-	case errors.Is(err, ErrNoPython):
-		return ToolsBash, err.Error(), nil
-	default:
-		return mode, "", err
-	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -29,9 +30,9 @@ var (
 	_ = fmt.Println
 	_ time.Duration
 	_ messages.Cell
+	_ agent.Tool
 
 	ctx           context.Context
-	agent         string
 	args          json.RawMessage // those of a tool, by both names
 	arguments     json.RawMessage
 	search        func(context.Context, struct{ Query string }) (string, error)

@@ -113,7 +113,7 @@ func (s *Session) copies(o ForkOptions) ([]*Session, error) {
 			return nil, &RequestError{"names", fmt.Sprintf("the name %q is taken; give each copy one of its own", name)}
 		}
 		seen[name] = true
-		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd}, gatewayName: s.gatewayName}
+		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd}}
 	}
 	return made, nil
 }

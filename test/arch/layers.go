@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "agent", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -77,6 +77,10 @@ var layers = []layer{
 	// Third floor: what a host imports; the only place that sees all of the above.
 	{dir: ".", ours: []string{"environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
+	// What stands on a host: the tools for models. The packages below it are modules
+	// of their own.
+	{dir: "agent", ours: []string{".", "actors/launcher", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
+
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/process", "internal/sse"}},
 
@@ -104,6 +108,7 @@ var layers = []layer{
 	{dir: "bench/...", ours: append([]string{"bench/...", "test/..."}, public...)},
 	{dir: "examples/...", ours: public},
 	{dir: "test/arch"},
+	{dir: "test/fetch", theirs: append([]string{"golang.org/x/mod/..."}, testOnly...)},
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},

@@ -1,0 +1,79 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// Server is the process that the interpreters of a backend come from: a Kernel
+// Gateway, a fork server, or a connection to one that somebody else runs.
+type Server interface {
+	// Run starts the process, calls up once when it can be used, and returns when
+	// it has ended: nil when ctx ended and the process was stopped, else why it
+	// could not start or why it ended. Whatever Run started is gone when it returns.
+	// It is called again after a failure, never twice at once.
+	Run(ctx context.Context, up func(pid int)) error
+}
+
+// server is the actor that runs a Server. It is up at once, so that a host does not
+// wait for a process that no session needs yet; kernels wait for the process
+// themselves.
+type server struct {
+	s    Server
+	end  context.CancelFunc
+	pump sync.WaitGroup
+}
+
+type (
+	serverUp    struct{ pid int }
+	serverEnded struct{ err error }
+)
+
+// Init starts the process; it does not wait for it.
+func (a *server) Init(ctx *supervisor.Ctx) error {
+	life, end := context.WithCancel(ctx.Context())
+	a.end = end
+	ctx.Note(supervisor.Facts{Detail: "starting"})
+	a.pump.Go(func() {
+		err := a.s.Run(life, func(pid int) { ctx.Tell(serverUp{pid}) })
+		ctx.Tell(serverEnded{err})
+	})
+	return nil
+}
+
+// Handle follows the process.
+func (a *server) Handle(ctx *supervisor.Ctx, msg any) error {
+	switch m := msg.(type) {
+	case serverUp:
+		ctx.Note(supervisor.Facts{PID: m.pid})
+	case serverEnded:
+		if m.err == nil {
+			return supervisor.ErrDone
+		}
+		return fmt.Errorf("the shared process ended: %w", m.err)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// Terminate stops the process and waits for its end.
+func (a *server) Terminate(*supervisor.Ctx, supervisor.Exit) {
+	a.end()
+	a.pump.Wait()
+}
+
+// serverStop is enough for a Kernel Gateway that ends its kernels one after the
+// other and is then killed.
+const serverStop = 10 * time.Second
+
+// ServerSpec is the child of a gateway that runs s, named name.
+func ServerSpec(name string, s Server) *supervisor.Spec {
+	return &supervisor.Spec{Key: name, New: func() supervisor.Behaviour { return &server{s: s} }, StopTimeout: serverStop}
+}
+
+var _ supervisor.Behaviour = (*server)(nil)
