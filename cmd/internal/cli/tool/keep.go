@@ -249,8 +249,9 @@ func (a *app) prewarmCommand() *cobra.Command {
 		Long: `Start a tool in the coppice serve that runs for this folder, unless another one
 would have to make room. Without a server the tool is started, to see that it
 does, and ended again.`,
-		Args: oneTool("prewarm"),
-		Run:  func(ctx context.Context, args []string) error { return a.prewarmTool(ctx, args[0]) },
+		Args:   oneTool("prewarm"),
+		Errors: failure,
+		Run:    func(ctx context.Context, args []string) error { return a.prewarmTool(ctx, args[0]) },
 	}.Make()
 }
 
