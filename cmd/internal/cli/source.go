@@ -9,12 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-run/coppice/notebook/run"
-
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // readCells returns the cells of a command line: those of -c first, then those

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/notebook/run"
-
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // maxCellTimeout is the most that --timeout of a notebook may say, in seconds:

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-run/coppice/notebook/run"
-
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // How much of a failed cell's traceback is shown.

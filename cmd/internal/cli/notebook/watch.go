@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coppice-run/coppice/notebook/run"
-
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
+	"github.com/coppice-run/coppice/notebook/run"
 )
 
 // watchEvery is how often a watched file is looked at.
