@@ -5,11 +5,9 @@ package toolapi_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -213,27 +211,4 @@ func TestAClientThatLeaves(t *testing.T) {
 		st, err := s.launcher.State(t.Context())
 		return err == nil && st.Tools[0].InFlight == 0 && st.Tools[0].Runs == 1
 	}, time.Minute, 10*time.Millisecond)
-}
-
-func TestTheRecordOfAServer(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "home", "serve.json")
-	_, there, err := client.ReadRecord(path)
-	require.NoError(t, err)
-	require.False(t, there)
-	mine, other := client.Record{URL: "a", PID: 1}, client.Record{URL: "b", PID: 2}
-	require.NoError(t, httpserver.WriteRecord(path, mine))
-	require.NoError(t, httpserver.WriteRecord(path, other))
-	require.NoError(t, httpserver.RemoveRecord(path, mine))
-	got, there, err := client.ReadRecord(path)
-	require.NoError(t, err)
-	require.True(t, there, "it is another one's by now")
-	require.Equal(t, other, got)
-	data, err := json.Marshal(got)
-	require.NoError(t, err)
-	require.NotEmpty(t, data)
-	require.NoError(t, httpserver.RemoveRecord(path, other))
-	_, there, err = client.ReadRecord(path)
-	require.NoError(t, err)
-	require.False(t, there)
 }
