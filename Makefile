@@ -102,19 +102,26 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
-# They stand on the root as it is here, whose dependencies may be newer than those
-# that their go.mod was written with: a copy of it takes the difference.
+# Their go.mod names a released version of coppice; a copy of it puts the root as it is
+# here in that place, and takes newer dependencies that the root may have.
 .PHONY: test-adapters
 test-adapters: need-go ## Test the adapters for agent frameworks, each a module of its own
 	@mkdir -p "$(CACHE)/adapters"
-	@for module in adapters/*/; do \
-		name=$$(basename "$$module"); file="$(HERE)/adapters/$$name.mod"; \
+	@for module in agent/*/go.mod; do \
+		module=$$(dirname "$$module"); file="$(HERE)/adapters/$$(basename "$$module").mod"; \
 		printf '==> go vet, go test %s\n' "$$module"; \
-		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$(HERE)/adapters/$$name.sum" && \
+		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$${file%.mod}.sum" && \
+		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" "$$file" && \
 		( cd "$$module" && go vet -mod=mod -modfile="$$file" ./... && \
 			go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
 			{ ! grep -lq '^//go:build !race' *_test.go || go test -mod=mod -modfile="$$file" -timeout 10m $(TESTFLAGS) ./...; } ) || exit 1; \
 	done
+
+# The version of coppice that they require is that of the release they are tagged with.
+.PHONY: adapters-require
+adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
+	@[ -n "$(NEXT)" ] || { echo "make: name the version: make adapters-require NEXT=v0.2.0" >&2; exit 1; }
+	@for module in agent/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
 
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens

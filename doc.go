@@ -34,9 +34,9 @@
 //
 // # Tools
 //
-// [Host.Tools] returns what an agent host puts before its model: tools with a
+// Package agent makes of a host what an agent puts before its model: tools with a
 // name, a description, a JSON schema and a Call. They are thin: everything that
-// they do goes through Session.
+// they do goes through [Session] and [Host.Command].
 //
 // # The tree
 //

@@ -205,31 +205,26 @@ func ExampleSession_Execute_timeout() {
 	// kept 1
 }
 
-// Tools are what a host shows its model, and calls for it.
-func ExampleHost_Tools() {
+// Command runs a shell command, on a host that allows it.
+func ExampleHost_Command() {
 	ctx := context.Background()
-	host, err := coppice.Start(ctx, options())
+	o := options()
+	o.Bash = true
+	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer host.Shutdown(ctx)
 
-	tools, err := host.Tools(coppice.ToolOptions{})
+	result, err := host.Command(ctx, coppice.Command{Script: "echo hello; exit 3", Timeout: 10 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
-	python := tools[0] // python.Schema and python.Description go to the model
-	result, err := python.Call(ctx, coppice.ToolCall{
-		Arguments: []byte(`{"cells": [{"code": "x = 40", "title": "set"}, {"code": "x + 2"}]}`),
-		Session:   messages.SessionKey{Session: "agent 7"},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	fmt.Println(result.Outcome, *result.Cells[0].ExitCode)
 	fmt.Println(result.Text)
 	// Output:
-	// [1/2] set (ok)
+	// error 3
+	// hello
 	//
-	// [2/2]
-	// 42
+	// Command exited with code 3
 }

@@ -1,9 +1,7 @@
 package coppice
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,22 +50,8 @@ func TestTextsLimitedInTokens(t *testing.T) {
 	require.Equal(t, 20_000, OutputOptions{Tokens: -1}.tokens())
 	hub, err := sinks.NewHub(r.hub())
 	require.NoError(t, err)
-	h := &Host{o: r, hub: hub}
-
-	got := h.limit(messages.Result{Text: "1 2 3"}, 5)
-	require.Equal(t, "1 2 3", got.Text)
-	require.Nil(t, got.Artifact)
-
-	got = h.limit(messages.Result{Text: "1 2 3 4 5"}, 5)
-	file := filepath.Join(dir, "0.text.log")
-	require.True(t, strings.HasPrefix(got.Text, "1 2 3\n<system-reminder>\n"), got.Text)
-	require.Contains(t, got.Text, file)
-	require.Equal(t, "artifact://0", *got.Artifact)
-	kept, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "1 2 3 4 5", string(kept))
-
-	have := "artifact://7" // the raw output was kept already; nothing is written twice
-	got = h.limit(messages.Result{Text: "1 2 3 4 5", Artifact: &have}, 5)
-	require.Contains(t, got.Text, "All of it is in artifact://7.")
+	long := messages.Result{Text: "1 2 3 4 5"}
+	require.Contains(t, (&Host{o: r, hub: hub}).limit(long).Text, filepath.Join(dir, "0.text.log"))
+	r.Output.Tokens = 0
+	require.Equal(t, long, (&Host{o: r, hub: hub}).limit(long))
 }

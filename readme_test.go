@@ -22,6 +22,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -29,15 +30,15 @@ var (
 	_ = fmt.Println
 	_ time.Duration
 	_ messages.Cell
+	_ agent.Tool
 
 	ctx           context.Context
-	agent         string
 	args          json.RawMessage // those of a tool, by both names
 	arguments     json.RawMessage
 	search        func(context.Context, struct{ Query string }) (string, error)
-	notes         coppice.Pack
-	conversations coppice.Conversations
-	runAgent      func(context.Context, coppice.AgentFork) (coppice.Answer, error)
+	notes         primitive.Pack
+	conversations selfref.Store
+	runAgent      func(context.Context, coppice.AgentFork) (selfref.Answer, error)
 )
 `
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -43,6 +44,8 @@ type Actor struct {
 	weighed  time.Time
 	weighing bool
 	facts    supervisor.Facts
+	// watch runs while a run is interrupted; any goroutine may use it.
+	watch opportunity.Watch
 
 	// pumps counts the goroutines that the actor started; Terminate waits.
 	pumps sync.WaitGroup

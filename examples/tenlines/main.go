@@ -12,6 +12,7 @@ import (
 	"log"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,10 +32,10 @@ func answer(ctx context.Context, arguments json.RawMessage) (string, error) {
 		return "", err
 	}
 	defer host.Shutdown(context.Background())
-	tools, err := host.Tools(coppice.ToolOptions{}) // Name, Description and Schema are for the model
+	tools, err := agent.Tools(host, agent.Options{}) // Name, Description and Schema are for the model
 	if err != nil {
 		return "", err
 	}
-	result, err := tools[0].Call(ctx, coppice.ToolCall{Arguments: arguments, Session: messages.SessionKey{Session: "chat 7"}}) // "python"
+	result, err := tools[0].Call(ctx, agent.Call{Arguments: arguments, Session: messages.SessionKey{Session: "chat 7"}}) // "python"
 	return result.Text, err
 }

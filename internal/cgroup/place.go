@@ -85,8 +85,12 @@ func find(o Options) (place, error) {
 }
 
 // ownGroup returns the folder of the group of this process.
-func ownGroup(proc string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup"))
+func ownGroup(proc string) (string, error) { return groupOf(proc, "self") }
+
+// groupOf returns the folder of the group of a process, a number or "self", under
+// the mounts of this one.
+func groupOf(proc, process string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(proc, process, "cgroup"))
 	if err != nil {
 		return "", &UnusableError{Why: "this system has no control groups"}
 	}

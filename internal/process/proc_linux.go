@@ -230,35 +230,16 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
+// tick is the unit of processor time in stat, whatever the kernel counts by.
+const tick = 10 * time.Millisecond
+
 // CPUTime returns the processor time that a process has used.
 func CPUTime(pid int) (time.Duration, error) {
 	s, err := readStat(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The unit of the file is fixed, whatever the kernel counts by.
-	const tick = 10 * time.Millisecond
 	return time.Duration(s.cpu) * tick, nil
-}
-
-// Runnable says whether a thread of a process runs, waits for a processor, or for
-// a disk (a page of its memory, for one), and not for something to come.
-func Runnable(pid int) (bool, error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return false, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
-	}
-	for _, t := range threads {
-		b, err := os.ReadFile(dir + t.Name() + "/stat")
-		if err != nil {
-			continue // it has ended since
-		}
-		if s, err := parseStat(b); err == nil && (s.state == 'R' || s.state == 'D') {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Private returns the memory in bytes that a process shares with no other.

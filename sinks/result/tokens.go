@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/artifact"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
@@ -96,4 +98,31 @@ func LimitTokens(text string, limit int, path string) (limited string, cut bool)
 	}
 	return fmt.Sprintf("%s\n<system-reminder>\nThe output was too long (about %d tokens) and was cut after about %d tokens. %s\n</system-reminder>",
 		text[:fits], total, limit, where), true
+}
+
+// Limit is [LimitTokens] for the text of a whole result: a text that is cut and has
+// no artifact yet is kept in store, if that can be written. limit 0 is
+// [DefaultTokens].
+func Limit(r messages.Result, limit int, store *artifact.Store) messages.Result {
+	if limit <= 0 {
+		limit = DefaultTokens
+	}
+	if EstimateTokens(r.Text) <= limit {
+		return r
+	}
+	if r.Artifact == nil {
+		if info, err := store.Keep("text", "log", []byte(r.Text)); err == nil {
+			uri := info.URI()
+			r.Artifact = &uri
+		}
+	}
+	path := ""
+	if r.Artifact != nil {
+		path = *r.Artifact
+		if info, err := store.Resolve(path); err == nil {
+			path = info.Path
+		}
+	}
+	r.Text, _ = LimitTokens(r.Text, limit, path)
+	return r
 }

@@ -1,6 +1,8 @@
 package result_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -8,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/artifact"
 	"github.com/coppice-run/coppice/sinks/result"
 )
 
@@ -68,4 +72,28 @@ func TestLimitTokensKeepsTheLongestHead(t *testing.T) {
 		}
 		require.Equal(t, want, head)
 	})
+}
+
+// TestLimitKeepsWhatItCuts: a text that is cut is in an artifact, and the text says
+// where.
+func TestLimitKeepsWhatItCuts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store := artifact.New(artifact.Options{Dir: dir})
+	got := result.Limit(messages.Result{Text: "1 2 3"}, 5, store)
+	require.Equal(t, "1 2 3", got.Text)
+	require.Nil(t, got.Artifact)
+
+	got = result.Limit(messages.Result{Text: "1 2 3 4 5"}, 5, store)
+	file := filepath.Join(dir, "0.text.log")
+	require.True(t, strings.HasPrefix(got.Text, "1 2 3\n<system-reminder>\n"), got.Text)
+	require.Contains(t, got.Text, file)
+	require.Equal(t, "artifact://0", *got.Artifact)
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "1 2 3 4 5", string(kept))
+
+	have := "artifact://7" // the raw output was kept already; nothing is written twice
+	got = result.Limit(messages.Result{Text: "1 2 3 4 5", Artifact: &have}, 5, store)
+	require.Contains(t, got.Text, "All of it is in artifact://7.")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 )
@@ -63,7 +64,7 @@ func TestModules(t *testing.T) {
 			kept, err := os.ReadDir(filepath.Join(host.Dir(), "agent", "pycache"))
 			require.NoError(t, err)
 			require.Len(t, kept, 1)
-			tools, err := host.Tools(coppice.ToolOptions{Cwd: cwd})
+			tools, err := agent.Tools(host, agent.Options{Cwd: cwd})
 			require.NoError(t, err)
 			require.Contains(t, tools[0].Description, "greet(name): Greets somebody.")
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/test/backends"
@@ -23,10 +24,10 @@ func TestTheNotebookTools(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
 		host, dir := start(t, coppice.Options{Backend: backends.Named(backend)}), t.TempDir()
-		o := coppice.ToolOptions{Notebooks: true, SessionArgument: true}
-		use := func(name, args string) coppice.ToolResult {
+		o := agent.Options{Notebooks: true, SessionArgument: true}
+		use := func(name, args string) agent.Result {
 			t.Helper()
-			r, err := tool(t, host, o, name).Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args), Session: messages.SessionKey{Session: "nb", Cwd: dir}})
+			r, err := tool(t, host, o, name).Call(t.Context(), agent.Call{Arguments: json.RawMessage(args), Session: messages.SessionKey{Session: "nb", Cwd: dir}})
 			require.NoError(t, err)
 			return r
 		}
@@ -75,7 +76,7 @@ func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 	write("r.ipynb", `{"cells":[{"cell_type":"code","metadata":{},"source":[],"outputs":[],"execution_count":null}],"metadata":{"kernelspec":{"name":"ir","display_name":"R","language":"R"}},"nbformat":4,"nbformat_minor":4}`)
 	const good = `{"cells":[{"cell_type":"code","metadata":{},"source":["1"],"outputs":[],"execution_count":null}],"metadata":{},"nbformat":4,"nbformat_minor":4}`
 	write("one.ipynb", good)
-	o := coppice.ToolOptions{Notebooks: true}
+	o := agent.Options{Notebooks: true}
 	for _, row := range [][4]string{
 		{"notebook_read", `{}`, "path", "is missing"},
 		{"notebook_read", `{"path":"a.txt"}`, "path", "must end in .ipynb"},
@@ -97,8 +98,8 @@ func TestNotebookToolsSayWhatIsWrong(t *testing.T) {
 		{"notebook_run", `{"path":"one.ipynb","parameters":{"not a name":1}}`, "parameters", "not a name"},
 		{"notebook_run", `{"path":"one.ipynb","timeout":"long"}`, "timeout", "must be a number"},
 	} {
-		_, err := tool(t, host, o, row[0]).Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(row[1]), Session: messages.SessionKey{Session: "nb", Cwd: dir}})
-		var bad *coppice.ToolError
+		_, err := tool(t, host, o, row[0]).Call(t.Context(), agent.Call{Arguments: json.RawMessage(row[1]), Session: messages.SessionKey{Session: "nb", Cwd: dir}})
+		var bad *agent.Error
 		require.ErrorAs(t, err, &bad, "%s %s", row[0], row[1])
 		require.Equal(t, row[2], bad.Argument, "%s %s: %v", row[0], row[1], err)
 		require.Contains(t, bad.Error(), row[3], "%s %s", row[0], row[1])
@@ -120,7 +121,7 @@ func TestALongNotebookIsReadInParts(t *testing.T) {
 	}
 	_, err = file.Save(t.Context())
 	require.NoError(t, err)
-	read := tool(t, host, coppice.ToolOptions{Notebooks: true}, "notebook_read")
+	read := tool(t, host, agent.Options{Notebooks: true}, "notebook_read")
 	first := call(t, read, `{"path":"`+path+`"}`).Text
 	require.Less(t, len(first), 60<<10)
 	require.Contains(t, first, `[cut in cell 2 of 8: cells "2-" reads on]`)

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -88,9 +89,9 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 			for _, want := range []string{"names []", "values []", "children 0"} {
 				require.Contains(t, r.Text, want)
 			}
-			tools, err := host.Tools(coppice.ToolOptions{Mode: coppice.ToolsBash})
+			tools, err := agent.Tools(host, agent.Options{Mode: agent.ModeBash})
 			require.NoError(t, err)
-			said, err := tools[0].Call(t.Context(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
+			said, err := tools[0].Call(t.Context(), agent.Call{Session: conversation, Arguments: json.RawMessage(`{"command":"env; echo ran"}`)})
 			require.NoError(t, err)
 			require.Contains(t, said.Text, "ran")
 			require.NotContains(t, said.Text, mark)

@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 )
 
 // tool returns a tool of host by name.
-func tool(t *testing.T, host *coppice.Host, o coppice.ToolOptions, name string) coppice.Tool {
+func tool(t *testing.T, host *coppice.Host, o agent.Options, name string) agent.Tool {
 	t.Helper()
-	list, err := host.Tools(o)
+	list, err := agent.Tools(host, o)
 	require.NoError(t, err)
 	for _, one := range list {
 		if one.Name == name {
@@ -28,16 +29,16 @@ func tool(t *testing.T, host *coppice.Host, o coppice.ToolOptions, name string) 
 		}
 	}
 	t.Fatalf("there is no tool %s", name)
-	return coppice.Tool{}
+	return agent.Tool{}
 }
 
 // conversation is whose state the tools of a test use.
 var conversation = messages.SessionKey{Session: "one"}
 
 // call calls a tool that must be possible to call.
-func call(t *testing.T, one coppice.Tool, args string) coppice.ToolResult {
+func call(t *testing.T, one agent.Tool, args string) agent.Result {
 	t.Helper()
-	r, err := one.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(args), Session: conversation})
+	r, err := one.Call(t.Context(), agent.Call{Arguments: json.RawMessage(args), Session: conversation})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Text)
 	return r
@@ -47,7 +48,7 @@ func TestThePythonTool(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
 		host := start(t, coppice.Options{Backend: backends.Named(backend)})
-		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
+		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		r := call(t, python, `{"cells":[{"code":"x = 40","title":"set"},{"code":"x + 2"}]}`)
 		require.Equal(t, "[1/2] set (ok)\n\n[2/2]\n42", r.Text)
 		require.False(t, r.IsError)
@@ -75,7 +76,7 @@ func TestThePythonTool(t *testing.T) {
 		require.Len(t, r.Images, 1)
 
 		var seen string
-		_, err := python.Call(t.Context(), coppice.ToolCall{
+		_, err := python.Call(t.Context(), agent.Call{
 			Session: conversation, Arguments: json.RawMessage(`{"cells":[{"code":"print('live')"}]}`), OnEvent: func(e messages.Event) {
 				if s, ok := e.(messages.Stream); ok {
 					seen += s.Text
@@ -92,10 +93,10 @@ func TestTwoConversations(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
 		host := start(t, coppice.Options{Backend: backends.Named(backend)})
-		python := tool(t, host, coppice.ToolOptions{SessionArgument: true}, "python")
+		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		for _, session := range []string{"", `,"session":"analysis"`, `,"session":"default"`} {
 			for _, chat := range []string{"one", "two"} {
-				r, err := python.Call(t.Context(), coppice.ToolCall{
+				r, err := python.Call(t.Context(), agent.Call{
 					Session:   messages.SessionKey{Session: chat},
 					Arguments: json.RawMessage(`{"cells":[{"code":"of_` + chat + ` = 1\nsorted(n for n in globals() if n.startswith('of_'))"}]` + session + `}`),
 				})
@@ -109,7 +110,7 @@ func TestTwoConversations(t *testing.T) {
 func TestTheEvalTool(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
-	eval := tool(t, host, coppice.ToolOptions{Style: coppice.StyleEval}, "eval")
+	eval := tool(t, host, agent.Options{Style: agent.StyleEval}, "eval")
 	r := call(t, eval, `{"cells":[{"language":"py","code":"x = 1"},{"language":"py","code":"x + 1","title":"sum"}]}`)
 	require.Equal(t, "[1/2] (ok)\n\n[2/2] sum\n2", r.Text)
 	r = call(t, eval, `{"cells":[{"language":"py","code":"x"},{"language":"py","code":"'x' in globals()","reset":true},{"language":"py","code":"1/0"},{"language":"py","code":"3"}]}`)
@@ -129,7 +130,7 @@ func TestTheEvalTool(t *testing.T) {
 func TestTheREPLTools(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})})
-	o := coppice.ToolOptions{Style: coppice.StyleREPL}
+	o := agent.Options{Style: agent.StyleREPL}
 	execute, reset := tool(t, host, o, "execute_code"), tool(t, host, o, "reset_repl")
 	call(t, execute, `{"code":"x = 41"}`)
 	require.Equal(t, "42", call(t, execute, `{"code":"x + 1"}`).Text)
@@ -141,7 +142,7 @@ func TestTheREPLTools(t *testing.T) {
 func TestTheBashTool(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
-	sh := tool(t, host, coppice.ToolOptions{}, "bash")
+	sh := tool(t, host, agent.Options{}, "bash")
 	r := call(t, sh, `{"command":"echo out; echo err >&2"}`)
 	require.Equal(t, "out\nerr", r.Text)
 	require.False(t, r.IsError)
@@ -155,7 +156,7 @@ func TestTheBashTool(t *testing.T) {
 	require.Equal(t, "(no output)", call(t, sh, `{"command":"true"}`).Text)
 
 	dir := t.TempDir()
-	r, err := sh.Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`{"command":"pwd"}`), Session: messages.SessionKey{Session: "one", Cwd: dir}})
+	r, err := sh.Call(t.Context(), agent.Call{Arguments: json.RawMessage(`{"command":"pwd"}`), Session: messages.SessionKey{Session: "one", Cwd: dir}})
 	require.NoError(t, err)
 	real, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestTheBashTool(t *testing.T) {
 	require.NotNil(t, r.Result.Artifact)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err = sh.Call(ctx, coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"echo $$; sleep 600"}`), OnEvent: func(messages.Event) { cancel() }})
+	r, err = sh.Call(ctx, agent.Call{Session: conversation, Arguments: json.RawMessage(`{"command":"echo $$; sleep 600"}`), OnEvent: func(messages.Event) { cancel() }})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeCancelled, r.Result.Outcome)
 }
@@ -176,11 +177,11 @@ func TestTheBashTool(t *testing.T) {
 func TestShutdownEndsCommands(t *testing.T) {
 	t.Parallel()
 	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Bash: true})
-	sh := tool(t, host, coppice.ToolOptions{}, "bash")
-	began, done := make(chan struct{}), make(chan coppice.ToolResult, 1)
+	sh := tool(t, host, agent.Options{}, "bash")
+	began, done := make(chan struct{}), make(chan agent.Result, 1)
 	go func() {
 		seen := false
-		r, _ := sh.Call(context.Background(), coppice.ToolCall{Session: conversation, Arguments: json.RawMessage(`{"command":"echo begun; sleep 600"}`), OnEvent: func(e messages.Event) {
+		r, _ := sh.Call(context.Background(), agent.Call{Session: conversation, Arguments: json.RawMessage(`{"command":"echo begun; sleep 600"}`), OnEvent: func(e messages.Event) {
 			if _, ok := e.(messages.Stream); ok && !seen {
 				seen = true
 				close(began)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -140,10 +141,10 @@ func TestToolsInCells(t *testing.T) {
 func TestToolsForAModel(t *testing.T) {
 	t.Parallel()
 	h, box := hosted(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{})}, toolbox.Tool{ID: "my-tool"}, toolbox.Tool{ID: "my.tool"}, toolbox.Tool{ID: "streams", Stream: true}, toolbox.Tool{ID: "old", Set: map[string]any{"archived": true}})
-	list := func() map[string]coppice.Tool {
-		tools, err := h.Tools(coppice.ToolOptions{})
+	list := func() map[string]agent.Tool {
+		tools, err := agent.Tools(h, agent.Options{})
 		require.NoError(t, err)
-		byName := map[string]coppice.Tool{}
+		byName := map[string]agent.Tool{}
 		for _, tool := range tools {
 			byName[tool.Name] = tool
 		}
@@ -156,19 +157,19 @@ func TestToolsForAModel(t *testing.T) {
 	require.Equal(t, "my.tool", tools["tool_my_tool_2"].Launched)
 	require.True(t, json.Valid(tools["tool_my_tool"].Schema))
 
-	r, err := tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{Arguments: toolbox.Inputs("echo", 1)})
+	r, err := tools["tool_my_tool"].Call(t.Context(), agent.Call{Arguments: toolbox.Inputs("echo", 1)})
 	require.NoError(t, err)
 	require.False(t, r.IsError)
 	require.JSONEq(t, `{"result":{"echo":1}}`, r.Text)
 	require.Equal(t, messages.OutcomeOK, r.Run.Outcome)
-	r, err = tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{Arguments: toolbox.Inputs("raise")})
+	r, err = tools["tool_my_tool"].Call(t.Context(), agent.Call{Arguments: toolbox.Inputs("raise")})
 	require.NoError(t, err)
 	require.True(t, r.IsError)
 	require.Contains(t, r.Text, "the tool failed (status 500): RuntimeError: it broke\nview stderr\nstandard error of the tool:\nTraceback")
-	_, err = tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{Arguments: json.RawMessage(`[1]`)})
+	_, err = tools["tool_my_tool"].Call(t.Context(), agent.Call{Arguments: json.RawMessage(`[1]`)})
 	require.EqualError(t, err, "tool_my_tool: the arguments are a JSON array; they must be an object")
 	heard := ""
-	r, err = tools["tool_streams"].Call(t.Context(), coppice.ToolCall{Arguments: toolbox.Inputs("stream", 3), OnEvent: func(e messages.Event) {
+	r, err = tools["tool_streams"].Call(t.Context(), agent.Call{Arguments: toolbox.Inputs("stream", 3), OnEvent: func(e messages.Event) {
 		heard += e.(messages.Stream).Text
 	}})
 	require.NoError(t, err)
@@ -179,7 +180,7 @@ func TestToolsForAModel(t *testing.T) {
 	require.Contains(t, list(), "tool_late")
 
 	require.True(t, h.Shutdown(t.Context()).Clean())
-	_, err = tools["tool_my_tool"].Call(t.Context(), coppice.ToolCall{})
+	_, err = tools["tool_my_tool"].Call(t.Context(), agent.Call{})
 	require.Equal(t, coppice.ErrClosed, err, "the words of a host, not those of its launcher")
 }
 

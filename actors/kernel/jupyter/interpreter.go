@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -209,6 +210,12 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	return err
 }
 
+// Subject is the kernel's process and that of its gateway, which passes requests and
+// answers on. Of a kernel elsewhere nothing is known.
+func (i *Interpreter) Subject() opportunity.Subject {
+	return opportunity.Processes(i.identity, i.server.process())
+}
+
 // RSS returns the memory of the kernel's process, 0 when it is not local.
 func (i *Interpreter) RSS() int64 {
 	if i.identity.PID == 0 {
@@ -274,4 +281,5 @@ var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Killer      = (*Interpreter)(nil)
 	_ kernel.Backlogged  = (*Interpreter)(nil)
+	_ kernel.Witness     = (*Interpreter)(nil)
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 	"github.com/coppice-run/coppice/internal/file"
@@ -70,7 +71,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.http, "http", "", "serve streamable HTTP on this loopback address in place of standard input")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for HTTP (default: mcp-token in Coppice's folder)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
-	flags.StringVar(&f.style, "style", string(coppice.StylePython), "the shape of the Python tool: python, eval or repl")
+	flags.StringVar(&f.style, "style", string(agent.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
@@ -95,8 +96,8 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 		return err
 	}
 	defer host.end()
-	tools := coppice.ToolOptions{Mode: coppice.ToolMode(f.mode), Style: coppice.ToolStyle(f.style), Notebooks: f.notebooks, Cwd: f.cwd}
-	if _, why, err := host.ToolMode(ctx, tools); err == nil && why != "" {
+	tools := agent.Options{Mode: agent.Mode(f.mode), Style: agent.Style(f.style), Notebooks: f.notebooks, Cwd: f.cwd}
+	if _, why, err := agent.ModeOf(ctx, host.Host, tools); err == nil && why != "" {
 		a.err.lines("coppice mcp: the tool bash alone: " + why)
 	}
 	o := mcpserver.Options{

@@ -8,18 +8,18 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 )
 
 // handler serves the calls of one tool.
-func (s *server) handler(t coppice.Tool) mcp.ToolHandler {
+func (s *server) handler(t agent.Tool) mcp.ToolHandler {
 	takes := takesSession(t)
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if req.Params.RequestState != "" {
 			return s.resume(ctx, req)
 		}
-		m := made{server: s, tool: t, client: req.Session, call: coppice.ToolCall{Arguments: req.Params.Arguments, Session: messages.SessionKey{Cwd: s.o.Cwd}}}
+		m := made{server: s, tool: t, client: req.Session, call: agent.Call{Arguments: req.Params.Arguments, Session: messages.SessionKey{Cwd: s.o.Cwd}}}
 		if takes {
 			if err := m.choose(ctx, req); err != nil {
 				return refused(t.Name + ": " + sessionArgument + ": " + err.Error()), nil
@@ -45,9 +45,9 @@ func (s *server) handler(t coppice.Tool) mcp.ToolHandler {
 // made is a call that is made for a client.
 type made struct {
 	server *server
-	tool   coppice.Tool
+	tool   agent.Tool
 	client *mcp.ServerSession
-	call   coppice.ToolCall
+	call   agent.Call
 	at     place
 	ended  bool // the session has ended since the call before
 	users  *user
@@ -76,7 +76,7 @@ func (m *made) choose(ctx context.Context, req *mcp.CallToolRequest) error {
 // run makes the call; what it returns is what a client gets of it.
 func (m *made) run(ctx context.Context) (*mcp.CallToolResult, error) {
 	r, err := m.tool.Call(ctx, m.call)
-	switch bad, wrong := errors.AsType[*coppice.ToolError](err); {
+	switch bad, wrong := errors.AsType[*agent.Error](err); {
 	case wrong:
 		return refused(bad.Error()), nil
 	case err != nil:
@@ -130,7 +130,7 @@ func refused(problem string) *mcp.CallToolResult {
 
 // content is what a client gets of a result. Pictures are content only: twice
 // the same megabytes help nobody.
-func content(r coppice.ToolResult) (*mcp.CallToolResult, error) {
+func content(r agent.Result) (*mcp.CallToolResult, error) {
 	out := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}, IsError: r.IsError}
 	for _, image := range r.Images {
 		data, err := base64.StdEncoding.DecodeString(image.Data)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 )
 
 // reserved begins the names that no client chooses: those of handles, and in the
@@ -40,6 +40,9 @@ func kindOf(c *mcp.ServerSession, extra *mcp.RequestExtra) kind {
 	}
 }
 
+// defaultSession is the session of a client that names none.
+const defaultSession = "default"
+
 // place is the session that a call uses.
 type place struct {
 	name  string // in the host; "": the tool has no session
@@ -52,13 +55,13 @@ type place struct {
 func (s *server) placeOf(c *mcp.ServerSession, extra *mcp.RequestExtra, name string) (place, error) {
 	switch kindOf(c, extra) {
 	case sole:
-		name = cmp.Or(name, coppice.DefaultSession)
+		name = cmp.Or(name, defaultSession)
 		return place{name: name, shown: name}, nil
 	case connected:
 		if s.common(name) {
 			return place{name: name, shown: name}, nil
 		}
-		name = cmp.Or(name, coppice.DefaultSession)
+		name = cmp.Or(name, defaultSession)
 		return place{name: ownPrefix(c) + name, shown: name}, nil
 	case stateless:
 		switch {
@@ -86,7 +89,7 @@ func (s *server) running(c *mcp.ServerSession, extra *mcp.RequestExtra, name str
 // common reports whether a name means the same session for all clients. The name of
 // calls without one never does.
 func (s *server) common(name string) bool {
-	return s.o.SharedSessions && name != "" && name != coppice.DefaultSession && !strings.HasPrefix(name, reserved)
+	return s.o.SharedSessions && name != "" && name != defaultSession && !strings.HasPrefix(name, reserved)
 }
 
 // ownPrefix begins the names of the sessions that belong to a connection.
@@ -173,7 +176,7 @@ const sessionArgument = "session"
 
 // takesSession reports whether a tool has the argument session. A tool of the
 // launcher may have an input of that name, which is its own.
-func takesSession(t coppice.Tool) bool {
+func takesSession(t agent.Tool) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 )
 
@@ -103,7 +104,7 @@ func TestTwoClientsShareNothing(t *testing.T) {
 				if going[i] != "" {
 					require.Equal(t, going[i], sessionOf(t, r))
 				} else {
-					require.Equal(t, coppice.DefaultSession, sessionOf(t, r))
+					require.Equal(t, "default", sessionOf(t, r))
 				}
 			}
 			seen := "sorted(n for n in globals() if n.startswith('mine_'))"
@@ -128,7 +129,7 @@ func TestTwoClientsShareNothing(t *testing.T) {
 			for i := range clients { // what the other may have named
 				other := 1 - i
 				for _, session := range []string{"analysis", "default", going[other], sessionOf(t, run(other, going[other], "0"))} {
-					if session == "" || versions[i] == versions[other] && session == coppice.DefaultSession {
+					if session == "" || versions[i] == versions[other] && session == "default" {
 						continue
 					}
 					if session == going[other] && versions[i] >= "2026-07-28" {
@@ -213,7 +214,7 @@ func TestAStatelessClientNamesNothing(t *testing.T) {
 func TestToolsSayHowToGoOn(t *testing.T) {
 	t.Parallel()
 	o := optionsOf(t, coppice.Options{MaxSessions: 100})
-	o.Tools.Style = coppice.StyleREPL
+	o.Tools.Style = agent.StyleREPL
 	url := served(t, o)
 	p := &person{}
 	p.answers(func(string) *mcp.ElicitResult { return says("Ann") })

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 )
 
 // launched follows the tools of the host's launcher, whose folder may change
@@ -17,16 +17,16 @@ type launched struct {
 	m *mcp.Server
 
 	mu    sync.Mutex
-	shown map[string]coppice.Tool // by name; guarded by mu
+	shown map[string]agent.Tool // by name; guarded by mu
 }
 
 // followTools looks at the folder again whenever a client lists the tools, and
 // when it calls one that is not known.
-func (s *server) followTools(m *mcp.Server, tools []coppice.Tool) {
+func (s *server) followTools(m *mcp.Server, tools []agent.Tool) {
 	if s.o.Host.Launcher() == nil {
 		return
 	}
-	l := &launched{s: s, m: m, shown: map[string]coppice.Tool{}}
+	l := &launched{s: s, m: m, shown: map[string]agent.Tool{}}
 	for _, t := range tools {
 		if t.Launched != "" {
 			l.shown[t.Name] = t
@@ -52,14 +52,14 @@ func (l *launched) missing(name string) bool {
 
 // refresh shows the tools as they are now.
 func (l *launched) refresh() {
-	tools, err := l.s.o.Host.Tools(l.s.o.Tools)
+	tools, err := agent.Tools(l.s.o.Host, l.s.o.Tools)
 	if err != nil {
 		l.s.o.Logger.Warn("list the tools again", "err", err)
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := map[string]coppice.Tool{}
+	now := map[string]agent.Tool{}
 	for _, t := range tools {
 		if t.Launched == "" {
 			continue
@@ -77,6 +77,6 @@ func (l *launched) refresh() {
 	l.shown = now
 }
 
-func same(a, b coppice.Tool) bool {
+func same(a, b agent.Tool) bool {
 	return a.Launched == b.Launched && a.Label == b.Label && a.Description == b.Description && string(a.Schema) == string(b.Schema)
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 )
 
 // TestExposure: what a mode leaves out is neither listed nor callable.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	o := options(t)
-	for mode, want := range map[coppice.ToolMode]string{
-		coppice.ToolsBoth: "bash notebook_edit notebook_read notebook_run python", coppice.ToolsPython: "notebook_edit notebook_read notebook_run python",
-		coppice.ToolsBash: "bash notebook_edit notebook_read",
+	for mode, want := range map[agent.Mode]string{
+		agent.ModeBoth: "bash notebook_edit notebook_read notebook_run python", agent.ModePython: "notebook_edit notebook_read notebook_run python",
+		agent.ModeBash: "bash notebook_edit notebook_read",
 	} {
-		o.Tools = coppice.ToolOptions{Mode: mode, Notebooks: true}
+		o.Tools = agent.Options{Mode: mode, Notebooks: true}
 		cs := client(t, o, nil)
 		var names []string
 		for tool, err := range cs.Tools(t.Context(), nil) {

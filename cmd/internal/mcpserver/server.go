@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -19,7 +20,7 @@ type Options struct {
 	// Version is what clients are told.
 	Version string
 	// Tools says which tools are served. The argument session is always there.
-	Tools coppice.ToolOptions
+	Tools agent.Options
 	// Cwd is the working directory of calls that name none. "": that of this
 	// process.
 	Cwd string
@@ -83,7 +84,7 @@ func New(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Tools.SessionArgument = true
-	tools, err := o.Host.Tools(o.Tools)
+	tools, err := agent.Tools(o.Host, o.Tools)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (s *server) endSession(ctx context.Context, key messages.SessionKey) {
 }
 
 // definition describes a tool to clients.
-func definition(t coppice.Tool) *mcp.Tool {
+func definition(t agent.Tool) *mcp.Tool {
 	destructive, open := t.Destructive, true
 	d := &mcp.Tool{
 		Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema,

@@ -1,0 +1,257 @@
+package coppice
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// call is one call on its way: what is sent, to which gateway, and what its code
+// may ask of the host.
+type call struct {
+	gateway supervisor.Ref
+	exec    messages.Execute
+	began   time.Time
+	// offer is what the code reaches of the host. nil: nothing, as a command.
+	offer *hostcall.Offer
+	// onQueued is called when the call has its place. nil: no one waits for that.
+	onQueued func()
+}
+
+// begin settles the times of a call that is made now: the timeout of the host where
+// it names none, and the deadline.
+func (h *Host) begin(exec *messages.Execute) time.Time {
+	now := time.Now()
+	if exec.Timeout == 0 {
+		exec.Timeout = h.o.Timeout
+	}
+	exec.Timeout = max(exec.Timeout, 0) // NoTimeout
+	if exec.Timeout > 0 {
+		exec.Deadline = now.Add(exec.Timeout)
+	}
+	return now
+}
+
+// perform makes a call that was checked, and returns its result with the text. Extra
+// sinks get the events besides the result sink.
+func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messages.Result, error) {
+	out, err := h.hub.Open(ctx, c.exec, extra...)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = ErrClosed // the sinks end with the host
+		}
+		return refused(c.exec, err), err
+	}
+	defer out.Close()
+	c.exec.Out = out
+	var calls *hostcall.Calls
+	if c.offer != nil {
+		calls = h.calls.Calls(c.exec, *c.offer)
+		c.exec.HostCalls = calls
+	}
+	_, reply, err := supervisor.Begin[messages.Result](c.gateway, c.exec)
+	if err != nil {
+		return refused(c.exec, ErrClosed), ErrClosed
+	}
+	if c.onQueued != nil {
+		c.onQueued()
+	}
+	result, err := reply.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		cause := messages.CauseCancelled
+		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			cause = messages.CauseTimeout
+		}
+		c.gateway.Tell(messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: cause})
+		result, err = reply.Wait(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return refused(c.exec, ErrClosed), ErrClosed
+	}
+	if calls != nil {
+		calls.Ended(result.Outcome)
+	}
+	result.Duration = time.Since(c.began)
+	result.Text = sinks.BuildText(result, limitOf(ctx, c.exec, c.began))
+	result = h.limit(result)
+	// A sink that does not return must not hold a result: it has as long as the
+	// end of a call's output has.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
+	defer cancel()
+	if err := out.Finish(late, result); err != nil {
+		h.o.Logger.Error("a sink did not take the result in time", "exec", c.exec.ID, "err", err)
+	}
+	return result, nil
+}
+
+// finishWait bounds the wait for sinks that take results.
+const finishWait = 30 * time.Second
+
+// limitOf is the time that a call had: its own timeout, or what its context left of
+// that; 0 when nothing bounded it.
+func limitOf(ctx context.Context, exec messages.Execute, begin time.Time) time.Duration {
+	limit := exec.Timeout
+	if at, ok := ctx.Deadline(); ok && (limit == 0 || at.Sub(begin) < limit) {
+		limit = max(at.Sub(begin), time.Nanosecond)
+	}
+	return limit
+}
+
+// refused is the result of a call that was not made.
+func refused(exec messages.Execute, err error) messages.Result {
+	why := messages.RefusedRequest
+	if errors.Is(err, ErrClosed) {
+		why = messages.RefusedDraining
+	}
+	r := messages.NotStarted(exec, "", why, err.Error())
+	r.Text = sinks.BuildText(r, exec.Timeout)
+	return r
+}
+
+// told returns the error beside a result: that of a call that no kernel took is in
+// the result.
+func told(result messages.Result, err error) (messages.Result, error) {
+	if err == nil && result.Outcome == messages.OutcomeNotStarted {
+		err = result.Err()
+	}
+	return result, err
+}
+
+// events makes a call and yields what happens, as [Session.Stream] says.
+func events(ctx context.Context, execute func(context.Context, sinks.Sink) (messages.Result, error)) iter.Seq2[messages.Event, error] {
+	return func(yield func(messages.Event, error) bool) {
+		if ctx == nil {
+			yield(nil, errNoContext)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream := sinks.NewChannel(0)
+		type end struct {
+			result messages.Result
+			err    error
+			died   error // how a function of the host ended the goroutine
+		}
+		ended := make(chan end, 1)
+		go func() {
+			var e end
+			supervisor.Guarded(func() error {
+				e.result, e.err = execute(ctx, stream)
+				return nil
+			}, func(err error) {
+				e.died = err
+				stream.Finish()
+				ended <- e
+			})
+		}()
+		defer func() { // join: also when the consumer leaves, or panics
+			cancel()
+			stream.Leave()
+			if ended != nil {
+				<-ended
+			}
+		}()
+		last := messages.Position{Cell: -1}
+		for e := range stream.Events() {
+			last.Seq = e.Pos().Seq
+			if !yield(e, nil) {
+				return
+			}
+		}
+		e := <-ended
+		ended = nil
+		if exit, ok := errors.AsType[supervisor.Exit](e.died); ok {
+			if exit.Kind == messages.ExitPanicked {
+				panic(exit.Panic) // as Execute does: in the goroutine of the caller
+			}
+			runtime.Goexit()
+		}
+		if e.err != nil {
+			yield(nil, e.err)
+			return
+		}
+		last.Seq++
+		yield(messages.Final{Position: last, Result: e.result}, nil)
+	}
+}
+
+// Execute runs the request's cells in the session's kernel, which is started if
+// there is none, and returns when the call has ended. When ctx ends first, the
+// call is interrupted and the result says cancelled, or timeout for a deadline
+// of ctx; Execute waits for that result, for no longer than the interrupt's
+// grace, the end of the output, and 30 s for sinks that take results (the audit log).
+//
+// The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
+// ended before, or a *[messages.NotStartedError] when no kernel took the call, which
+// matches [messages.ErrOverloaded] when there was no place: nothing ran then, and the
+// result says not_started. What became of code that ran is the result's to say:
+// [messages.Result.Err] is nil only for code that ran to its end.
+func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
+	return told(s.execute(ctx, r))
+}
+
+// Stream is Execute with its events as they happen; the last one is a
+// messages.Final. A consumer that is slow holds the output back, not the
+// kernel's memory; one that leaves the loop interrupts the call. When the
+// request could not be made the only element is the error.
+func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Event, error] {
+	return events(ctx, func(ctx context.Context, to sinks.Sink) (messages.Result, error) { return s.execute(ctx, r, to) })
+}
+
+// execute makes one call, and a second one where Options.Replay asks for it.
+// Extra sinks get the events besides the result sink; a call that has some is
+// never made twice, since its events were seen.
+func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
+	result, err := s.once(ctx, r, extra...)
+	if err != nil || result.Outcome != messages.OutcomeLost || s.host.o.Replay != ReplayOnce || ctx.Err() != nil || len(extra) > 0 {
+		return result, err
+	}
+	died := result.Reason
+	r.OnQueued = nil // it was called
+	if result, err = s.once(ctx, r); err != nil {
+		return result, err
+	}
+	result.Reason = "the code was run a second time, because the first kernel was lost: " + died
+	result.Text = sinks.BuildText(result, max(cmp.Or(r.Timeout, s.host.o.Timeout), 0))
+	return result, nil
+}
+
+// once makes one call.
+func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
+	exec := messages.Execute{
+		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env,
+		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Introspect: r.introspect,
+	}
+	began := s.host.begin(&exec)
+	if exec.Mode == "" {
+		exec.Mode = s.host.o.KernelMode
+	}
+	if r.Reset {
+		s.forgetCopy()
+	}
+	err := s.err
+	if err == nil && ctx == nil {
+		err = errNoContext
+	}
+	if err == nil {
+		err = r.check()
+	}
+	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
+		err = &RequestError{"allow_stdin", "nobody would hear of the questions: use Session.Stream, or set Request.Input"}
+	}
+	if err != nil {
+		return refused(exec, err), err
+	}
+	return s.host.perform(ctx, call{
+		gateway: s.gateway(), exec: exec, began: began, onQueued: r.OnQueued,
+		offer: &hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory},
+	}, extra...)
+}

@@ -1,0 +1,126 @@
+// Package fetch_test gets the modules of this repository as another program gets them:
+// from a module proxy, which a test makes of the tree.
+package fetch_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The adapters require one version of coppice, that of their next release, and nothing
+// in their go.mod counts only here.
+func TestAdaptersRequireOneVersion(t *testing.T) {
+	t.Parallel()
+	_, version := required(t, adapters[0])
+	found, err := filepath.Glob(filepath.Join(repository(t), "agent", "*", "go.mod"))
+	require.NoError(t, err)
+	require.Len(t, found, len(adapters), "each module below agent is tested here")
+	for _, a := range adapters {
+		f, v := required(t, a)
+		require.Equal(t, path.Join(root, "agent", a), f.Module.Mod.Path)
+		require.Equal(t, version, v, a)
+		require.NotEqual(t, "v0.0.0", v, a)
+		require.Empty(t, f.Replace, "%s: a replacement does not count for who requires the module", a)
+		require.Empty(t, f.Exclude, a)
+	}
+}
+
+// Each module can be downloaded, and the root has no file of an adapter.
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	_, version := required(t, adapters[0])
+	s := newStranger(t, fileURL(serve(t, version)))
+	s.dir = t.TempDir()
+	for _, m := range append([]string{root}, under(adapters)...) {
+		s.run(t, "go", "mod", "download", "-json", m+"@"+version)
+	}
+	cache := s.run(t, "go", "env", "GOMODCACHE")
+	got := filepath.Join(strings.TrimSpace(cache), filepath.FromSlash(root)+"@"+version)
+	require.FileExists(t, filepath.Join(got, "agent", "doc.go"))
+	for _, a := range adapters {
+		require.NoDirExists(t, filepath.Join(got, "agent", a))
+		require.FileExists(t, filepath.Join(strings.TrimSpace(cache), filepath.FromSlash(root), "agent", a+"@"+version, "doc.go"))
+	}
+}
+
+func under(adapters []string) []string {
+	var list []string
+	for _, a := range adapters {
+		list = append(list, path.Join(root, "agent", a))
+	}
+	return list
+}
+
+// program uses a package of a module; it needs no Python, since no session is started.
+const program = `package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
+	IMPORT
+)
+
+func main() {
+	host, err := coppice.Start(context.Background(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Env: []string{"PI_PYTHON_SKIP_CHECK=1"}})
+	if err != nil {
+		panic(err)
+	}
+	defer host.Shutdown(context.Background())
+	list, err := agent.Tools(host, agent.Options{})
+	if err != nil {
+		panic(err)
+	}
+	tools, err := TOOLS
+	fmt.Println(len(tools), err)
+}
+`
+
+// TestPrograms gets a module with go get, outside of the repository, builds a program
+// that uses it, and runs that: the root alone, and with COPPICE_TEST_FULL=1 each of the
+// adapters too, whose frameworks are gigabytes for a machine that has none of them.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	_, version := required(t, adapters[0])
+	proxy := fileURL(serve(t, version))
+	// What this machine has downloaded before need not come from afar.
+	known := fileURL(filepath.Join(setting(t, "GOMODCACHE"), "cache", "download"))
+	s := newStranger(t, strings.Join([]string{proxy, known, setting(t, "GOPROXY")}, ","))
+	s.env = append(s.env, "COPPICE_HOME="+t.TempDir())
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
+	}
+	build := func(get, folder string, put ...string) {
+		s.dir = t.TempDir()
+		s.run(t, "go", "mod", "init", "example.com/program")
+		write("go.sum", read(t, "go.sum")+read(t, path.Join(folder, "go.sum"))) // so that they are compared with these
+		s.run(t, "go", "get", get+"@"+version)
+		write("main.go", strings.NewReplacer(put...).Replace(program))
+		binary := filepath.Join(s.dir, "program.exe")
+		s.run(t, "go", "build", "-o", binary, ".")
+		require.Equal(t, "1 <nil>\n", s.run(t, binary), get)
+	}
+	build(root, ".", "IMPORT", "", "TOOLS", "list, err")
+	if os.Getenv("COPPICE_TEST_FULL") == "" {
+		return
+	}
+	for i, m := range under(adapters) {
+		a := adapters[i]
+		build(m, path.Join("agent", a), "IMPORT", `"`+m+`"`, "TOOLS", a+".Tools(list, "+a+".Options{})")
+	}
+}
+
+// read returns a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(repository(t), filepath.FromSlash(name)))
+	require.NoError(t, err)
+	return string(data)
+}
