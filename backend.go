@@ -1,6 +1,7 @@
 package coppice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,6 +132,17 @@ func (a auto) Warming(s kernel.Site) string {
 		}
 	}
 	return ""
+}
+
+// Sessions is what the first bears that says so: a host asks the backend that was
+// chosen.
+func (a auto) Sessions(s kernel.Site) int {
+	for _, b := range a {
+		if n, ok := b.(kernel.Sizer); ok {
+			return n.Sessions(s)
+		}
+	}
+	return 0
 }
 
 // RemoteURL is that of the first backend that has one.
@@ -266,10 +278,21 @@ func (h *Host) cannot(what string) string { return "the " + h.backend.Name() + "
 // skipCheck says whether the interpreter's packages are taken for granted.
 func (r resolved) skipCheck() bool { return home.SwitchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
 
+// sessions is how many kernels the host keeps at once on a backend.
+func (r resolved) sessions(b Backend, s kernel.Site) int {
+	const usual = 4 // of a backend that does not say
+	if sized, ok := b.(kernel.Sizer); ok && r.MaxSessions == 0 {
+		return sized.Sessions(s)
+	}
+	return cmp.Or(r.MaxSessions, usual)
+}
+
 // warming says how many kernels wait for new sessions, "" where none ever does.
 func (r resolved) warming() string {
 	if w, ok := r.Backend.(kernel.Warmer); ok {
-		return w.Warming(kernel.Site{Env: r.Env, MaxSessions: r.MaxSessions})
+		s := kernel.Site{Env: r.Env}
+		s.MaxSessions = r.sessions(r.Backend, s)
+		return w.Warming(s)
 	}
 	return ""
 }

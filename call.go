@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/hostcall"
@@ -136,12 +137,19 @@ func events(ctx context.Context, execute func(context.Context, sinks.Sink) (mess
 		type end struct {
 			result messages.Result
 			err    error
+			died   error // how a function of the host ended the goroutine
 		}
 		ended := make(chan end, 1)
 		go func() {
-			result, err := execute(ctx, stream)
-			stream.Finish()
-			ended <- end{result, err}
+			var e end
+			supervisor.Guarded(func() error {
+				e.result, e.err = execute(ctx, stream)
+				return nil
+			}, func(err error) {
+				e.died = err
+				stream.Finish()
+				ended <- e
+			})
 		}()
 		defer func() { // join: also when the consumer leaves, or panics
 			cancel()
@@ -159,6 +167,12 @@ func events(ctx context.Context, execute func(context.Context, sinks.Sink) (mess
 		}
 		e := <-ended
 		ended = nil
+		if exit, ok := errors.AsType[supervisor.Exit](e.died); ok {
+			if exit.Kind == messages.ExitPanicked {
+				panic(exit.Panic) // as Execute does: in the goroutine of the caller
+			}
+			runtime.Goexit()
+		}
 		if e.err != nil {
 			yield(nil, e.err)
 			return

@@ -117,7 +117,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if warm != nil {
 		children = append(children, warm.Spec())
 	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Children: children})
+	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Logger: r.Logger, Children: children})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), h.discard())
 	}
@@ -157,6 +157,8 @@ func (h *Host) provision(ctx context.Context) error {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
+	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -172,7 +174,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
-		server = gateway.ServerSpec(b.Process())
+		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
@@ -240,8 +242,8 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
-// Watch calls fn for every change in the tree, from one goroutine, until stop
-// is called. fn must not block.
+// Watch calls fn for every change in the tree, from one goroutine at a time, until stop
+// is called. fn must not block. If it panics, that is logged and it is not called again.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
 
 // Drain takes no new calls and commands from now on and lets the running ones end;

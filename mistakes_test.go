@@ -20,8 +20,8 @@ func TestMistakesAreErrors(t *testing.T) {
 	ctx := t.Context()
 	_, err := coppice.Start(none, coppice.Options{})
 	require.ErrorContains(t, err, "the context is nil; pass context.Background()")
-	_, err = coppice.Start(ctx, coppice.Options{MaxWaiting: -1})
-	require.EqualError(t, err, "invalid options: MaxWaiting is negative; use 0 for the default")
+	_, err = coppice.Start(ctx, coppice.Options{MaxPerOwner: -1})
+	require.EqualError(t, err, "invalid options: MaxPerOwner is negative; use 0 for the default")
 	_, err = coppice.Start(ctx, coppice.Options{StartTimeout: -1})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 

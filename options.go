@@ -49,12 +49,15 @@ type Options struct {
 	Env []string
 
 	// MaxSessions is how many kernels may live at once; for one more, the least
-	// recently used idle one that is not pinned is ended. 0: 4. With the
+	// recently used idle one that is not pinned is ended. 0: what three quarters of the
+	// machine's free memory bear when the host starts, at 32 MiB for a session of the
+	// runner backend (8 to 500) and 80 MiB for a Jupyter kernel (4 to 150). With the
 	// gateway backend at most 150, which is what one Kernel Gateway holds; more
 	// with GatewayOptions.Shared, where there are as many gateways as it takes.
 	MaxSessions int
-	// MaxWaiting is how many new sessions may wait when none can be evicted;
-	// more are refused. 0: none may wait.
+	// MaxWaiting is how many new sessions may wait for a place when no kernel is idle;
+	// more are refused ([messages.ErrOverloaded]). 0: any number, each until its call's
+	// own timeout; negative: none may wait.
 	MaxWaiting int
 	// MaxPerOwner is how many kernels one Request.Owner may have, so that one
 	// agent cannot take all places. 0: no limit.
@@ -140,8 +143,7 @@ type Options struct {
 	// from one goroutine at a time; it must not block. nil: with PI_DEBUG_STARTUP in
 	// Env they are written to standard error, else nobody hears them.
 	OnStartup func(StartupStage)
-	// OnEvent hears what happens in the tree, from one goroutine; it must not
-	// block. nil: nobody.
+	// OnEvent hears what happens in the tree; see [Host.Watch]. nil: it is not called.
 	OnEvent func(messages.Lifecycle)
 }
 

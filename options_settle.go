@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -17,13 +18,14 @@ import (
 const never = 100 * 365 * 24 * time.Hour
 
 // WithDefaults returns the options with each zero field replaced by its default, as
-// the fields' comments name it. It looks at nothing but the options: no variable, no
+// the fields' comments name it, but for MaxSessions, which depends on the machine: that
+// is settled when the backend is chosen. It looks at nothing but the options: no variable, no
 // file. [Start] calls it; a program may call it to show what a host would use.
 func (o Options) WithDefaults() Options {
 	o.Backend = cmp.Or(o.Backend, Auto())
 	o.KernelMode = cmp.Or(o.KernelMode, messages.ModeSession)
 	o.Replay = cmp.Or(o.Replay, ReplayNever)
-	o.MaxSessions = cmp.Or(o.MaxSessions, 4)
+	o.MaxWaiting = max(cmp.Or(o.MaxWaiting, math.MaxInt32), 0)
 	o.IdleTTL = orNever(cmp.Or(o.IdleTTL, 5*time.Minute), never)
 	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), 5*time.Second)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
@@ -71,7 +73,6 @@ func (o Options) validate() error {
 		value int64
 	}{
 		{"MaxSessions", int64(o.MaxSessions)},
-		{"MaxWaiting", int64(o.MaxWaiting)},
 		{"MaxPerOwner", int64(o.MaxPerOwner)},
 		{"MaxRSS", o.MaxRSS},
 		{"StartTimeout", int64(o.StartTimeout)},

@@ -60,7 +60,7 @@ type Request struct {
 	// request that could not be made. It must not block. nil: nobody is told.
 	OnQueued func()
 
-	look *messages.Look
+	introspect *messages.Introspect
 }
 
 // RequestError says that a request could not be made. Nothing was run.

@@ -79,25 +79,29 @@ func (s *startup) watch(next func(messages.Lifecycle)) func(messages.Lifecycle) 
 	}
 	return func(e messages.Lifecycle) {
 		if c, ok := e.(messages.ChildChanged); ok && (c.Kind == "server" || c.Kind == "kernel") {
-			s.mu.Lock()
-			switch c.To {
-			case messages.ChildStarting:
-				s.stageLocked(c.Kind + " " + c.Key + " is asked to start")
-			case messages.ChildIdle, messages.ChildBusy:
-				// A server's actor is up at once; its process is what first calls wait for.
-				if c.From == messages.ChildStarting && c.Kind == "kernel" {
-					s.stageLocked(c.Kind + " " + c.Key + " is ready")
-					s.over = true
-				}
-			default:
-				if c.Exit != nil {
-					s.stageLocked(c.Kind + " " + c.Key + " is " + string(c.To) + ": " + firstLine(c.Exit.Reason))
-				}
-			}
-			s.mu.Unlock()
+			s.changed(c)
 		}
 		if next != nil {
 			next(e)
+		}
+	}
+}
+
+func (s *startup) changed(c messages.ChildChanged) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // also when tell panics
+	switch c.To {
+	case messages.ChildStarting:
+		s.stageLocked(c.Kind + " " + c.Key + " is asked to start")
+	case messages.ChildIdle, messages.ChildBusy:
+		// A server's actor is up at once; its process is what first calls wait for.
+		if c.From == messages.ChildStarting && c.Kind == "kernel" {
+			s.stageLocked(c.Kind + " " + c.Key + " is ready")
+			s.over = true
+		}
+	default:
+		if c.Exit != nil {
+			s.stageLocked(c.Kind + " " + c.Key + " is " + string(c.To) + ": " + firstLine(c.Exit.Reason))
 		}
 	}
 }

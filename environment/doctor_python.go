@@ -139,7 +139,7 @@ func (x *examination) backend() {
 	}
 }
 
-// external asks the servers of somebody else that are set.
+// external asks the external servers that are set.
 func (x *examination) external() {
 	if x.d.GatewayURL == "" {
 		if !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == checkExternal }) {

@@ -18,7 +18,7 @@ type Settings struct {
 	Env                 []string
 	// Backend is auto, gateway or runner. "": auto.
 	Backend, KernelName string
-	// GatewayURL and GatewayToken are those of servers that somebody else runs. "":
+	// GatewayURL and GatewayToken are those of external servers. "":
 	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env.
 	GatewayURL, GatewayToken string
 	StartTimeout             time.Duration

@@ -4,8 +4,8 @@
 // # Guarantees
 //
 //   - Standard library only, and no other package of this module.
-//   - A message is a value. Whoever sends one never changes it afterwards, and
-//     nobody who receives one may change what it points to.
+//   - A message is a value. Its sender never changes it afterwards, and its receiver
+//     must not change what it points to.
 //   - [Event] and [Lifecycle] are sealed: the types in this package are all
 //     there are, so that a switch over them can be complete.
 //   - Every message has a JSON form, and a golden file in testdata holds it.

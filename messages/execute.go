@@ -49,8 +49,8 @@ type Execute struct {
 	// Env is set in os.environ before the first cell, on top of what the
 	// kernel started with. It stays set.
 	Env map[string]string `json:"env,omitempty"`
-	// AllowStdin lets input() wait for an answer; without it a read from
-	// stdin fails the cell and is told in the result.
+	// AllowStdin lets input() wait for an answer; without it a read from stdin fails
+	// the cell, and the result says so.
 	AllowStdin bool `json:"allow_stdin,omitempty"`
 	// Count asks the interpreter to number the cells and to keep them in its
 	// history (In, Out), as a notebook does. A Jupyter kernel writes them to the
@@ -64,35 +64,39 @@ type Execute struct {
 	// the environment and replaced builtins are as they were at its start.
 	ResetNames bool `json:"reset_names,omitempty"`
 
-	// Look is set when the call is a look into the session; its one cell holds
-	// Python code for kernels that have no request of their own for it.
-	Look *Look `json:"-"`
+	// Introspect is set when the call asks about names instead of running code of
+	// the user. Its one cell holds Python code that finds the answer, for kernels
+	// that have no request of their own for it.
+	Introspect *Introspect `json:"-"`
 
-	// Out takes the call's events. It never is nil inside the tree.
+	// Out takes the call's events. It is never nil inside the tree.
 	Out Outlet `json:"-"`
-	// HostCalls serves the questions and the host calls of the code; nil when there
-	// is nobody to.
+	// HostCalls serves the questions and the host calls of the code; nil when it can
+	// make none.
 	HostCalls HostCalls `json:"-"`
 }
 
-// Look asks what could stand at a place of some code, or what a name there is.
-// The answer is one display of application/json: {"matches": [...], "start": N}
-// or {"text": "..."}.
-type Look struct {
-	Kind LookKind
+// Introspect asks what could stand at a place in some code, or what the name there
+// stands for. The answer is one display of application/json: {"matches": [...],
+// "start": N} or {"text": "..."}.
+type Introspect struct {
+	Kind IntrospectKind
 	Code string
-	// Cursor is the place, and start in the answer where the word begins, in
-	// code points.
+	// Cursor is the place in Code, and start in the answer where the word begins,
+	// both in code points.
 	Cursor int
 }
 
-// LookKind is what a look is for.
-type LookKind string
+// IntrospectKind is what is asked.
+type IntrospectKind string
 
 // The kinds.
 const (
-	LookComplete LookKind = "complete"
-	LookInspect  LookKind = "inspect"
+	// IntrospectComplete asks for completions of the word at the cursor.
+	IntrospectComplete IntrospectKind = "complete"
+	// IntrospectInspect asks for the signature and the document of the name at the
+	// cursor.
+	IntrospectInspect IntrospectKind = "inspect"
 )
 
 // Outlet is where the output of one call leaves its kernel.
@@ -102,8 +106,8 @@ const (
 // events.
 type Outlet interface {
 	// Emit hands over one event. It blocks while a lossless sink has no
-	// credit left, so that output which nobody takes holds its producer back
-	// instead of filling memory; it gives up when ctx ends, with ctx's cause.
+	// credit left, so that output which is not taken holds its producer back instead of
+	// filling memory; it gives up when ctx ends, with ctx's cause.
 	// The event's number is given here.
 	Emit(ctx context.Context, e Event) error
 	// Flush waits until every sink of the call has handled what was emitted

@@ -30,7 +30,7 @@ type InputAnswer struct {
 	Value string `json:"value"`
 	// Status is accepted or expired.
 	Status InputStatus `json:"status"`
-	// Idle is how long the question waited in vain, when it expired.
+	// Idle is how long the question waited before it expired.
 	Idle time.Duration `json:"idle,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type InputStatus string
 const (
 	// InputAccepted: the question waited, and this is its answer.
 	InputAccepted InputStatus = "accepted"
-	// InputExpired: nobody answered in time, or the cell that asked has ended.
+	// InputExpired: no answer came in time, or the cell that asked has ended.
 	InputExpired InputStatus = "expired"
 	// InputAnswered: the question has its answer already.
 	InputAnswered InputStatus = "already answered"

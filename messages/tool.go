@@ -16,13 +16,13 @@ type ToolRun struct {
 	Inputs RawJSON
 	// Timeout shortens what the tool allows one run; 0 leaves that as it is.
 	Timeout time.Duration
-	// Out hears what the run returns while it goes on; nil: nobody.
+	// Out gets what the run returns while it goes on; nil: the result alone counts.
 	Out ToolOutlet
 }
 
-// ToolOutlet consumes the events of one run. Emit is called from one goroutine
-// at a time and may block: the tool then waits. An error says that nobody
-// listens any more, and cancels the run. No call comes after the run's result.
+// ToolOutlet consumes the events of one run. Emit is called from one goroutine at a
+// time and may block: the tool then waits. An error says that the events are not
+// wanted any more, and cancels the run. No call comes after the run's result.
 type ToolOutlet interface {
 	Emit(ToolEvent) error
 }
@@ -71,7 +71,7 @@ const (
 	ToolErrorArtifacts ToolErrorKind = "artifacts"
 	// ToolErrorCrashed: the process ended during the run.
 	ToolErrorCrashed ToolErrorKind = "crashed"
-	// ToolErrorCancelled: somebody cancelled the run, or stopped the tool.
+	// ToolErrorCancelled: the run was cancelled, or the tool stopped.
 	ToolErrorCancelled ToolErrorKind = "cancelled"
 	// ToolErrorOverloaded: no tool could be ended to make room for this one.
 	ToolErrorOverloaded ToolErrorKind = "overloaded"
@@ -140,7 +140,7 @@ type ToolCancel struct {
 	Cause InterruptCause
 }
 
-// ToolPrewarm starts a tool that nobody has asked for yet, if there is room. It
+// ToolPrewarm starts a tool ahead of its first run, if there is room. It
 // travels as a work; the answer is a ToolQueued.
 type ToolPrewarm struct{ Tool string }
 
@@ -189,7 +189,7 @@ type ToolState struct {
 	// Started is when the process was started, LastUsed when its last run ended.
 	Started  time.Time `json:"started_at,omitzero"`
 	LastUsed time.Time `json:"last_used,omitzero"`
-	// Expires is when the process will be ended if nobody uses it.
+	// Expires is when the process will be ended if it is not used.
 	Expires time.Time `json:"expires_at,omitzero"`
 	Pinned  bool      `json:"pinned"`
 	// InFlight is how many runs go on, Waiting how many wait.

@@ -20,14 +20,14 @@ const patientFlush = 10 * time.Second
 // hurriedFlush is how long it waits for each other one after Hurry.
 const hurriedFlush = 20 * time.Millisecond
 
-// outgoing is a lane as the emitting side sees it.
+// outgoing is a subscription as the emitting side sees it.
 type outgoing interface {
 	acquire(ctx context.Context, n int64) error
 	cancel(n int64)
 	put(e messages.Event, n int64)
 	ask(b *barrier)
 	isLossy() bool
-	stats() LaneReport
+	stats() SinkReport
 	// attempt is acquire without the wait; false: there is no credit.
 	attempt(n int64) bool
 	// force hands over an event without credit, drop counts one that is left out.
@@ -35,27 +35,27 @@ type outgoing interface {
 	drop()
 }
 
-func (l *lane) isLossy() bool { return l.lossy }
+func (sub *subscription) isLossy() bool { return sub.lossy }
 
 // Call is the outlet of one call: what its kernel emits goes to the result sink
 // and to the other sinks of the call. Make one with [Hub.Open].
 //
-// Emit and Flush are called from one goroutine at a time; Close, Hurry and Lanes
+// Emit and Flush are called from one goroutine at a time; Close, Hurry and Reports
 // from any.
 type Call struct {
 	hub    *Hub
-	result *lane
-	lanes  []outgoing // the result's is the first
+	result *subscription
+	subs   []outgoing // the result's is the first
 	once   sync.Once
 
-	// mu guards hurried, after which nobody waits for slow sinks, and stop, which
-	// ends the wait of this moment.
+	// mu guards hurried, after which slow sinks are not waited for, and stop, which
+	// ends the present wait.
 	mu      sync.Mutex
 	hurried bool
 	stop    context.CancelCauseFunc
 
 	// The rest belongs to the emitting goroutine: the number of the last event,
-	// which lanes go without the one in hand, and which of them know it.
+	// which subscriptions go without the one in hand, and which of them know it.
 	seq     uint64
 	without []bool
 	told    []bool
@@ -85,35 +85,35 @@ func (c *Call) inHurry(stop context.CancelCauseFunc) bool {
 // no credit, and gives up with the cause of ctx: then e went to none of them.
 func (c *Call) Emit(ctx context.Context, e messages.Event) error {
 	n := int64(e.Size())
-	for i := range c.lanes {
+	for i := range c.subs {
 		if err := c.acquire(ctx, i, n); err != nil {
-			for _, l := range c.lanes[:i] {
-				l.cancel(n)
+			for _, sub := range c.subs[:i] {
+				sub.cancel(n)
 			}
 			return err
 		}
 	}
 	c.seq++
 	e = e.At(messages.Position{Seq: c.seq, Cell: e.Pos().Cell})
-	for i, l := range c.lanes {
+	for i, sub := range c.subs {
 		if c.without != nil && c.without[i] {
 			c.leaveOut(i, e)
 			continue
 		}
-		l.put(e, n)
+		sub.put(e, n)
 	}
 	c.hub.o.Metrics.emitted(e, n)
 	return nil
 }
 
-// acquire takes the credit of lane i. Once the call is in a hurry, a lossless
+// acquire takes the credit of subscription i. Once the call is in a hurry, a lossless
 // sink that has none goes without the event.
 func (c *Call) acquire(ctx context.Context, i int, n int64) error {
-	l := c.lanes[i]
-	if i == 0 || l.isLossy() {
-		return l.acquire(ctx, n)
+	sub := c.subs[i]
+	if i == 0 || sub.isLossy() {
+		return sub.acquire(ctx, n)
 	}
-	if l.attempt(n) {
+	if sub.attempt(n) {
 		if c.without != nil {
 			c.without[i], c.told[i] = false, false
 		}
@@ -122,14 +122,14 @@ func (c *Call) acquire(ctx context.Context, i int, n int64) error {
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !c.inHurry(cancel) {
-		err := l.acquire(wait, n)
+		err := sub.acquire(wait, n)
 		c.inHurry(nil)
 		if err == nil || !errors.Is(context.Cause(wait), errHurried) {
 			return err
 		}
 	}
 	if c.without == nil {
-		c.without, c.told = make([]bool, len(c.lanes)), make([]bool, len(c.lanes))
+		c.without, c.told = make([]bool, len(c.subs)), make([]bool, len(c.subs))
 	}
 	c.without[i] = true
 	return nil
@@ -142,19 +142,19 @@ var errHurried = errors.New("the call goes on without the sink")
 // output that it did not take in time.
 const NoticeSkipped = "output-skipped"
 
-// leaveOut lets lane i go without e, if that is output: what is small and tells
+// leaveOut lets subscription i go without e, if that is output: what is small and tells
 // how the call goes is handed over all the same.
 func (c *Call) leaveOut(i int, e messages.Event) {
 	switch e.(type) {
 	case messages.Stream, messages.Display, messages.ExecuteResult:
 	default:
-		c.lanes[i].force(e)
+		c.subs[i].force(e)
 		return
 	}
-	c.lanes[i].drop()
+	c.subs[i].drop()
 	if !c.told[i] {
 		c.told[i] = true
-		c.lanes[i].force(messages.Notice{Code: NoticeSkipped, Text: "output is left out here: it was not taken in time after the call was interrupted"}.At(e.Pos()))
+		c.subs[i].force(messages.Notice{Code: NoticeSkipped, Text: "output is left out here: it was not taken in time after the call was interrupted"}.At(e.Pos()))
 	}
 }
 
@@ -164,16 +164,16 @@ func (c *Call) leaveOut(i int, e messages.Event) {
 // When ctx ends first, what the other sinks have not handled stays on its way to
 // them; if it is the result sink that is late, the Output says Lost.
 func (c *Call) Flush(ctx context.Context) messages.Output {
-	barriers := make([]barrier, len(c.lanes))
-	for i, l := range c.lanes {
+	barriers := make([]barrier, len(c.subs))
+	for i, sub := range c.subs {
 		barriers[i].done = make(chan struct{})
-		l.ask(&barriers[i])
+		sub.ask(&barriers[i])
 	}
 	out := c.output(ctx, &barriers[0])
 	now := time.Now()
-	for i, l := range c.lanes[1:] {
+	for i, sub := range c.subs[1:] {
 		late := now.Add(patientFlush)
-		if l.isLossy() {
+		if sub.isLossy() {
 			late = now.Add(lossyFlush)
 		}
 		c.await(ctx, &barriers[i+1], late)
@@ -232,15 +232,15 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 // Flush and before Close.
 func (c *Call) Finish(ctx context.Context, r messages.Result) error {
 	var waits []*barrier
-	for _, o := range c.lanes {
-		l, ok := o.(*lane)
-		if !ok || !l.final {
+	for _, o := range c.subs {
+		sub, ok := o.(*subscription)
+		if !ok || !sub.final {
 			continue
 		}
 		c.seq++
-		l.force(messages.Final{Position: messages.Position{Seq: c.seq, Cell: -1}, Result: r})
+		sub.force(messages.Final{Position: messages.Position{Seq: c.seq, Cell: -1}, Result: r})
 		b := &barrier{done: make(chan struct{})}
-		l.ask(b)
+		sub.ask(b)
 		waits = append(waits, b)
 	}
 	for _, b := range waits {
@@ -257,20 +257,20 @@ func (c *Call) Finish(ctx context.Context, r messages.Result) error {
 // not wait for them. Calls after the first do nothing.
 func (c *Call) Close() {
 	c.once.Do(func() {
-		for i, l := range c.lanes {
+		for i, sub := range c.subs {
 			if i > 0 || !c.result.retire() {
-				l.ask(&barrier{close: true, done: make(chan struct{})})
+				sub.ask(&barrier{close: true, done: make(chan struct{})})
 			}
 		}
-		c.hub.o.Metrics.closed(c.Lanes())
+		c.hub.o.Metrics.closed(c.Reports())
 	})
 }
 
-// Lanes says how the sinks of the call fared so far, the result sink first.
-func (c *Call) Lanes() []LaneReport {
-	all := make([]LaneReport, len(c.lanes))
-	for i, l := range c.lanes {
-		all[i] = l.stats()
+// Reports says how the sinks of the call fared so far, the result sink first.
+func (c *Call) Reports() []SinkReport {
+	all := make([]SinkReport, len(c.subs))
+	for i, sub := range c.subs {
+		all[i] = sub.stats()
 	}
 	return all
 }

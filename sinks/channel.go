@@ -23,7 +23,7 @@ type Channel struct {
 	queue    []item
 	head     int
 	finished bool // nothing more comes
-	left     bool // nobody takes anything
+	left     bool // the consumer takes no more
 	bell     chan struct{}
 }
 
@@ -140,94 +140,94 @@ func (c *Channel) gone() bool {
 	return c.left || c.finished
 }
 
-// channelLane is the way from a call to a Channel.
-type channelLane struct {
+// channelSubscription is the way from a call to a Channel.
+type channelSubscription struct {
 	ch    *Channel
 	name  string
 	lossy bool
 	taken bool // the emitting goroutine's
 
 	mu     sync.Mutex
-	report LaneReport
+	report SinkReport
 }
 
-func newChannelLane(ch *Channel, o Lane) *channelLane {
-	return &channelLane{ch: ch, name: o.Name, lossy: o.Lossy}
+func newChannelSubscription(ch *Channel, o Subscription) *channelSubscription {
+	return &channelSubscription{ch: ch, name: o.Name, lossy: o.Lossy}
 }
 
-func (l *channelLane) isLossy() bool { return l.lossy }
+func (sub *channelSubscription) isLossy() bool { return sub.lossy }
 
-func (l *channelLane) acquire(ctx context.Context, n int64) error {
-	l.taken = false
-	n = min(n, l.ch.max)
+func (sub *channelSubscription) acquire(ctx context.Context, n int64) error {
+	sub.taken = false
+	n = min(n, sub.ch.max)
 	switch {
-	case l.ch.gone():
+	case sub.ch.gone():
 		return nil
-	case l.lossy:
-		if l.taken = l.ch.credit.TryAcquire(n); !l.taken {
-			l.count(1, 0)
+	case sub.lossy:
+		if sub.taken = sub.ch.credit.TryAcquire(n); !sub.taken {
+			sub.count(1, 0)
 		}
 		return nil
 	}
-	if err := l.ch.credit.Acquire(ctx, n); err != nil {
+	if err := sub.ch.credit.Acquire(ctx, n); err != nil {
 		return err
 	}
-	l.taken = true
+	sub.taken = true
 	return nil
 }
 
-func (l *channelLane) attempt(n int64) bool {
-	l.taken = false
-	if l.ch.gone() {
+func (sub *channelSubscription) attempt(n int64) bool {
+	sub.taken = false
+	if sub.ch.gone() {
 		return true
 	}
-	l.taken = l.ch.credit.TryAcquire(min(n, l.ch.max))
-	return l.taken
+	sub.taken = sub.ch.credit.TryAcquire(min(n, sub.ch.max))
+	return sub.taken
 }
 
-func (l *channelLane) force(e messages.Event) {
-	if !l.ch.push(item{e: e}) {
-		l.count(0, 1)
+func (sub *channelSubscription) force(e messages.Event) {
+	if !sub.ch.push(item{e: e}) {
+		sub.count(0, 1)
 	}
 }
 
-func (l *channelLane) drop() { l.count(1, 0) }
+func (sub *channelSubscription) drop() { sub.count(1, 0) }
 
-func (l *channelLane) cancel(n int64) {
-	if l.taken {
-		l.ch.credit.Release(min(n, l.ch.max))
+func (sub *channelSubscription) cancel(n int64) {
+	if sub.taken {
+		sub.ch.credit.Release(min(n, sub.ch.max))
 	}
 }
 
-func (l *channelLane) put(e messages.Event, n int64) {
-	if l.taken && !l.ch.push(item{e: e, n: min(n, l.ch.max)}) {
-		l.count(0, 1)
+func (sub *channelSubscription) put(e messages.Event, n int64) {
+	if sub.taken && !sub.ch.push(item{e: e, n: min(n, sub.ch.max)}) {
+		sub.count(0, 1)
 	}
 }
 
-func (l *channelLane) count(dropped, lost uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.report.Dropped += dropped
-	l.report.Lost += lost
+func (sub *channelSubscription) count(dropped, lost uint64) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	sub.report.Dropped += dropped
+	sub.report.Lost += lost
 }
 
 // ask has nothing to wait for: what was put is with the consumer.
-func (l *channelLane) ask(b *barrier) {
+func (sub *channelSubscription) ask(b *barrier) {
 	if b.close {
-		l.ch.Finish()
+		sub.ch.Finish()
 	}
 	b.resolve(messages.Output{}, nil)
 }
 
-func (l *channelLane) stats() LaneReport {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.report
-	r.Name = l.name
-	l.ch.mu.Lock()
-	defer l.ch.mu.Unlock()
-	if l.ch.left && !l.ch.finished {
+func (sub *channelSubscription) stats() SinkReport {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	r := sub.report
+	r.Name = sub.name
+	sub.ch.mu.Lock()
+	defer sub.ch.mu.Unlock()
+	if sub.ch.left && !sub.ch.finished {
 		r.Err = ErrConsumerGone
 	}
 	return r

@@ -37,7 +37,7 @@ func TestChannelHoldsTheCallBack(t *testing.T) {
 			seqs = append(seqs, e.Pos().Seq)
 		}
 		require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, seqs, "Close ends the events, after the last")
-		require.Equal(t, sinks.LaneReport{Name: "sink"}, c.Lanes()[1])
+		require.Equal(t, sinks.SinkReport{Name: "sink"}, c.Reports()[1])
 	})
 }
 
@@ -47,7 +47,7 @@ func TestConsumerThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, sinks.HubOptions{})
 		ch := sinks.NewChannel(100)
-		c := h.open(t, "a", sinks.Lane{Sink: ch, Name: "stream"})
+		c := h.open(t, "a", sinks.Subscription{Sink: ch, Name: "stream"})
 		done := make(chan error, 1)
 		go func() {
 			var err error
@@ -61,7 +61,7 @@ func TestConsumerThatLeaves(t *testing.T) {
 		}
 		require.NoError(t, <-done)
 		require.Equal(t, "xxxxxxxxxx", c.Flush(t.Context()).Cells[0].Text)
-		require.Equal(t, sinks.ErrConsumerGone, c.Lanes()[1].Err)
+		require.Equal(t, sinks.ErrConsumerGone, c.Reports()[1].Err)
 		require.ErrorIs(t, ch.Consume(t.Context(), out("x")), sinks.ErrConsumerGone)
 	})
 }
@@ -95,7 +95,7 @@ func TestChannelGivesUpAndDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, sinks.HubOptions{})
 		lossless, lossy := sinks.NewChannel(1), sinks.NewChannel(1)
-		c := h.open(t, "a", lossless, sinks.Lane{Sink: lossy, Lossy: true})
+		c := h.open(t, "a", lossless, sinks.Subscription{Sink: lossy, Lossy: true})
 		require.NoError(t, c.Emit(t.Context(), out("1")))
 		cause := errors.New("cause")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
@@ -109,7 +109,7 @@ func TestChannelGivesUpAndDrops(t *testing.T) {
 		}
 		require.EqualValues(t, 1, next(lossless).Pos().Seq)
 		require.NoError(t, c.Emit(t.Context(), out("3")))
-		require.EqualValues(t, 1, c.Lanes()[2].Dropped)
+		require.EqualValues(t, 1, c.Reports()[2].Dropped)
 		require.Equal(t, "13", c.Flush(t.Context()).Cells[0].Text)
 	})
 }

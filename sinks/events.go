@@ -46,7 +46,7 @@ func (s *Events) Flush(context.Context) error { return nil }
 // Close does nothing.
 func (s *Events) Close() error { return nil }
 
-// write writes p whole. An error that says that nobody reads any more is
+// write writes p whole. When the reading end is closed, the error is
 // [ErrConsumerGone].
 func write(w io.Writer, p []byte) error {
 	n, err := w.Write(p)

@@ -4,29 +4,29 @@ package sinks
 // real one then goes on, and gets what s says.
 func (c *Call) Sabotage(s Sink) { c.result.sink = s }
 
-// InUse returns how many bytes of credit the lane has given out.
+// InUse returns how many bytes of credit the subscription has given out.
 func (c *Call) InUse(i int) int64 {
-	l, ok := c.lanes[i].(*lane)
+	sub, ok := c.subs[i].(*subscription)
 	if !ok {
 		return 0
 	}
-	return l.credit.InUse()
+	return sub.credit.InUse()
 }
 
-// Singles returns how many actors of single lanes the hub knows.
+// Singles returns how many actors of single subscriptions the hub knows.
 func (h *Hub) Singles() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.singles)
 }
 
-// Results counts the lanes of results that are open.
+// Results counts the subscriptions of results that are open.
 func (h *Hub) Results() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
-	for _, st := range h.shards {
-		n += len(st.lanes)
+	for _, sa := range h.shards {
+		n += len(sa.subs)
 	}
 	return n
 }

@@ -32,7 +32,7 @@ func TestDeadSinkHoldsNobodyBack(t *testing.T) {
 					return failure
 				}}
 				var told []error
-				c := h.open(t, "a", sinks.Lane{Sink: p, Credit: 100, OnGone: func(err error) { told = append(told, err) }})
+				c := h.open(t, "a", sinks.Subscription{Sink: p, Credit: 100, OnGone: func(err error) { told = append(told, err) }})
 				var err error
 				done := make(chan struct{})
 				go func() {
@@ -47,7 +47,7 @@ func TestDeadSinkHoldsNobodyBack(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "xxxxx", c.Flush(t.Context()).Cells[0].Text)
 				synctest.Wait()
-				r := c.Lanes()[1]
+				r := c.Reports()[1]
 				require.Error(t, r.Err)
 				if failure != nil {
 					require.ErrorIs(t, r.Err, failure)
@@ -66,7 +66,7 @@ func TestDeadSinkHoldsNobodyBack(t *testing.T) {
 }
 
 // TestSinkIsReplacedOnce: what follows the failure goes to the next sink, in
-// order; its failure ends the lane.
+// order; its failure ends the subscription.
 func TestSinkIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	for _, panics := range []bool{false, true} {
@@ -90,19 +90,19 @@ func TestSinkIsReplacedOnce(t *testing.T) {
 				}
 				first, second := failAt(2), failAt(3)
 				made := 0
-				c := h.open(t, "a", sinks.Lane{Sink: first, Name: "own", Again: func() sinks.Sink { made++; return second }})
+				c := h.open(t, "a", sinks.Subscription{Sink: first, Name: "own", Again: func() sinks.Sink { made++; return second }})
 				for i := range 6 {
 					require.NoError(t, c.Emit(t.Context(), out(fmt.Sprint(i))))
 				}
 				require.Equal(t, "012345", c.Flush(t.Context()).Cells[0].Text)
 				require.Equal(t, []string{"1:0", "2:1"}, first.texts())
 				require.Equal(t, []string{"4:3", "5:4", "6:5"}, second.texts())
-				require.Equal(t, sinks.LaneReport{Name: "own", Lost: 1}, c.Lanes()[1])
+				require.Equal(t, sinks.SinkReport{Name: "own", Lost: 1}, c.Reports()[1])
 
 				require.NoError(t, c.Emit(t.Context(), out("end")))
 				c.Flush(t.Context())
-				require.Error(t, c.Lanes()[1].Err)
-				require.EqualValues(t, 2, c.Lanes()[1].Lost)
+				require.Error(t, c.Reports()[1].Err)
+				require.EqualValues(t, 2, c.Reports()[1].Lost)
 				require.Equal(t, 1, made)
 				c.Close()
 				synctest.Wait()
@@ -169,14 +169,14 @@ func TestSharedSinkFailsForOneCall(t *testing.T) {
 				require.NoError(t, bad.Emit(t.Context(), out("x")))
 			}
 			require.Empty(t, bad.Flush(t.Context()).Lost)
-			require.Error(t, bad.Lanes()[1].Err)
+			require.Error(t, bad.Reports()[1].Err)
 			bad.Close()
 		}
 		require.NoError(t, c.Emit(t.Context(), out("y")))
 	}
 	c.Flush(t.Context())
 	require.Equal(t, []string{"1:y", "2:y", "3:y", "4:y"}, good.texts())
-	require.EqualValues(t, 0, c.InUse(1), "the dead lanes gave their part of the credit back")
+	require.EqualValues(t, 0, c.InUse(1), "the dead subscriptions gave their part of the credit back")
 	good.ok(t)
 }
 
@@ -185,10 +185,10 @@ func TestFlushThatFails(t *testing.T) {
 	h := start(t, sinks.HubOptions{})
 	bad := func() *probe { return &probe{flush: func() error { return errors.New("cannot flush") }} }
 	second := &probe{}
-	c := h.open(t, "a", sinks.Lane{Sink: bad(), Name: "one"}, sinks.Lane{Sink: bad(), Name: "two", Again: func() sinks.Sink { return second }})
+	c := h.open(t, "a", sinks.Subscription{Sink: bad(), Name: "one"}, sinks.Subscription{Sink: bad(), Name: "two", Again: func() sinks.Sink { return second }})
 	require.Empty(t, c.Flush(t.Context()).Lost)
-	require.EqualError(t, c.Lanes()[1].Err, "cannot flush")
-	require.NoError(t, c.Lanes()[2].Err)
+	require.EqualError(t, c.Reports()[1].Err, "cannot flush")
+	require.NoError(t, c.Reports()[2].Err)
 	flushes, _ := second.counts()
 	require.Equal(t, 1, flushes)
 }

@@ -57,7 +57,7 @@ type HubOptions struct {
 	Shards int
 	// Sinks take the events of all calls.
 	Sinks []Attachment
-	// Metrics counts the events of all calls. nil: nobody does.
+	// Metrics counts the events of all calls. nil: they are not counted.
 	Metrics *Metrics
 }
 
@@ -65,8 +65,8 @@ type HubOptions struct {
 // open. Any goroutine may use it.
 type Hub struct {
 	o      HubOptions
-	shards []*station // not changed
-	shared []*station // of o.Sinks, in order; not changed
+	shards []*sinkActor // not changed
+	shared []*sinkActor // of o.Sinks, in order; not changed
 	credit []*supervisor.Credit
 	seed   maphash.Seed
 
@@ -74,7 +74,7 @@ type Hub struct {
 	serial atomic.Uint64
 
 	mu      sync.Mutex
-	singles map[*station]struct{}
+	singles map[*sinkActor]struct{}
 }
 
 // NewHub makes a hub. It does nothing until its Spec was started.
@@ -90,12 +90,12 @@ func NewHub(o HubOptions) (*Hub, error) {
 	}
 	o.Credit = creditOf(o.Credit)
 	o.Result.Brand, o.Result.Budget, o.Result.Store = o.Brand, o.Budget, o.Store
-	h := &Hub{o: o, seed: maphash.MakeSeed(), singles: make(map[*station]struct{})}
+	h := &Hub{o: o, seed: maphash.MakeSeed(), singles: make(map[*sinkActor]struct{})}
 	names := make(map[string]bool)
 	for i := range o.Shards {
-		st := h.newStation("result-"+strconv.Itoa(i), false)
-		names[st.key] = true
-		h.shards = append(h.shards, st)
+		sa := h.newActor("result-"+strconv.Itoa(i), false)
+		names[sa.key] = true
+		h.shards = append(h.shards, sa)
 	}
 	for _, a := range o.Sinks {
 		if a.Name == "" || a.For == nil {
@@ -105,7 +105,7 @@ func NewHub(o HubOptions) (*Hub, error) {
 			return nil, fmt.Errorf("two sinks for all calls are called %q", a.Name)
 		}
 		names[a.Name] = true
-		h.shared = append(h.shared, h.newStation(a.Name, false))
+		h.shared = append(h.shared, h.newActor(a.Name, false))
 		h.credit = append(h.credit, supervisor.NewCredit(creditOf(a.Credit)))
 	}
 	return h, nil
@@ -118,8 +118,8 @@ func creditOf(n int64) int64 {
 	return n
 }
 
-func (h *Hub) newStation(key string, single bool) *station {
-	return &station{hub: h, key: key, single: single, lanes: make(map[*lane]struct{})}
+func (h *Hub) newActor(key string, single bool) *sinkActor {
+	return &sinkActor{hub: h, key: key, single: single, subs: make(map[*subscription]struct{})}
 }
 
 // Artifacts returns the store of the raw outputs.
@@ -130,13 +130,13 @@ func (h *Hub) Artifacts() *artifact.Store { return h.o.Store }
 func (h *Hub) Spec() supervisor.Spec {
 	return supervisor.Spec{Key: h.o.Name, Kind: "sinks", New: func() supervisor.Behaviour {
 		var children []supervisor.Spec
-		for i, st := range h.static() {
+		for i, sa := range h.static() {
 			kind := "result"
 			if i >= len(h.shards) {
 				kind = "sink"
 			}
 			children = append(children, supervisor.Spec{
-				Key: st.key, Kind: kind, New: func() supervisor.Behaviour { return &consumer{st: st} },
+				Key: sa.key, Kind: kind, New: func() supervisor.Behaviour { return &consumer{actor: sa} },
 			})
 		}
 		return supervisor.New(supervisor.Options{
@@ -145,38 +145,38 @@ func (h *Hub) Spec() supervisor.Spec {
 	}}
 }
 
-// opened is told that the supervisor is there.
+// opened is called when the supervisor is there.
 func (h *Hub) opened(actor supervisor.Ref) {
-	for _, st := range h.static() {
-		st.dead.Store(nil)
+	for _, sa := range h.static() {
+		sa.dead.Store(nil)
 	}
 	h.actor.Store(&actor)
 }
 
-// closed is told that it has ended.
+// closed is called when it has ended.
 func (h *Hub) closed() {
 	h.actor.Store(nil)
-	for _, st := range h.all() {
-		st.end(ErrClosed)
+	for _, sa := range h.all() {
+		sa.end(ErrClosed)
 	}
 }
 
-// static returns the stations that are always there.
-func (h *Hub) static() []*station { return slices.Concat(h.shards, h.shared) }
+// static returns the actors that are always there.
+func (h *Hub) static() []*sinkActor { return slices.Concat(h.shards, h.shared) }
 
-// all returns the stations that are in use.
-func (h *Hub) all() []*station {
+// all returns the actors that are in use.
+func (h *Hub) all() []*sinkActor {
 	all := h.static()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for st := range h.singles {
-		all = append(all, st)
+	for sa := range h.singles {
+		all = append(all, sa)
 	}
 	return all
 }
 
 // Open makes the outlet of one call, with the result sink, the sinks of the hub
-// and extra ones. A [Lane] says more about one of these; a [Channel] is served
+// and extra ones. A [Subscription] says more about one of these; a [Channel] is served
 // without an actor. ctx is for the opening alone.
 //
 // The caller closes the outlet when the call has ended, whether it was used or
@@ -190,38 +190,38 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	if actor == nil {
 		return nil, ErrClosed
 	}
-	c := &Call{hub: h, lanes: make([]outgoing, 0, 1+len(h.shared)+len(extra))}
-	c.result = h.resultLane(exec)
-	c.lanes = append(c.lanes, c.result)
+	c := &Call{hub: h, subs: make([]outgoing, 0, 1+len(h.shared)+len(extra))}
+	c.result = h.subscribeResult(exec)
+	c.subs = append(c.subs, c.result)
 	for i, a := range h.o.Sinks {
 		if s := a.For(exec); s != nil {
-			c.lanes = append(c.lanes, h.add(h.shared[i], &lane{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit)}))
+			c.subs = append(c.subs, h.add(h.shared[i], &subscription{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit)}))
 		}
 	}
 	for _, s := range extra {
-		c.lanes = append(c.lanes, h.extraLane(*actor, s))
+		c.subs = append(c.subs, h.subscribeExtra(*actor, s))
 	}
 	h.o.Metrics.opened()
 	return c, nil
 }
 
-func (h *Hub) resultLane(exec messages.Execute) *lane {
+func (h *Hub) subscribeResult(exec messages.Execute) *subscription {
 	s := &resultSink{fold: result.New(h.o.Result, len(exec.Cells))}
 	shard := maphash.Comparable(h.seed, exec.Key) % uint64(len(h.shards))
-	return h.add(h.shards[shard], &lane{
+	return h.add(h.shards[shard], &subscription{
 		name: "result", sink: s, credit: supervisor.NewCredit(h.o.Credit), max: h.o.Credit,
 		lazy:  true,
 		again: func() Sink { return s }, // what it gathered is worth more than a clean start
 	})
 }
 
-// extraLane connects a sink of one call, and starts its actor.
-func (h *Hub) extraLane(actor supervisor.Ref, s Sink) outgoing {
-	var o Lane
+// subscribeExtra connects a sink of one call, and starts its actor.
+func (h *Hub) subscribeExtra(actor supervisor.Ref, s Sink) outgoing {
+	var o Subscription
 	switch v := s.(type) {
-	case Lane:
+	case Subscription:
 		o = v
-	case *Lane:
+	case *Subscription:
 		o = *v
 	default:
 		o.Sink = s
@@ -230,48 +230,48 @@ func (h *Hub) extraLane(actor supervisor.Ref, s Sink) outgoing {
 		o.Name = "sink"
 	}
 	if ch, ok := o.Sink.(*Channel); ok {
-		return newChannelLane(ch, o)
+		return newChannelSubscription(ch, o)
 	}
-	l := &lane{name: o.Name, sink: o.Sink, lossy: o.Lossy, max: creditOf(o.Credit), again: o.Again, onGone: o.OnGone}
-	l.credit = supervisor.NewCredit(l.max)
-	st := h.newStation(o.Name+"#"+strconv.FormatUint(h.serial.Add(1), 10), true)
-	h.add(st, l)
-	w, _ := supervisor.NewWork[any](serve{st})
+	sub := &subscription{name: o.Name, sink: o.Sink, lossy: o.Lossy, max: creditOf(o.Credit), again: o.Again, onGone: o.OnGone}
+	sub.credit = supervisor.NewCredit(sub.max)
+	sa := h.newActor(o.Name+"#"+strconv.FormatUint(h.serial.Add(1), 10), true)
+	h.add(sa, sub)
+	w, _ := supervisor.NewWork[any](serve{sa})
 	w.Last = true
 	if !actor.Tell(w) {
-		st.end(ErrClosed)
+		sa.end(ErrClosed)
 	}
-	return l
+	return sub
 }
 
-// add gives l a place at a station.
-func (h *Hub) add(st *station, l *lane) *lane {
+// add has an actor serve sub.
+func (h *Hub) add(sa *sinkActor, sub *subscription) *subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l.station = st
-	st.lanes[l] = struct{}{}
-	if st.single {
-		h.singles[st] = struct{}{}
+	sub.actor = sa
+	sa.subs[sub] = struct{}{}
+	if sa.single {
+		h.singles[sa] = struct{}{}
 	}
-	return l
+	return sub
 }
 
-// remove takes a lane out, and its station if that has no other.
-func (h *Hub) remove(l *lane) {
+// remove takes a subscription out, and its actor if it served that one alone.
+func (h *Hub) remove(sub *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(l.station.lanes, l)
-	if l.station.single {
-		delete(h.singles, l.station)
+	delete(sub.actor.subs, sub)
+	if sub.actor.single {
+		delete(h.singles, sub.actor)
 	}
 }
 
-func (h *Hub) lanesOf(st *station) []*lane {
+func (h *Hub) subscriptionsOf(sa *sinkActor) []*subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lanes := make([]*lane, 0, len(st.lanes))
-	for l := range st.lanes {
-		lanes = append(lanes, l)
+	subs := make([]*subscription, 0, len(sa.subs))
+	for sub := range sa.subs {
+		subs = append(subs, sub)
 	}
-	return lanes
+	return subs
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-run/coppice/sinks"
 )
 
-// The actor of a result is told late. That must not keep a call from going on that
-// has used its credit, nor let what waits grow.
+// The actor of a result is woken late. That must neither hold up a call that has used
+// its credit, nor let what waits grow.
 func TestAResultIsGatheredLateAndInBounds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -41,7 +41,7 @@ func TestAResultIsGatheredLateAndInBounds(t *testing.T) {
 				require.EqualValues(t, 0, c.InUse(0))
 				require.Contains(t, o.Cells[0].Text, tc.text[:5])
 				c.Close()
-				require.NoError(t, c.Lanes()[0].Err)
+				require.NoError(t, c.Reports()[0].Err)
 				require.NoError(t, c.Emit(t.Context(), out("too late")))
 			})
 		})
@@ -65,6 +65,6 @@ func TestACallThatIsClosedAtOnceLeavesNothing(t *testing.T) {
 			c.Close()
 		}
 		synctest.Wait()
-		require.Zero(t, h.Results(), "no lane of a result is left")
+		require.Zero(t, h.Results(), "no subscription of a result is left")
 	})
 }

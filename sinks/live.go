@@ -7,8 +7,8 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Live keeps the latest events of all calls for somebody who watches: a screen,
-// a status page. It is meant as a lossy sink of the hub:
+// Live keeps the latest events of all calls for those who watch: a screen, a status
+// page. It is meant as a lossy sink of the hub:
 //
 //	live := sinks.NewLive(0, 0)
 //	sinks.HubOptions{Sinks: []sinks.Attachment{live.Attachment()}}
@@ -56,7 +56,7 @@ func (l *Live) For(exec messages.Execute) Sink {
 }
 
 // Since returns the events after number n that are still there, and how many
-// were missed in between because nobody asked in time.
+// were dropped in between because they were not asked for in time.
 func (l *Live) Since(n uint64) (events []LiveEvent, missed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

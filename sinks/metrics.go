@@ -67,13 +67,13 @@ func (m *Metrics) emitted(e messages.Event, n int64) {
 	m.bytes.Add(uint64(n))
 }
 
-func (m *Metrics) closed(lanes []LaneReport) {
+func (m *Metrics) closed(reports []SinkReport) {
 	if m == nil {
 		return
 	}
-	for _, l := range lanes {
-		m.dropped.Add(l.Dropped)
-		m.lost.Add(l.Lost)
+	for _, r := range reports {
+		m.dropped.Add(r.Dropped)
+		m.lost.Add(r.Lost)
 	}
 	m.callsClosed.Add(1)
 }

@@ -24,11 +24,11 @@ const (
 	leaves
 )
 
-// TestLaneLosesOnlyWhatItSays draws a life of a call whose sinks misbehave, and
+// TestSubscriptionLosesOnlyWhatItSays draws a life of a call whose sinks misbehave, and
 // holds: every event was seen once and in order, or is counted as lost; what
-// was flushed was handled; a lane has no credit left out at the end; and the
+// was flushed was handled; a subscription has no credit left out at the end; and the
 // result has everything, whatever happened beside it.
-func TestLaneLosesOnlyWhatItSays(t *testing.T) {
+func TestSubscriptionLosesOnlyWhatItSays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		hub, err := sinks.NewHub(sinks.HubOptions{Shards: 1})
@@ -54,11 +54,11 @@ func TestLaneLosesOnlyWhatItSays(t *testing.T) {
 			probes = append(probes, p)
 			return p
 		}
-		lane := sinks.Lane{Sink: make1(), Credit: rapid.Int64Range(1, 500).Draw(t, "credit")}
+		subscription := sinks.Subscription{Sink: make1(), Credit: rapid.Int64Range(1, 500).Draw(t, "credit")}
 		if rapid.Bool().Draw(t, "again") {
-			lane.Again = make1
+			subscription.Again = make1
 		}
-		c, err := hub.Open(context.Background(), exec("a"), lane)
+		c, err := hub.Open(context.Background(), exec("a"), subscription)
 		require.NoError(t, err)
 		emitted := uint64(0)
 		for range rapid.IntRange(0, 25).Draw(t, "steps") {
@@ -80,7 +80,7 @@ func TestLaneLosesOnlyWhatItSays(t *testing.T) {
 		if emitted > 0 {
 			require.Len(t, o.Cells[0].Text, int(emitted))
 		}
-		report := c.Lanes()[1]
+		report := c.Reports()[1]
 		var seen []uint64
 		for _, p := range probes {
 			p.mu.Lock()

@@ -18,7 +18,7 @@ type Sink interface {
 	// error then means that the event was not taken: it may be offered once more,
 	// with a ctx that leaves a last few seconds.
 	//
-	// An error ends the sink, unless its [Lane] says how to start another one;
+	// An error ends the sink, unless its [Subscription] says how to start another one;
 	// the event counts as lost. [ErrConsumerGone] ends it for good.
 	Consume(ctx context.Context, e messages.Event) error
 	// Flush makes what was consumed visible to whoever reads the other side. It
@@ -39,39 +39,40 @@ var (
 	errAbandoned = errors.New("the sink does not return")
 )
 
-// Lane says how a sink is connected to a call. The zero value of each field is
-// its default. A Lane is a [Sink] itself, so it can be given to [Hub.Open] in
+// Subscription says how a sink is connected to a call. The zero value of each field is
+// its default. A Subscription is a [Sink] itself, so it can be given to [Hub.Open] in
 // the place of one.
-type Lane struct {
+type Subscription struct {
 	Sink
 	// Name is what the sink's actor is called, together with a number. "":
 	// "sink".
 	Name string
-	// Lossy lets the lane drop and count events instead of holding the call
+	// Lossy lets the subscription drop and count events instead of holding the call
 	// back.
 	Lossy bool
 	// Credit is how many bytes of events may be on their way to the sink. 0:
 	// 1 MiB.
 	Credit int64
 	// Again makes a sink that goes on after the first has failed, once. nil: the
-	// first failure ends the lane.
+	// first failure ends the subscription.
 	Again func() Sink
-	// OnGone is called once when the lane ends before its call, with the reason.
-	// It is called from an actor of the hub and must not block. nil: nobody
-	// wants to know.
+	// OnGone is called once when the subscription ends before its call, with the
+	// reason. It is called from an actor of the hub and must not block. nil: it is
+	// not called.
 	OnGone func(error)
 }
 
-// LaneReport says how a lane fared.
-type LaneReport struct {
-	// Name is the lane's; "result" for the result sink.
+// SinkReport says how one sink of a call fared.
+type SinkReport struct {
+	// Name is that of the subscription; "result" for the result sink.
 	Name string
-	// Dropped counts the events that a lossy lane had no credit for, or any lane
-	// after Hurry, Lost those that a sink failed on or that came after its end.
+	// Dropped counts the events that there was no credit for: in a lossy
+	// subscription, or in any after Hurry, Lost those that a sink failed on or that
+	// came after its end.
 	Dropped, Lost uint64
-	// Err is why the lane ended before its call, nil if it did not.
+	// Err is why the subscription ended before its call, nil if it did not.
 	Err error
 }
 
-// DefaultCredit is how many bytes of events may be on their way in one lane.
+// DefaultCredit is how many bytes of events may be on their way in one subscription.
 const DefaultCredit = 1 << 20

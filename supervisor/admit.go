@@ -129,7 +129,7 @@ func (s *Supervisor) offerRoom() {
 }
 
 // leaveWaitlist forgets the keys that nothing waits for any more, because their
-// work was settled by somebody else.
+// work was settled elsewhere.
 func (s *Supervisor) leaveWaitlist() {
 	for ch := s.waitlist.head; ch != nil; {
 		next := ch.younger

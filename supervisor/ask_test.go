@@ -100,7 +100,7 @@ func TestAskCtx(t *testing.T) {
 		require.ErrorIs(t, err, errTest)
 		w := <-got
 		require.True(t, w.Settled())
-		require.False(t, w.Settle(1), "nobody waits any more")
+		require.False(t, w.Settle(1), "the answer is not waited for any more")
 
 		// Begin leaves that to its caller.
 		w, r, err := supervisor.Begin[int](a, question(2))
@@ -197,7 +197,7 @@ func TestSettleOnce(t *testing.T) {
 
 func TestWork(t *testing.T) {
 	t.Parallel()
-	require.False(t, supervisor.Work{}.Settle(1), "the zero Work has nobody who waits")
+	require.False(t, supervisor.Work{}.Settle(1), "the zero Work is not waited for")
 	require.False(t, supervisor.Work{}.Settled())
 	w, r := supervisor.NewWork[int]("msg")
 	require.Equal(t, "msg", w.Msg)
@@ -210,7 +210,7 @@ func TestWork(t *testing.T) {
 	require.ErrorContains(t, err, "answer of type string where int was expected")
 }
 
-// TestSubmitZero: a Work that nobody waits for is done all the same.
+// TestSubmitZero: a Work that is not waited for is done all the same.
 func TestSubmitZero(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

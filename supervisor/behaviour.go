@@ -23,7 +23,7 @@ type Behaviour interface {
 	// An error is a failed start.
 	Init(*Ctx) error
 	// Handle serves one message: a [Work] that the parent dispatched, or any
-	// message that was told. An error is a failure of the incarnation: it is
+	// message that was sent with Tell. An error is a failure of the incarnation: it is
 	// suspended until its parent's strategy has decided. [ErrDone] ends it in
 	// order. An error that is an [Exit] keeps its kind.
 	Handle(*Ctx, any) error
@@ -38,8 +38,7 @@ type Behaviour interface {
 // with an exit of kind normal.
 var ErrDone = errors.New("done")
 
-// UnknownMessageError says that a behaviour was told something that it has no
-// case for.
+// UnknownMessageError says that a behaviour got a message that it has no case for.
 type UnknownMessageError struct {
 	// Msg is the type of the message.
 	Msg string

@@ -79,7 +79,7 @@ func BenchmarkRoundTripBare(b *testing.B) {
 }
 
 // BenchmarkFlow keeps many works under way over many keys: the cost of a work
-// when nobody waits for the one before.
+// that does not wait for the one before.
 func BenchmarkFlow(b *testing.B) {
 	for _, keys := range []int{1, 1000, 10_000} {
 		b.Run(strconv.Itoa(keys), func(b *testing.B) {

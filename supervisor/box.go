@@ -97,7 +97,7 @@ func (r *round) leave() {
 }
 
 // latch is an event that happens once. The channel is made only for those who
-// wait, because most incarnations end with nobody waiting.
+// wait, because most incarnations end unobserved.
 type latch struct {
 	mu  sync.Mutex
 	ch  chan struct{}

@@ -71,7 +71,7 @@ type child struct {
 	static    bool
 	served    bool      // work was dispatched to this incarnation
 	ever      bool      // an incarnation before this one had begun work
-	bySelf    bool      // nobody had asked the last incarnation to end
+	bySelf    bool      // the last incarnation ended without being asked to
 	next      sequel    // what follows the end of this incarnation
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
 	group     groupRole // its part in the operation Supervisor.batch

@@ -182,9 +182,9 @@ func (l *childList) remove(ch *child) {
 	ch.elder, ch.younger = nil, nil
 }
 
-// strayed notes an incarnation that was abandoned. Nobody knows whether what it
-// owns is gone, so it keeps a place in the capacity until its goroutine has
-// come back. It does not count as one that ends: that may never be.
+// strayed notes an incarnation that was abandoned. Whether what it owns is gone cannot
+// be known, so it keeps a place in the capacity until its goroutine has come back. It
+// does not count as one that is ending: it may never end.
 func (s *children) strayed(ch *child, c *incarnation, exit *Exit) {
 	if s.strays == nil {
 		s.strays = make(map[*incarnation]stray)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -55,9 +56,9 @@ type orphan struct {
 	giveUp func(*Exit)
 }
 
-func newCommons(engine *actor.Engine) *commons {
+func newCommons(engine *actor.Engine, log *slog.Logger) *commons {
 	return &commons{
-		clock: clock{time.Now()}, engine: engine, events: startEvents(),
+		clock: clock{time.Now()}, engine: engine, events: startEvents(log),
 		quiet: make(chan struct{}, 1), less: make(chan struct{}, 1), done: make(chan struct{}),
 		zombies: make(map[survivor]*Exit), orphans: make(map[survivor]orphan),
 	}

@@ -64,7 +64,7 @@ func (c *Credit) Acquire(ctx context.Context, n int64) error {
 	return context.Cause(ctx)
 }
 
-// TryAcquire takes n bytes if they are free and nobody waits.
+// TryAcquire takes n bytes if they are free and no Acquire waits.
 func (c *Credit) TryAcquire(n int64) bool {
 	n = c.clamp(n)
 	c.mu.Lock()

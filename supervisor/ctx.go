@@ -55,7 +55,7 @@ func (c *Ctx) After(d time.Duration, msg any) (stop func()) { return c.c.after(d
 
 // Watch tells this incarnation why the one that lives at who now has ended:
 // build makes the message, in this incarnation's goroutine. It comes once, at
-// once with [ErrNoProcess] if nobody lives there, and not at all after stop.
+// once with [ErrNoProcess] if no actor lives there, and not at all after stop.
 func (c *Ctx) Watch(who Ref, build func(Exit) any) (stop func()) {
 	self := c.c
 	other := who.live()
@@ -91,8 +91,8 @@ func (c *Ctx) Up() {
 // stops a child that has beaten once and then stays silent.
 func (c *Ctx) Beat() { c.c.beat.Store(int64(c.c.sys.now())) }
 
-// Hold says whether the behaviour waits for somebody else now, such as a
-// consumer without credit: a call that does not return is then no hang.
+// Hold says whether the behaviour waits for others now, such as a consumer without
+// credit: a call that does not return is then not a hang.
 func (c *Ctx) Hold(on bool) { c.c.held.Store(on) }
 
 // Note replaces the facts that snapshots show of the child. They are kept
@@ -111,8 +111,8 @@ func (c *Ctx) Finish(w Work, answer any) bool {
 	if c.c.phaseNow() == phaseOver {
 		return false
 	}
-	// The supervisor is told first: when the answer is out, whoever waited for
-	// it finds the child free.
+	// The supervisor hears of it first: when the answer is out, whoever waited for it
+	// finds the child free.
 	if w.seq != 0 {
 		c.c.parent.post(ctl{op: ctlFinished, c: c.c, t: w.t})
 	}

@@ -275,7 +275,7 @@ type badCargo struct{}
 
 func (badCargo) Dropped() { panic("on purpose") }
 
-// TestDropped: the watchers are told how much was dropped.
+// TestDropped: the watchers hear how much was dropped.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

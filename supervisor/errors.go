@@ -35,7 +35,7 @@ var (
 )
 
 // ServiceError says why a work did not get its answer from a child. It is what
-// Handler.Unserved is told, and what BaseHandler answers with.
+// Handler.Unserved gets, and what BaseHandler answers with.
 type ServiceError struct {
 	// Key is the child.
 	Key string

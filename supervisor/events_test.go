@@ -1,8 +1,12 @@
 package supervisor_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +55,62 @@ func TestEvents(t *testing.T) {
 			"s#1 idle>stopping", "s/a#2 idle>stopping", "s/a#2 stopping>gone", "s#1 stopping>gone",
 		}, seen)
 		require.Equal(t, seen[4:9], second)
+	})
+}
+
+// TestWatcherFails: a watcher that panics, or ends the goroutine it is called from, is
+// not called again, and the log says so once. The others hear every event, the one that
+// it failed on too.
+func TestWatcherFails(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(){"panic": func() { panic("on purpose") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				var first, last []string // written by the one goroutine that calls the watchers
+				failed := 0
+				sys := startOnly(t, supervisor.SystemOptions{
+					Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+					OnEvent:  func(e messages.Lifecycle) { first = append(first, e.Type()) },
+					Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(echo)})},
+				})
+				synctest.Wait()
+				sys.Watch(func(messages.Lifecycle) { failed++; fail() })
+				first = nil
+				sys.Watch(func(e messages.Lifecycle) { last = append(last, e.Type()) })
+				answer(t, submit(t, sys.Ref("gate"), "a", 1))
+				synctest.Wait()
+				require.Equal(t, 1, failed)
+				require.NotEmpty(t, last)
+				stop(t, sys)
+				require.Equal(t, 1, failed)
+				require.Equal(t, first, last)
+				require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+				require.Contains(t, log.String(), "is not called again")
+			})
+		})
+	}
+}
+
+// TestEscalationFails: an OnEscalate that panics costs a line in the log, and the tree
+// ends as it would have.
+func TestEscalationFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		sys := startOnly(t, supervisor.SystemOptions{
+			Logger:     slog.New(slog.NewTextHandler(&log, nil)),
+			OnEscalate: func(supervisor.Exit) { panic("on purpose") },
+			Strategy:   strategy.EscalateAfter(0, time.Minute),
+			Children:   []supervisor.Spec{{Key: "a", New: of(behaviour{handle: func(*supervisor.Ctx, any) error { return errTest }})}},
+		})
+		ended := sys.Monitor()
+		require.True(t, sys.Ref("a").Tell(1))
+		require.Equal(t, messages.ExitEscalated, (<-ended).Kind)
+		synctest.Wait()
+		stop(t, sys)
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 	})
 }
 
@@ -186,7 +246,7 @@ func TestRefs(t *testing.T) {
 	})
 }
 
-// TestNotAnActor: after the end nothing is taken, and nobody hangs.
+// TestAfterShutdown: after the end nothing is taken, and nothing hangs.
 func TestAfterShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

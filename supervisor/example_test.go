@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// counter is an actor that counts what it is told, and can be asked for it.
+// counter is an actor that counts its messages, and can be asked for their number.
 type counter struct{ n int }
 
 type howMany struct{}
@@ -33,7 +33,7 @@ func (c *counter) Handle(_ *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-// A system with one actor, that is told things and asked a question.
+// A system with one actor, which gets messages and a question.
 func Example() {
 	ctx := context.Background()
 	sys, err := supervisor.Start(ctx, supervisor.SystemOptions{

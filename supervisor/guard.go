@@ -52,9 +52,9 @@ func (c *incarnation) guarded(o op, msg any) (exit *Exit) {
 }
 
 // classify makes an Exit of what a behaviour returned. Only an error that is
-// an Exit keeps its kind: one that wraps an Exit tells of somebody else's end.
+// an Exit keeps its kind: one that wraps an Exit is about the end of another actor.
 func classify(err error, msg string) *Exit {
-	if e, ok := err.(Exit); ok { //nolint:errorlint // one that is wrapped is somebody else's
+	if e, ok := err.(Exit); ok { //nolint:errorlint // one that is wrapped is that of another actor
 		if e.Msg == "" {
 			e.Msg = msg
 		}

@@ -289,7 +289,7 @@ func TestGuardOpen(t *testing.T) {
 	}
 }
 
-// TestPoison has somebody do to actors what this package never does: send them
+// TestPoison does to actors what this package never does: it sends them
 // Hollywood's poison pill. It counts as a failure; nothing is orphaned.
 func TestPoison(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 type Handler interface {
 	// Open is called once, before the static children are started.
 	Open(*Supervisor) error
-	// Handle gets the messages that were told to the supervisor.
+	// Handle gets the messages that were sent to the supervisor with Tell.
 	Handle(*Supervisor, any) error
 	// Spec says how to make the child of key, which has none; w is the first
 	// work that waits for it. Only Key is filled in by the supervisor. An error

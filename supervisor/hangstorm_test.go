@@ -62,7 +62,7 @@ func (c *sloth) Handle(ctx *supervisor.Ctx, msg any) error {
 
 // TestHangStorm is a storm in virtual time, of children that hang in Init, in
 // Handle and in Terminate: they are abandoned again and again, and come back
-// when nobody waits for them any more.
+// when they are not waited for any more.
 func TestHangStorm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

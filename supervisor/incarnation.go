@@ -116,7 +116,7 @@ type stashed struct {
 	dispatched bool
 }
 
-// watcher is told once why an incarnation ended. fn must not block.
+// watcher hears once why an incarnation ended. fn must not block.
 type watcher struct{ fn func(Exit) }
 
 var noProcess = Exit{Kind: messages.ExitKilled, Err: ErrNoProcess}

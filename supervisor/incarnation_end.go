@@ -175,7 +175,7 @@ func (c *incarnation) gone(exit *Exit) {
 
 // abandon gives the incarnation up: it counts as over from now on, whatever its
 // goroutine does. When that comes back, it runs the Terminate that is owed and
-// finds nobody to report to. False: the incarnation is over already; its last
+// reports to no one. False: the incarnation is over already; its last
 // word is in the parent's box. The parent calls it, or whoever abandons the
 // parent.
 func (c *incarnation) abandon(exit *Exit) bool {

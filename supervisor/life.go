@@ -101,7 +101,7 @@ func (s *Supervisor) onFail(ch *child, exit *Exit) {
 // judge counts a failure and asks the strategy about it. It returns what
 // follows the incarnation; sequelOpen if it may go on. Grouped says that a
 // group restart has taken the child over. A child that has failed in its last
-// work is not restarted, because nobody will ask it again.
+// work is not restarted, because it will not be asked again.
 func (s *Supervisor) judge(ch *child, exit *Exit, last bool) (verb strategy.Verb, next sequel, grouped bool) {
 	s.count(ch)
 	ch.failure = exit
@@ -284,7 +284,7 @@ func (s *Supervisor) end(ch *child, exit *Exit) {
 		ch.after = d.After
 		s.again(ch)
 	default:
-		s.unserveQueue(ch, ErrEnded, exit) // a static child has nobody who could take it
+		s.unserveQueue(ch, ErrEnded, exit) // no later incarnation of a static child could take it
 		s.forget(ch, exit)
 		s.notStarted(ch, exit)
 	}

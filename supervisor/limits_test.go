@@ -290,7 +290,7 @@ func TestSupervisorTwice(t *testing.T) {
 	})
 }
 
-// TestNobodysMessages: a supervisor without a Handler drops what it is told.
+// TestNobodysMessages: a supervisor without a Handler drops its messages.
 func TestNobodysMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestOTPEscalates(t *testing.T) {
 			require.True(t, a.Tell(errTest))
 			synctest.Wait()
 		}
-		require.Equal(t, []string{"-a1", "+a2", "-a2", "+a1"}, l.take(), "its children begin anew, b does not hear of it")
+		require.Equal(t, []string{"-a1", "+a2", "-a2", "+a1"}, l.take(), "its children begin again, b does not hear of it")
 		n, err := sys.Snapshot(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n.Children[0].Children[0].Epoch)

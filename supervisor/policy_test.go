@@ -250,7 +250,7 @@ func TestHungInCall(t *testing.T) {
 		require.ErrorIs(t, refusal(t, r5), supervisor.ErrExhausted)
 		require.Equal(t, 3, sys.Zombies())
 		close(release)
-		require.EqualValues(t, 1, answer(t, held), "one that waits for somebody else is left alone")
+		require.EqualValues(t, 1, answer(t, held), "one that waits for others is left alone")
 		synctest.Wait()
 		require.Zero(t, sys.Zombies())
 		stop(t, sys)

@@ -16,7 +16,7 @@ type puppet struct {
 	block chan struct{}
 }
 
-// What puppets are told.
+// The orders of puppets.
 type (
 	finishCmd struct{}
 	crashCmd  struct{}

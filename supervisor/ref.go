@@ -8,7 +8,7 @@ import (
 // Ref addresses a child by its place in the tree. It survives restarts: a
 // message goes to whichever incarnation lives. The Ref of a static child is
 // good for as long as the system runs; that of a dynamic child dies when its
-// supervisor forgets the key. Refs are comparable; the zero Ref is nobody. Any
+// supervisor forgets the key. Refs are comparable; the zero Ref addresses nothing. Any
 // goroutine may use a Ref.
 type Ref struct{ s *slot }
 
@@ -44,8 +44,8 @@ func (r Ref) Tell(msg any) bool {
 	return c != nil && c.tell(msg)
 }
 
-// Valid reports whether the Ref was taken from a place in a tree. It does not
-// say that anybody lives there.
+// Valid reports whether the Ref was taken from a place in a tree. It does not say that
+// an actor lives there.
 func (r Ref) Valid() bool { return r.s != nil }
 
 // Path returns the names from the root, joined by /; empty for the zero Ref.
@@ -61,8 +61,8 @@ func (r Ref) String() string { return r.Path() }
 
 // Monitor returns a channel that gets the reason why the incarnation that
 // lives now ended, exactly once, and is then closed. With no live incarnation
-// that is at once an exit of kind killed with [ErrNoProcess]. Nobody has to
-// receive from it.
+// that is at once an exit of kind killed with [ErrNoProcess]. It need not be
+// received from.
 func (r Ref) Monitor() <-chan Exit {
 	ch := make(chan Exit, 1)
 	c := r.live()

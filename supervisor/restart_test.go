@@ -168,7 +168,7 @@ func typeOf(m any) string {
 	}
 }
 
-// TestReplay: a Handler may submit again what it is told is unserved.
+// TestReplay: a Handler may submit unserved work again.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ const unanswered = "did not answer"
 // snapshot is one question for the whole tree.
 type snapshot struct {
 	mu     sync.Mutex
-	closed bool // nobody writes into the nodes any more
+	closed bool // the nodes are not written to any more
 }
 
 // snap is the part of a snapshot that one supervisor answers: the children of

@@ -12,8 +12,8 @@ type Spec struct {
 	Key string
 	// Kind classifies the child, for [strategy.For] and for the snapshot.
 	Kind string
-	// Owner is the label that [strategy.Quota] counts the child under; empty:
-	// nobody's.
+	// Owner is the label that [strategy.Quota] counts the child under; empty: it is not
+	// counted.
 	Owner string
 	// New makes the behaviour of one incarnation. It runs under the guard, in
 	// the new actor's goroutine. Required.

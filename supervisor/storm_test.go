@@ -57,7 +57,7 @@ type gust struct {
 	w      supervisor.Work
 }
 
-// Dropped is for those that the supervisor was told, and did not come to handle.
+// Dropped is for those that the supervisor took and could not handle any more.
 func (g *gust) Dropped() { g.w.Settle(supervisor.ErrGone) }
 
 // ship is a child in the storm.

@@ -104,7 +104,7 @@ func TestAKeyWaitsForAStray(t *testing.T) {
 	}
 }
 
-// TestAnOwnersStray counts in the owner's quota, and in nobody else's.
+// TestAnOwnersStray counts in the owner's quota, and in no other.
 func TestAnOwnersStray(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

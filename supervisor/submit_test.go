@@ -316,7 +316,7 @@ func TestLast(t *testing.T) {
 		g.open["a"] <- errTest
 		require.ErrorIs(t, refusal(t, r3), supervisor.ErrLost)
 		synctest.Wait()
-		require.Empty(t, states(t, gate), "it is not restarted for nobody")
+		require.Empty(t, states(t, gate), "it is not restarted without work")
 		stop(t, sys)
 	})
 }

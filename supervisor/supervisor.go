@@ -75,7 +75,7 @@ type Supervisor struct {
 	reading []ctl // control messages that were taken out of box; those before read are done
 	read    int
 	kicks   []*child // children that may have something to do
-	notes   []note   // what the Handler is to be told; those before noted are done
+	notes   []note   // what the Handler is to hear; those before noted are done
 	noted   int
 	room    bool   // something happened that waiting keys wait for
 	batch   *batch // the operation on several static children, nil without
@@ -96,7 +96,7 @@ type Supervisor struct {
 	closed   bool  // Terminate has come to its end
 }
 
-// note is something that the Handler is told when the tables are in order: that
+// note is something that the Handler hears when the tables are in order: that
 // a child changed, or that w is unserved.
 type note struct {
 	changed messages.ChildChanged

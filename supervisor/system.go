@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -24,11 +25,14 @@ type SystemOptions struct {
 	// Strategy decides about them. nil: a child that fails is stopped.
 	Strategy strategy.Strategy
 	// OnEscalate is called once, from a goroutine of its own, when the root
-	// itself fails. The tree is shut down at the same time, in any case.
+	// itself fails. The tree is shut down at the same time, in any case. A panic of
+	// it is logged.
 	OnEscalate func(Exit)
 	// OnEvent is called with every lifecycle event, in order, from one
-	// goroutine. It must not block.
+	// goroutine at a time. It must not block. See [System.Watch].
 	OnEvent func(messages.Lifecycle)
+	// Logger hears of functions of the host that failed. nil: nothing is logged.
+	Logger *slog.Logger
 	// Tick is the root's Options.Tick. 0: 1 s.
 	Tick time.Duration
 	// Drain is how long Shutdown lets running work finish before it stops the
@@ -58,6 +62,9 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	if o.Name == "" {
 		o.Name = "supervisor"
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	switch {
 	case o.Drain == 0:
 		o.Drain = time.Second
@@ -68,7 +75,7 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the actor engine: %w", err)
 	}
-	s := &System{commons: newCommons(engine), o: o}
+	s := &System{commons: newCommons(engine, o.Logger), o: o}
 	if o.OnEvent != nil {
 		s.events.watch(o.OnEvent)
 	}
@@ -105,8 +112,9 @@ func (s *System) Ref(path ...string) Ref {
 func (s *System) Monitor(path ...string) <-chan Exit { return s.Ref(path...).Monitor() }
 
 // Watch calls fn with every lifecycle event from now on, in order and from one
-// goroutine, which all watchers share: fn must not block. Events that arrive
-// while more than 65,536 wait are dropped, and counted in a Dropped event.
+// goroutine at a time, which all watchers share: fn must not block. Events that arrive
+// while more than 65,536 wait are dropped, and counted in a Dropped event. If fn
+// panics, or ends its goroutine, that is logged and fn is not called again.
 func (s *System) Watch(fn func(messages.Lifecycle)) (stop func()) { return s.events.watch(fn) }
 
 // Bugs returns what must never happen and did: Hollywood restarting an actor,
@@ -204,7 +212,11 @@ func (g *guardian) escalate(exit Exit) {
 	if fn := g.sys.o.OnEscalate; fn != nil {
 		// The goroutine is the host's own, and ends when its function does: it
 		// may well wait for the shutdown that begins here.
-		go fn(exit)
+		go Guarded(func() error { fn(exit); return nil }, func(err error) {
+			if err != nil {
+				g.sys.o.Logger.Error("the function that hears of the end of the tree failed", "err", err)
+			}
+		})
 	}
 	g.sys.beginShutdown()
 }

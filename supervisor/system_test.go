@@ -213,7 +213,7 @@ func TestShutdownParallel(t *testing.T) {
 }
 
 // TestShutdownHung: what does not end within its StopTimeout is abandoned and
-// reported, and holds nobody else up.
+// reported, and holds nothing else up.
 func TestShutdownHung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *Supervisor) arm() {
 	next := instant(0)
 	if s.o.Strategy != nil && s.ending == nil && len(s.table) > 0 {
 		if s.nextTick <= s.now && s.armed == 0 {
-			s.skipTicks() // there was nobody to tick for
+			s.skipTicks() // there was nothing to tick for
 		}
 		next = s.nextTick
 	}

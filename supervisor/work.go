@@ -11,8 +11,8 @@ import (
 // [NewWork] and hand it to a supervisor (Supervisor.Submit), or let [Ask] make
 // one.
 //
-// Work is a value: copies stand for the same work. The zero Work has nobody
-// who waits; settling it does nothing.
+// Work is a value: copies stand for the same work. The zero Work is not
+// waited for; settling it does nothing.
 type Work struct {
 	// Msg is what is to be done.
 	Msg any

@@ -49,7 +49,7 @@ func refusal(why *supervisor.ServiceError) messages.Refusal {
 	}
 }
 
-// asked reports whether somebody wanted the end.
+// asked reports whether the end was asked for.
 func asked(e supervisor.Exit) bool {
 	switch e.Kind {
 	case messages.ExitNormal, messages.ExitShutdown, messages.ExitReset, messages.ExitEvicted:

@@ -35,7 +35,7 @@ func (h *handler) arm(s *supervisor.Supervisor, c *call) {
 }
 
 // deadlines ends what is overdue, in the order in which it became so, and sets the
-// timer anew.
+// timer again.
 func (h *handler) deadlines(s *supervisor.Supervisor) {
 	if h.due.stop != nil {
 		h.due.stop() // of a timer that was set after this one had fired

@@ -41,7 +41,7 @@ func TestEachCallEndsAtItsOwnDeadline(t *testing.T) {
 			i, at   int
 			outcome messages.Outcome
 		}{
-			{6, 1, messages.OutcomeOK},      // a kernel takes a second to start, which counts for nobody
+			{6, 1, messages.OutcomeOK},      // a kernel takes a second to start, which does not count
 			{4, 4, messages.OutcomeTimeout}, // it waited
 			{2, 4, messages.OutcomeTimeout}, // it ran
 			{5, 7, messages.OutcomeTimeout},

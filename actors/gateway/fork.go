@@ -7,7 +7,7 @@ import (
 
 // fork hands a request for copies to the session's kernel, unless that has
 // something else to do: a copy of a session in which a cell runs would be a copy
-// of a moment that nobody has chosen.
+// of an arbitrary moment.
 func (h *handler) fork(s *supervisor.Supervisor, w supervisor.Work, m messages.Fork) {
 	child := m.Key.ID()
 	if why := h.atRest(s, child); why != nil {

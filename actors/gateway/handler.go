@@ -25,7 +25,7 @@ type handler struct {
 	past     *past
 	owners   owners
 	due      due
-	drains   []supervisor.Work // who waits for the last call to end
+	drains   []supervisor.Work // those who wait for the last call to end
 }
 
 // call is one Execute that was not answered yet.
@@ -98,7 +98,7 @@ func (h *handler) close(s *supervisor.Supervisor, child string) {
 	h.owners.forget(child)
 }
 
-// drained answers who waits for the last call to end.
+// drained answers those who wait for the last call to end.
 func (h *handler) drained() {
 	if len(h.calls) > 0 {
 		return
@@ -260,7 +260,7 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	}
 }
 
-// Close answers who waits for the end of the last call: all have ended.
+// Close answers those who wait for the end of the last call: all have ended.
 func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
 	for _, w := range h.drains {
 		w.Settle(true)

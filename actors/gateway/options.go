@@ -28,7 +28,8 @@ type Options struct {
 	// StartTimeout bounds the start of one kernel, the wait for a shared
 	// process included. 0: 90 s.
 	StartTimeout time.Duration
-	// Server is the process that the kernels share, nil when there is none.
+	// Server is the child with the process that the kernels share; its kind is
+	// [KindServer]. nil: they share no process.
 	Server *supervisor.Spec
 	// Strategy decides about kernels. nil: Policy{}.Strategy().
 	Strategy strategy.Strategy

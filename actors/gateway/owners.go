@@ -1,7 +1,7 @@
 package gateway
 
-// owners says which owners use which session. A session whose calls had no
-// owner belongs to nobody and is not in it.
+// owners says which owners use which session. A session whose calls had no owner is
+// not in it.
 type owners map[string]map[string]struct{} // child to owners
 
 func (o owners) add(child, owner string) {
@@ -11,8 +11,8 @@ func (o owners) add(child, owner string) {
 	o[child][owner] = struct{}{}
 }
 
-// release takes an owner out of all sessions and returns those that belong to
-// nobody now.
+// release takes an owner out of all sessions and returns those that have no owner
+// left.
 func (o owners) release(owner string) []string {
 	var alone []string
 	for child, list := range o {

@@ -170,7 +170,7 @@ func (a *Actor) started(m started) error {
 
 // died hears that the interpreter is gone. While a call is in hand its run
 // learns the same from Execute and ends the call, with all output that came
-// before; between calls there is nobody else to tell.
+// before; between calls nothing else has to learn of it.
 func (a *Actor) died(m died) error {
 	if a.run != nil {
 		return nil

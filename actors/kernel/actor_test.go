@@ -154,7 +154,7 @@ func TestACallSaysWhatBecameOfItsCellsAndOfTheState(t *testing.T) {
 		"the kernel dies":         {[]string{"count", "die", "count"}, isLost, messages.StateLost, []messages.Outcome{ok, isLost, notStarted}},
 		"exit in the last cell":   {[]string{"count", "exit"}, ok, messages.StateLost, []messages.Outcome{ok, ok}},
 		"exit before a last cell": {[]string{"exit", "count"}, isLost, messages.StateLost, []messages.Outcome{ok, notStarted}},
-		"input that nobody gives": {[]string{"input", "count"}, raised, messages.StateFresh, []messages.Outcome{raised, notStarted}},
+		"input that is not given": {[]string{"input", "count"}, raised, messages.StateFresh, []messages.Outcome{raised, notStarted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
@@ -162,7 +162,7 @@ func TestACallSaysWhatBecameOfItsCellsAndOfTheState(t *testing.T) {
 				require.Equal(t, tc.outcome, r.Outcome)
 				require.Equal(t, tc.state, r.State)
 				require.Equal(t, tc.cells, outcomes(r))
-				require.Equal(t, name == "input that nobody gives", r.StdinRequested)
+				require.Equal(t, name == "input that is not given", r.StdinRequested)
 				for _, c := range r.Cells {
 					require.Equal(t, c.Outcome == notStarted, c.Status == messages.CellPending, "%+v", c)
 					require.Equal(t, c.Outcome == ok || c.Outcome == raised, c.ExitCode != nil, "%+v", c)

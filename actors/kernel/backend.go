@@ -31,7 +31,7 @@ type StartOptions struct {
 	// Once says that the interpreter serves one call: it is not the session's own,
 	// and nothing of it is kept.
 	Once bool
-	// Progress, if not nil, is told the stages of a slow start. It is called
+	// Progress, if not nil, hears of the stages of a slow start. It is called
 	// from the goroutine that called Start.
 	Progress func(stage string)
 }
@@ -57,7 +57,7 @@ type Info struct {
 type Interpreter interface {
 	Info() Info
 	// Execute runs one cell and returns when it has ended AND all its output
-	// was handed to emit. emit blocks when nobody takes the output; it is
+	// was handed to emit. emit blocks while the output is not taken; it is
 	// called from one goroutine at a time.
 	//
 	// ctx does not stop the cell: when it ends, Execute gives up waiting and
@@ -71,8 +71,8 @@ type Interpreter interface {
 	// when the request was delivered, not when the cell has stopped. Without a
 	// running cell it does nothing.
 	Interrupt(ctx context.Context) error
-	// AnswerInput says what became of the input request with this id: a line, or
-	// that nobody answered, which input() raises. An answer to nothing is dropped.
+	// AnswerInput settles the input request with this id: with a line, or without an
+	// answer, which input() raises. An answer to nothing is dropped.
 	AnswerInput(ctx context.Context, id string, a messages.InputAnswer) error
 	// Ping returns nil when the interpreter is alive: also when it is busy,
 	// never when its process is gone.
@@ -88,15 +88,15 @@ type Interpreter interface {
 	Close(ctx context.Context) error
 }
 
-// Backlogged is implemented by interpreters that go on while nobody takes their
-// output, which waits somewhere. Ended reports whether the cell that Execute was
-// called for has ended, whatever waits; any goroutine may call it. emit may
+// Backlogged is implemented by interpreters that go on while their output is not
+// taken, and keep it. Ended reports whether the cell that Execute was called for has
+// ended, however much output waits; any goroutine may call it. emit may
 // return [ErrEnough] to them: Execute then leaves the rest of the output out, says
 // so in Incomplete, and returns when the cell has ended.
 type Backlogged interface{ Ended() bool }
 
-// ErrEnough says that nobody takes the rest of a cell's output.
-var ErrEnough = errors.New("nobody takes the rest of the output")
+// ErrEnough says that the rest of a cell's output is not wanted.
+var ErrEnough = errors.New("the rest of the output is not wanted")
 
 // Killer is implemented by interpreters whose process can be ended at once. Kill
 // does so without asking; Close is still called afterwards. A kernel that hangs
@@ -129,9 +129,10 @@ type CellRequest struct {
 	Call func(ctx context.Context, c messages.HostCall) messages.HostResult
 	// ResetNames is asked for instead of running Code: see messages.Execute.
 	ResetNames bool
-	// Look is what Code would find out. An interpreter that has a request for it
-	// makes that instead, and shows the answer as messages.Look says.
-	Look *messages.Look
+	// Introspect is the question that Code answers, if there is one. An interpreter
+	// that has a request for it makes that instead, and shows the answer as
+	// messages.Introspect says.
+	Introspect *messages.Introspect
 }
 
 // CellReply says how a cell ended.

@@ -38,5 +38,6 @@
 // The actor owns, at any time, at most: one starter (until started), one
 // watcher (from started to the end of the interpreter), one run (while a call
 // is in hand), one interrupter and one pinger. Each ends when the incarnation's
-// context ends, and Terminate joins all of them.
+// context ends, and Terminate joins all of them. The actor of a [Server] owns one, which
+// ends and is joined in the same way.
 package kernel

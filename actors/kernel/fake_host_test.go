@@ -11,15 +11,15 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// answer is what an interpreter was told about a question.
+// answer is the answer that an interpreter got to a question.
 type answer struct {
 	id string
 	messages.InputAnswer
 }
 
 // host obeys what reaches the host: ask DURATION (a question that is answered
-// after that time), try ask DURATION (which goes on when nobody answers), call
-// NAME, both NAME,NAME (at the same time), leave NAME (nobody waits for it).
+// after that time), try ask DURATION (which goes on without an answer), call
+// NAME, both NAME,NAME (at the same time), leave NAME (and not wait for it).
 func (i *fakeInterp) host(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error, word, rest string) (*kernel.CellReply, error) {
 	switch word {
 	case "ask", "try":

@@ -63,7 +63,7 @@ type fakeInterp struct {
 	epoch      uint64
 	interrupts chan struct{}
 	answers    chan answer
-	left       chan messages.HostResult // of calls that nobody waited for
+	left       chan messages.HostResult // of calls that were not waited for
 	once       sync.Once
 	done       chan struct{}
 	err        error // set before done is closed

@@ -104,7 +104,7 @@ func (h *hosting) enter(count *int) (int, bool) {
 }
 
 // ask puts a question of the interpreter to the host. The question is known to
-// the host before anybody hears of it.
+// the host before it is announced.
 func (h *hosting) ask(q messages.InputRequest) error {
 	n, ok := h.enter(&h.asked)
 	if !ok {
@@ -143,7 +143,7 @@ func (h *hosting) call(ctx context.Context, c messages.HostCall) messages.HostRe
 
 	c.ID, c.Cell = fmt.Sprintf("%s-%d-c%d", r.exec.ID, r.lastIndex, n), r.lastIndex
 	step := messages.HostCallStep{Call: c.ID, Kind: c.Kind, Name: c.Name, Phase: messages.CallStarted}
-	_ = h.emit(r.life, step) // a sink that is gone is told in the flush
+	_ = h.emit(r.life, step) // the flush reports a sink that is gone
 	begin := time.Now()
 	if r.exec.HostCalls.Pauses(c) {
 		r.pauses.begin()

@@ -53,7 +53,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 func TestWithoutAHostNobodyIsAsked(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		require.Equal(t, ok, tr.wait(tr.hosted("a", nil, &fakeOutlet{}, "count")).Outcome)
-		require.False(t, tr.backend.last().request.AllowStdin, "a cell may ask only where somebody can answer")
+		require.False(t, tr.backend.last().request.AllowStdin, "a cell may ask only where there can be an answer")
 
 		r := tr.wait(tr.hosted("a", nil, &fakeOutlet{}, "call work"))
 		require.Equal(t, raised, r.Outcome)
@@ -85,7 +85,7 @@ func TestAHostCallIsTold(t *testing.T) {
 	})
 }
 
-// A call that nobody waits for ends with its cell, and none is served afterwards.
+// A call that its cell does not wait for ends with it, and none is served afterwards.
 func TestTheEndOfACellEndsItsCalls(t *testing.T) {
 	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
 		tr.up()

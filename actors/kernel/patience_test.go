@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// The sinks of a call get the time that they need, as long as nobody wants it to
+// The sinks of a call get the time that they need, as long as it does not have to
 // end.
 func TestTheResultOfACallIsWaitedFor(t *testing.T) {
 	const over = "\n[output is not complete: the call had to end]"

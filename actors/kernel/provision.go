@@ -36,7 +36,7 @@ type Site struct {
 	Dir    string
 	Python string
 	Env    []string
-	// Found is the interpreter, when somebody has looked for it; else nil.
+	// Found is the interpreter, once it was looked for; else nil.
 	Found *pyenv.Runtime
 	// Looker looks for the interpreter in place of [Site.Look], which calls it once.
 	// nil: the interpreter is looked for as Python and Env say.
@@ -116,6 +116,20 @@ type Validator interface{ Validate() error }
 // for. Warming says in a sentence how many wait on a site, and why.
 type Warmer interface{ Warming(s Site) string }
 
+// Sizer is implemented by a Provisioner that knows how many sessions a machine bears.
+// Sessions returns how many kernels a host keeps at once that was not told how many.
+type Sizer interface{ Sessions(s Site) int }
+
+// Fitting is how many kernels fit into three quarters of the memory that is free, when
+// each takes so many bytes: at least and at most so many. A system that does not tell
+// its free memory (0) is taken to have enough for a hundred.
+func Fitting(free, each uint64, least, most int) int {
+	if free == 0 {
+		return min(most, 100)
+	}
+	return int(min(max(free/4*3/each, uint64(least)), uint64(most)))
+}
+
 // Remote is implemented by a Provisioner whose kernels may run on servers that it
 // does not start. RemoteURL is where, "" when it starts its own.
 type Remote interface{ RemoteURL() string }
@@ -126,15 +140,6 @@ type Served interface {
 	Process() (name string, s Server)
 }
 
-// Server is the process that the interpreters of a backend come from.
-type Server interface {
-	// Run starts the process, calls up once when it can be used, and returns when
-	// it has ended: nil when ctx ended and the process was stopped, else why it
-	// could not start or why it ended. Whatever Run started is gone when it returns.
-	// It is called again after a failure, never twice at once.
-	Run(ctx context.Context, up func(pid int)) error
-}
-
 // Forker is implemented by a backend that copies live interpreters. Copies wait
 // under a name until a start takes the one that has the session's id.
 type Forker interface {
@@ -143,12 +148,12 @@ type Forker interface {
 	Forks(ctx context.Context) (forks bool, why string, err error)
 	// CopyWaiting copies the interpreter that waits under one name to another.
 	CopyWaiting(ctx context.Context, from, to string) error
-	// DropWaiting ends the interpreter that waits under a name; false: there is none.
+	// DropWaiting ends the interpreter that waits under a name; false: none waits.
 	DropWaiting(name string) bool
 	// Waiting returns the names with a prefix under which one waits.
 	Waiting(prefix string) []string
 	// MemoryOf returns the bytes that one occupies: its own, and all that it refers
-	// to; 0, 0 when there is none.
+	// to; 0, 0 when none waits.
 	MemoryOf(name string) (own, all int64)
 }
 
@@ -193,8 +198,8 @@ type Secretive interface {
 	Secrets() []string
 }
 
-// Closer is implemented by a backend that leaves files which nobody needs after its
-// host has ended.
+// Closer is implemented by a backend that leaves files behind which are of no use after
+// its host has ended.
 type Closer interface{ Close() error }
 
 // Limits bound what one session uses. 0: no limit. A result whose code met one has

@@ -98,7 +98,7 @@ func trim(s string) string {
 func (r *run) missing() []string {
 	notes := r.notes
 	if r.dropped > 0 {
-		notes = append(notes, fmt.Sprintf("%d outputs were dropped: nobody took them after the call was interrupted", r.dropped))
+		notes = append(notes, fmt.Sprintf("%d outputs were dropped: they were not taken after the call was interrupted", r.dropped))
 	}
 	if r.out.Lost != "" {
 		notes = append(notes, "output is not complete: "+r.out.Lost)

@@ -141,9 +141,8 @@ func (r *run) serve(ctx *supervisor.Ctx) {
 // flushMost is how long the result of a call is waited for.
 const flushMost = 5 * time.Minute
 
-// gather waits for what the sinks kept. A sink that has much to do on a machine
-// that has more to do is not taken to be stuck: nobody wants the answer sooner
-// until the run has to end.
+// gather waits for what the sinks kept. A sink that is slow on a busy machine is not
+// taken to be stuck: until the run has to end, there is time.
 func (r *run) gather() {
 	most := time.AfterFunc(max(flushMost, r.flush), func() { r.hurry(errFlushMost) })
 	r.out = r.exec.Out.Flush(r.gathering)
@@ -185,7 +184,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	r.lastIndex = i
 	begin := time.Now()
 	emit := func(c context.Context, e messages.Event) error { return r.emit(c, ctx, i, e) }
-	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // a sink that is gone is told in the flush
+	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // the flush reports a sink that is gone
 	cell.Status = messages.CellRunning
 
 	host := r.hosting(ctx, emit)
@@ -194,7 +193,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
 	}
 	if i == 0 {
-		req.Env, req.Look = r.exec.Env, r.exec.Look
+		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
@@ -227,8 +226,8 @@ func (r *run) limited(ctx *supervisor.Ctx, i int, execute func() (CellReply, err
 }
 
 // judge decides what became of a cell. An interrupt that was asked for while
-// the cell ran decides the outcome, however the cell ended: the caller was told
-// that its time was up.
+// the cell ran decides the outcome, however the cell ended: the caller has already
+// learned that its time was up.
 func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	cause := r.cause()
 	r.stdin = r.stdin || reply.StdinRequested

@@ -27,7 +27,7 @@ func (a slow) Handle(ctx *supervisor.Ctx, msg any) error {
 	return a.Actor.Handle(ctx, msg)
 }
 
-// slowHandler serves one slow kernel, and ends it when it is told to.
+// slowHandler serves one slow kernel, and ends it on request.
 type slowHandler struct {
 	supervisor.BaseHandler
 	o kernel.Options

@@ -15,7 +15,7 @@ var (
 	errStopped  = errors.New("it was stopped")
 )
 
-// toolErrorer is an error of plan.Start that can say itself what a run is told.
+// toolErrorer is an error of plan.Start that says itself what a run reports.
 type toolErrorer interface {
 	error
 	ToolError() *messages.ToolError
@@ -84,7 +84,7 @@ const (
 	causeOther     cause = "other" // another run of the tool did not end
 )
 
-// error is what the caller is told, and the outcome.
+// error is the error that the caller gets, and the outcome.
 func (c cause) error(t *plan, o *Options, limit time.Duration) (messages.Outcome, *messages.ToolError) {
 	switch c {
 	case causeTimeout:

@@ -92,14 +92,14 @@ type entry struct {
 	pinned  bool
 	spawns  int
 	runs    int
-	stops   []supervisor.Work // who waits for its end
+	stops   []supervisor.Work // those who wait for its end
 	record  *record
 }
 
 // record is what a tool's actor leaves for the launcher to read.
 type record struct {
 	mu      sync.Mutex
-	proc    process // nil when there is none
+	proc    process // nil while none runs
 	stderr  string  // of the last process
 	ended   bool    // there was one
 	drift   []string

@@ -222,7 +222,7 @@ func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	}
 }
 
-// stopped answers who waits for the end of a process.
+// stopped answers those who wait for the end of a process.
 func (h *handler) stopped(e *entry) {
 	for _, w := range e.stops {
 		w.Settle(true)

@@ -42,7 +42,7 @@ func Start(ctx context.Context, o Options) (*Launcher, error) {
 		return nil, err
 	}
 	c := &Child{o, box}
-	system, err := supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: o.OnEvent, Drain: -1, Children: []supervisor.Spec{c.Spec()}})
+	system, err := supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: o.OnEvent, Logger: o.Logger, Drain: -1, Children: []supervisor.Spec{c.Spec()}})
 	if err != nil {
 		return nil, fmt.Errorf("start the launcher: %w", err)
 	}
@@ -106,8 +106,9 @@ func (l *Launcher) Logs(ctx context.Context, id string) (Log, error) {
 	return askTools[Log](ctx, l, logs{Tool: id})
 }
 
-// Watch calls fn for every change in the tree; from one goroutine, until stop is
-// called. fn must not block.
+// Watch calls fn for every change in the tree, from one goroutine at a time, until
+// stop is called. fn must not block. If it panics, that is logged and it is not called
+// again.
 func (l *Launcher) Watch(fn func(messages.Lifecycle)) (stop func()) { return l.system.Watch(fn) }
 
 // Shutdown ends all tools at the same time, running runs as cancelled, and says

@@ -57,8 +57,8 @@ type Options struct {
 	// Logger hears what the launcher gives up on, of drift, and of a cancel that a
 	// tool did not take. nil: nothing is logged.
 	Logger *slog.Logger
-	// OnEvent hears what happens in the tree, from one goroutine; it must not block.
-	// nil: nothing does.
+	// OnEvent hears what happens in the tree; see [Launcher.Watch]. nil: it is not
+	// called.
 	OnEvent func(messages.Lifecycle)
 }
 

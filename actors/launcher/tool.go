@@ -42,7 +42,7 @@ type running struct {
 	life   context.Context // until the run has ended
 	cancel context.CancelFunc
 	stop   []func() // of its timers
-	cause  cause    // "" while nobody wants it to end
+	cause  cause    // "" while it is not to end
 	hard   bool
 }
 
@@ -72,10 +72,10 @@ type (
 	giveUp    struct{}
 )
 
-// Dropped ends a process that nobody will own.
+// Dropped ends a process that would have no owner.
 func (m started) Dropped() {
 	if m.proc != nil {
-		_ = m.proc.Stop(context.Background(), -1) // nobody is left to tell
+		_ = m.proc.Stop(context.Background(), -1) // there is no one left to report to
 	}
 }
 
@@ -263,7 +263,7 @@ func (a *tool) ended(r *running, reply reply) {
 	}
 	f := r.flight
 	if r.cause == "" && (reply.Bytes > a.o.ArtifactBytes || reply.Count > a.o.ArtifactFiles) {
-		r.cause = causeArtifacts // it was over before anybody looked
+		r.cause = causeArtifacts // it was over before the check
 	}
 	res := messages.ToolResult{
 		Run: f.run.ID, Tool: f.run.Tool, Outcome: outcomeOf(reply.Error), Outputs: reply.Outputs, Error: reply.Error, Warnings: reply.Warnings,

@@ -134,7 +134,7 @@ func TestWhoHangsUpEndsItsCall(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHalfARequest is answered without the rest of it when nobody may make it, and
+// TestHalfARequest is answered without the rest of it when it lacks the token, and
 // holds up neither a call nor the end.
 func TestHalfARequest(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,8 @@
 //   - It listens on 127.0.0.1 only. A request without the token of a session
 //     that is registered is refused, and tokens are compared in constant time.
 //   - A call reaches the function that its session registered, and no other.
-//   - A request that does not come whole is not waited for longer than package
-//     inbound says, and one without a token keeps out nobody who has one.
+//   - A request that does not come whole is waited for as long as package inbound
+//     says, and requests without a token do not keep out those that have one.
 //   - When the caller hangs up, the context of its call ends.
 //   - Close refuses new requests, ends the running ones and returns when none
 //     runs.
@@ -20,7 +20,7 @@
 //
 // kind may be left out: it is tool then. The answer has status 200 and is
 // {"ok":true,"value":…} or {"ok":false,"error":…,"error_type":…}. Requests that are
-// no calls get 400, 403 or 404 and the same form.
+// not calls get 400, 403 or 404 in the same form.
 //
 // # Life of a session
 //

@@ -52,9 +52,9 @@ type Usage struct {
 	Refused int64
 }
 
-// UnusableError says why there are no groups to be had.
+// UnusableError says why control groups cannot be used.
 type UnusableError struct {
-	// Dir is the folder of the group that was looked at, "" when there is none.
+	// Dir is the folder of the group in question, "" without one.
 	Dir string
 	// Why is the reason, and what helps, in words.
 	Why string

@@ -4,16 +4,16 @@
 //
 // # Guarantees
 //
-//   - Only a group that was left to this process is used: its own, when it may be
-//     changed and holds nothing but this process and what that has started, or
-//     when it is marked as delegated. Everything else is refused with the reason
+//   - Only a group that this process may manage is used: its own, when it may be
+//     changed and holds nothing but this process and what it has started, or when it
+//     is marked as delegated. Everything else is refused with the reason
 //     ([UnusableError]), and nothing has been changed then.
 //   - A process of a [Group] can end and start processes as it likes: all of them
-//     stay in the group, and [Group.Remove] ends them. It is no prison: code with
-//     the rights of the host can leave its group, unless it is kept from the files
-//     of the system (package sandbox).
-//   - Groups that a host left behind that was killed are found by [Leftovers] and
-//     removed by the next [Open] and by [Clean]. The name of a host's folder holds
+//     stay in the group, and [Group.Remove] ends them. It is not a prison: code
+//     with the rights of the host can leave its group, unless it has no access to the
+//     files of the system (package sandbox).
+//   - Groups of a host that was killed are found by [Leftovers], and removed by the
+//     next [Open] and by [Clean]. The name of a host's folder holds
 //     its pid, a hash of its start time, and its pid namespace: what cannot be
 //     judged from here is left alone.
 //

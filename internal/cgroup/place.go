@@ -88,7 +88,7 @@ func find(o Options) (place, error) {
 func ownGroup(proc string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup"))
 	if err != nil {
-		return "", &UnusableError{Why: "this system has none"}
+		return "", &UnusableError{Why: "this system has no control groups"}
 	}
 	path := ""
 	for line := range strings.Lines(string(b)) {

@@ -138,11 +138,11 @@ func TestAGroupHasItsLimits(t *testing.T) {
 	require.NoError(t, tree.Close(t.Context()))
 	require.NoDirExists(t, tree.Dir())
 	g, err = tree.New(Limits{})
-	require.NoError(t, err, "the folder is made anew")
+	require.NoError(t, err, "the folder is made again")
 	require.NoError(t, g.Remove(t.Context()))
 }
 
-// TestAGroupThatDoesNotEnd waits no longer than it was told.
+// TestAGroupThatDoesNotEnd waits no longer than it may.
 func TestAGroupThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	p := pretend(t, "pids\n")
@@ -207,7 +207,7 @@ func TestUnusableGroups(t *testing.T) {
 		"outside":        {func(p *pretended) { p.write("proc/self/cgroup", "0::/../x\n") }, "none of version 2"},
 		"not mounted":    {func(p *pretended) { p.write("proc/self/mountinfo", "nonsense\n") }, "are not mounted here"},
 		"another part":   {func(p *pretended) { p.write("proc/self/cgroup", "0::/elsewhere\n") }, "are not mounted here"},
-		"no procfs":      {func(p *pretended) { require.NoError(p.t, os.RemoveAll(filepath.Join(p.root, "proc"))) }, "this system has none"},
+		"no procfs":      {func(p *pretended) { require.NoError(p.t, os.RemoveAll(filepath.Join(p.root, "proc"))) }, "this system has no control groups"},
 		"gone":           {func(p *pretended) { require.NoError(p.t, os.RemoveAll(p.own())) }, "no such file"},
 		"cannot be changed": {func(p *pretended) {
 			require.NoError(p.t, os.Remove(filepath.Join(p.own(), fileProcs)))

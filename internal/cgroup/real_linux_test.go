@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// base makes a group for a test under that of this process. Where there is none to
-// be had, it sees that this is told, and returns "".
+// base makes a group for a test under that of this process. Where that is impossible,
+// it checks that the error says so, and returns "".
 func base(t *testing.T) string {
 	t.Helper()
 	own, _, _, err := Check(Options{})

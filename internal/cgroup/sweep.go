@@ -66,7 +66,7 @@ func dead(name, ns string) bool {
 }
 
 // Leftovers returns the folders of hosts that have ended without removing them.
-// There are none where there are no groups to be had.
+// Without control groups there are none.
 func Leftovers(o Options) []string {
 	o.Want = nil
 	p, err := find(o)

@@ -64,7 +64,7 @@ func TestWriteKilled(t *testing.T) {
 	for _, l := range left {
 		info, err := os.Stat(l)
 		require.NoError(t, err)
-		require.Equal(t, fs.FileMode(0o600), info.Mode(), "nobody else can read half of it")
+		require.Equal(t, fs.FileMode(0o600), info.Mode(), "no one else can read half of it")
 	}
 }
 

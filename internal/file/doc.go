@@ -4,20 +4,20 @@
 // # Guarantees
 //
 //   - Only a regular file is opened. A FIFO, a device, a socket or a directory is a
-//     [*NotRegularError], at once: opening waits for nobody at the other end. What is
-//     open is looked at, so that it does not matter who replaces it meanwhile; a look
-//     before that leaves alone what does something when it is opened.
+//     [*NotRegularError], at once: opening does not wait for the other end. The check
+//     is made on the open file, so that it does not matter who replaces it in the
+//     meantime; one before that leaves alone what does something when it is opened.
 //   - What is read is bounded, also when the file grows while it is read: more is a
 //     [*TooLargeError].
 //   - Reading ends with its context, between two pieces of at most 1 MiB.
 //   - [Write] puts a whole file in the place of another, and never a part of one.
 //
 // An error of what opens or reads is a *fs.PathError around one of the types above, or
-// around what the system says. What this cannot do: end one read of a regular file,
-// which on a network file system may take as long as the server likes.
+// around what the system says. A single read of a regular file cannot be cut short: on
+// a network file system it may take as long as the server likes.
 //
-// On Windows there is no way to open a file without waiting; there, what is open is
-// looked at all the same, and the look before keeps pipes and devices from being
+// On Windows there is no way to open a file without waiting; there, the open file is
+// checked all the same, and the check before that keeps pipes and devices from being
 // opened.
 //
 // The package starts no goroutine of its own and holds nothing. Any goroutine may call

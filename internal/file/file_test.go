@@ -43,7 +43,7 @@ func TestNotRegular(t *testing.T) {
 				require.Empty(t, data)
 				return nil, err
 			},
-			// Somebody replaces the file between the look and the opening.
+			// The file is replaced between the first check and the opening.
 			"replaced": func() (*os.File, error) {
 				return file.OpenWith(path, func() (fs.FileInfo, error) { return nil, errors.New("not looked") },
 					func() (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|file.NonBlock, 0) })
@@ -73,7 +73,7 @@ func TestNotRegular(t *testing.T) {
 	}
 }
 
-// TestOpenRoot opens directories alone, and waits for nobody.
+// TestOpenRoot opens directories alone, and does not wait for another end.
 func TestOpenRoot(t *testing.T) {
 	dir := t.TempDir()
 	root, err := file.OpenRoot(dir)

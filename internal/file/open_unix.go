@@ -4,7 +4,7 @@ package file
 
 import "syscall"
 
-// NonBlock is what the flags of an opening need so that it waits for nobody at the
+// NonBlock is what the flags of an opening need so that it does not wait for the
 // other end of a FIFO, and so that no terminal becomes that of this process. It
 // changes nothing about a regular file. It is for what opens a file by itself, such
 // as a lock; all others call [OpenFile], which adds it.

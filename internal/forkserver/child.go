@@ -39,9 +39,9 @@ func (c *Child) MainReader() io.Reader { return mainReader{c} }
 
 // body is how a child is held: by its fork server or directly.
 type body interface {
-	// known is told the child's own word about its pid.
+	// known takes the pid that the child itself reports.
 	known(pid int)
-	// never is told that a copy did not come to be.
+	// never ends a copy that was never made.
 	never(err error)
 	identity() process.Identity
 	ended() *ending
@@ -107,7 +107,7 @@ func (c *Child) Known(pid int) { c.body.known(pid) }
 // taken as ended.
 func (c *Child) Never(err error) { c.body.never(err) }
 
-// Close closes the host's ends of a child that nobody reads any more.
+// Close closes the host's ends of a child that is not read any more.
 func (c *Child) Close() {
 	_ = c.Main.Close()
 	_ = c.Control.Close()
@@ -120,7 +120,7 @@ func (c *Child) PID() int { return c.body.identity().PID }
 func (c *Child) Done() <-chan struct{} { return c.body.ended().done }
 
 // Err says how the process ended, once Done is closed: nil after exit code 0, a
-// *process.ExitError after any other end, a *LostError when nobody knows, and
+// *process.ExitError after any other end, a *LostError when that cannot be known, and
 // any other error when there never was a process.
 func (c *Child) Err() error {
 	e := c.body.ended()
@@ -154,5 +154,5 @@ func (c *Child) Stop(ctx context.Context, o process.StopOptions) error { return 
 
 // Drain returns what the process has printed and does not forward, because
 // native code holds its interpreter's lock. Whoever waits for a session calls it
-// now and then: a pipe that nobody reads would stop that code.
+// now and then: a pipe that is not read would stop that code.
 func (c *Child) Drain(ctx context.Context) Output { return c.body.drain(ctx) }

@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// copied is a child that a session forked off itself. It is nobody's child who
-// would say how it ended: it is watched by its identity.
+// copied is a child that a session forked off itself. It has no parent that would
+// report how it ended: it is watched by its identity.
 type copied struct {
 	end *ending
 	// The host's own read ends of the pipes behind stdout and stderr. They are
@@ -31,8 +31,8 @@ type copied struct {
 
 // Copies hands a session that waits for them the descriptors of copies of itself,
 // one for each control group (nil: that of the session), and returns the copies, in
-// the same order. Each is told by [Child.Known] who it is, or by [Child.Never] that
-// there is none: one of them has to be called.
+// the same order. For each, either [Child.Known], with its pid, or [Child.Never], when
+// it was not made, has to be called.
 func (c *Child) Copies(groups []*cgroup.Group) ([]*Child, error) {
 	made := make([]*Child, 0, len(groups))
 	for _, g := range groups {

@@ -12,7 +12,7 @@ import (
 )
 
 // lifeline is the pipe that ends sessions when the host dies: its write end is
-// open in this process alone and is closed by nobody but the kernel.
+// open in this process alone, and only the kernel closes it.
 var lifeline = sync.OnceValues(func() (ends, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -1,28 +1,28 @@
 // Package forkserver makes the processes of Python sessions: from a fork server,
-// which has imported everything and forks one in about a millisecond, or, where
-// there is none, by starting an interpreter for each.
+// which has imported everything and forks one in about a millisecond, or, where fork
+// servers do not work, by starting an interpreter for each.
 //
 // # Guarantees
 //
 //   - A session has a process group of its own and holds no descriptor of
 //     another session or of the fork server.
-//   - The end of every session is told with its exit status, and with what it
-//     printed and nobody had read.
+//   - The end of every session is reported with its exit status, and with what it
+//     printed that had not been read.
 //   - A session dies with the host: when the host is killed, the kernel closes
 //     the one descriptor that only the host holds, and on Linux kills every
 //     session at that instant, also one that is stuck in native code; elsewhere
 //     its side thread ends it.
 //   - Sessions survive the death of their fork server. Their end is then noticed
 //     by looking, and has no exit status.
-//   - A copy that a session makes of itself is a child like others, but for its
-//     exit status: it is nobody's child who would tell.
+//   - A copy that a session makes of itself is a child like others, but has no exit
+//     status: it has no parent that would report it.
 //   - No signal is sent to a pid that might belong to a stranger: the fork
 //     server signals only children that it has not reaped, and without it the
 //     start time of a process is compared first.
 //
 // All functions and methods may be called from any goroutine. This package knows
-// how processes are made and ended; what is said on their descriptors is the
-// business of its caller.
+// how processes are made and ended; what is said on their descriptors is up to its
+// caller.
 //
 // # The life of a session's process
 //

@@ -230,7 +230,7 @@ func exitOf(f ndjson.Frame) error {
 }
 
 // watch looks for orphans until all are gone. Their parent is now a stranger,
-// who learns how they end and tells nobody.
+// which learns how they end and keeps it to itself.
 func watch(orphans []*forked) {
 	ticker := time.NewTicker(orphanPoll)
 	defer ticker.Stop()

@@ -14,7 +14,7 @@ import (
 const groupWait = time.Second
 
 // killGroupOf kills what is left of the group that process pid led, after pid
-// has ended and nobody holds its zombie. The members must be of the session that
+// has ended and was reaped. The members must be of the session that
 // pid led too. As long as one of them lives, the kernel gives the number to no
 // new process; if there is a process of that number, it is a stranger, and its
 // group with it.

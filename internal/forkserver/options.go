@@ -29,8 +29,8 @@ type Options struct {
 	// sessions.
 	Env []string
 	// Preload names modules that the fork server imports for all its sessions,
-	// besides those that it needs itself. One that cannot be imported is told in
-	// [Server.Failed].
+	// besides those that it needs itself. [Server.Failed] names those
+	// that cannot be imported.
 	Preload []string
 	// Prelude is source that the fork server runs once in the namespace that its
 	// sessions begin with. It must leave nothing open and start no threads; when
@@ -88,7 +88,7 @@ func has(env []string, name string) bool {
 	return false
 }
 
-// LostError is the end of a session whose exit status nobody could learn.
+// LostError is the end of a session whose exit status cannot be known.
 type LostError struct {
 	PID int
 	// Copy says that the session was a copy, which has no parent that would learn

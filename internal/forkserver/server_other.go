@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
-// Server is a fork server. There is none on this system.
+// Server is a fork server. This system has no fork servers.
 type Server struct{}
 
 // Launch returns ErrUnsupported on this system.

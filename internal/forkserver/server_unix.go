@@ -35,7 +35,7 @@ type Server struct {
 	forks    map[uint64]*forked           // asked for and not answered
 	children map[int]*forked              // by pid, until their exit frame
 	replies  map[uint64]chan ndjson.Frame // other requests, by number
-	empty    chan struct{}                // closed when the last child is gone; nil while nobody waits
+	empty    chan struct{}                // closed when the last child is gone; nil while nothing waits for that
 }
 
 // Launch starts a fork server and waits until it can fork. The error is
@@ -144,7 +144,7 @@ func (s *Server) Python() string { return s.python }
 
 // Warm is closed when the server has done what its sessions then share: it has
 // imported the modules to preload. It does that when its first session was forked,
-// or a moment after its start when nobody asks for one. A server that ends before
+// or a moment after its start when none is asked for. A server that ends before
 // never gets there.
 func (s *Server) Warm() <-chan struct{} { return s.warm }
 

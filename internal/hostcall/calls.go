@@ -261,7 +261,7 @@ func (d *Calls) Ask(ctx context.Context, r messages.InputRequest) <-chan message
 		answered <- <-q.answer
 	})
 	if d.offer.Input != nil {
-		d.host.running.start("input handler", func() { // ends with the handler, which is told when nobody waits any more
+		d.host.running.start("input handler", func() { // ends with the handler, whose ctx ends when the answer is not needed any more
 			var value string
 			supervisor.Guarded(func() (err error) {
 				if value, err = d.offer.Input(ctx, r); err == nil {

@@ -4,10 +4,10 @@
 //
 // # Guarantees
 //
-//   - A question gets exactly one answer: a line, or that nobody answered. Of several
-//     lines the first counts, and every later one is told so.
+//   - A question gets exactly one answer: a line, or that none came in time. Of several
+//     lines the first counts, and whoever sends a later one gets an error.
 //   - A function runs in a goroutine of its own. When its cell ends first, or its time
-//     is up, its value is dropped and its events are heard no more; the cell waits for
+//     is up, its value and its further events are dropped; the cell waits for
 //     neither. [Host.Wait] names those that have not returned.
 //   - A panic of a function of the host is an error in the code, without its text,
 //     and one line with the stack in the log.

@@ -14,7 +14,7 @@ type Options struct {
 	// Functions are offered to every call. nil: none.
 	Functions []Function
 	// Tools returns further functions, as they are now; it is asked for a name that
-	// Functions has not. nil: there are none.
+	// Functions does not have. nil: no further functions.
 	Tools func(ctx context.Context) map[string]Function
 	// MaxCalls is how many calls one cell may make. 0: no limit.
 	MaxCalls int

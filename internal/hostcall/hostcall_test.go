@@ -137,7 +137,7 @@ func TestQuestions(t *testing.T) {
 		require.Equal(t, messages.InputAnswered, h.Submit(&exec.Key, "q1", "y"))
 		require.Equal(t, messages.InputAnswer{Value: "x", Status: messages.InputAccepted}, <-answer)
 
-		answer = c.Ask(t.Context(), messages.InputRequest{ID: "q2"}) // nobody answers
+		answer = c.Ask(t.Context(), messages.InputRequest{ID: "q2"}) // it stays unanswered
 		require.Equal(t, messages.InputAnswer{Status: messages.InputExpired, Idle: time.Minute}, <-answer)
 		require.Equal(t, messages.InputExpired, h.Submit(nil, "q2", "y"))
 		require.Equal(t, messages.InputUnknown, h.Submit(nil, "q3", "y"))

@@ -16,8 +16,8 @@ import (
 // goroutine of its own; several questions may wait at once.
 type InputHandler func(ctx context.Context, q messages.InputRequest) (string, error)
 
-// keptQuestions is how many questions that are over are remembered, so that a
-// late answer is told what happened.
+// keptQuestions is how many questions that are over are remembered, so that a late
+// answer gets an error that says what happened.
 const keptQuestions = 1024
 
 // maxLine is the longest answer to a question, in bytes.

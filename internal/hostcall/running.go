@@ -14,7 +14,7 @@ import (
 type running struct {
 	mu    sync.Mutex
 	names map[string]int // what runs; guarded by mu
-	none  chan struct{}  // closed when nothing runs; nil while nobody waits; guarded by mu
+	none  chan struct{}  // closed when nothing runs; nil while nothing waits for that; guarded by mu
 }
 
 func (r *running) start(name string, f func()) {

@@ -1,7 +1,7 @@
-// Package inbound keeps the clients of an HTTP server from holding it: who connects
-// and then says nothing, or half of something, takes neither its descriptors nor its
-// end. Servers on the loopback interface need that, because everybody on the machine
-// can reach them.
+// Package inbound keeps the clients of an HTTP server from blocking it: one that
+// connects and then says nothing, or only half of something, can neither use up its
+// descriptors nor delay its end. Servers on the loopback interface need that, because
+// everybody on the machine can reach them.
 //
 // # Guarantees
 //
@@ -33,10 +33,10 @@
 //	                 ▼       ▼
 //	               closed: too old, too late, End
 //
-// A Unix socket is this user's alone; who comes over one is known from the start.
+// A Unix socket is this user's alone; a client that uses it is known from the start.
 //
 // # Who owns what
 //
 // The goroutines are those of the http.Server. The table of connections has a lock,
-// which nothing is waited for under.
+// under which nothing waits.
 package inbound

@@ -45,7 +45,7 @@ type key struct{}
 // Connections are those of one server.
 type Connections struct {
 	most func() int // how many strangers there may be, and how many to wait for
-	// room is told when there is one stranger less.
+	// room is signalled when there is one stranger fewer.
 	room chan struct{}
 
 	mu        sync.Mutex
@@ -150,7 +150,7 @@ func (c *Connections) take(conn net.Conn) *connection {
 	c.all[conn] = one
 	one.placeLocked()
 	if c.ending {
-		_ = conn.Close() // nobody has been promised anything
+		_ = conn.Close() // no request has been taken yet
 	}
 	return one
 }
@@ -190,7 +190,7 @@ func (c *Connections) state(conn net.Conn, s http.ConnState) {
 	}
 }
 
-// shed closes a connection for want of descriptors; false: there is none to close.
+// shed closes a connection for want of descriptors; false: none can be closed.
 func (c *Connections) shed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *Connections) dropLocked(l *list.List) bool {
 func (one *connection) readLocked(on bool) {
 	one.reading = on
 	if one.in == &one.of.waited {
-		one.leaveLocked() // it waits anew
+		one.leaveLocked() // its wait begins again
 	}
 	one.placeLocked()
 }
@@ -253,7 +253,7 @@ func (one *connection) leaveLocked() {
 	if one.in == &one.of.strangers {
 		select {
 		case one.of.room <- struct{}{}:
-		default: // it is told already
+		default: // it is signalled already
 		}
 	}
 	one.in, one.place = nil, nil

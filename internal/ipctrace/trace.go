@@ -10,8 +10,8 @@
 //   - A trace never keeps a message from passing: what cannot be written is
 //     counted and left out, and the next message is tried again.
 //
-// Any goroutine may call the methods. They wait for the file system, for each
-// other, and for nobody else.
+// Any goroutine may call the methods. They wait for the file system and for
+// each other, and for nothing else.
 package ipctrace
 
 import (
@@ -90,7 +90,7 @@ func (f *File) Write(r Record) {
 	}
 	line, err := json.Marshal(r)
 	if err == nil {
-		// At once: who looks at it while something hangs sees the last message.
+		// At once: whoever looks at it while something hangs sees the last message.
 		err = f.file.Append(append(line, '\n'))
 	}
 	if err != nil {

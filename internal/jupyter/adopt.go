@@ -15,7 +15,7 @@ func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Ker
 		return nil, fmt.Errorf("adopt kernel: %w", err)
 	}
 	if m.ExecutionState == "dead" {
-		return nil, &LostError{Reason: "it died while nobody used it"}
+		return nil, &LostError{Reason: "it died while it was not in use"}
 	}
 	if stage == nil {
 		stage = func(string) {}

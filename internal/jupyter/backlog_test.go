@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -22,13 +23,13 @@ func TestSlowEmitLosesNothing(t *testing.T) {
 	var got strings.Builder
 	blocked, resume := make(chan struct{}), make(chan struct{})
 	first := true
-	end := inBackground(t, k, jupyter.ExecuteRequest{Code: fmt.Sprintf("flood %d", n)}, func(_ context.Context, o jupyter.Output) error {
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: fmt.Sprintf("flood %d", n)}, func(_ context.Context, o messages.Event) error {
 		if first {
 			first = false
 			close(blocked)
 			<-resume
 		}
-		got.WriteString(o.(jupyter.Stream).Text)
+		got.WriteString(o.(messages.Stream).Text)
 		return nil
 	})
 	await(t, blocked)
@@ -76,7 +77,7 @@ func TestSpoolDiskFailureIsTold(t *testing.T) {
 	r, out := run(t, k, "out a\nout b")
 	require.Equal(t, jupyter.ReplyOK, r.Status)
 	require.Contains(t, r.Incomplete, "2 outputs could not be kept")
-	require.Equal(t, []jupyter.Output{jupyter.Notice{Code: jupyter.NoticeNotKept, Text: r.Incomplete}}, out.list())
+	require.Equal(t, []messages.Event{messages.Notice{Code: jupyter.NoticeNotKept, Text: r.Incomplete}}, out.list())
 }
 
 // A caller that leaves does not stop the code, and cannot have a second
@@ -99,7 +100,7 @@ func TestAbandonedExecution(t *testing.T) {
 			}})
 			left := errors.New("left")
 			ctx, cancel := context.WithCancelCause(within(t))
-			_, err := k.Execute(ctx, jupyter.ExecuteRequest{Code: "long"}, func(context.Context, jupyter.Output) error {
+			_, err := k.Execute(ctx, jupyter.ExecuteRequest{Code: "long"}, func(context.Context, messages.Event) error {
 				if how == "emit" {
 					return left
 				}

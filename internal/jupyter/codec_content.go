@@ -20,6 +20,10 @@ type wireError struct {
 	Place messages.ErrorPlace `json:"coppice_place"`
 }
 
+func (w wireError) details() messages.ErrorDetails {
+	return messages.ErrorDetails{Name: w.Name, Message: w.Value, Traceback: w.Traceback, ErrorPlace: w.Place}
+}
+
 // wireDisplay is the content of the three messages that carry a bundle.
 type wireDisplay struct {
 	Data      messages.Bundle  `json:"data"`
@@ -30,24 +34,25 @@ type wireDisplay struct {
 	ExecutionCount int `json:"execution_count"`
 }
 
-// decodeOutput reads the content of one output message.
-func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
+// decodeOutput reads the content of one output message, or of what stands in its
+// place.
+func decodeOutput(kind recordKind, id string, content []byte) (messages.Event, error) {
 	switch kind {
 	case recordStream:
 		var in struct {
-			Name string `json:"name"`
-			Text string `json:"text"`
+			Name messages.StreamName `json:"name"`
+			Text string              `json:"text"`
 		}
-		if json.Unmarshal(content, &in) != nil || (in.Name != "stdout" && in.Name != "stderr") {
+		if json.Unmarshal(content, &in) != nil || (in.Name != messages.StdoutStream && in.Name != messages.StderrStream) {
 			return nil, contentError(typeStream)
 		}
-		return Stream(in), nil
+		return messages.Stream{Name: in.Name, Text: in.Text}, nil
 	case recordDisplay, recordUpdate:
 		in, err := decodeDisplay(typeDisplayData, content)
 		if err != nil {
 			return nil, err
 		}
-		return DisplayData{
+		return messages.Display{
 			Data: in.Data, Metadata: in.Metadata,
 			DisplayID: in.Transient.DisplayID, Update: kind == recordUpdate,
 		}, nil
@@ -56,10 +61,7 @@ func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ExecuteResult{
-			Data: in.Data, Metadata: in.Metadata,
-			DisplayID: in.Transient.DisplayID, ExecutionCount: in.ExecutionCount,
-		}, nil
+		return messages.ExecuteResult{Data: in.Data, Metadata: in.Metadata, ExecutionCount: in.ExecutionCount}, nil
 	case recordClear:
 		var in struct {
 			Wait bool `json:"wait"`
@@ -67,13 +69,13 @@ func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
 		if json.Unmarshal(content, &in) != nil {
 			return nil, contentError(typeClearOutput)
 		}
-		return ClearOutput(in), nil
+		return messages.ClearOutput{Wait: in.Wait}, nil
 	case recordError:
 		var in wireError
 		if json.Unmarshal(content, &in) != nil {
 			return nil, contentError(typeError)
 		}
-		return ErrorOutput{ExecuteError(in)}, nil
+		return messages.Error{ErrorDetails: in.details()}, nil
 	case recordInput:
 		var in struct {
 			Prompt   string `json:"prompt"`
@@ -82,9 +84,9 @@ func decodeOutput(kind recordKind, id string, content []byte) (Output, error) {
 		if json.Unmarshal(content, &in) != nil {
 			return nil, contentError(typeInputRequest)
 		}
-		return InputRequest{ID: id, Prompt: in.Prompt, Password: in.Password}, nil
+		return messages.InputRequest{ID: id, Prompt: in.Prompt, Password: in.Password}, nil
 	case recordRateLimited:
-		return Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
+		return messages.Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
 	case recordGap:
 		return gapNotice(content)
 	}
@@ -106,7 +108,7 @@ func decodeDisplay(typ string, content []byte) (wireDisplay, error) {
 // contentError says which message type was malformed.
 func contentError(typ string) error { return fmt.Errorf("%w: %s", errContent, typ) }
 
-// decodeState reads the content of a status message; "" when it is none.
+// decodeState reads the content of a status message; "" when it is malformed.
 func decodeState(content []byte) string {
 	var in struct {
 		State string `json:"execution_state"`
@@ -156,7 +158,7 @@ type wireExpression struct {
 
 // decodeReply reads the content of an execute_reply. pages are what the code
 // wanted to show in a pager, as help with "?" does: it has no other output.
-func decodeReply(content []byte) (r ExecuteReply, pages []DisplayData, err error) {
+func decodeReply(content []byte) (r ExecuteReply, pages []messages.Display, err error) {
 	var in struct {
 		Status ReplyStatus `json:"status"`
 		wireError
@@ -174,7 +176,7 @@ func decodeReply(content []byte) (r ExecuteReply, pages []DisplayData, err error
 	switch in.Status {
 	case ReplyOK, ReplyAborted:
 	case ReplyError:
-		e := ExecuteError(in.wireError)
+		e := in.details()
 		r.Error = &e
 	case "abort": // protocol before 5.1
 		r.Status = ReplyAborted
@@ -191,7 +193,7 @@ func decodeReply(content []byte) (r ExecuteReply, pages []DisplayData, err error
 		case p.Source == "ask_exit" && !p.Keep:
 			r.Exited = true
 		case p.Source == "page" && p.Data != nil:
-			pages = append(pages, DisplayData{Data: p.Data})
+			pages = append(pages, messages.Display{Data: p.Data})
 		}
 	}
 	r.UserExpressions = decodeExpressions(in.Expressions)
@@ -207,7 +209,7 @@ func decodeExpressions(raw messages.RawJSON) map[string]Expression {
 	out := make(map[string]Expression, len(in))
 	for name, e := range in {
 		if e.Status == string(ReplyError) {
-			raised := ExecuteError(e.wireError)
+			raised := e.details()
 			out[name] = Expression{Error: &raised}
 			continue
 		}

@@ -28,7 +28,7 @@ type Kernelspecs struct {
 type KernelModel struct {
 	ID, Name string
 	// ExecutionState is "starting", "idle", "busy", "restarting" or "dead". It
-	// says "busy" for ever of a kernel whose death nobody watches.
+	// stays "busy" for ever when nothing watches for the kernel's death.
 	ExecutionState string
 	// Connections counts the WebSockets of the kernel; it lags.
 	Connections int

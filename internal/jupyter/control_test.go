@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -94,9 +95,9 @@ func TestInput(t *testing.T) {
 	require.ErrorIs(t, k.Input(within(t), "x"), jupyter.ErrNoInput)
 
 	out := &outputs{}
-	asked := make(chan jupyter.InputRequest, 1)
-	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "ask name: ", AllowStdin: true}, func(ctx context.Context, o jupyter.Output) error {
-		if r, ok := o.(jupyter.InputRequest); ok {
+	asked := make(chan messages.InputRequest, 1)
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "ask name: ", AllowStdin: true}, func(ctx context.Context, o messages.Event) error {
+		if r, ok := o.(messages.InputRequest); ok {
 			asked <- r
 		}
 		return out.emit(ctx, o)
@@ -110,13 +111,13 @@ func TestInput(t *testing.T) {
 	require.Equal(t, "Ada\n", out.text("stdout"))
 	require.ErrorIs(t, k.Input(within(t), "again"), jupyter.ErrNoInput)
 
-	// Without permission the code is told at once.
+	// Without permission the code gets an error at once.
 	reply, _ := run(t, k, "ask x")
 	require.Equal(t, "StdinNotImplementedError", reply.Error.Name)
 
 	// An interrupt ends the wait.
-	end = inBackground(t, k, jupyter.ExecuteRequest{Code: "ask x", AllowStdin: true}, func(_ context.Context, o jupyter.Output) error {
-		if r, ok := o.(jupyter.InputRequest); ok {
+	end = inBackground(t, k, jupyter.ExecuteRequest{Code: "ask x", AllowStdin: true}, func(_ context.Context, o messages.Event) error {
+		if r, ok := o.(messages.InputRequest); ok {
 			asked <- r
 		}
 		return nil

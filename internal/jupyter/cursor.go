@@ -137,5 +137,5 @@ func (c *cursor) skip(to int64, steps []step) []step {
 	return steps
 }
 
-// giveUp ends the wait for what is missing: nobody can repeat it.
+// giveUp ends the wait for what is missing: it cannot be repeated.
 func (c *cursor) giveUp() []step { return c.skip(c.high+1, nil) }

@@ -50,7 +50,7 @@ func (l *lossy) left(t require.TestingT) (next int) {
 }
 
 // Whatever happens on the way, each message leaves once and in its place, or is
-// counted there as lost; and it is counted only when nobody has it any more.
+// counted there as lost; and it is counted only when it cannot be had any more.
 func TestCursorAgainstALossyServer(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -21,17 +21,18 @@
 //   - A kernel that numbers what it sends ([Kernel.EnableReplay]) repeats what did
 //     not come, whoever swallowed it: a connection, a rate limit, a full queue.
 //     Each output is handed over once and in the order of its number. What the
-//     kernel has forgotten is counted in a [Notice] at its place. The kernel is
-//     told what came and does not run ahead of that by more than a few MiB, which
-//     bounds its memory and that of the server.
-//   - With other kernels, a [Notice] stands where a connection that broke may have
-//     swallowed something. ipykernel and its relatives number their messages in
-//     the ids, so it says how many at most, and there is none when none can be
-//     missing. With ids without numbers there is one for each break.
+//     kernel has forgotten is counted in a [messages.Notice] at its place. The
+//     client reports what has arrived, and the kernel does not run ahead of that by
+//     more than a few MiB, which bounds its memory and that of the server.
+//   - With other kernels, a [messages.Notice] stands where a connection that broke
+//     may have swallowed something. ipykernel and its relatives number their
+//     messages in the ids, so the notice says how many at most, and is left out
+//     when nothing can be missing. With ids that have no numbers, every break has
+//     a notice.
 //   - Output that is known to be missing is never passed over: the reply's
-//     Incomplete and a [Notice] say so. Known are a server's rate limit, a full
-//     ZeroMQ queue behind an ipykernel (its messages are numbered), a lost end
-//     mark, a failing disk and unreadable messages.
+//     Incomplete and a [messages.Notice] say so. Known causes are a server's rate
+//     limit, a full ZeroMQ queue behind an ipykernel (its messages are numbered), a
+//     lost end mark, a failing disk and unreadable messages.
 //   - A kernel whose process was replaced is lost, however the server words it:
 //     the session in the header of every message names the process. Code is
 //     never sent twice.

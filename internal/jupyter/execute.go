@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/spool"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // ExecuteRequest is one piece of code to run.
@@ -36,6 +37,10 @@ type ExecuteRequest struct {
 // the delivery, and with [ErrEnough] Execute goes on without the rest of the
 // output, which Incomplete tells. A nil emit drops the output.
 //
+// An output is a [messages.Stream], Display, ExecuteResult, ClearOutput, Error,
+// InputRequest, which [Kernel.Input] answers, or Notice, with a code of this
+// package. Its position is not set.
+//
 // ctx does not stop the code. When it ends, or when emit fails, Execute gives
 // up and returns its cause or emit's error; the code runs on, its output is
 // dropped, and Execute returns [ErrBusy] until it has ended.
@@ -45,9 +50,9 @@ type ExecuteRequest struct {
 // can say how: an interrupt in the instant in which the code begins does that.
 // With either, the reply holds what is known. It matches [ErrTooLong] when the code
 // is longer than a server takes; nothing was run then.
-func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
+func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
 	if emit == nil {
-		emit = func(context.Context, Output) error { return nil }
+		emit = func(context.Context, messages.Event) error { return nil }
 	}
 	for {
 		reply, err := k.executeOnce(ctx, r, emit)
@@ -66,7 +71,7 @@ const maxRequest = 10 << 20
 var errUnheard = errors.New("the kernel never got the request")
 
 // executeOnce sends one request and sees it through.
-func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, Output) error) (ExecuteReply, error) {
+func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
 	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.Silent)
 	if err != nil {
 		return ExecuteReply{}, err
@@ -146,8 +151,8 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 	return x, nil
 }
 
-// free returns why no execution can begin. Only who has the gate may begin one, so
-// for them nil stays true until the kernel is lost.
+// free returns why no execution can begin. Only the holder of the gate may begin one,
+// so nil stays true for it until the kernel is lost.
 func (k *Kernel) free() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -180,7 +185,7 @@ func (k *Kernel) leave() { <-k.gate }
 
 // deliverAll hands the outputs of x to emit until there are no more. raised is
 // the last error among them, malformed counts those that could not be read.
-func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context.Context, Output) error) (raised *ExecuteError, malformed int, err error) {
+func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context.Context, messages.Event) error) (raised *messages.ErrorDetails, malformed int, err error) {
 	for {
 		rec, err := x.spool.Get(ctx)
 		if errors.Is(err, io.EOF) {
@@ -196,10 +201,10 @@ func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context
 		out, err := decodeOutput(kind, id, content)
 		if err != nil {
 			malformed++
-			out = Notice{Code: NoticeMalformed, Text: "one output was left out: the kernel sent it in a form that cannot be read"}
+			out = messages.Notice{Code: NoticeMalformed, Text: "one output was left out: the kernel sent it in a form that cannot be read"}
 		}
-		if e, ok := out.(ErrorOutput); ok {
-			raised = &e.ExecuteError
+		if e, ok := out.(messages.Error); ok {
+			raised = &e.ErrorDetails
 		}
 		switch err := emit(ctx, out); {
 		case errors.Is(err, ErrEnough):
@@ -234,7 +239,7 @@ func (k *Kernel) abandon(x *execution) {
 
 // conclude makes the reply of x, whose spool was drained: so it is over, and
 // its fields do not change any more.
-func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteError, malformed int, emit func(context.Context, Output) error) (ExecuteReply, error) {
+func (k *Kernel) conclude(ctx context.Context, x *execution, raised *messages.ErrorDetails, malformed int, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
 	k.mu.Lock()
 	done := *x
 	k.mu.Unlock()
@@ -243,7 +248,7 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		return ExecuteReply{}, errUnheard
 	}
 	r := ExecuteReply{Broken: done.breaks > 0}
-	var pages []DisplayData
+	var pages []messages.Display
 	var err error
 	if done.replied {
 		if r, pages, err = decodeReply(done.reply); err != nil {
@@ -252,6 +257,9 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 			return ExecuteReply{}, lost
 		}
 		r.Broken = done.breaks > 0
+		if r.Error != nil && raised != nil && raised.Name == r.Error.Name {
+			r.Error = raised // which says where it came from
+		}
 	}
 	r.Duration = done.endedAt.Sub(done.begunAt)
 	if done.noReply && done.lost == nil && k.late(&done, nil) && k.unbegun(&done) {
@@ -264,10 +272,10 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 		told = raised
 	}
 	if r.Stray = k.late(&done, told); r.Stray {
-		notices = append(notices, Notice{Code: NoticeStray, Text: strayText})
+		notices = append(notices, messages.Notice{Code: NoticeStray, Text: strayText})
 	}
 
-	tail := make([]Output, 0, len(pages)+len(notices))
+	tail := make([]messages.Event, 0, len(pages)+len(notices))
 	for _, p := range pages {
 		tail = append(tail, p)
 	}
@@ -295,7 +303,7 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *ExecuteErro
 
 // shortfall says what is missing of the output of x, which is over: the notices
 // that were not emitted yet, and all reasons in one sentence part.
-func (x *execution) shortfall(malformed int) (notices []Output, incomplete string) {
+func (x *execution) shortfall(malformed int) (notices []messages.Event, incomplete string) {
 	var reasons []string
 	if x.rateLimited {
 		reasons = append(reasons, "the gateway's rate limit dropped output")
@@ -309,14 +317,14 @@ func (x *execution) shortfall(malformed int) (notices []Output, incomplete strin
 		reasons = append(reasons, "the connection to the server broke, and output may be lost")
 	}
 	if x.leftOut {
-		reasons = append(reasons, "the end of the output was left out, since nobody took it")
+		reasons = append(reasons, "the end of the output was left out, since it was not taken")
 	}
 	if malformed > 0 {
 		reasons = append(reasons, fmt.Sprintf("%d outputs could not be read", malformed))
 	}
 	tell := func(code, text string) {
 		reasons = append(reasons, text)
-		notices = append(notices, Notice{Code: code, Text: text})
+		notices = append(notices, messages.Notice{Code: code, Text: text})
 	}
 	if x.notKept > 0 {
 		tell(NoticeNotKept, fmt.Sprintf("%d outputs could not be kept: %v", x.notKept, x.keepErr))

@@ -36,15 +36,15 @@ func TestOutputs(t *testing.T) {
 				c.Status("idle")
 			}})
 			r, out := run(t, k, "x")
-			raised := jupyter.ExecuteError{Name: "ValueError", Value: "no", Traceback: []string{"Traceback (fake)", "ValueError: no"}}
-			want := []jupyter.Output{
-				jupyter.Stream{Name: "stdout", Text: "grüße\n"},
-				jupyter.Stream{Name: "stderr", Text: "oh\n"},
-				jupyter.DisplayData{Data: messages.Bundle{"text/html": messages.RawJSON(`"\u003cb\u003e"`), "application/json": messages.RawJSON(`{"a":1}`)}, DisplayID: "d1"},
-				jupyter.DisplayData{Data: messages.Bundle{"text/html": messages.RawJSON(`"\u003ci\u003e"`)}, Metadata: messages.RawJSON(`{"k":1}`), DisplayID: "d1", Update: true},
-				jupyter.ClearOutput{Wait: true},
-				jupyter.ExecuteResult{Data: messages.Bundle{"text/plain": messages.RawJSON(`"2"`)}},
-				jupyter.ErrorOutput{ExecuteError: raised},
+			raised := messages.ErrorDetails{Name: "ValueError", Message: "no", Traceback: []string{"Traceback (fake)", "ValueError: no"}}
+			want := []messages.Event{
+				messages.Stream{Name: "stdout", Text: "grüße\n"},
+				messages.Stream{Name: "stderr", Text: "oh\n"},
+				messages.Display{Data: messages.Bundle{"text/html": messages.RawJSON(`"\u003cb\u003e"`), "application/json": messages.RawJSON(`{"a":1}`)}, DisplayID: "d1"},
+				messages.Display{Data: messages.Bundle{"text/html": messages.RawJSON(`"\u003ci\u003e"`)}, Metadata: messages.RawJSON(`{"k":1}`), DisplayID: "d1", Update: true},
+				messages.ClearOutput{Wait: true},
+				messages.ExecuteResult{Data: messages.Bundle{"text/plain": messages.RawJSON(`"2"`)}},
+				messages.Error{ErrorDetails: raised},
 			}
 			require.Empty(t, cmp.Diff(want, out.list()))
 			require.Equal(t, jupyter.ReplyError, r.Status)
@@ -64,7 +64,7 @@ func TestRequestFields(t *testing.T) {
 		c.Serve()
 	}})
 	ctx := within(t)
-	none := func(context.Context, jupyter.Output) error { return nil }
+	none := func(context.Context, messages.Event) error { return nil }
 	_, err := k.Execute(ctx, jupyter.ExecuteRequest{Code: "a"}, none)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{
@@ -124,7 +124,7 @@ func TestReplyWithoutIdleIsIncomplete(t *testing.T) {
 	require.NotEmpty(t, r.Incomplete)
 	all := out.list()
 	require.Len(t, all, 2)
-	require.Equal(t, jupyter.Notice{Code: jupyter.NoticeIncomplete, Text: r.Incomplete}, all[1])
+	require.Equal(t, messages.Notice{Code: jupyter.NoticeIncomplete, Text: r.Incomplete}, all[1])
 	require.NoError(t, k.Err(), "the kernel lives on")
 }
 
@@ -188,7 +188,7 @@ func TestPayloadsAndExpressions(t *testing.T) {
 	}})
 	r, out := run(t, k, "x")
 	require.False(t, r.Exited, "it wants the kernel to be kept")
-	require.Equal(t, []jupyter.Output{jupyter.DisplayData{Data: messages.Bundle{"text/plain": messages.RawJSON(`"help"`)}}}, out.list())
+	require.Equal(t, []messages.Event{messages.Display{Data: messages.Bundle{"text/plain": messages.RawJSON(`"help"`)}}}, out.list())
 	require.Equal(t, messages.RawJSON(`"1"`), r.UserExpressions["good"].Data["text/plain"])
 	require.Equal(t, "NameError", r.UserExpressions["bad"].Error.Name)
 }
@@ -220,10 +220,10 @@ func TestRateLimitIsNoticed(t *testing.T) {
 		require.Contains(t, r.Incomplete, "rate limit")
 		all := out.list()
 		require.Len(t, all, 4)
-		notice, ok := all[1].(jupyter.Notice)
+		notice, ok := all[1].(messages.Notice)
 		require.True(t, ok)
 		require.Equal(t, jupyter.NoticeRateLimited, notice.Code)
-		require.Equal(t, jupyter.Stream{Name: "stderr", Text: text}, all[3])
+		require.Equal(t, messages.Stream{Name: "stderr", Text: text}, all[3])
 	}
 }
 
@@ -253,7 +253,7 @@ func TestDroppedMessagesAreNoticed(t *testing.T) {
 			continue
 		}
 		require.Equal(t, "7 messages of the kernel never arrived", r.Incomplete)
-		require.Equal(t, jupyter.Notice{Code: jupyter.NoticeDropped, Text: r.Incomplete}, out.list()[1])
+		require.Equal(t, messages.Notice{Code: jupyter.NoticeDropped, Text: r.Incomplete}, out.list()[1])
 	}
 	require.EqualValues(t, 14, k.Stats().Dropped)
 }
@@ -291,11 +291,11 @@ func TestForeignMessagesAreIgnored(t *testing.T) {
 		c.Status("idle")
 	}})
 	_, out := run(t, k, "x")
-	require.Equal(t, []jupyter.Output{jupyter.Stream{Name: "stdout", Text: "ours"}}, out.list())
+	require.Equal(t, []messages.Event{messages.Stream{Name: "stdout", Text: "ours"}}, out.list())
 	require.GreaterOrEqual(t, k.Stats().Foreign, int64(5))
 }
 
-// What a thread prints after its cell has ended belongs to nobody.
+// What a thread prints after its cell has ended belongs to no cell.
 func TestLateOutputIsCountedAndDropped(t *testing.T) {
 	t.Parallel()
 	var first map[string]any

@@ -39,7 +39,7 @@ type execution struct {
 	answered  *frame  // the answer to an input request, in case that it gets lost
 	probes    map[string]*probe
 	noReply   bool // it is over, and the reply will not come
-	abandoned bool // nobody takes its output any more
+	abandoned bool // its output is not taken any more
 	leftOut   bool // but its end is waited for
 	// interrupted: somebody has asked for it to stop.
 	interrupted bool
@@ -367,7 +367,8 @@ func (k *Kernel) markRateLimited(m *message) {
 	}
 }
 
-// countBackgroundLocked counts output that nobody takes. The kernel's mu is held.
+// countBackgroundLocked counts output that belongs to no execution. The kernel's mu is
+// held.
 func (k *Kernel) countBackgroundLocked(m *message) {
 	k.stats.Background++
 	k.stats.BackgroundBytes += int64(len(m.content))

@@ -160,7 +160,7 @@ func TestAServerThatStopsReading(t *testing.T) {
 	s.Live()[0].Freeze()
 	out := &outputs{}
 	r, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "out a\n" + strings.Repeat("#", 9<<20)}, out.emit)
-	if err != nil { // half of a request is none, but who sent it cannot know what came
+	if err != nil { // half of a request does not count, but its sender cannot know what arrived
 		require.ErrorIs(t, err, jupyter.ErrNoReply)
 	}
 	require.True(t, r.Broken || r.Status == jupyter.ReplyOK)

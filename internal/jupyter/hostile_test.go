@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -54,7 +55,7 @@ func FuzzHostileServer(f *testing.F) {
 		s, err := fakegateway.Start(fakegateway.Options{Recover: replays, Execute: func(c *fakegateway.Cell) {
 			c.Begin()
 			hostile(c.Kernel, c.Header(), script)
-			c.Kernel.Die() // whoever is still connected is told; the others find it unknown
+			c.Kernel.Die() // whoever is still connected hears of it; the others find it unknown
 		}})
 		require.NoError(t, err)
 		defer s.Close()
@@ -71,8 +72,8 @@ func FuzzHostileServer(f *testing.F) {
 		if replays {
 			k.EnableReplay()
 		}
-		// Nobody tells of a death over a connection that swallows everything: a
-		// host asks now and then.
+		// No news of a death comes over a connection that swallows everything: a host
+		// asks now and then.
 		asked := make(chan struct{})
 		go func() {
 			defer close(asked)
@@ -81,7 +82,7 @@ func FuzzHostileServer(f *testing.F) {
 				<-time.After(5 * time.Millisecond)
 			}
 		}()
-		_, err = k.Execute(ctx, jupyter.ExecuteRequest{Code: "x"}, func(context.Context, jupyter.Output) error { return nil })
+		_, err = k.Execute(ctx, jupyter.ExecuteRequest{Code: "x"}, func(context.Context, messages.Event) error { return nil })
 		require.NoError(t, ctx.Err(), "it hung: %v", err)
 		require.NoError(t, k.Delete(ctx))
 		<-asked

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 const (
@@ -17,8 +19,8 @@ const (
 	// channel unanswered.
 	absorbMost = 30 * time.Second
 	absorbWait = time.Second
-	// lateFor is how long after an interrupt a KeyboardInterrupt that nobody asked
-	// for may be its work, doubtFor the same when the server never answered it.
+	// lateFor is how long after an interrupt an unexpected KeyboardInterrupt may still
+	// be its work, doubtFor the same when the server never answered the request.
 	lateFor, doubtFor = 15 * time.Second, 2 * time.Minute
 )
 
@@ -49,7 +51,7 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 		return err
 	}
 	// A signal that comes before the code begins is ignored by the kernel, and
-	// the code would run as if nobody had interrupted it.
+	// the code would run on.
 	if err := waitStarted(ctx, x); err != nil {
 		k.leave()
 		return err
@@ -103,7 +105,7 @@ func (k *Kernel) interrupt() error {
 	k.mu.Lock()
 	k.interruptedAt = time.Now()
 	if u := (*UnreachableError)(nil); errors.As(err, &u) && u.Sent {
-		k.doubt = true // it may do as it was told at any time
+		k.doubt = true // it may still carry the request out at any time
 	}
 	k.mu.Unlock()
 	if err != nil {
@@ -111,7 +113,7 @@ func (k *Kernel) interrupt() error {
 			return fmt.Errorf("interrupt: %w (and on the control channel: %w)", err, ierr)
 		}
 	}
-	// Nobody waits for the answer.
+	// The answer is not waited for.
 	k.mu.Lock()
 	k.asked++
 	k.mu.Unlock()
@@ -219,9 +221,9 @@ func (k *Kernel) bounce(ctx context.Context, channel string) error {
 	return nil
 }
 
-// late says that x ended as if somebody had interrupted it, that nobody did, and
-// that an interrupt of an execution before it may have come late. x is over.
-func (k *Kernel) late(x *execution, e *ExecuteError) bool {
+// late says that x ended as if it had been interrupted, that it was not, and that an
+// interrupt of an execution before it may have come late. x is over.
+func (k *Kernel) late(x *execution, e *messages.ErrorDetails) bool {
 	if x.interrupted || x.lost != nil || (e == nil && !x.noReply) {
 		return false
 	}
@@ -246,5 +248,6 @@ func (k *Kernel) unbegun(x *execution) bool {
 		x.breaks == 0 && x.gaps == 0 && x.dropped == 0 && !x.rateLimited
 }
 
-// strayText is what is told of an execution that a late interrupt may have ended.
-const strayText = "nobody interrupted this cell: an interrupt of the cell before it may have come late; what it had done until then is done"
+// strayText is what the output says of an execution that a late interrupt may have
+// ended.
+const strayText = "this cell was not interrupted on purpose: an interrupt of the cell before it may have come late; what it had done by then is done"

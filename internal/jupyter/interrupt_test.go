@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -135,8 +136,8 @@ func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
 	require.ErrorIs(t, await(t, next), context.Canceled)
 }
 
-// A server that never answers an interrupt, and one that does as it was told when
-// nobody expects it any more.
+// A server that never answers an interrupt, and one that carries it out when it is not
+// expected any more.
 func TestAStrayInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, mute := range []bool{false, true} {
@@ -146,7 +147,7 @@ func TestAStrayInterrupt(t *testing.T) {
 			k := startKernel(t, c)
 			fk := s.Live()[0]
 			r, _ := run(t, k, "raise KeyboardInterrupt mine")
-			require.False(t, r.Stray, "nobody was ever interrupted")
+			require.False(t, r.Stray, "nothing was ever interrupted")
 
 			if mute {
 				s.Set(func(f *fakegateway.Faults) { f.HoldInterrupt = make(chan struct{}) })
@@ -159,7 +160,7 @@ func TestAStrayInterrupt(t *testing.T) {
 
 			out := &outputs{}
 			begun := make(chan struct{}, 8)
-			end = inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o jupyter.Output) error {
+			end = inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o messages.Event) error {
 				begun <- struct{}{}
 				return out.emit(ctx, o)
 			})
@@ -169,7 +170,7 @@ func TestAStrayInterrupt(t *testing.T) {
 			require.NoError(t, f.err)
 			require.True(t, f.reply.Stray)
 			last := out.list()[len(out.list())-1]
-			require.Equal(t, jupyter.NoticeStray, last.(jupyter.Notice).Code)
+			require.Equal(t, jupyter.NoticeStray, last.(messages.Notice).Code)
 			r, _ = run(t, k, "raise ValueError")
 			require.False(t, r.Stray)
 		})

@@ -72,7 +72,7 @@ type Stats struct {
 	// Background counts output of executions that had ended or were abandoned,
 	// as threads write it, and BackgroundBytes its content. It was dropped.
 	Background, BackgroundBytes int64
-	// Foreign counts messages that answer nobody, or another client.
+	// Foreign counts messages that answer no request, or one of another client.
 	Foreign int64
 	// Dropped counts messages that the kernel sent and that never came, as far
 	// as it can be known.
@@ -242,7 +242,7 @@ func (k *Kernel) Delete(ctx context.Context) error {
 	if gone {
 		return nil
 	}
-	// A server that is told to delete a kernel while it restarts it loses sight
+	// A server that has to delete a kernel while it restarts it loses sight
 	// of the process that it is about to start.
 	if settled > 0 {
 		t := time.NewTimer(settled)

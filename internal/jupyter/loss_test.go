@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -21,7 +22,7 @@ func running(t *testing.T, k *jupyter.Kernel) (<-chan finished, *outputs) {
 	t.Helper()
 	out := &outputs{}
 	begun := make(chan struct{}, 1)
-	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o jupyter.Output) error {
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "out a\nblock"}, func(ctx context.Context, o messages.Event) error {
 		select {
 		case begun <- struct{}{}:
 		default:
@@ -32,7 +33,7 @@ func running(t *testing.T, k *jupyter.Kernel) (<-chan finished, *outputs) {
 	return end, out
 }
 
-// Whatever ends a kernel, the running execution and all later ones are told,
+// Whatever ends a kernel, the running execution and all later ones learn of it,
 // and the output from before is delivered.
 func TestLoss(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/fakegateway"
 )
 
@@ -86,17 +87,17 @@ func fakeKernel(t testing.TB, o fakegateway.Options, change ...func(*jupyter.Opt
 // outputs collects what an execution emits.
 type outputs struct {
 	mu  sync.Mutex
-	all []jupyter.Output
+	all []messages.Event
 }
 
-func (o *outputs) emit(_ context.Context, out jupyter.Output) error {
+func (o *outputs) emit(_ context.Context, out messages.Event) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(o.all, out)
 	return nil
 }
 
-func (o *outputs) list() []jupyter.Output {
+func (o *outputs) list() []messages.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.all)
@@ -106,7 +107,7 @@ func (o *outputs) list() []jupyter.Output {
 func (o *outputs) text(name string) string {
 	var b []byte
 	for _, out := range o.list() {
-		if s, ok := out.(jupyter.Stream); ok && s.Name == name {
+		if s, ok := out.(messages.Stream); ok && s.Name == messages.StreamName(name) {
 			b = append(b, s.Text...)
 		}
 	}
@@ -129,7 +130,7 @@ type finished struct {
 }
 
 // inBackground executes code while the test does something else.
-func inBackground(t testing.TB, k *jupyter.Kernel, r jupyter.ExecuteRequest, emit func(context.Context, jupyter.Output) error) <-chan finished {
+func inBackground(t testing.TB, k *jupyter.Kernel, r jupyter.ExecuteRequest, emit func(context.Context, messages.Event) error) <-chan finished {
 	t.Helper()
 	ctx := within(t)
 	ch := make(chan finished, 1)

@@ -26,7 +26,7 @@ type Options struct {
 	// cookies, proxies or redirects. Dialling WebSockets takes over the TLS
 	// settings and the proxy of an *http.Transport, and nothing else.
 	Client *http.Client
-	// Trace, if not nil, is told of every request and every message: names,
+	// Trace, if not nil, hears of every request and every message: names,
 	// ids and sizes, never contents, never the token. It is called from many
 	// goroutines, must not block, and must not call back.
 	Trace func(TraceRecord)

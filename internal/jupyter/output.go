@@ -8,54 +8,8 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Output is one thing that an execution showed or asked for: [Stream],
-// [DisplayData], [ExecuteResult], [ClearOutput], [ErrorOutput], [InputRequest]
-// or [Notice]. The types follow "Messaging in Jupyter", sections iopub and
-// stdin.
-type Output interface{ output() }
-
-// Stream is text that was written to stdout or stderr.
-type Stream struct {
-	// Name is "stdout" or "stderr".
-	Name string
-	Text string
-}
-
-// DisplayData is rich output, or new content for one that was shown before.
-type DisplayData struct {
-	Data     messages.Bundle
-	Metadata messages.RawJSON
-	// DisplayID names a display that may be updated later; "" when it has no
-	// name.
-	DisplayID string
-	// Update says that this replaces the display of that name, which may be one
-	// of an earlier execution.
-	Update bool
-}
-
-// ExecuteResult is the value of the last expression.
-type ExecuteResult struct {
-	Data           messages.Bundle
-	Metadata       messages.RawJSON
-	DisplayID      string
-	ExecutionCount int
-}
-
-// ClearOutput says that what was shown is to be removed; with Wait, when the
-// next output comes.
-type ClearOutput struct{ Wait bool }
-
-// ErrorOutput is the exception that ended the code.
-type ErrorOutput struct{ ExecuteError }
-
-// InputRequest says that code waits for a line; [Kernel.Input] answers.
-type InputRequest struct {
-	ID       string
-	Prompt   string
-	Password bool
-}
-
-// The codes of a [Notice].
+// The codes of the notices that Execute emits. Each one means that output is
+// missing, and the reply's Incomplete repeats it.
 const (
 	// NoticeRateLimited: the server drops output of this execution.
 	NoticeRateLimited = "rate-limited"
@@ -63,7 +17,8 @@ const (
 	NoticeMalformed = "malformed-output"
 	// NoticeNotKept: outputs were dropped since the spool's disk failed.
 	NoticeNotKept = "output-not-kept"
-	// NoticeStray: nobody interrupted the execution, and it ended as if somebody had.
+	// NoticeStray: the execution ended as if it had been interrupted, without an
+	// interrupt of ours.
 	NoticeStray = "stray-interrupt"
 	// NoticeDropped: the kernel sent output faster than its server took it, and
 	// part of it was dropped between the two.
@@ -74,10 +29,6 @@ const (
 	// NoticeIncomplete: the end of the output was lost on its way.
 	NoticeIncomplete = "output-incomplete"
 )
-
-// Notice is a sentence of this package about the output. Each one means that
-// output is missing, and the reply's Incomplete repeats it.
-type Notice struct{ Code, Text string }
 
 // gap is the content of a recordGap: where n messages are missing.
 type gap struct {
@@ -96,7 +47,7 @@ func (g gap) encode() []byte {
 }
 
 // gapNotice says what is missing at a place.
-func gapNotice(content []byte) (Output, error) {
+func gapNotice(content []byte) (messages.Event, error) {
 	var g gap
 	if json.Unmarshal(content, &g) != nil {
 		return nil, contentError("gap")
@@ -118,16 +69,8 @@ func gapNotice(content []byte) (Output, error) {
 	case g.N == 0:
 		why = "the connection to the kernel's server broke"
 	}
-	return Notice{Code: NoticeConnection, Text: text + ": " + why}, nil
+	return messages.Notice{Code: NoticeConnection, Text: text + ": " + why}, nil
 }
-
-func (Stream) output()        {}
-func (DisplayData) output()   {}
-func (ExecuteResult) output() {}
-func (ClearOutput) output()   {}
-func (ErrorOutput) output()   {}
-func (InputRequest) output()  {}
-func (Notice) output()        {}
 
 // ReplyStatus says how an execution ended.
 type ReplyStatus string
@@ -141,23 +84,12 @@ const (
 	ReplyAborted ReplyStatus = "aborted"
 )
 
-// ExecuteError is an exception as the kernel tells it.
-type ExecuteError struct {
-	// Name is the exception's class, Value its text.
-	Name, Value string
-	// Traceback holds lines with ANSI colours.
-	Traceback []string
-	// Place is where it came from, when the kernel tells; an execute_reply does
-	// not.
-	Place messages.ErrorPlace
-}
-
 // Expression is the value of one of [ExecuteRequest.UserExpressions].
 type Expression struct {
 	Data     messages.Bundle
 	Metadata messages.RawJSON
 	// Error is set when evaluating it raised; Data is nil then.
-	Error *ExecuteError
+	Error *messages.ErrorDetails
 }
 
 // ExecuteReply says how an execution ended.
@@ -166,9 +98,10 @@ type ExecuteReply struct {
 	Status ReplyStatus
 	// ExecutionCount is the kernel's own count, 0 when it sent none.
 	ExecutionCount int
-	// Error is set with ReplyError. Together with [ErrNoReply] it is the last
-	// [ErrorOutput], if there was one.
-	Error *ExecuteError
+	// Error is set with ReplyError. It says where the exception came from if the
+	// last [messages.Error] among the outputs has the same name: a reply alone
+	// does not. Together with [ErrNoReply] it is that last error, if there was one.
+	Error *messages.ErrorDetails
 	// UserExpressions has the values that were asked for.
 	UserExpressions map[string]Expression
 	// Exited is true when the code asked for the end of its interpreter, as
@@ -176,8 +109,9 @@ type ExecuteReply struct {
 	Exited bool
 	// Incomplete says why output may be missing; "" when all is there.
 	Incomplete string
-	// Stray is true when a KeyboardInterrupt or [ErrNoReply] ended the code that
-	// nobody asked for: an interrupt of the execution before it may have come late.
+	// Stray is true when a KeyboardInterrupt or [ErrNoReply] ended the code
+	// without an interrupt of ours: one meant for the execution before may have come
+	// late.
 	Stray bool
 	// Broken is true when the connection to the server broke in the meantime.
 	Broken bool

@@ -23,7 +23,7 @@ func TestRealKernel(t *testing.T) {
 	r, out := run(t, k, "1+1")
 	require.Equal(t, jupyter.ReplyOK, r.Status)
 	require.Len(t, out.list(), 1)
-	require.Equal(t, messages.RawJSON(`"2"`), out.list()[0].(jupyter.ExecuteResult).Data["text/plain"])
+	require.Equal(t, messages.RawJSON(`"2"`), out.list()[0].(messages.ExecuteResult).Data["text/plain"])
 
 	_, out = run(t, k, "import sys\nprint('grüße')\nprint('oh', file=sys.stderr)")
 	require.Equal(t, "grüße\n", out.text("stdout"))
@@ -32,9 +32,9 @@ func TestRealKernel(t *testing.T) {
 	r, out = run(t, k, "1/0")
 	require.Equal(t, jupyter.ReplyError, r.Status)
 	require.Equal(t, "ZeroDivisionError", r.Error.Name)
-	require.Equal(t, "division by zero", r.Error.Value)
+	require.Equal(t, "division by zero", r.Error.Message)
 	require.NotEmpty(t, r.Error.Traceback)
-	require.Equal(t, jupyter.ErrorOutput{ExecuteError: *r.Error}, out.list()[0])
+	require.Equal(t, messages.Error{ErrorDetails: *r.Error}, out.list()[0])
 
 	_, out = run(t, k, strings.Join([]string{
 		"from IPython.display import display, HTML, JSON, clear_output",
@@ -43,13 +43,13 @@ func TestRealKernel(t *testing.T) {
 	}, "\n"))
 	all := out.list()
 	require.Len(t, all, 4)
-	require.Equal(t, "d", all[0].(jupyter.DisplayData).DisplayID)
-	require.True(t, all[1].(jupyter.DisplayData).Update)
-	require.JSONEq(t, `{"a":[1,null]}`, string(all[2].(jupyter.DisplayData).Data["application/json"]))
-	require.Equal(t, jupyter.ClearOutput{Wait: true}, all[3])
+	require.Equal(t, "d", all[0].(messages.Display).DisplayID)
+	require.True(t, all[1].(messages.Display).Update)
+	require.JSONEq(t, `{"a":[1,null]}`, string(all[2].(messages.Display).Data["application/json"]))
+	require.Equal(t, messages.ClearOutput{Wait: true}, all[3])
 
 	_, out = run(t, k, "len?")
-	require.Contains(t, string(out.list()[0].(jupyter.DisplayData).Data["text/plain"]), "Signature", "a pager's text is output")
+	require.Contains(t, string(out.list()[0].(messages.Display).Data["text/plain"]), "Signature", "a pager's text is output")
 
 	reply, err := k.Execute(within(t), jupyter.ExecuteRequest{
 		Code: "x = 6", Silent: true, UserExpressions: map[string]string{"good": "x * 7", "bad": "y"},
@@ -65,8 +65,8 @@ func TestRealInput(t *testing.T) {
 	k := realKernel(t)
 	out := &outputs{}
 	r, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: "print(input('name? ') * 2)", AllowStdin: true},
-		func(ctx context.Context, o jupyter.Output) error {
-			if q, ok := o.(jupyter.InputRequest); ok {
+		func(ctx context.Context, o messages.Event) error {
+			if q, ok := o.(messages.InputRequest); ok {
 				require.Equal(t, "name? ", q.Prompt)
 				return k.Input(ctx, "Ada")
 			}
@@ -97,7 +97,7 @@ func TestRealInterrupt(t *testing.T) {
 			end := inBackground(t, k, jupyter.ExecuteRequest{
 				Code:       "import time, asyncio, threading\nprint('begun', flush=True)\n" + code,
 				AllowStdin: true,
-			}, func(context.Context, jupyter.Output) error {
+			}, func(context.Context, messages.Event) error {
 				if first {
 					first = false
 					close(begun)
@@ -153,7 +153,7 @@ func TestRealDeath(t *testing.T) {
 	var killed time.Time
 	_, err := k.Execute(within(t), jupyter.ExecuteRequest{
 		Code: "import os, signal, time\nprint('last words', flush=True)\ntime.sleep(0.2)\nos.kill(os.getpid(), signal.SIGKILL)",
-	}, func(ctx context.Context, o jupyter.Output) error {
+	}, func(ctx context.Context, o messages.Event) error {
 		killed = time.Now().Add(200 * time.Millisecond)
 		return out.emit(ctx, o)
 	})
@@ -189,7 +189,7 @@ func TestRealDeletedByOthers(t *testing.T) {
 	require.NoError(t, k.Delete(within(t)))
 }
 
-// Nothing of a flood is lost, also when nobody takes it for two seconds.
+// Nothing of a flood is lost, not even when it is not taken for two seconds.
 func TestRealFlood(t *testing.T) {
 	t.Parallel()
 	c, err := jupyter.NewClient(jupyter.Options{
@@ -203,9 +203,9 @@ func TestRealFlood(t *testing.T) {
 	check := func(code string, n int, hold time.Duration) {
 		var got strings.Builder
 		released := time.Now().Add(hold)
-		r, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: code}, func(_ context.Context, o jupyter.Output) error {
+		r, err := k.Execute(within(t), jupyter.ExecuteRequest{Code: code}, func(_ context.Context, o messages.Event) error {
 			<-time.After(time.Until(released))
-			got.WriteString(o.(jupyter.Stream).Text)
+			got.WriteString(o.(messages.Stream).Text)
 			return nil
 		})
 		require.NoError(t, err)

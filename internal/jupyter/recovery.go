@@ -39,8 +39,8 @@ const (
 // iopub, so everything older on iopub has come or never will, and what the
 // answer does not hold is lost.
 type recovery struct {
-	// want says that a question is to be sent now, confirm that the kernel is to
-	// be told what came.
+	// want says that a question is to be sent now, confirm that the kernel has to hear
+	// what came.
 	want, confirm bool
 	// broke says that a connection broke since the last answer.
 	broke bool
@@ -51,8 +51,8 @@ type recovery struct {
 	asked, behind time.Time
 	// since is when the first question was sent that is not answered.
 	since time.Time
-	// confirmed is the number up to which the kernel was told that all came,
-	// bytes what came since then.
+	// confirmed is the number up to which the kernel knows that all came, bytes what
+	// came since then.
 	confirmed, bytes int64
 	// tries counts the questions since the last answer, fruitless the answers in
 	// a row that brought nothing although something is missing. quiet is the
@@ -233,15 +233,15 @@ func (k *Kernel) walk(x *execution, steps []step) {
 }
 
 // isNumbered reports whether m goes through the cursor of x. Numbers beyond what
-// a JSON number can hold exactly are none.
+// a JSON number can hold exactly do not count.
 func (x *execution) isNumbered(m *message) bool {
 	return x.numbered && m.header.Number > 0 && m.header.Number < 1<<53
 }
 
 // withoutNumbers notes that a message of x came without a number. When it is the
-// first of all, somebody took the numbers away, and what connections swallow is
-// told as with kernels that have none. Later on, it is one of a child process,
-// whose messages nobody can number. It is called by the reader.
+// first of all, the numbers were removed on the way, and what connections swallow is
+// reported as with kernels that do not number. Later on, it is one of a child process,
+// whose messages cannot be numbered. It is called by the reader.
 func (k *Kernel) withoutNumbers(x *execution) {
 	k.mu.Lock()
 	without := x.numbered && x.cursor.high == 0
@@ -366,8 +366,8 @@ func decodePage(m *message) (*page, error) {
 	return p, nil
 }
 
-// goOnWithout ends the wait for an answer that does not come: what is missing
-// is told, and what waited for it goes on. It is called by the reader.
+// goOnWithout ends the wait for an answer that does not come: what is missing is
+// reported, and what waited for it goes on. It is called by the reader.
 func (k *Kernel) goOnWithout(x *execution) {
 	k.mu.Lock()
 	if x.over || !x.unanswered {

@@ -145,8 +145,8 @@ func (c *Client) gone(ctx context.Context, id string) *LostError {
 }
 
 // attach makes l the kernel's link and notes what is to be done on it first. It
-// returns the execution whose output may have a gap that cannot be measured:
-// that is told always.
+// returns the execution whose output may have a gap that cannot be measured: that is
+// always reported.
 func (k *Kernel) attach(l *link) *execution {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,9 +188,9 @@ func (k *Kernel) attach(l *link) *execution {
 	return nil // the numbers of what comes next show what is missing
 }
 
-// noteGap tells in the output of x where n messages are missing: exactly so many
-// when they are numbered, at most otherwise, and 0 for nobody knows. It is called
-// by the reader.
+// noteGap notes in the output of x where n messages are missing: exactly so many when
+// they are numbered, at most otherwise, and 0 for an unknown number. It is called by
+// the reader.
 func (k *Kernel) noteGap(x *execution, n int64) {
 	k.mu.Lock()
 	x.gaps++

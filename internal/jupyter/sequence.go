@@ -104,7 +104,7 @@ func (h *holes) observe(prefix string, m *message) {
 	}
 	if h.last > 0 && n > h.last+1 {
 		h.ranges = append(h.ranges, [2]int64{h.last + 1, n - 1})
-		if len(h.ranges) > 32 { // nobody asked for them for long: one that is too large will do
+		if len(h.ranges) > 32 { // they were not asked for in a long time: one that is too large will do
 			h.ranges = [][2]int64{{h.ranges[0][0], n - 1}}
 		}
 	}

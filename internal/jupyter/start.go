@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// The stages of a start, as [StartRequest.OnStage] is told of them.
+// The stages of a start, as [StartRequest.OnStage] gets them.
 const (
 	StageCreate  = "creating the kernel"
 	StageConnect = "waiting for the kernel to come up"
@@ -22,7 +22,7 @@ type StartRequest struct {
 	// Name and Env are those of [CreateRequest].
 	Name string
 	Env  map[string]string
-	// OnStage, if not nil, is told what is done next. It is called from the
+	// OnStage, if not nil, hears what is done next. It is called from the
 	// goroutine that called Start.
 	OnStage func(stage string)
 }
@@ -55,7 +55,7 @@ var errStartDied = errors.New("the kernel died while it started")
 //
 // When ctx ends, a start that is on its way goes on for a while ([Options.StartGrace]),
 // until there is something that can be deleted: a request to create a kernel
-// whose answer nobody reads leaves a kernel that nobody can name, and a server
+// whose answer is not read leaves a kernel whose id is not known, and a server
 // that must delete a kernel in the middle of its handshake damages itself (see
 // hangUp).
 func (c *Client) Start(ctx context.Context, r StartRequest) (*Kernel, error) {
@@ -159,7 +159,7 @@ func surelyNotCreated(err error) bool {
 	return false
 }
 
-// cleanUp deletes a kernel that nobody will get, also when ctx has ended.
+// cleanUp deletes a kernel that will not be handed out, also when ctx has ended.
 func (c *Client) cleanUp(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()

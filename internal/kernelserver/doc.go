@@ -7,8 +7,8 @@
 //     token reaches it through its environment: it is in no argument, no log, no
 //     error, and not in the environment of a kernel.
 //   - [Launch] returns a server that has answered, with our token and our
-//     kernelspec, or an error with the end of what it printed, and then leaves
-//     nothing behind.
+//     kernelspec. Or it returns an error with the end of what the server printed, and
+//     leaves nothing behind.
 //   - No configuration file of the user is read, and what is written goes to a
 //     private directory that [Server.Stop] removes.
 //   - After Stop, neither the gateway nor a kernel of it runs.
@@ -39,8 +39,8 @@
 // # What reaches a kernel
 //
 // A POST to /api/kernels with an "env" object makes the gateway build the
-// environment of the kernel from nothing: PATH, the names that it was told at
-// its start, and what the object may carry. Without one, the kernel gets all of
+// environment of the kernel from scratch: PATH, the names that it got at its start,
+// and what the object may carry. Without one, the kernel gets all of
 // the gateway's environment, or by a race that of another request. Every POST
 // must therefore carry what [Server.KernelEnv] returns, also when it is empty.
 package kernelserver

@@ -69,7 +69,7 @@ def load(path):
 
 
 class Keeper:
-    """Ends what nobody claims. All of it runs in one thread."""
+    """Ends what is not claimed. All of it runs in one thread."""
 
     def __init__(self, s):
         self.s = s
@@ -104,7 +104,7 @@ class Keeper:
         if entry is not None:
             self.mine = entry
         elif self.mine is None:
-            self.end()  # it was forgotten before it had begun: nobody can find it
+            self.end()  # it was forgotten before it had begun: it cannot be found
             return
         kernels = self.kernels(leases)
         if leases or kernels:
@@ -164,7 +164,7 @@ class Keeper:
             self.end()
 
     def kernels(self, leases):
-        """Ends the kernels that nobody claims and returns how many are left."""
+        """Ends the kernels that are not claimed and returns how many are left."""
         if self.app is None:
             return 0
         manager = self.app.kernel_manager

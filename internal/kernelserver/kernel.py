@@ -69,7 +69,7 @@ def listen():
 
 early = listen()
 
-# Nobody debugs a kernel over the gateway, and debugpy would be a third of the
+# Kernels are not debugged over the gateway, and debugpy would be a third of the
 # start and a sixth of the memory. Cells import it as ever: see the end.
 halted = sys.modules.setdefault("debugpy", None) is None
 
@@ -123,7 +123,7 @@ def settle():
 
 def prepare():
     """Does for all hosts what each would do in each kernel: compiled once, for all
-    kernels of the gateway, and done while nobody waits for an answer to it."""
+    kernels of the gateway, and done while no answer depends on it."""
     import marshal
     import types
 

@@ -110,7 +110,7 @@ func (o Options) flags(port int) []string {
 		"--MappingKernelManager.root_dir=" + dir,
 		// Who owns the kernels decides when they end.
 		"--MappingKernelManager.cull_idle_timeout=0",
-		// The death of a kernel is told at once, and nobody replaces it unasked.
+		// The death of a kernel is reported at once, and it is not replaced unasked.
 		"--KernelRestarter.restart_limit=0",
 		"--KernelRestarter.time_to_dead=0.5",
 		// By default output over a rate is dropped.

@@ -31,7 +31,7 @@ const (
 	unowned = time.Hour
 )
 
-// private is the directory of one gateway, open to nobody else:
+// private is the directory of one gateway, closed to everyone else:
 //
 //	owner.json                who made it
 //	kernel.py                 what a kernel runs
@@ -76,8 +76,8 @@ func newPrivate(o Options) (private, error) {
 	return p, nil
 }
 
-// fill writes what the gateway reads. The owner goes first: without it, nobody
-// would ever remove the directory of a host that was killed.
+// fill writes what the gateway reads. The owner goes first: without it, the directory
+// of a host that was killed would never be removed.
 func (p private) fill(o Options) error {
 	self, _ := process.Identify(os.Getpid()) // unknown is never swept
 	owner, err := json.Marshal(self)

@@ -32,7 +32,7 @@ type Sharing struct {
 	// leases begin with it.
 	Dir, Name string
 	// IdleEnd is how long it stays without hosts and kernels, Keep how long it
-	// keeps a journalled session that nobody uses.
+	// keeps a journalled session that is not used.
 	IdleEnd, Keep time.Duration
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// Stray is the private directory of a gateway that nobody looks after any more,
+// Stray is the private directory of a gateway whose host and keeper are gone,
 // with the processes that are left of it. It is proved to be ours: the directory
 // belongs to this user and names its owner by pid and start time, and the command
 // line of each process begins with a script in it.

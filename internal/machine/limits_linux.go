@@ -24,7 +24,7 @@ func Look(tempDir string) Limits {
 	return l
 }
 
-// hard returns a hard limit; 0 when there is none.
+// hard returns a hard limit; 0 when it is unlimited.
 func hard(resource int) uint64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(resource, &r) != nil || r.Max == math.MaxUint64 {
@@ -125,7 +125,7 @@ func cgroups(file, root string) []string {
 	return nil
 }
 
-// number reads a file with one number; "max" is none.
+// number reads a file with one number; "max" does not count as one.
 func number(file string) (uint64, bool) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -5,8 +5,8 @@
 // # Guarantees
 //
 //   - [Reader] holds at most one line, and no more than its limit of it. A line
-//     that is longer is skipped and told as a [*TooLongError]; the next one is
-//     read as if nothing had been.
+//     that is longer is skipped and reported as a [*TooLongError]; the next one is
+//     read as usual.
 //   - A Reader that was interrupted by a deadline goes on where it was.
 //   - [ParseFrame] never panics, and a frame that it cannot read costs that
 //     frame alone.

@@ -12,8 +12,8 @@
 //   - Arguments are bound as Python binds them and checked against their schemas
 //     before the handler sees them. What is wrong is a TypeError that lists the
 //     parameters.
-//   - A handler gets the backend of its pack; one that is missing is told with its
-//     name and that of the primitive.
+//   - A handler gets the backend of its pack; if it is missing, the error has its name
+//     and that of the primitive.
 //   - What a primitive recommends to do next travels beside the value, never in
 //     the output.
 //

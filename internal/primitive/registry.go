@@ -207,7 +207,7 @@ func newEntry(one Primitive, p *Pack) (*entry, error) {
 	return e, e.compile()
 }
 
-// Remove takes a pack out and closes its backend. False: there is none.
+// Remove takes a pack out and closes its backend. False: no such pack.
 func (r *Registry) Remove(pack string) (bool, error) {
 	r.mu.Lock()
 	p, ok := r.packs[pack]

@@ -41,7 +41,7 @@ type SpecPractice struct {
 // MarshalJSON writes the text.
 func (p SpecPractice) MarshalJSON() ([]byte, error) { return json.Marshal(p.Text) }
 
-// Spec returns the spec of a primitive. False: there is none of that name.
+// Spec returns the spec of a primitive. False: none has that name.
 func (r *Registry) Spec(name string) (Spec, bool) {
 	e := r.find(name)
 	if e == nil {

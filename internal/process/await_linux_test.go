@@ -34,7 +34,7 @@ func TestAwait(t *testing.T) {
 	require.False(t, process.Alive(p.Identity()))
 }
 
-// A zombie has ended, though nobody has reaped it.
+// A zombie has ended, though it was not reaped.
 func TestAwaitAZombie(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")

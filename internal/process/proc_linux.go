@@ -144,7 +144,7 @@ func readShort(path string, room []byte) ([]byte, error) {
 
 // Descendants returns the processes that a process started, those that they
 // started, and so on, without itself and without zombies. A process whose parent
-// has ended is nobody's descendant any more: ask before the parent ends. It
+// has ended does not count as a descendant any more: ask before the parent ends. It
 // returns [ErrNoProcess] when the process has ended.
 func Descendants(id Identity) ([]Identity, error) {
 	children, err := childrenByParent()

@@ -11,7 +11,7 @@ import (
 )
 
 // drainDelay is how long the output of a child is still read after its end.
-// Somebody it started may hold the pipe open for ever.
+// A process that it started may hold the pipe open for ever.
 const drainDelay = 500 * time.Millisecond
 
 // Options says what to start. Only Path is required.
@@ -72,7 +72,7 @@ type Process struct {
 	own      *ownThread // forked by a thread of its own; nil when not
 
 	// mu guards ended: while it is held and ended is false, the pid and the
-	// group belong to this child, because nobody has reaped it.
+	// group belong to this child, because it was not reaped.
 	mu    sync.Mutex
 	ended bool
 

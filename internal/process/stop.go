@@ -14,7 +14,7 @@ const (
 	// in microseconds unless it sleeps in a driver, and then nothing helps.
 	killWait = 5 * time.Second
 	// killPoll is how often KillAll looks whether processes are gone: they are
-	// not our children, so that nobody reports their end.
+	// not our children, so that their end is not reported to us.
 	killPoll = 10 * time.Millisecond
 )
 

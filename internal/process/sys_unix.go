@@ -11,7 +11,7 @@ func terminateGroup(pgid int) bool { return syscall.Kill(-pgid, syscall.SIGTERM)
 
 func terminateOne(p *os.Process) bool { return p.Signal(syscall.SIGTERM) == nil }
 
-// killGroup kills every member of a group. ESRCH says that there is none.
+// killGroup kills every member of a group. ESRCH says that it has none.
 func killGroup(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) }
 
 func exitSignal(s *os.ProcessState) (int, string) {

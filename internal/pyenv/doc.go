@@ -20,7 +20,7 @@
 //
 // # The states of the managed environment
 //
-//	         ┌──────────────────────────── Setup, anew ───────────────┐
+//	         ┌──────────────────────────── Setup again ───────────────┐
 //	         ▼                                                        │
 //	absent ──▶ incomplete ──pip, check──▶ ready ──interpreter gone──▶ broken
 //	         ▲     ▲  └─interrupted─┐       │

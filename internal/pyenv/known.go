@@ -21,7 +21,7 @@ func Know(rt Runtime) Known {
 	return Known{rt: rt, file: file}
 }
 
-// Recall returns the interpreter, and false when there is none or when its file has
+// Recall returns the interpreter, and false when none is known or when its file has
 // changed or is gone. It runs nothing.
 func (k Known) Recall() (Runtime, bool) {
 	if k.file == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/coppice-run/coppice/test/notfile"
 )
 
-// TestModuleIsNoFile: what is no file is no module, and keeps nobody from the others.
+// TestModuleIsNoFile: what is not a file is not a module, and does not affect the
+// others.
 func TestModuleIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "good.py"), []byte("x = 1\n"), 0o600))

@@ -133,7 +133,7 @@ func TestExplain(t *testing.T) {
 		{
 			name: "no network", stage: StageInstalling,
 			tail: "WARNING: Retrying after connection broken by 'NewConnectionError' for https://user:secret@index.example/simple/anyio\nERROR: No matching distribution found for anyio==4.16.0\n",
-			want: "install the Python packages: the packages could not be had: no package index was reached, or it has none of them for this system; " +
+			want: "install the Python packages: the packages are not available: no package index was reached, or it has none of them for this system; " +
 				"check the network and pip's index and proxy settings (pip config list), and run coppice setup again (its last word: ERROR: No matching distribution found for anyio==4.16.0)",
 		},
 		{

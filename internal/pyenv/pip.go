@@ -131,7 +131,7 @@ var causes = []struct {
 			"Temporary failure in name resolution", "ProxyError", "SSLError", "Read timed out", "ConnectionResetError",
 			"Could not find a version that satisfies", "No matching distribution found",
 		},
-		problem: "the packages could not be had: no package index was reached, or it has none of them for this system",
+		problem: "the packages are not available: no package index was reached, or it has none of them for this system",
 		next:    "check the network and pip's index and proxy settings (pip config list), and run coppice setup again",
 	},
 	{

@@ -217,7 +217,7 @@ func TestResolveFindsNothing(t *testing.T) {
 	rt, err := pyenv.Resolve(t.Context(), w.options())
 	var none *pyenv.NoPythonError
 	require.ErrorAs(t, err, &none)
-	require.Len(t, rt.Steps, 6, "the steps are told also when there is no interpreter")
+	require.Len(t, rt.Steps, 6, "the steps are reported also when there is no interpreter")
 	require.Equal(t, "no Python 3.9 or newer was found: venv ("+filepath.Join(w.cwd, "venv")+
 		") holds no bin/python; install one from your system's packages or python.org, or name one with --python", err.Error())
 }

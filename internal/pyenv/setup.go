@@ -24,12 +24,12 @@ type SetupOptions struct {
 	Dir string
 	// Python is the interpreter to build with, as in Options.Python. "" takes
 	// python3, then python, from PATH. An environment that was built with
-	// another interpreter than the one named here is built anew.
+	// another interpreter than the one named here is built from scratch.
 	Python string
 	// Env is the environment in which pip runs; nil is that of the process. It
 	// is not filtered: pip needs its index, proxy and certificate settings.
 	Env []string
-	// Progress, if not nil, is told what Setup is doing. It is called from one
+	// Progress, if not nil, hears what Setup is doing. It is called from one
 	// goroutine at a time, not always that of the caller, and must not block.
 	Progress func(Stage)
 
@@ -86,7 +86,7 @@ type SetupResult struct {
 // interpreter.
 //
 // It may be interrupted at any instant, by ctx or by the death of the host; the
-// next run begins anew. Runs at the same time wait for each other, as long as
+// next run starts over. Runs at the same time wait for each other, as long as
 // ctx lets them. The error is a [*SetupError], a [*NoPythonError], or wraps the
 // cause of ctx's end.
 //
@@ -94,7 +94,7 @@ type SetupResult struct {
 // the very end. Building elsewhere and renaming would leave scripts, such as
 // bin/pip, that name an interpreter which is not there any more; and an update
 // in place keeps the packages that the user added, unless it is interrupted: pip
-// can leave a package half replaced, so that all is then built anew.
+// can leave a package half replaced, so that everything is then built from scratch.
 func Setup(ctx context.Context, o SetupOptions) (SetupResult, error) {
 	b, err := newBuild(o)
 	if err != nil {

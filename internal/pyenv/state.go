@@ -18,8 +18,8 @@ import (
 // EnvState says whether an environment can be used.
 type EnvState string
 
-// The states. Setup keeps what an outdated environment holds, refuses to touch
-// a foreign directory, and builds all others anew.
+// The states. Setup keeps what an outdated environment holds, refuses to touch a
+// foreign directory, and builds all others from scratch.
 const (
 	EnvReady      EnvState = "ready"
 	EnvAbsent     EnvState = "absent"

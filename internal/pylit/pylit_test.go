@@ -77,7 +77,7 @@ func (p *python) eval(tb testing.TB, literal string) string {
 	return string(text)
 }
 
-// Every character is what it was, and a break of a line is none.
+// Every character is what it was, and a line break does not break the line.
 func TestPythonReadsEveryCharacter(t *testing.T) {
 	t.Parallel()
 	p := startPython(t)

@@ -17,11 +17,11 @@ const (
 	kernelModule    = "coppice_cell"
 )
 
-// KernelCode returns the Python code that gives a Jupyter kernel what cells have
-// in a session of the runner: tool, runtime, and an input() that times out. url
-// and token are where and by what right session calls its host; without url,
-// calls say that there is none. The code leaves no name behind, and does nothing
-// in a kernel without IPython.
+// KernelCode returns the Python code that gives a Jupyter kernel what cells have in a
+// session of the runner: tool, runtime, and an input() that times out. url and token
+// are where and by what right session calls its host; without url, calls fail with an
+// error that says so. The code leaves no name behind, and does nothing in a kernel
+// without IPython.
 func KernelCode(url, token, session string) (string, error) {
 	calls, err := files.ReadFile(name + "/hostcalls.py")
 	if err != nil {

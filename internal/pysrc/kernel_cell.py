@@ -22,7 +22,7 @@ _IDLE = "\x04coppice-idle:"
 
 
 class InputTimeout(TimeoutError):
-    """Raised by input() when nobody answered in time."""
+    """Raised by input() when no answer came in time."""
 
 
 InputTimeout.__module__ = "coppice"
@@ -63,7 +63,7 @@ class Bridge:
             if call.aborted:
                 raise HostCallError(f"{call.name}: the call was given up", "CancelledError") from None
             raise HostCallError(f"{call.name}: the host cannot be reached: {type(err).__name__}", "ConnectionError") from None
-        except BaseException as err:  # an interrupt: what comes on this connection now answers nobody
+        except BaseException as err:  # an interrupt: what comes on this connection now is not waited for
             connection.close()
             raise err.with_traceback(None)
         with self._lock:
@@ -135,8 +135,8 @@ class Cell:
 
 
 def patch_input(shell: Any) -> None:
-    """Has input() and getpass raise InputTimeout for the host's word that nobody
-    answered. Kernels put their own functions in place when they start."""
+    """Has input() and getpass raise InputTimeout when the host says that no answer
+    came. Kernels put their own functions in place when they start."""
     kernel = getattr(shell, "kernel", None)
     ask = getattr(kernel, "_input_request", None)
     if ask is None or getattr(ask, "coppice", False):

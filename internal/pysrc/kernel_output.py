@@ -2,7 +2,7 @@
 
 A Jupyter server has no memory of what it passes on: a WebSocket that breaks
 swallows what was on its way, a server that is too slow or limits a rate drops
-messages, and nobody tells. So every message about an execute_request, and about
+messages, and does not say so. So every message about an execute_request, and about
 what else waits its turn on the shell channel, gets a number (header.coppice_number: 1, 2, 3 ... for each request), in the order in
 which the cell sends. The host says up to where it has them, and asks for those
 that did not come. The questions go over the control channel, which answers
@@ -12,7 +12,7 @@ What is unconfirmed is bounded: a cell that is WINDOW ahead of its host waits,
 as it would for a pipe. That bounds the memory of this process and that of the
 server, which otherwise takes without end what its client does not read. A host
 that says nothing for the patience of this side is not waited for any more, and
-then the oldest messages are forgotten: the host is told which.
+then the oldest messages are forgotten, and the host learns which.
 """
 
 import _thread

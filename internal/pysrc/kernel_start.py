@@ -48,7 +48,7 @@ def _hook(shell):
         module.output = module.start_here()
         sys.modules[OUTPUT] = module
     except Exception:
-        pass  # another kernel of Python, or another ipykernel: what is lost is told then
+        pass  # another kernel of Python, or another ipykernel: what is lost is reported then
 
 
 def begin(cwd, env, remote, keep, place, helpers):

@@ -8,7 +8,7 @@ import (
 	"github.com/coppice-run/coppice/internal/pylit"
 )
 
-// Source is one module of the user's: its text, or why there is none.
+// Source is one module of the user's: its text, or why it cannot be read.
 type Source struct {
 	Path, Text, Problem string
 }
@@ -17,7 +17,7 @@ type Source struct {
 const moduleTime = 10 * time.Second
 
 // ModulesCode is the code that loads modules into a session that has the prelude;
-// it follows the prelude. What was not loaded is told by [ModulesTold]. "" for no
+// it follows the prelude. [ModulesTold] reports what was not loaded. "" for no
 // module.
 func ModulesCode(modules []Source) (string, error) {
 	if len(modules) == 0 {

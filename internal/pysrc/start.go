@@ -18,7 +18,7 @@ var kernelStart string
 // startModule is the module that prepares a kernel.
 const startModule = "coppice_kernel"
 
-// KernelSession is what a kernel is told of the session that it is for.
+// KernelSession is what a kernel learns of the session that it is for.
 type KernelSession struct {
 	// Cwd is its working directory, "" to stay. Remote says that it need not exist.
 	Cwd    string
@@ -28,7 +28,7 @@ type KernelSession struct {
 	Env  map[string]string
 	Keep []string
 	// URL and Token are where and by what right Session calls its host; without
-	// URL, calls say that there is none.
+	// URL, calls fail with an error that says so.
 	URL, Token, Session string
 	// Helpers is the MIME type of the helpers' status events. "": no helpers.
 	Helpers string
@@ -104,7 +104,7 @@ func KernelBegin(s KernelSession, full bool) (string, error) {
 	}
 	args, err := json.Marshal([]any{s.Cwd, s.Env, s.Remote, keep, [3]string{s.URL, s.Token, s.Session}, s.Helpers})
 	if err != nil {
-		return "", fmt.Errorf("write what a kernel is told: %w", err)
+		return "", fmt.Errorf("encode what a kernel needs to know: %w", err)
 	}
 	prepare, text := `        raise type("`+KernelMissing+`", (Exception,), {})(wanted)
 `, ""

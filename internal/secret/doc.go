@@ -5,8 +5,8 @@
 // # Guarantees
 //
 //   - There is one rule. What is kept from a kernel is masked in a log, too.
-//   - It errs on the side of the secret: a setting that is held back is missed, a
-//     secret that is let through is lost.
+//   - It errs on the side of caution: a setting that is held back is missed, a secret
+//     that gets through is a secret no more.
 //   - Every function is pure, linear in its input, and may be called from any
 //     goroutine.
 package secret

@@ -43,7 +43,7 @@ func Name(name string) bool {
 }
 
 // Variable reports whether an environment variable is a secret, by its name or by its
-// value. The working directory, which shells keep in PWD, is none.
+// value. The working directory, which shells keep in PWD, is not one.
 func Variable(name, value string) bool {
 	return name != "PWD" && name != "OLDPWD" && (Name(name) || Value(value))
 }

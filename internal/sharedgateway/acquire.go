@@ -26,7 +26,7 @@ type Options struct {
 	// hosts together; it refuses one more. 0: [DefaultMaxKernels].
 	MaxKernels int
 	// Check says whether the interpreter can run a gateway. It is asked only when
-	// one could not be started, to say why. nil: nobody knows better.
+	// one could not be started, to say why. nil: the error of the start has to do.
 	Check func(context.Context) error
 	// StartTimeout bounds the start of a gateway. 0: 30 s.
 	StartTimeout time.Duration
@@ -37,7 +37,7 @@ type Options struct {
 	// IdleEnd is how long a gateway that is started may be without hosts and
 	// kernels before it ends itself. 0: 5 min.
 	IdleEnd time.Duration
-	// Keep is how long a journalled session that nobody uses is kept by a gateway
+	// Keep is how long a journalled session that is not used is kept by a gateway
 	// that is started. 0: 1 h.
 	Keep time.Duration
 }
@@ -87,7 +87,7 @@ type Waits struct {
 func (l *Lease) ID() string { return filepath.Base(l.lease.path) }
 
 // Release gives the gateway back. It ends nothing: the gateway ends by itself
-// when nobody uses it.
+// when it is not used.
 func (l *Lease) Release() { l.lease.release() }
 
 // Acquire finds the gateway of o.Runtime and o.Shard or starts it.

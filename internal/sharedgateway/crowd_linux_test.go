@@ -147,7 +147,7 @@ func (c crowd) watch() func() (looks, atOnce, inAll int) {
 	}
 }
 
-// holder returns the process that gateway.lock names, 0 when nobody holds it.
+// holder returns the process that gateway.lock names, 0 when it is free.
 func (c crowd) holder() int {
 	data, _ := os.ReadFile(filepath.Join(c.dir, "gateway.lock"))
 	var h struct{ Process process.Identity }

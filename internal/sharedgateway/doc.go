@@ -7,16 +7,16 @@
 //     of the environment that counts at its start). One of another fingerprint
 //     lives beside it: it is neither reused nor ended. Nearly always there is one
 //     shard, number 0.
-//   - Nobody waits for a gateway with the lock in hand: it is held only to change
-//     gateway.json, and while a process is begun (about 0.1 s). Whoever finds a
+//   - The lock is never held while a gateway is waited for: it is held only to change
+//     gateway.json, and while a process is started (about 0.1 s). Whoever finds a
 //     gateway that answers takes no lock.
-//   - A host that is killed while a gateway of its starts costs nobody anything:
-//     the others wait for that gateway.
+//   - A host that is killed while a gateway of its own starts does no harm: the others
+//     wait for that gateway.
 //   - A gateway is reused only when its pid AND start time are those that were
 //     recorded, it answers with the recorded token, and its fingerprint is ours.
 //   - The lock is the system's own (flock). It ends with its holder, however
-//     that ended, so that a crash blocks nobody, and it cannot be stolen, however
-//     slow its holder is. What the holder writes into the file is for people.
+//     that ended, so that a crash blocks no one, and it cannot be stolen, however slow
+//     its holder is. What the holder writes into the file is for people.
 //   - A gateway that does not answer is under suspicion, for [Options.Suspicion]
 //     while its process lives; only then is it ended and replaced, and every
 //     host that uses it hears of it. An answer ends the suspicion, and so does
@@ -44,12 +44,12 @@
 //
 // Each shard is found, started, watched, replaced and ended as if it were alone:
 // it has a process, a token, a private directory, a hold and leases of its own,
-// and what happens to it is told to its own sessions. A host asks for the shards
-// in the order of their numbers, and for the next when a gateway refuses a kernel;
-// nobody else decides. So two hosts that need a further one at the same instant
+// and what happens to it concerns its own sessions only. A host asks for the shards in
+// the order of their numbers, and for the next when a gateway refuses a kernel; that
+// alone decides. So two hosts that need a further one at the same instant
 // meet at the same number, where one of them starts it. A host that has nothing
 // left on a shard but the first gives its lease back (package kernel/jupyter), and
-// the gateway ends itself like any that nobody uses. The journal names the shard
+// the gateway ends itself like any that is not used. The journal names the shard
 // of a kept session.
 //
 // # Nothing is left behind

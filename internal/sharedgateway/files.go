@@ -60,8 +60,8 @@ const (
 )
 
 // read returns what is recorded. A file that cannot be understood counts as
-// empty: gateways that nobody can name end by themselves, or are put back by
-// themselves while they are used.
+// empty: gateways that are not recorded end by themselves, or record themselves again
+// while they are used.
 func read(dir string) (record, error) {
 	var r record
 	data, err := file.Read(context.Background(), filepath.Join(dir, recordFile), maxRecord)

@@ -249,8 +249,8 @@ func (s *search) replace(ctx context.Context, g Gateway) error {
 	return replace(ctx, s.o.Dir, g)
 }
 
-// giveUp ends what this search started, if it does not answer and nobody else
-// waits for it.
+// giveUp ends what this search started, if it does not answer and no one else waits
+// for it.
 func (s *search) giveUp(ctx context.Context) {
 	if s.mine == nil {
 		return

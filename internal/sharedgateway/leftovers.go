@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// Leftover is something of ours that nobody claims any more. Most of it is ended
+// Leftover is something of ours that is not claimed any more. Most of it is ended
 // by the next host on its way; a process that was stopped, or a folder that no
 // host uses again, stays.
 type Leftover struct {
@@ -32,7 +32,7 @@ type Leftover struct {
 const young = time.Minute
 
 // Leftovers finds what hosts that were killed left in dir and in the folders of
-// their gateways. It changes nothing and waits for nobody.
+// their gateways. It changes nothing and waits for nothing.
 func Leftovers(dir string) ([]Leftover, error) {
 	r, err := read(dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func Leftovers(dir string) ([]Leftover, error) {
 	return found, nil
 }
 
-// strays are the processes and folders of gateways that nobody claims.
+// strays are the processes and folders of gateways that are not claimed.
 func strays(dir string, r record) []Leftover {
 	claimed := func(id process.Identity, place string) bool {
 		for _, g := range r.Gateways {

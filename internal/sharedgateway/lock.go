@@ -28,7 +28,7 @@ type holder struct {
 	Beat    time.Time        `json:"beat"`
 }
 
-// LockedError says that the lock was not to be had in time.
+// LockedError says that the lock could not be taken in time.
 type LockedError struct {
 	// PID is the holder's, 0 when it is not known; Doing is what it does, and
 	// Beat when it last said so.
@@ -89,7 +89,7 @@ func lock(ctx context.Context, dir, doing string) (unlock func(), err error) {
 	return func() {
 		close(over)
 		beating.Wait()
-		_ = os.Truncate(path, 0) // nobody holds it now
+		_ = os.Truncate(path, 0) // the lock is free now
 		_ = l.Close()
 	}, nil
 }

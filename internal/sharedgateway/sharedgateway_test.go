@@ -144,14 +144,14 @@ func TestSilenceIsSuspicionFirst(t *testing.T) {
 	defer cancel()
 	_, err = sharedgateway.Acquire(ctx, sharedgateway.Options{Dir: dir, Runtime: none})
 	require.ErrorContains(t, err, "does not answer")
-	require.True(t, process.Alive(g.entry.Process), "a slow answer kills nobody")
+	require.True(t, process.Alive(g.entry.Process), "a slow answer is no reason to kill")
 
 	watched := make(chan error, 1)
 	go func() { watched <- lease.Watch(t.Context(), nil) }()
 	_, err = sharedgateway.Acquire(t.Context(), sharedgateway.Options{Dir: dir, Runtime: none, Suspicion: 300 * time.Millisecond})
 	require.ErrorContains(t, err, "start a kernel gateway", "it was replaced, as far as it could be")
 	require.False(t, process.Alive(g.entry.Process))
-	require.ErrorContains(t, <-watched, "ended", "who uses it is told")
+	require.ErrorContains(t, <-watched, "ended", "its users hear of it")
 }
 
 func TestStopEndsAndForgets(t *testing.T) {
@@ -223,7 +223,7 @@ func TestJournal(t *testing.T) {
 	want.Key, want.Last = key, got.Last
 	require.Empty(t, cmp.Diff(want, got))
 
-	// A file that tells of another session adopts nobody's variables.
+	// A file about another session adopts no variables.
 	other, err := sharedgateway.Take(t.Context(), dir, messages.SessionKey{Session: "b", Cwd: "/tmp"})
 	require.NoError(t, err)
 	defer other.Release()

@@ -16,7 +16,7 @@
 //     operating system allows that; elsewhere [Spool.Close] removes them. A
 //     file is given up as soon as its last record was taken, so that the disk
 //     holds what waits, plus at most one segment ([Options.Segment]).
-//   - No lock is held during disk I/O or while somebody waits.
+//   - No lock is held during disk I/O or while a caller waits.
 //
 // # Who may call
 //

@@ -20,7 +20,7 @@ var ErrTooLong = errors.New("the event is too long")
 
 // Event is one event.
 type Event struct {
-	// Name is that of the "event" field, "" when there was none.
+	// Name is that of the "event" field, "" without one.
 	Name string
 	// ID is that of the last "id" field of the stream.
 	ID string
@@ -73,7 +73,7 @@ func (r *Reader) Next() (Event, error) {
 		size += len(line)
 		if line == "" {
 			if !some {
-				e.Name, size = "", 0 // an event without data is none
+				e.Name, size = "", 0 // an event without data does not count
 				continue
 			}
 			e.ID, e.Data, e.Retry = r.id, data.String(), r.retry

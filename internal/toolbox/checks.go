@@ -76,7 +76,7 @@ func (b *Box) keepCheck(ctx context.Context, e toolspec.Entry, r toolcheck.Repor
 	})
 }
 
-// saveBeside writes a file of ours in a folder of tools anew, whole or not at all.
+// saveBeside rewrites a file of ours in a folder of tools, whole or not at all.
 func saveBeside(dir, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package toolcheck validates a tool: twelve checks, from its files to the end
-// of its process. It is what a tool has to pass before anybody relies on it.
+// of its process. It is what a tool has to pass before one relies on it.
 //
 // # Guarantees
 //
@@ -7,8 +7,8 @@
 //     those that need what failed are skipped, and say so.
 //   - One process serves the checks that need one. It is ended, whatever
 //     happens, before [Validate] returns.
-//   - The tool is told that it is only looked at (PIXIE_VALIDATE=true), and
-//     secrets that are missing are a warning.
+//   - The tool can see that this is only a check (PIXIE_VALIDATE=true), and missing
+//     secrets are a warning.
 //
 // Any goroutine may call it.
 package toolcheck

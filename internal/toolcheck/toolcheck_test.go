@@ -51,7 +51,7 @@ func TestEachCheckCanFail(t *testing.T) {
 		},
 		"no outputs": {
 			tool: toolbox.Tool{Set: map[string]any{"outputs": []any{}}}, check: toolcheck.SchemasCoherent, status: toolcheck.Fail,
-			message: "problems: 1", detail: "outputs: there are none",
+			message: "problems: 1", detail: "outputs: the list is empty",
 		},
 		"another id than its folder": {
 			tool: toolbox.Tool{Set: map[string]any{"id": "another"}}, check: toolcheck.SchemasCoherent, status: toolcheck.Warn,
@@ -94,7 +94,7 @@ func TestEachCheckCanFail(t *testing.T) {
 			tool: toolbox.Tool{Set: sample("bad", map[string]any{"result": 1})}, check: toolcheck.OutputConforms, status: toolcheck.Fail,
 			message: "result: an output of type tree is expected to be",
 		},
-		"outputs that nobody declared": {
+		"outputs that were not declared": {
 			tool: toolbox.Tool{Set: sample("bad", map[string]any{"result": []any{}, "more": 1})}, check: toolcheck.OutputConforms, status: toolcheck.Warn,
 			message: "more: the tool does not declare this output",
 		},
@@ -105,7 +105,7 @@ func TestEachCheckCanFail(t *testing.T) {
 			mend: reference(`{"inputs":{"do":"echo","arg":1},"outputs":{"result":{"echo":2}}}`), check: toolcheck.ReferenceFixturesMatch, status: toolcheck.Fail,
 			message: "a.json: the outputs are not those of the reference", detail: "result.echo: 2 in the reference, 1 in the run",
 		},
-		"a fixture that is none": {
+		"a fixture that is not one": {
 			mend: reference(`[]`), check: toolcheck.ReferenceFixturesMatch, status: toolcheck.Fail, message: "a.json: it is not an object",
 		},
 		"a fixture that matches": {

@@ -30,7 +30,7 @@ type Options struct {
 	Env []string
 	// StartTimeout bounds the start of the process. 0: 60 s.
 	StartTimeout time.Duration
-	// Progress hears each check as it is done; nil: nobody.
+	// Progress hears of each check as it is done; nil: it is not called.
 	Progress func(Check)
 }
 

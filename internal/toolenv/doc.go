@@ -8,7 +8,7 @@
 //     pyproject.toml depends on. A tool that needs no package gets an
 //     environment without pip, in a tenth of a second.
 //   - An environment that matches these files is left alone. One that was not
-//     finished is made anew.
+//     finished is made again.
 //   - Runs for one tool at the same time wait for each other.
 //   - Nothing is written outside of the tool's folder but by pip's own cache.
 //

@@ -32,9 +32,10 @@ type Options struct {
 	Python string
 	// Env is the environment in which pip runs. nil: none.
 	Env []string
-	// Force makes it anew, whatever is there.
+	// Force makes it again, whatever is there.
 	Force bool
-	// Progress hears each line that pip prints, from one goroutine; nil: nobody.
+	// Progress hears each line that pip prints, from one goroutine; nil: it is not
+	// called.
 	Progress func(line string)
 }
 

@@ -22,7 +22,7 @@ func write(t *testing.T, dir, name, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
-// TestAnEnvironmentWithoutPackages is made once, by one of many, and made anew
+// TestAnEnvironmentWithoutPackages is made once, by one of many, and made again
 // when what the tool needs has changed.
 func TestAnEnvironmentWithoutPackages(t *testing.T) {
 	t.Parallel()

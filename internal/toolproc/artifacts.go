@@ -64,7 +64,7 @@ func Measure(dir string) Usage {
 const maxListed = 1000
 
 // collect lists the files of a run, relative to its folder with forward
-// slashes, and removes the folder when there are none. What ends in .partial,
+// slashes, and removes the folder when it is empty. What ends in .partial,
 // and links, are not the run's results.
 func collect(dir string) []string {
 	if dir == "" {

@@ -23,7 +23,7 @@ type Call struct {
 	Inputs messages.RawJSON
 	// Dir is the folder for its files, from [Process.RunDir]; "": none.
 	Dir string
-	// Emit hears the events of a stream; nil: nobody. An error ends the call.
+	// Emit gets the events of a stream; nil: they are dropped. An error ends the call.
 	Emit func(messages.ToolEvent) error
 }
 

@@ -1,6 +1,6 @@
 // Package toolproc is the process of one tool and the HTTP that it speaks:
 // GET /healthz, GET /schema, POST /run, GET /stream, POST /cancel, on a port of
-// the loopback interface that the tool is told with --port.
+// the loopback interface that the tool gets with --port.
 //
 // # Guarantees
 //

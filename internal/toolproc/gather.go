@@ -125,7 +125,7 @@ func (g *gathering) add(e *messages.ToolEvent) {
 	}
 }
 
-// grow adds to an output that grows; false: it is none, or the value is not of
+// grow adds to an output that grows; false: it does not grow, or the value is not of
 // its form.
 func (g *gathering) grow(o *toolspec.Output, v json.RawMessage) bool {
 	switch o.Type {

@@ -20,7 +20,7 @@ var thePorts = ports{used: map[int]bool{}}
 // portAttempts bounds the search for a port that was not given out before.
 const portAttempts = 1000
 
-// free returns a port of the loopback interface that nobody listens on now, and
+// free returns a port of the loopback interface on which nothing listens now, and
 // that was not returned before.
 func (p *ports) free(ctx context.Context) (int, error) {
 	p.mu.Lock()

@@ -31,7 +31,7 @@ func OpenRunFile(artifacts, tool, run, name string) (*os.File, error) {
 		return nil, notThere
 	}
 	days, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(artifacts, tool)), "*", run))
-	// What a tool puts there in place of a folder is none of its runs.
+	// What a tool puts there in place of a folder is not one of its runs.
 	days = slices.DeleteFunc(days, func(day string) bool {
 		info, err := os.Stat(day)
 		return err != nil || !info.IsDir()
@@ -49,7 +49,7 @@ func OpenRunFile(artifacts, tool, run, name string) (*os.File, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, notThere // that a name leads elsewhere is nobody's business
+		return nil, notThere // the caller need not learn that a name leads elsewhere
 	}
 	return f, nil
 }

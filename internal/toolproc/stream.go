@@ -80,7 +80,7 @@ func (p *Process) follow(ctx context.Context, c *call, g *gathering, events *sse
 		event := g.take(e)
 		if c.Emit != nil {
 			if err := c.Emit(event); err != nil {
-				return Answer{Outputs: g.partial(), Error: &messages.ToolError{Kind: messages.ToolErrorCancelled, Message: "nobody reads the stream any more: " + err.Error()}}
+				return Answer{Outputs: g.partial(), Error: &messages.ToolError{Kind: messages.ToolErrorCancelled, Message: "the stream is not read any more: " + err.Error()}}
 			}
 		}
 		if g.allDone() && g.complete() {

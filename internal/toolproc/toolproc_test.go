@@ -73,7 +73,7 @@ func TestACancelThatComesFirst(t *testing.T) {
 	gone, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, p.Stop(gone, time.Second))
-	require.Error(t, p.Cancel(t.Context(), "never"), "there is nobody to ask")
+	require.Error(t, p.Cancel(t.Context(), "never"), "there is no process to ask")
 }
 
 // TestAStartThatIsGivenUp leaves nothing behind.

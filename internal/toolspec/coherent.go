@@ -24,10 +24,10 @@ func (t *Tool) Coherent(dir string) (wrong, warnings []Problem) {
 		w.add("id", "%q is not the name of the folder, %q", t.ID, base)
 	}
 	if len(t.Inputs) == 0 {
-		w.add("inputs", "there are none")
+		w.add("inputs", "the list is empty")
 	}
 	if len(t.Outputs) == 0 {
-		p.add("outputs", "there are none: a run could not return anything")
+		p.add("outputs", "the list is empty: a run could not return anything")
 	}
 	for i := range t.Inputs {
 		t.coherentInput(&p, fmt.Sprintf("inputs[%d]", i), &t.Inputs[i])
@@ -58,7 +58,7 @@ func (t *Tool) coherentInput(p *problems, path string, in *Input) {
 	switch in.Type {
 	case "select", "multiselect", "radio":
 		if len(in.Options) == 0 {
-			p.add(path+".options", "there are none to choose from")
+			p.add(path+".options", "the list is empty: there is nothing to choose from")
 		}
 	}
 	if in.ShowIf != nil {

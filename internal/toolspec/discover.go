@@ -32,7 +32,7 @@ type Entry struct {
 var stamped = []string{FileName, "pyproject.toml", "requirements.txt", ".env"}
 
 // Discover lists the tools in a folder, by the names of their folders. A folder
-// that is not there has none. Folders whose names begin with a dot or two
+// that does not exist has none. Folders whose names begin with a dot or two
 // underscores are passed over. The error is that of reading dir, or of ctx.
 func Discover(ctx context.Context, dir string) ([]Entry, error) {
 	names, err := os.ReadDir(dir)

@@ -1,5 +1,5 @@
 // Package toolspec is the description of a tool: the file tool.json, what it
-// may say, and what follows from it. It starts nothing and speaks to nobody.
+// may say, and what follows from it. It starts no process and uses no network.
 //
 // # Guarantees
 //
@@ -9,9 +9,9 @@
 //   - A [Tool] that Parse returned has all defaults filled in.
 //   - [Discover] lists every tool folder, the broken ones with their error. A
 //     folder of tools that is not there is empty.
-//   - [Environment] never lets a variable of the host through that is not on
-//     its list, nor a tool's own file redefine the names that are reserved.
+//   - [Environment] passes on no variable of the host that is not on its list, and
+//     does not let a tool's own file redefine the reserved names.
 //
-// All functions may be called from any goroutine. A Tool is a value that nobody
-// changes once it was parsed.
+// All functions may be called from any goroutine. A Tool is a value that does
+// not change once it was parsed.
 package toolspec

@@ -13,7 +13,8 @@ import (
 	"github.com/coppice-run/coppice/test/notfile"
 )
 
-// TestNoFile: a tool whose files are no files is a broken one, and is told so at once.
+// TestNoFile: a tool whose files are not files is a broken one, and that is said at
+// once.
 func TestNoFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o700))

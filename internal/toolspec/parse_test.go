@@ -91,7 +91,7 @@ func TestEveryTypeIsKnown(t *testing.T) {
 	require.Equal(t, []any{1.0}, sample["multiselect"])
 	var schema map[string]any
 	require.NoError(t, json.Unmarshal(tool.InputSchema(), &schema))
-	require.Len(t, schema["properties"], 27, "a hidden input is nobody's to give")
+	require.Len(t, schema["properties"], 27, "a hidden input cannot be given")
 }
 
 func TestCoherence(t *testing.T) {

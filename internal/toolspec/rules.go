@@ -26,7 +26,7 @@ func (p Problem) String() string {
 
 // Error says what is wrong with a tool.json.
 type Error struct {
-	// File is the file that was read, "" when it was none.
+	// File is the file that was read, "" when it was not read from one.
 	File     string
 	Problems []Problem
 }

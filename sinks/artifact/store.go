@@ -167,7 +167,7 @@ func (s *Store) Keep(kind, extension string, data []byte) (Info, error) {
 		err = end
 	}
 	if err != nil {
-		_ = os.Remove(w.Path()) // half of it helps nobody
+		_ = os.Remove(w.Path()) // half of it is of no use
 		return Info{}, err
 	}
 	return Info{ID: w.ID(), Path: w.Path(), Bytes: int64(len(data)), Modified: s.o.Now()}, nil
@@ -220,7 +220,7 @@ func (s *Store) highest() (int, error) {
 	return highest, nil
 }
 
-// closed is told by a writer that it is done.
+// closed is called by a writer that is done.
 func (s *Store) closed(id int) {
 	now := s.o.Now()
 	s.mu.Lock()

@@ -163,7 +163,7 @@ func (c *call) Consume(_ context.Context, e messages.Event) error {
 	if err != nil {
 		c.log.o.Logger.Error("the audit log could not be written", "exec", c.exec.ID, "err", err)
 	}
-	return nil // it was told; a second try would write half a line twice
+	return nil // it was reported; a second try would write half a line twice
 }
 
 // Flush does nothing: a line is in the file when it was consumed.

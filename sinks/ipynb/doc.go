@@ -10,11 +10,11 @@
 //     (nbformat 4.5). They are numbered on from the last one there.
 //   - The file is a valid notebook at any time: it is written after every cell
 //     and replaced by a rename.
-//   - A file that somebody changed meanwhile is not overwritten. What the call
-//     that ran showed is then lost to the recording, and the next call appends
+//   - A file that was changed by others in the meantime is not overwritten. What the
+//     call that ran showed is then lost to the recording, and the next call appends
 //     to the file as it is.
-//   - A failure of the recording is none of the session: the sink ends for the
-//     call that ran ([sinks.LaneReport] says so).
+//   - A failure of the recording does not affect the session: the sink ends for the
+//     call that ran ([sinks.SinkReport] says so).
 //   - A cell leaves at most MaxOutput bytes, and a notebook grows to about
 //     MaxBytes; then another one is begun beside it (session-2.ipynb). So the
 //     memory of a recording is bounded.

@@ -146,7 +146,7 @@ func TestOneSession(t *testing.T) {
 	require.NotNil(t, r.For(e))
 }
 
-// What somebody wrote meanwhile is kept; the next call appends to it.
+// What others wrote in the meantime is kept; the next call appends to it.
 func TestTheFileChangedMeanwhile(t *testing.T) {
 	r := open(t, ipynb.Options{})
 	require.NoError(t, feed(t, r, "a"))

@@ -36,7 +36,7 @@ type Recorder struct {
 	o Options
 
 	mu       sync.Mutex
-	file     *notebook.File // nil: to be opened anew
+	file     *notebook.File // nil: to be opened again
 	outputs  *notebook.Recorder
 	part     int   // of the notebooks that were begun, from 1
 	size     int64 // about how large the notebook is
@@ -171,7 +171,7 @@ func (r *Recorder) begin(source, title string) (*cell, error) {
 	return &cell{Cell: record, file: r.file}, nil
 }
 
-// save writes the notebook. When that fails it is read anew for the next call.
+// save writes the notebook. When that fails it is read again for the next call.
 // The mutex is held.
 func (r *Recorder) save(ctx context.Context, f *notebook.File) error {
 	if f != r.file {

@@ -66,7 +66,7 @@ func bundleText(b messages.Bundle, status string, limit int) (text string, markd
 // jsonText is the pretty form of a JSON value, cut to limit bytes.
 func jsonText(raw messages.RawJSON, limit int) string {
 	text := string(raw)
-	if len(raw) <= 4*limit { // indenting what is cut anyway helps nobody
+	if len(raw) <= 4*limit { // indenting what is cut anyway is of no use
 		var b bytes.Buffer
 		if json.Indent(&b, raw, "", "  ") == nil {
 			text = b.String()

@@ -242,7 +242,7 @@ func TestArtifactThatCannotBeMade(t *testing.T) {
 }
 
 // TestSharesStayWithinTheBudget: whatever the cells print, late output of
-// earlier cells included, all of it is bounded, and nobody gets less than the
+// earlier cells included, all of it is bounded, and no cell gets less than the
 // least share.
 func TestSharesStayWithinTheBudget(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ type spill struct {
 	limit int    // how much is kept in memory
 	held  []byte // before the artifact is opened
 	file  *artifact.Writer
-	err   error // why there is none, or why it is not whole
-	told  bool  // err was told
+	err   error // why nothing is kept, or why it is not whole
+	told  bool  // err was reported
 	last  byte  // the last byte, to begin a block on a line of its own
 }
 
@@ -82,7 +82,7 @@ func (s *spill) close() error {
 	return s.file.Close()
 }
 
-// notice returns, once, what a reader has to be told about the artifact.
+// notice returns, once, what a reader has to know about the artifact.
 func (s *spill) notice() string {
 	if s.err == nil || s.told {
 		return ""

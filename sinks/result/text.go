@@ -176,7 +176,7 @@ func stopped(r messages.Result, at int, line string) string {
 }
 
 // seconds writes a limit as it was set: whole seconds from ten on, tenths and
-// hundredths below, so that no limit is told as another one.
+// hundredths below, so that no two limits look the same.
 func seconds(d time.Duration) string {
 	n := d.Seconds()
 	switch {

@@ -283,8 +283,8 @@ func (d *decoder) hold(s string) {
 	}
 }
 
-// release gives a control string that was none back as text. One that did not
-// fit in what is held stays removed.
+// release gives what turned out not to be a control string back as text. One that did
+// not fit in what is held stays removed.
 func (d *decoder) release(to target) {
 	whole := d.n < MaxHeld
 	// By way of runes, so that no byte at the end waits for the rest of a

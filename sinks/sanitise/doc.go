@@ -21,9 +21,9 @@
 // state remains. Rows that have ended are not touched again; movements to
 // another row are removed.
 //
-// A [Filter] is for a terminal that folds by itself: it lets carriage return
-// and backspace pass, and colours if it is told to, and nothing else that could
-// change the terminal.
+// A [Filter] is for a terminal that folds by itself: it lets carriage return and
+// backspace pass, and colours if they are wanted, and nothing else that could change
+// the terminal.
 //
 // # The decoder
 //
@@ -38,7 +38,7 @@
 //
 // A newline ends whatever sequence it stands in, except in DCS, SOS, PM and
 // APC, which may span lines (sixel images do). An OSC that a newline or the end
-// of the stream cuts short was none: its text is given back.
+// of the stream cuts short does not count: its text is given back.
 //
 // Nothing in this package may be called from two goroutines at once.
 package sanitise

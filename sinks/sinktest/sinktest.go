@@ -22,7 +22,7 @@ import (
 const Patience = 10 * time.Second
 
 // Open makes a sink that has not been used. What the sink writes to should take
-// everything, since nobody reads it.
+// everything, since it is not read.
 type Open func(t *testing.T) sinks.Sink
 
 // Run runs the suite.

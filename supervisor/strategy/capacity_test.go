@@ -24,7 +24,7 @@ func TestIdleTTL(t *testing.T) {
 		{"suspended", of3(child("a", messages.ChildSuspended, time.Hour)), strategy.Tick{}, nil},
 		{"work waits", of3(idle("a", time.Hour, queue)), strategy.Tick{}, nil},
 		{"static", of3(idle("a", time.Hour, static)), strategy.Tick{}, nil},
-		{"pinned, but nobody honours it", of3(idle("a", time.Hour, pinned)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"pinned, but pins do not count here", of3(idle("a", time.Hour, pinned)), strategy.Tick{}, []string{"stop a evicted"}},
 		{"failed", of3(child("a", messages.ChildFailed, time.Minute)), strategy.Tick{}, []string{"stop a evicted"}},
 		{"failed just now", of3(child("a", messages.ChildFailed, time.Second)), strategy.Tick{}, nil},
 		{"only ticks count", of3(idle("a", time.Hour)), strategy.Spawning{Key: "a"}, nil},
@@ -82,7 +82,7 @@ func TestQuota(t *testing.T) {
 		{"mine goes", of3(idle("a", 9, yours), idle("b", 1, mine), waiting("x", 1, mine)), strategy.Spawning{Key: "x"}, []string{"stop b evicted", "wait x"}},
 		{"mine is busy", of3(idle("a", 9, yours), child("b", messages.ChildBusy, 1, mine), waiting("x", 1, mine)), strategy.Spawning{Key: "x"}, []string{"stop x overloaded"}},
 		{"others that wait do not count", of3(child("b", messages.ChildStopping, 1, mine), waiting("w", 1, yours), waiting("x", 2, mine)), strategy.Spawning{Key: "x"}, []string{"wait x"}},
-		{"nobody's is not counted", of3(idle("a", 9), idle("b", 9), waiting("x", 1)), strategy.Spawning{Key: "x"}, nil},
+		{"without an owner it is not counted", of3(idle("a", 9), idle("b", 9), waiting("x", 1)), strategy.Spawning{Key: "x"}, nil},
 		{"a tick", of3(idle("a", 9, mine), idle("b", 9, mine)), strategy.Tick{}, nil},
 	})
 }
@@ -120,8 +120,8 @@ func TestHeartbeat(t *testing.T) {
 		{"beat before it was up, and is up just now", of3(idle("a", 0, beat(time.Hour), upNow)), strategy.Tick{}, nil},
 		{"is in a call", of3(idle("a", 0, inCall(5*time.Second))), strategy.Tick{}, nil},
 		{"is in it for too long", of3(idle("a", 0, inCall(5*time.Second+1))), strategy.Tick{}, []string{"abandon a hung"}},
-		{"waits for somebody else", of3(idle("a", 0, inCall(time.Hour), hold)), strategy.Tick{}, nil},
-		{"waits for somebody else, and what it owns is silent", of3(idle("a", 0, inCall(time.Hour), hold, beat(6*time.Second))), strategy.Tick{}, []string{"stop a hung"}},
+		{"waits for others", of3(idle("a", 0, inCall(time.Hour), hold)), strategy.Tick{}, nil},
+		{"waits for others, and what it owns is silent", of3(idle("a", 0, inCall(time.Hour), hold, beat(6*time.Second))), strategy.Tick{}, []string{"stop a hung"}},
 		{"both: it cannot be stopped", of3(idle("a", 0, inCall(6*time.Second), beat(6*time.Second))), strategy.Tick{}, []string{"abandon a hung"}},
 		{"starts", of3(child("a", messages.ChildStarting, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
 		{"ends", of3(child("a", messages.ChildStopping, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},

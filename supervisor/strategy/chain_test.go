@@ -136,7 +136,7 @@ func TestFor(t *testing.T) {
 	decide(t, strategy.For("bird", strategy.RestartOnce()), []decision{
 		{"an event of another kind", of3(child("a", messages.ChildSuspended, 0, fish)), failOf("a"), nil},
 		{"of its kind", of3(child("a", messages.ChildSuspended, 0, bird)), failOf("a"), []string{"restart a"}},
-		{"of somebody unknown", of3(), failOf("a"), nil},
+		{"of an unknown child", of3(), failOf("a"), nil},
 	})
 	seen := &spy{}
 	v.failures = map[string][]time.Time{"a": before(1), "b": before(2)}

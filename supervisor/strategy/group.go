@@ -36,7 +36,7 @@ func (g group) Decide(v View, ev Event) []Directive {
 		key, exit = ev.Key, ev.Exit
 	case Gone:
 		if !ev.BySelf || ev.Exit.Failure() {
-			return nil // somebody wanted it to end, or Fail was answered
+			return nil // it was asked to end, or Fail was answered
 		}
 		key, exit = ev.Key, ev.Exit
 	default:

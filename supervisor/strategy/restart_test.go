@@ -38,7 +38,7 @@ func TestRestartOnce(t *testing.T) {
 			failOf("a"),
 			[]string{"stop a failed"},
 		},
-		{"of somebody unknown", view{}, failOf("a"), nil},
+		{"of an unknown child", view{}, failOf("a"), nil},
 		{"a tick is none of its business", suspended("a"), strategy.Tick{}, nil},
 		{"an end in order is none of its business", suspended("a"), strategy.Gone{Key: "a"}, nil},
 	})

@@ -39,9 +39,6 @@ func TestRepository(t *testing.T) {
 			}
 		})
 	}
-	for _, v := range arch.Long(tree) {
-		t.Log(v)
-	}
 }
 
 // TestLoad reads a small repository from disk: other modules and what tools

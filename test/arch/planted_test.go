@@ -101,9 +101,11 @@ func TestPlanted(t *testing.T) {
 		{"exported-doc", "messages/x.go", "package messages\n\n// Both are.\ntype (\n\tT = int\n\tU = int\n)\n", ""},
 		{"exported-doc", "messages/x_test.go", "package messages\n\nfunc F() {}\n", ""},
 
-		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 600), "601 lines"},
-		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 599), ""},
+		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 400), "401 lines: at most 400"},
+		{"file-length", "messages/x_test.go", "package messages\n" + strings.Repeat("\n", 400), "401 lines"},
+		{"file-length", "messages/x.go", "package messages\n" + strings.Repeat("\n", 399), ""},
 		{"file-length", "internal/pysrc/x.py", strings.Repeat("pass\n", 601), "601 lines"},
+		{"file-length", "internal/pysrc/x.py", strings.Repeat("pass\n", 600), ""},
 
 		{"nouns", "sinks/x.go", "package sinks\n\ntype slowDoor struct{}\n", "type slowDoor"},
 		{"nouns", "messages/x.go", "package messages\n\ntype cellExecutor struct{}\n", "cellExecutor"},

@@ -43,7 +43,7 @@ func Rules() []Rule {
 		{"recover", "a panic is handled in one place, supervisor/guard.go, so that every one becomes a typed exit", checkRecover},
 		{"package-doc", "doc.go says what a package guarantees and who may call it", checkPackageDoc},
 		{"exported-doc", "everything exported is documented", checkExportedDoc},
-		{"file-length", "a file over 600 lines has two reasons to change", checkFileLength},
+		{"file-length", "a Go file over 400 lines, or one of Python over 600, has two reasons to change", checkFileLength},
 		{"nouns", "one word, one meaning: these nouns are not ours", checkNouns},
 		{"waits", "a test waits for what it expects, never for time to pass, and never hides itself", checkWaits},
 		{"goroutine-leaks", "a package that starts goroutines proves that they end", checkGoroutineLeaks},

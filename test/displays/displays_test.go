@@ -150,7 +150,7 @@ func looks(t *testing.T, s *coppice.Session) {
 	}
 	r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1 + 1"}}})
 	require.NoError(t, err)
-	require.Equal(t, "2", r.Text, "a look leaves nothing behind")
+	require.Equal(t, "2", r.Text, "a completion leaves nothing behind")
 }
 
 // artifactNumber takes the number out of the name of an artifact: the cases run

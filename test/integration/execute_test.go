@@ -183,6 +183,21 @@ func TestStreamEndsWithTheResult(t *testing.T) {
 	require.Equal(t, messages.StateKept, run(t, s, cells("i")).State)
 }
 
+// TestHostsFunctionPanicsInStream: the panic is the caller's, as it is in Execute, and
+// the session is well.
+func TestHostsFunctionPanicsInStream(t *testing.T) {
+	t.Parallel()
+	s := session(shared(t), t.Name())
+	r := cells("1+1")
+	r.OnQueued = func() { panic("on purpose") }
+	require.PanicsWithValue(t, "on purpose", func() {
+		for _, err := range s.Stream(t.Context(), r) {
+			require.NoError(t, err)
+		}
+	})
+	require.Equal(t, "42", run(t, s, cells("6*7")).Text)
+}
+
 func TestOddOutput(t *testing.T) {
 	t.Parallel()
 	host := shared(t)

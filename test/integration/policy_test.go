@@ -104,7 +104,7 @@ func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 func TestCapacityIsShared(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: 3, MaxPerOwner: 2})
+		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: 3, MaxPerOwner: 2, MaxWaiting: -1})
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		hold := func(name, owner string) *coppice.Session {

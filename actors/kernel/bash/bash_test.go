@@ -159,7 +159,7 @@ func TestOutputIsHeldBack(t *testing.T) {
 	}()
 	select {
 	case <-done:
-		t.Fatal("nobody took its output, and it ended")
+		t.Fatal("it ended although its output was not taken")
 	case <-time.After(300 * time.Millisecond):
 	}
 	close(gate)

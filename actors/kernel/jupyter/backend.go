@@ -41,8 +41,8 @@ type Options struct {
 	// kernel of Python has. "": no helpers.
 	Helpers string
 	// Modules returns the source that loads the modules of a session in a working
-	// directory, which needs the helpers. "": there are none. It is
-	// called for each session, from any goroutine. nil: nobody has any.
+	// directory, which needs the helpers. "": it has no modules. It is
+	// called for each session, from any goroutine. nil: no session has modules.
 	Modules func(cwd string) string
 }
 
@@ -145,7 +145,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 	return i, nil
 }
 
-// fill makes a kernel for i and prepares it. i.kernel is nil when there is none.
+// fill makes a kernel for i and prepares it. i.kernel is nil when that failed.
 func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOptions, modules string, progress func(string)) (err error) {
 	k, on, err := i.server.start(ctx, b.o.KernelName, progress)
 	if i.kernel = k; on != nil {

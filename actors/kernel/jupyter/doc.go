@@ -9,15 +9,15 @@
 //   - A kernel that was replaced under its own id (an autorestart of the
 //     server) is reported as lost, never as the same state.
 //   - [Interpreter.Close] returns nil only when the kernel is known to be gone:
-//     the server said so or, on a server of ours, its process is no more; or when
-//     its server is one of several and does not answer, since nobody can end the
-//     kernel then.
+//     the server said so or, on a server of ours, its process has ended; or when
+//     its server is one of several and does not answer, since then the kernel cannot
+//     be ended.
 //   - Of several servers, a session always gets the same one, by rendezvous hashing.
 //     A session with a kernel never moves; a new kernel is made on the next server
 //     of the session's order while its own is gone.
-//   - Of shared gateways, a session gets the first that has a place for its kernel,
-//     and one more is started when all are full. The end of one loses the kernels on
-//     it and no others.
+//   - Of shared gateways, a session gets the first that has room for its kernel, and
+//     one more is started when all are full. The end of one costs the kernels on it
+//     and no others.
 //
 // The mechanisms are in internal/jupyter (the protocol) and
 // internal/kernelserver (the server's process); this package puts them

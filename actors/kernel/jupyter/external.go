@@ -19,7 +19,7 @@ import (
 // healthWait bounds the question whether an external server can be used.
 const healthWait = 5 * time.Second
 
-// ExternalError says why a server that somebody else runs cannot be used.
+// ExternalError says why an external server cannot be used.
 type ExternalError struct {
 	// URL is the server's.
 	URL string
@@ -75,8 +75,9 @@ func usable(ctx context.Context, client *jupyter.Client) error {
 	return e
 }
 
-// runExternal uses the servers that somebody else runs. One that does not answer
-// is an error when it is the only one; of several it is left out until it does.
+// runExternal uses external servers, which this host did not start. One that does not
+// answer is an error when it is the only one; of several it is left out until it
+// does.
 func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	remotes, err := jupyter.ParseRemotes(s.o.URL, s.o.Token)
 	if err != nil {
@@ -151,7 +152,7 @@ func firstLook(ctx context.Context, ends []*Endpoint) error {
 }
 
 // look asks servers, all at a time, whether they can be used, and returns what is
-// wrong with each. With gone it asks those that are gone, and notes who is back.
+// wrong with each. With gone it asks those that are gone, and notes which are back.
 func look(ctx context.Context, ends []*Endpoint, gone bool) []error {
 	problems := make([]error, len(ends))
 	var asking sync.WaitGroup

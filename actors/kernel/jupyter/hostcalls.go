@@ -100,7 +100,7 @@ func (i *Interpreter) resetNames(ctx context.Context) (kernel.CellReply, error) 
 	}
 	reply := kernel.CellReply{OK: err == nil && out.Status == jupyter.ReplyOK, Duration: out.Duration}
 	if out.Error != nil {
-		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Value}
+		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Message}
 	}
 	return reply, lost(err)
 }

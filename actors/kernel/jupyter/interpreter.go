@@ -28,7 +28,8 @@ type Interpreter struct {
 	identity process.Identity // zero when the kernel is not of this machine
 	calls    hostCalls
 	python   bool // the kernel's language; others get no code of ours
-	// notice is told with the first output, nil for none or told.
+	// notice comes before the first output; nil when there is none to show, or it was
+	// shown.
 	notice atomic.Pointer[messages.Notice]
 	// claim is the session's place in the journal, nil when it is not kept.
 	claim *sharedgateway.Claim
@@ -74,8 +75,8 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if r.ResetNames {
 		return i.resetNames(ctx)
 	}
-	if r.Look != nil {
-		return i.look(ctx, *r.Look, emit)
+	if r.Introspect != nil {
+		return i.introspect(ctx, *r.Introspect, emit)
 	}
 	i.calls.begin(r.Call)
 	defer i.calls.end()
@@ -87,16 +88,12 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			i.claim.Touch()
 		}
 	}()
-	var told jupyter.ErrorOutput // the last; a reply does not say where it came from
 	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
-		func(c context.Context, o jupyter.Output) error {
-			switch o := o.(type) {
-			case jupyter.ErrorOutput:
-				told = o
-			case jupyter.InputRequest:
-				i.calls.asked(o.ID)
+		func(c context.Context, e messages.Event) error {
+			if question, ok := e.(messages.InputRequest); ok {
+				i.calls.asked(question.ID)
 			}
-			err := emitOutput(c, o, emit)
+			err := emit(c, e)
 			if errors.Is(err, kernel.ErrEnough) {
 				return jupyter.ErrEnough
 			}
@@ -110,10 +107,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		Incomplete: out.Incomplete, Duration: out.Duration,
 	}
 	if out.Error != nil {
-		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Value, Traceback: out.Error.Traceback}
-		if told.Name == out.Error.Name {
-			reply.Error = &messages.ErrorDetails{Name: told.Name, Message: told.Value, Traceback: told.Traceback, ErrorPlace: told.Place}
-		}
+		reply.Error = out.Error
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
 		if out.Error.Name == "StdinNotImplementedError" {
 			reply.StdinRequested = true
@@ -135,33 +129,11 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		// swallow the reply; the cell has ended, and the kernel is well.
 		reply.OK, reply.Interrupted = false, true
 		if out.Stray && reply.Error == nil {
-			reply.Error = &messages.ErrorDetails{Name: "KeyboardInterrupt", Message: "an interrupt came that nobody had asked for"}
+			reply.Error = &messages.ErrorDetails{Name: "KeyboardInterrupt", Message: "an interrupt came without a request for one"}
 		}
 		return reply, nil
 	}
 	return reply, lost(err)
-}
-
-// emitOutput translates one output into an event.
-func emitOutput(ctx context.Context, o jupyter.Output, emit func(context.Context, messages.Event) error) error {
-	switch o := o.(type) {
-	case jupyter.Stream:
-		return emit(ctx, messages.Stream{Name: messages.StreamName(o.Name), Text: o.Text})
-	case jupyter.DisplayData:
-		return emit(ctx, messages.Display{Data: o.Data, Metadata: o.Metadata, DisplayID: o.DisplayID, Update: o.Update})
-	case jupyter.ExecuteResult:
-		return emit(ctx, messages.ExecuteResult{Data: o.Data, Metadata: o.Metadata, ExecutionCount: o.ExecutionCount})
-	case jupyter.ClearOutput:
-		return emit(ctx, messages.ClearOutput{Wait: o.Wait})
-	case jupyter.ErrorOutput:
-		return emit(ctx, messages.Error{ErrorDetails: messages.ErrorDetails{Name: o.Name, Message: o.Value, Traceback: o.Traceback, ErrorPlace: o.Place}})
-	case jupyter.InputRequest:
-		return emit(ctx, messages.InputRequest{ID: o.ID, Prompt: o.Prompt, Password: o.Password})
-	case jupyter.Notice:
-		return emit(ctx, messages.Notice{Code: o.Code, Text: o.Text})
-	default:
-		return nil
-	}
 }
 
 // silently runs code of ours: no history, no output, and an exception is an
@@ -177,7 +149,7 @@ func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.Execut
 	}
 	if reply.Status != jupyter.ReplyOK {
 		if reply.Error != nil {
-			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Value)
+			return reply, fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Message)
 		}
 		return reply, fmt.Errorf("the kernel answered %q", reply.Status)
 	}
@@ -230,7 +202,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 		return nil
 	}
 	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {
-		// It is the gateway that is silent. That kills nobody: it is under
+		// It is the gateway that is silent. No kernel dies for that: it is under
 		// suspicion, and Server.Run decides what becomes of it.
 		return nil
 	}
@@ -264,7 +236,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	}
 	err := i.kernel.Delete(ctx)
 	if err != nil && i.server.left(ctx) {
-		err = nil // nobody can end it any more; its session is elsewhere
+		err = nil // it cannot be ended any more; its session is elsewhere
 	}
 	if err == nil || i.identity.PID == 0 {
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
@@ -34,7 +35,7 @@ type HostOptions struct {
 	// language has not. "": python3.
 	KernelName string
 	// Shared says that the hosts of this user share one local gateway for each Python
-	// environment, which outlives them and ends itself when nobody has used it for
+	// environment, which outlives them and ends itself when it has not been used for
 	// Idle. false: the host starts one of its own, which ends with it.
 	Shared bool
 	// Idle is how long a shared gateway that this host starts stays without hosts and
@@ -122,6 +123,18 @@ func kernelsError(name, text string) error {
 
 // Warming says how many kernels wait for new sessions.
 func (p provisioner) Warming(s kernel.Site) string { return warmth(p.o, s).why }
+
+// kernelMemory is what a kernel takes with a small library loaded, 80 MiB.
+const kernelMemory = 80 << 20
+
+// Sessions returns as many as the free memory bears, and not more than one Kernel
+// Gateway holds. An external server has the machine for itself that it is on.
+func (p provisioner) Sessions(s kernel.Site) int {
+	if p.o.URL != "" {
+		return MaxKernels
+	}
+	return kernel.Fitting(machine.Look(home.TempDir(s.Env)).Available, kernelMemory, 4, MaxKernels)
+}
 
 // RemoteURL returns the servers that were named.
 func (p provisioner) RemoteURL() string { return p.o.URL }

@@ -78,7 +78,8 @@ type Endpoint struct {
 	// may be that of another host.
 	Shared *sharedgateway.Lease
 	Env    map[string]string
-	// warm holds the started kernels, those of all shards; nil: there are none.
+	// warm holds the started kernels, those of all shards; nil: no kernels are kept
+	// warm.
 	warm *pool
 	// shards are the shared gateways of which it is one; nil: it is not.
 	shards  *shards
@@ -87,13 +88,13 @@ type Endpoint struct {
 	// several says that it is one of several, gone that it does not answer then.
 	several bool
 	gone    atomic.Bool
-	// Bridge takes the host calls of its kernels; nil: there are none.
+	// Bridge takes the host calls of its kernels; nil: they cannot call the host.
 	Bridge *bridge.Server
 }
 
 // Server is what the kernels of a backend run on: a Jupyter Kernel Gateway that it
-// starts, one that is there, or several that are. Run is called by one goroutine at a time,
-// Endpoint by any.
+// starts, or one or several that are there already. Run is called by one goroutine at
+// a time, Endpoint by any.
 type Server struct {
 	o      ServerOptions
 	served pyenv.Known // the interpreter of a gateway that was up; belongs to Run
@@ -104,8 +105,8 @@ type Server struct {
 	closing sync.Map
 
 	mu      sync.Mutex
-	current []*Endpoint   // none while there is none
-	err     error         // why there is none; nil while Run is at it
+	current []*Endpoint   // empty while none can be used
+	err     error         // why none can be used; nil while Run is at work
 	changed chan struct{} // closed and replaced when either changes
 }
 
@@ -153,7 +154,7 @@ func (s *Server) Leave() { s.leaving.Store(true) }
 
 // Closing says that a session is closed for good: its kernel is not left to a
 // later host, also when this one ends right now. It is forgotten when the session
-// is begun anew. Any goroutine may call it.
+// begins again. Any goroutine may call it.
 func (s *Server) Closing(key messages.SessionKey) { s.closing.Store(key, true) }
 
 // Run starts the server, calls up, and returns when it has ended.

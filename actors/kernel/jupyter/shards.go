@@ -51,8 +51,8 @@ type shards struct {
 	closed  error                 // guarded by mu: why no more can be held
 }
 
-// errOver is for whoever wants a kernel after the last gateway has gone: Server.Run
-// is begun anew.
+// errOver is what a start gets after the last gateway has gone: Server.Run begins
+// again.
 var errOver = errors.New("the shared gateway has ended")
 
 const (

@@ -181,7 +181,7 @@ func (w *shardWorld) die(t *rapid.T) {
 			continue
 		}
 		<-k.Done()
-		_ = k.Delete(context.Background()) // joins its goroutines; nobody is there to be asked
+		_ = k.Delete(context.Background()) // joins its goroutines; no server is left to answer
 	}
 	w.kernels = left
 }
@@ -219,7 +219,7 @@ func (w *shardWorld) check(t *rapid.T) {
 		}
 	}
 	for _, k := range w.kernels {
-		require.NoError(t, k.Err(), "the end of a shard is told to no other's kernels")
+		require.NoError(t, k.Err(), "the end of a shard does not reach the kernels of another")
 	}
 }
 

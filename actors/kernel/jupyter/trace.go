@@ -5,7 +5,7 @@ import (
 	"github.com/coppice-run/coppice/internal/jupyter"
 )
 
-// trace is what notes the messages of a client, nil when nobody traces.
+// trace notes the messages of a client; nil when tracing is off.
 func (s *Server) trace() func(jupyter.TraceRecord) {
 	if s.o.Trace == nil {
 		return nil

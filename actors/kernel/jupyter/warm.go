@@ -181,7 +181,7 @@ func answers(ctx context.Context, k *jupyter.Kernel) bool {
 	return k.Answers(c) == nil
 }
 
-// discard ends a kernel that nobody will use.
+// discard ends a kernel that will not be used.
 func discard(k *jupyter.Kernel) {
 	c, cancel := context.WithTimeout(context.Background(), warmEnd)
 	defer cancel()
@@ -189,7 +189,7 @@ func discard(k *jupyter.Kernel) {
 }
 
 // begins counts a session's kernel, which was there already or is about to be. Its
-// first answer, and its end, are to be told.
+// first answer, and its end, have to be reported.
 func (p *pool) begins() {
 	if p == nil {
 		return
@@ -319,8 +319,8 @@ func rest(ctx context.Context, changed, died <-chan struct{}, again time.Duratio
 	return 0
 }
 
-// unfit takes a kernel out of the pool that has died or did not answer, whose place a session has
-// by now, or that nobody has wanted for long; nil when there is none.
+// unfit takes a kernel out of the pool that has died or did not answer, whose place a
+// session has taken, or that has not been needed for long; nil when all are fit.
 func (p *pool) unfit() *jupyter.Kernel {
 	p.mu.Lock()
 	defer p.mu.Unlock()

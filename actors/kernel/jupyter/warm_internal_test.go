@@ -183,12 +183,12 @@ func TestAKernelThatDiedWaiting(t *testing.T) {
 	end(t, i)
 }
 
-// A pool that nobody asked for costs the first session nothing, and nothing when
-// nobody begins sessions.
+// A pool that was not asked for costs the first session nothing, and nothing at all
+// as long as no session begins.
 func TestALazyPool(t *testing.T) {
 	t.Parallel()
 	w := newWarmedWith(t, ServerOptions{Warm: 1, MaxKernels: 4, WarmLazy: true, WarmIdle: 3 * time.Second})
-	require.Never(t, func() bool { return len(w.kernels(t)) > 0 }, 3*warmCalm, 50*time.Millisecond, "nobody has come")
+	require.Never(t, func() bool { return len(w.kernels(t)) > 0 }, 3*warmCalm, 50*time.Millisecond, "no session has begun")
 	a := w.session(t, "a")
 	require.Never(t, func() bool { return len(w.kernels(t)) > 1 }, 3*warmCalm, 50*time.Millisecond, "a has not answered")
 	call(t, a)

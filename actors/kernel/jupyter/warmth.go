@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-run/coppice/internal/machine"
 )
 
-// What a machine needs so that a kernel waits though nobody asked for one.
+// What a machine needs so that a kernel waits although none was asked for.
 const (
 	warmProcessors = 4
 	warmMemory     = 2 << 30

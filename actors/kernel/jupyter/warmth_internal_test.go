@@ -25,7 +25,7 @@ func TestWarmOn(t *testing.T) {
 			t.Parallel()
 			w := warmOn(tc.processors, tc.free)
 			require.Equal(t, tc.kernels, w.kernels)
-			require.Equal(t, tc.kernels > 0, w.lazy, "what nobody asked for waits until it is of use")
+			require.Equal(t, tc.kernels > 0, w.lazy, "what was not asked for waits until it is of use")
 			require.Contains(t, w.why, tc.why)
 		})
 	}

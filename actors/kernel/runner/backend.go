@@ -22,8 +22,8 @@ type Options struct {
 	// "": none.
 	Prelude string
 	// Modules returns the source that loads the modules of a session in a working
-	// directory; it runs after Prelude, which it needs. "": there are none. It is
-	// called for each session, from any goroutine. nil: nobody has any.
+	// directory; it runs after Prelude, which it needs. "": it has no modules. It is
+	// called for each session, from any goroutine. nil: no session has modules.
 	Modules func(cwd string) string
 }
 

@@ -130,7 +130,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	}
 	select {
 	case <-i.done:
-		_ = i.child.Main.Close() // nobody may use it any more
+		_ = i.child.Main.Close() // it must not be used any more
 		return i.joinCalls(ctx)
 	case <-ctx.Done():
 		return fmt.Errorf("close the Python process %d: %w", i.child.PID(), context.Cause(ctx))

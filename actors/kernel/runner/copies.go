@@ -49,7 +49,7 @@ func (c *copies) put(name string, i *Interpreter) bool {
 	return !closed
 }
 
-// take returns the copy that waits under a name, nil when there is none that
+// take returns the copy that waits under a name, nil when there is no copy that
 // lives.
 func (c *copies) take(name string) *Interpreter {
 	c.mu.Lock()
@@ -94,8 +94,8 @@ func (c *copies) close() {
 	wg.Wait()
 }
 
-// discard ends a session that nobody has seen. What does not end is tried again
-// by the session itself.
+// discard ends a session that was never handed out. If it does not end, the session
+// itself goes on trying.
 func discard(i *Interpreter) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
@@ -247,7 +247,7 @@ func (s *Server) CopyWaiting(ctx context.Context, from, to string) error {
 	return i.Copy(ctx, []string{to})
 }
 
-// DropWaiting ends the copy that waits under a name. False: there was none.
+// DropWaiting ends the copy that waits under a name. False: none waited.
 func (s *Server) DropWaiting(name string) bool {
 	s.copies.using.Lock()
 	defer s.copies.using.Unlock()
@@ -269,7 +269,7 @@ func (s *Server) Waiting(prefix string) []string {
 }
 
 // Close ends the copies that wait. Run does so when it is asked to stop; a host
-// whose fork server had failed, so that nobody runs it any more, does it here.
+// whose fork server had failed, so that Run is not called any more, does it here.
 // It removes the temporary files of confined sessions and the folders of control
 // groups, too: all sessions are to be closed before.
 func (s *Server) Close() error {

@@ -74,7 +74,7 @@ type cell struct {
 	id    uint64
 	emit  func(context.Context, messages.Event) error
 	begin time.Time
-	serve func(context.Context, messages.HostCall) messages.HostResult // nil: nobody does
+	serve func(context.Context, messages.HostCall) messages.HostResult // nil: calls are refused
 	calls hostCalls
 
 	refused int64         // the processes that the group had refused when the cell began
@@ -132,7 +132,7 @@ func (c *cell) watch(ctx context.Context) func() bool {
 const answerWait = 150 * time.Millisecond
 
 // stuck passes on what native code printed while it holds the interpreter's
-// lock, so that nobody forwards it and the pipe would fill up. While the side
+// lock, when nothing else forwards it and the pipe would fill up. While the side
 // thread runs, that one does so: two readers of one pipe would change the order.
 func (c *cell) stuck(ctx context.Context) {
 	if c.reply.Exceeded == nil && c.overdrawn() {
@@ -171,7 +171,7 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 		c.exceeded(messages.LimitMemory)
 		err = &kernel.LostError{Reason: c.reply.Exceeded.Error() + ": " + c.i.limits.outOfMemoryText(), Err: err}
 	} else if x := c.reply.Exceeded; x != nil {
-		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told)", Err: err}
+		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told to)", Err: err}
 	}
 	return c.finish(), err
 }
@@ -193,8 +193,8 @@ func (c *cell) incomplete(why string) {
 	}
 }
 
-// out hands over one event. An emit that failed is not called again: it says
-// that nobody takes the output any more, and the cell runs on.
+// out hands over one event. An emit that failed is not called again: the output is
+// not wanted any more, and the cell runs on.
 func (c *cell) out(ctx context.Context, e messages.Event) {
 	if c.dropped != nil {
 		return

@@ -61,7 +61,7 @@ func TestCells(t *testing.T) {
 		{"half a character through sys.stdout.buffer", []string{"import sys\n_ = sys.stdout.buffer.write(b'a\\xe2\\x82')"}, "a\ufffd"},
 		{"multiprocessing", []string{"import multiprocessing as m\ndef f(x): return x * x", "with m.get_context('fork').Pool(2) as p:\n    r = p.map(f, range(4))\nr"}, "=> [0, 1, 4, 9]"},
 		{"display", []string{"display(1, 'a')"}, "<1><'a'>"},
-		{"a failing exit function hurts nobody", []string{"import atexit\n@atexit.register\ndef f(): raise SystemExit(9)"}, ""},
+		{"a failing exit function does no harm", []string{"import atexit\n@atexit.register\ndef f(): raise SystemExit(9)"}, ""},
 		{"a session leads its group", []string{"import os\nos.getpgrp() == os.getpid() == os.getsid(0)"}, "=> True"},
 		{"stdin is empty for children", []string{"import subprocess\nsubprocess.run(['cat']).returncode"}, "=> 0"},
 	}

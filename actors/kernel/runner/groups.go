@@ -10,8 +10,8 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
-// What a control group has room for beyond the limits that its session is told, so
-// that those are met first: they cost a cell, not the session.
+// What a control group has room for beyond the limits that its session keeps itself,
+// so that those are met first: they cost a cell, not the session.
 const (
 	// groupReserve is memory that the session needs itself, and to tell that a limit
 	// was met.
@@ -59,9 +59,8 @@ func (l limits) check() error {
 	return nil
 }
 
-// openGroups prepares the control groups of sessions, where there are any to be had
-// and a limit that wants them. The second result says why there are none, or what
-// they lack.
+// openGroups prepares the control groups of sessions, where the machine has any and a
+// limit needs them. The second result says why there are no groups, or what they lack.
 func (s *Server) openGroups(ctx context.Context) (*groups, string) {
 	bounds, want := limits(s.o.Limits).group()
 	if len(want) == 0 && s.o.groupBase == "" {

@@ -122,7 +122,8 @@ func TestAControlGroupBoundsASession(t *testing.T) {
 			f := startServer(o.InGroups(base))
 			t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
 			i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
-			// What one process takes is told as before, and costs nothing but the cell.
+			// What one process takes is reported as before, and costs nothing but the
+			// cell.
 			s := run(t, i, "x = bytearray(1 << 30)")
 			require.NoError(t, s.err)
 			require.Equal(t, messages.LimitMemory, s.Exceeded.Limit)
@@ -146,7 +147,7 @@ ps = [subprocess.Popen([sys.executable, "-c", hog], stdin=subprocess.PIPE) for _
 			require.Contains(t, lost.Reason, "ResourceLimitExceeded: memory: the session and what it had started used more than 192 MiB")
 			require.ErrorContains(t, i.Err(), "used more than 192 MiB")
 
-			// The same in a copy, whose end nobody is told.
+			// The same in a copy, whose exit status cannot be known.
 			key := messages.SessionKey{Session: "copy"}
 			i = sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
 			require.NoError(t, i.Copy(t.Context(), []string{key.ID()}))

@@ -92,7 +92,7 @@ func TestKilledForkServer(t *testing.T) {
 	select {
 	case <-sessions[3].Done():
 	case <-time.After(patience):
-		require.FailNow(t, "nobody noticed")
+		require.FailNow(t, "its end was not noticed")
 	}
 
 	// One that comes before there is another fork server waits for it.

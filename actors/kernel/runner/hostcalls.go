@@ -57,7 +57,7 @@ func (i *Interpreter) answerCall(call uint64, r messages.HostResult) {
 	defer func() { <-i.writing }()
 	if i.child.Control.SetWriteDeadline(time.Time{}) == nil {
 		i.trace(sent, "control", line)
-		_, _ = i.child.Control.Write(line) // nobody waits for it when the session is gone
+		_, _ = i.child.Control.Write(line) // it is not missed when the session is gone
 	}
 }
 

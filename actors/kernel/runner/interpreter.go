@@ -30,8 +30,8 @@ type Interpreter struct {
 	limits limits // of the session; set before it is handed out
 	// groups is where copies of the session get theirs; set before it is handed out.
 	groups *groups
-	// notice is told with the first cell, nil for none or told. It belongs to
-	// Start, and then to Execute.
+	// notice comes with the first cell; nil when there is none to show, or it was
+	// shown. It belongs to Start, and then to Execute.
 	notice *messages.Notice
 
 	// lines reads Main; it belongs to Start, and then to Execute.
@@ -40,7 +40,7 @@ type Interpreter struct {
 	request []byte
 
 	// writing holds one token while a control request is written: the answer to
-	// a host call can be long, and who waits behind it does so within its context.
+	// a host call can be long, and what waits behind it does so within its context.
 	writing chan struct{}
 	// hosting counts the goroutines that serve host calls; Close joins them.
 	hosting sync.WaitGroup
@@ -53,8 +53,8 @@ type Interpreter struct {
 	closing bool                     // guarded by mu
 	cut     bool                     // it let go of its descriptors and lived; guarded by mu
 
-	tracer *ipctrace.File // nil: nobody traces
-	group  *cgroup.Group  // nil: it has none of its own
+	tracer *ipctrace.File // nil: tracing is off
+	group  *cgroup.Group  // nil: it has no group of its own
 
 	done chan struct{} // closed by the control goroutine when the process is gone
 	// Written before done is closed: how it ended, and whether that was because its
@@ -64,7 +64,7 @@ type Interpreter struct {
 }
 
 // newInterpreter takes a process over. A copy of a session has the mark of its
-// original, nil: it is none.
+// original; nil: it is not a copy.
 func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgroup.Group, mark []byte) *Interpreter {
 	if mark == nil {
 		mark = []byte(rand.Text())
@@ -73,8 +73,8 @@ func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgrou
 		mark: mark, child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
-	// Somebody whom the session started may hold its descriptors open for ever:
-	// its end is told by the process, not by them alone.
+	// A process that the session started may hold its descriptors open for ever: the
+	// end of the session is that of its process, not theirs alone.
 	child.OnEnd(func() {
 		_ = child.Control.SetReadDeadline(time.Unix(1, 0))
 		_ = child.Main.SetReadDeadline(time.Unix(1, 0))
@@ -161,8 +161,8 @@ func (i *Interpreter) control() {
 	close(i.done)
 }
 
-// cutOff ends a session that let go of a descriptor and lives: nobody can reach
-// it any more. When it fails it is tried again.
+// cutOff ends a session that has closed a descriptor and lives: it cannot be reached
+// any more. When it fails it is tried again.
 func (i *Interpreter) cutOff() {
 	i.mu.Lock()
 	i.cut = i.cut || !i.closing
@@ -215,7 +215,7 @@ const look = 250 * time.Millisecond
 
 // next returns the next line of Main. It calls quiet when nothing has come for a
 // while. The end of the process wakes it: what that had said before is read
-// first, and then the error is io.EOF, also when somebody else holds the other
+// first, and then the error is io.EOF, also when another process holds the other
 // end of Main.
 func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
 	for silent := 0; ; {

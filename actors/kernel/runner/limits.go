@@ -13,8 +13,7 @@ import (
 // limits are kernel.Limits as this backend keeps them.
 type limits kernel.Limits
 
-// request returns the limits as the session is told them, nil when there are
-// none.
+// request returns the limits as the session gets them, nil when nothing is limited.
 func (l limits) request() map[string]int64 {
 	const names = 4
 	m := make(map[string]int64, names)
@@ -54,7 +53,7 @@ func (l limits) exceededBy(end error) messages.Limit {
 	return ""
 }
 
-// maxTail bounds the end of stderr that is told with a limit, in bytes.
+// maxTail bounds the end of stderr that is reported with a limit, in bytes.
 const maxTail = 2 << 10
 
 // tail keeps the end of a text.
@@ -70,8 +69,8 @@ func (t *tail) add(text string) {
 	}
 }
 
-// overdrawn reports whether native code, which cannot be told, has used its
-// processor time up.
+// overdrawn reports whether native code, which cannot be interrupted, has used up its
+// processor time.
 func (c *cell) overdrawn() bool {
 	limit := c.i.limits.CPU
 	if limit <= 0 {

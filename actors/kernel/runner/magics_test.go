@@ -114,7 +114,7 @@ func TestShellCommandsAreInterrupted(t *testing.T) {
 }
 
 // startsOneMore is a shell that an interrupt finds just before it runs a program: it
-// ends, and nobody has told the program.
+// ends, and the program has not been told.
 const startsOneMore = `!{__import__('sys').executable} -c 'import os, signal, subprocess; signal.signal(signal.SIGINT, lambda *_: (subprocess.Popen(["sleep", "1000"]), os._exit(1))); os.write(1, b"go\n"); signal.pause()'`
 
 func TestAnInterruptLeavesWhatRunsInTheBackground(t *testing.T) {

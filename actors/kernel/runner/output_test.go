@@ -72,7 +72,7 @@ func TestFlood(t *testing.T) {
 		done <- err
 	}()
 	<-held
-	// While nobody takes output the session waits in its write, and answers.
+	// While its output is not taken the session waits in its write, and answers.
 	require.NoError(t, i.Ping(t.Context()))
 	cpu := cpuTime(t, i.Info().PID)
 	require.Eventually(t, func() bool {

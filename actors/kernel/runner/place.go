@@ -18,7 +18,7 @@ type place struct {
 	spares chan *Interpreter
 	taken  chan struct{}
 
-	tracer *ipctrace.File // nil: nobody traces
+	tracer *ipctrace.File // nil: tracing is off
 
 	groups   *groups // nil: sessions get no control groups
 	noGroups string  // why they get none, or what those lack
@@ -86,7 +86,7 @@ func (p *place) close() int {
 		select {
 		case i := <-p.spares:
 			ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-			_ = i.Close(ctx) // it goes on trying; nobody has seen this session
+			_ = i.Close(ctx) // it goes on trying; the session was never handed out
 			cancel()
 		default:
 			return n

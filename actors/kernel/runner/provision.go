@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/pysrc"
 )
@@ -18,7 +20,7 @@ type HostOptions struct {
 	NoFork bool
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
 	// once. Each costs what an idle session does; they do not count in MaxSessions,
-	// and there are none while memory is low. 0: 2, but not more than MaxSessions;
+	// and none are kept while memory is low. 0: 2, but not more than MaxSessions;
 	// negative: none; at most 64.
 	Spares int
 }
@@ -37,6 +39,18 @@ func (provisioner) Available(ctx context.Context, s *kernel.Site) (string, error
 		return "", kernel.ErrNoPython
 	}
 	return "it needs nothing but a Python interpreter", nil
+}
+
+// What a session takes with a small library loaded, 32 MiB, and how many a host keeps
+// at most that was not told how many: each is a process.
+const (
+	sessionMemory = 32 << 20
+	mostSessions  = 500
+)
+
+// Sessions returns as many as the free memory bears.
+func (provisioner) Sessions(s kernel.Site) int {
+	return kernel.Fitting(machine.Look(home.TempDir(s.Env)).Available, sessionMemory, 8, mostSessions)
 }
 
 // Warming says how many sessions wait to be taken.
@@ -130,7 +144,7 @@ func (p *provided) Process() (name string, s kernel.Server) { return nameServer,
 // Isolation returns the rung that sessions are on, and what it does, in words.
 func (p *provided) Isolation() (level, description string) { return p.level, p.description }
 
-// Check looks for the interpreter, unless somebody has.
+// Check looks for the interpreter, unless that was done.
 func (p *provided) Check(ctx context.Context) error {
 	if p.site.Found != nil {
 		return nil

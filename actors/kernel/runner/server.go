@@ -37,7 +37,7 @@ type ServerOptions struct {
 	Prelude string
 	// Spares is how many sessions are forked ahead, so that a new one is ready at
 	// once: a spare costs what an idle session does. They are of this interpreter
-	// and this environment alone. While memory is low there are none. 0: 2;
+	// and this environment alone. While memory is low none are kept. 0: 2;
 	// negative: none; at most MaxSpares.
 	Spares int
 	// LowMemory says whether memory is low. nil: less than a tenth of what the
@@ -76,9 +76,9 @@ type Server struct {
 
 	mu      sync.Mutex
 	trees   []*cgroup.Tree // what Close removes
-	temp    string         // the temporary files of confined sessions; "" while there are none
-	current *place         // nil while there is none
-	err     error          // why there is none; nil while Run is at it
+	temp    string         // the temporary files of confined sessions; "" before the first
+	current *place         // nil while none can be used
+	err     error          // why none can be used; nil while Run is at work
 	expect  time.Time      // until then Run is expected to be called again; guarded by mu
 	changed chan struct{}  // closed and replaced when either changes
 }

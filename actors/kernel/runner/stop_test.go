@@ -5,7 +5,6 @@ package runner_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
-	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -118,7 +116,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // again interrupts every half second until stop is called, as the kernel actor
-// does: an interrupt that comes just before a shell is there reaches nobody.
+// does: an interrupt that comes just before a shell is there is lost.
 func again(t *testing.T, i kernel.Interpreter) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var joined sync.WaitGroup
@@ -199,105 +197,6 @@ func TestInterruptsNeverHitAnotherCell(t *testing.T) {
 	require.Equal(t, "=> 5", ok(t, i, "import time\ntime.sleep(0.05)\n5").text())
 }
 
-func TestDeath(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ name, code, reason, text string }{
-		{"os._exit", "import os\nprint('last')\nos._exit(3)", "the Python process exited with code 3", "last\n"},
-		{"os._exit with code 0", "import os\nos._exit(0)", "the Python process exited with code 0", ""},
-		{"SIGKILL", "import os, signal\nprint('last')\nos.kill(os.getpid(), signal.SIGKILL)", "the Python process was ended by signal 9 .killed.", "last\n"},
-		{"SIGTERM", "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", "the Python process was ended by signal 15 .terminated.", ""},
-		{"abort says why", "import os\nos.write(2, b'it broke\\n')\nos.abort()", "the Python process was ended by signal 6 .aborted.", "[it broke\n]"},
-		{"a fault in native code", "import ctypes\nctypes.string_at(0)", "the Python process was ended by signal 11 .segmentation fault.", ""},
-		{"its descriptors are closed", "import os\nos.closerange(3, 200)\nimport time\ntime.sleep(100)", "^(the code closed the session's own descriptors, and the Python process was ended|the Python process was ended by signal 9 .killed.)$" /* whoever notices first */, ""},
-		{"somebody holds its descriptors", "import os\nimport ctypes\nif ctypes.CDLL(None).fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(2)\n    os._exit(0)\nos._exit(4)", "the Python process exited with code 4", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			i := session(t)
-			got := run(t, i, tt.code)
-			var lost *kernel.LostError
-			require.ErrorAs(t, got.err, &lost)
-			require.Regexp(t, tt.reason, lost.Reason)
-			require.False(t, lost.Replaced)
-			require.Equal(t, tt.text, got.text())
-			<-i.Done()
-			require.Equal(t, error(lost), i.Err())
-			require.ErrorAs(t, i.Ping(t.Context()), &lost)
-			require.Zero(t, i.RSS())
-			_, err := process.Identify(i.Info().PID)
-			require.ErrorIs(t, err, process.ErrNoProcess)
-		})
-	}
-}
-
-func TestDeathBetweenCells(t *testing.T) {
-	t.Parallel()
-	i := session(t)
-	require.NoError(t, syscall.Kill(i.Info().PID, syscall.SIGKILL))
-	select {
-	case <-i.Done():
-	case <-time.After(patience):
-		require.FailNow(t, "nobody noticed")
-	}
-	require.EqualError(t, i.Err(), "the Python process was ended by signal 9 (killed)")
-	got := run(t, i, "1")
-	var lost *kernel.LostError
-	require.ErrorAs(t, got.err, &lost)
-}
-
-func TestClose(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, before string
-		running      string
-	}{
-		{name: "at once"},
-		{name: "twice"},
-		{name: "with threads", before: "import threading, time\nthreading.Thread(target=time.sleep, args=(100,)).start()"},
-		{name: "with a child", before: "import subprocess\np = subprocess.Popen(['sleep', '100'])"},
-		{name: "with a child that ignores SIGTERM", before: "import subprocess\np = subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 100'])"},
-		{name: "an exit function that hangs", before: "import atexit, time\n_ = atexit.register(time.sleep, 100)"},
-		{name: "while a cell runs", running: "print('go')\nwhile True: pass"},
-		{name: "while a cell ignores SIGTERM", running: "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('go')\nwhile True: pass"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			i := session(t)
-			ok(t, i, tt.before)
-			self, err := process.Identify(i.Info().PID)
-			require.NoError(t, err)
-			started, err := process.Descendants(self)
-			require.NoError(t, err)
-			var cell *running
-			if tt.running != "" {
-				cell = background(t, i, tt.running)
-				cell.waitFor(t, "go\n")
-			}
-			closeSession(t, i)
-			closeSession(t, i)
-			require.False(t, process.Alive(self))
-			for _, id := range started {
-				require.Eventually(t, func() bool { return !process.Alive(id) }, patience, 5*time.Millisecond, "a child outlived its session")
-			}
-			if cell != nil {
-				var lost *kernel.LostError
-				require.ErrorAs(t, cell.end(t).err, &lost)
-			}
-		})
-	}
-}
-
-func TestCloseRunsExitFunctions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	i := session(t)
-	ok(t, i, "import atexit, pathlib\n_ = atexit.register(pathlib.Path("+quote(dir)+", 'done').write_text, 'x')")
-	closeSession(t, i)
-	require.FileExists(t, dir+"/done")
-}
-
 func TestExecuteGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	i := session(t)
@@ -340,7 +239,7 @@ func TestPing(t *testing.T) {
 }
 
 // TestNativeFlood: native code that holds the interpreter's lock prints more
-// than a pipe holds. Nobody in the process can read it.
+// than a pipe holds. Nothing in the process can read it.
 func TestNativeFlood(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*forks{"forked": shared.get(), "started": plain.get()} {
@@ -351,54 +250,4 @@ func TestNativeFlood(t *testing.T) {
 			require.Len(t, got.stream(messages.StdoutStream), 900000)
 		})
 	}
-}
-
-// A cell that heeds no interrupt and is given up is told by SIGTERM, with all that
-// it has started, before it is killed.
-func TestTheLadderToItsEnd(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	i := sessionOn(t, shared.get(), runner.Options{}, kernel.StartOptions{Key: messages.SessionKey{Cwd: dir}})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	going, ended := make(chan struct{}), make(chan error, 1)
-	var once sync.Once
-	go func() { // ends with the cell, which is given up; ended is its join
-		_, err := i.Execute(ctx, kernel.CellRequest{Code: `import os, signal, subprocess, sys, time
-def term(*_): open('told', 'w').close()
-signal.signal(signal.SIGTERM, term)
-child = subprocess.Popen([sys.executable, '-c', """
-import signal, time
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-def term(*_): open('child told', 'w').close()
-signal.signal(signal.SIGTERM, term)
-print('child', flush=True)
-while True: time.sleep(1)
-"""], stdout=subprocess.PIPE)
-child.stdout.readline()
-while True:
-    try:
-        print('go')
-        while True: time.sleep(1)
-    except KeyboardInterrupt: pass
-`}, func(context.Context, messages.Event) error {
-			once.Do(func() { close(going) })
-			return nil
-		})
-		ended <- err
-	}()
-	<-going
-	own := mustIdentify(t, i)
-	started, err := process.Descendants(own)
-	require.NoError(t, err)
-	require.Len(t, started, 1)
-	require.NoError(t, i.Interrupt(t.Context()))
-	enough := errors.New("enough")
-	cancel(enough)
-	require.ErrorIs(t, <-ended, enough)
-	closeSession(t, i)
-	require.FileExists(t, filepath.Join(dir, "told"))
-	require.FileExists(t, filepath.Join(dir, "child told"))
-	require.False(t, process.Alive(own))
-	require.False(t, process.Alive(started[0]))
-	require.ErrorContains(t, i.Err(), "signal 9")
 }

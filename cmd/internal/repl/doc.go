@@ -21,6 +21,6 @@
 //
 // All fields of the model belong to the goroutine of Bubble Tea's loop. Two kinds
 // of others send it messages: one for each call, which ends with the call's last
-// event, and one for each look at the tree or into the session. Run waits for all
+// event, and one for each question about the tree or the session. Run waits for all
 // of them.
 package repl

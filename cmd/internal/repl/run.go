@@ -63,14 +63,14 @@ type group struct{ running sync.WaitGroup }
 func (g *group) run(f func()) { g.running.Go(f) }
 func (g *group) wait()        { g.running.Wait() }
 
-// lookWait is how long a person waits for a look into the session, which keeps it
-// from the next cell.
-const lookWait = 15 * time.Second
+// introspectWait is how long a person waits for a completion or an inspection, which
+// keeps the session from the next cell.
+const introspectWait = 15 * time.Second
 
-// looking runs a look into the session.
-func (m *model) looking(f func(context.Context)) {
+// introspect asks the session something in the background.
+func (m *model) introspect(f func(context.Context)) {
 	m.calls.run(func() {
-		ctx, cancel := context.WithTimeout(m.ctx, lookWait)
+		ctx, cancel := context.WithTimeout(m.ctx, introspectWait)
 		defer cancel()
 		f(ctx)
 	})

@@ -6,7 +6,7 @@
 //   - A line is whole and in one file. What a write that failed left of a line is
 //     taken away again; where that fails too, and where a program before was
 //     killed in the middle of a line, the next line begins on a row of its own.
-//   - It is a regular file: what is none is refused when it is opened.
+//   - It is a regular file: anything else is refused when it is opened.
 //   - The file has mode 0600, its folder is made with mode 0700, and what is in
 //     the file stays.
 //   - A file that a line would make larger than MaxBytes is moved to Path.1, that to

@@ -63,7 +63,8 @@ func TestModes(t *testing.T) {
 	require.Error(t, err, "a folder")
 }
 
-// TestNoFile: a line goes to a regular file, and nobody waits to read it from another.
+// TestNoFile: a line goes to a regular file, and opening another does not wait for a
+// reader.
 func TestNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	for _, kind := range notfile.Kinds {

@@ -104,7 +104,7 @@ func (p *parts) remember(text string) Experience {
 	return e
 }
 
-// forget removes one. False: there is none of that id.
+// forget removes one. False: none has that id.
 func (p *parts) forget(id string) bool {
 	n := len(p.experiences)
 	p.experiences = slices.DeleteFunc(slices.Clone(p.experiences), func(e Experience) bool { return e.ID == id })

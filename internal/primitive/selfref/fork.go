@@ -1,7 +1,6 @@
 package selfref
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,45 +97,8 @@ type event struct {
 	data map[string]any
 }
 
-// errCancelled ends a fork that somebody cancelled.
+// errCancelled ends a fork that was cancelled.
 var errCancelled = errors.New("the fork was cancelled")
-
-func (b *Backend) forkPrimitives() []primitive.Primitive {
-	return []primitive.Primitive{
-		{
-			Name: "fork.is_bound", Description: "Says whether the host can run forks.", OutputType: "bool", OutputParsing: "True or False.",
-			BestPractices: []string{"Ask before you plan with forks."},
-			Handler:       func(context.Context, *primitive.Call) (any, error) { return b.o.Agent != nil, nil },
-		},
-		{
-			Name: "fork.spawn", Description: "Starts a copy of you with this conversation and a task. It runs on its own; gather_all waits for it.",
-			OutputType: "dict", OutputParsing: "A handle: fork_id, parent_fork_id, depth, source_memory_key, memory_key, status running.",
-			Parameters: []primitive.Parameter{
-				{Name: "message", Type: "str", Description: "The task."},
-				{Name: "kwargs", Kind: primitive.VarKeyword, Description: "kernel=\"live\" copies your variables where the host can; source_memory_key and fork_memory_key name conversations; the rest goes to the agent."},
-			},
-			BestPractices: []string{"Give each fork one task that needs no word with the others.", "A fork has an interpreter of its own: put into the message what it must know of your variables."},
-			NextSteps:     []string{"Collect the results with runtime.selfref.fork.gather_all(handles): each is a ForkResult, status first."},
-			Handler:       func(_ context.Context, c *primitive.Call) (any, error) { return b.spawn(c) },
-		},
-		{
-			Name: "fork.gather_all", Description: "Waits for forks and returns their results.", OutputType: "dict[str, ForkResult]",
-			OutputParsing: "By fork_id, in order: status, fork_id, response, result, history_count, history_included, error_type and error_message when status is error.",
-			Parameters: []primitive.Parameter{
-				{Name: "fork_ids", Type: "str | dict | list | None", Optional: true, Default: "None", Description: "Ids or handles; all of yours if left out."},
-				{Name: "include_history", Type: "bool", Kind: primitive.KeywordOnly, Optional: true, Default: "False", Description: "With the whole conversation of each."},
-			},
-			BestPractices: []string{"Check status before you read response; ask for the history only when you need it."},
-			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.gather(ctx, c) },
-		},
-		{
-			Name: "fork.cancel", Description: "Cancels a fork that runs.", OutputType: "bool", OutputParsing: "Whether it was running.",
-			Parameters:    []primitive.Parameter{{Name: "fork_id", Type: "str", Description: "fork_N."}},
-			BestPractices: []string{"Cancel what you do not need any more: forks that run take places."},
-			Handler:       func(_ context.Context, c *primitive.Call) (any, error) { return b.cancel(c) },
-		},
-	}
-}
 
 // spawn starts a fork.
 func (b *Backend) spawn(c *primitive.Call) (any, error) {
@@ -283,7 +245,7 @@ func (b *Backend) run(ctx context.Context, f *fork) {
 	}, func(err error) { b.ended(ctx, f, err) })
 }
 
-// ended keeps the result of a fork and tells who waits.
+// ended keeps the result of a fork and wakes those who wait.
 func (b *Backend) ended(ctx context.Context, f *fork, err error) {
 	if err != nil {
 		f.err = failure(ctx, err)
@@ -352,139 +314,6 @@ func (b *Backend) tell(c *primitive.Call, f *fork) {
 	for _, e := range events {
 		c.Emit(e.name, e.data)
 	}
-}
-
-// gather waits for forks.
-func (b *Backend) gather(ctx context.Context, c *primitive.Call) (any, error) {
-	var a struct {
-		IDs     json.RawMessage `json:"fork_ids"`
-		History bool            `json:"include_history"`
-	}
-	if err := c.Bind(&a); err != nil {
-		return nil, err
-	}
-	chosen, err := b.choose(c.Session, a.IDs)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for _, f := range chosen {
-		if f.Live && f.exec == c.Exec {
-			return nil, bad("RuntimeError", "%s copies this interpreter when the call has ended; gather it in a later one", f.ID)
-		}
-	}
-	for i, f := range chosen {
-		select {
-		case <-f.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		b.tell(c, f)
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		raw, err := json.Marshal(b.result(ctx, f, a.History))
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&out, "%q:%s", f.ID, raw)
-	}
-	out.WriteByte('}')
-	return json.RawMessage(out.Bytes()), nil
-}
-
-// ForkResult is the end of a fork as gather_all returns it.
-type ForkResult struct {
-	Status          string          `json:"status"`
-	ID              string          `json:"fork_id"`
-	Parent          *string         `json:"parent_fork_id"`
-	Depth           int             `json:"depth"`
-	Source          string          `json:"source_memory_key"`
-	Key             string          `json:"memory_key"`
-	Response        json.RawMessage `json:"response"`
-	Result          json.RawMessage `json:"result"`
-	HistoryCount    int             `json:"history_count"`
-	HistoryIncluded bool            `json:"history_included"`
-	ErrorType       string          `json:"error_type,omitempty"`
-	ErrorMessage    string          `json:"error_message,omitempty"`
-	History         []Message       `json:"history,omitempty"`
-}
-
-func (b *Backend) result(ctx context.Context, f *fork, history bool) ForkResult {
-	r := ForkResult{Status: statusCompleted, ID: f.ID, Depth: f.Depth, Source: f.Source, Key: f.Key, HistoryIncluded: history, Response: f.answer, Result: f.answer}
-	if f.Parent != "" {
-		r.Parent = &f.Parent
-	}
-	if f.err != nil {
-		r.Status, r.ErrorType, r.ErrorMessage = statusError, f.err.Type, f.err.Message
-		r.Response, r.Result = nil, nil
-	}
-	list, err := b.o.Store.Load(ctx, f.Key)
-	if err != nil {
-		return r // the host has dropped it
-	}
-	r.HistoryCount = len(list)
-	if history {
-		r.History = list
-	}
-	return r
-}
-
-// choose finds forks by what code gave: an id, a handle, a list of them, or
-// nothing for all that the caller started.
-func (b *Backend) choose(session messages.SessionKey, raw json.RawMessage) ([]*fork, error) {
-	ids, all, err := forkIDs(raw)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	root, parent := session, ""
-	if o, ok := b.origins[session]; ok {
-		root, parent = o.root, o.id
-	}
-	var chosen []*fork
-	if fam := b.families[root]; fam != nil {
-		for _, f := range fam.forks {
-			if (all && f.Parent == parent) || slices.Contains(ids, f.ID) {
-				chosen = append(chosen, f) // in the order of their numbers
-			}
-		}
-	}
-	for _, id := range ids {
-		if !slices.ContainsFunc(chosen, func(f *fork) bool { return f.ID == id }) {
-			return nil, bad("KeyError", "there is no fork %s", id)
-		}
-	}
-	return chosen, nil
-}
-
-func forkIDs(raw json.RawMessage) (ids []string, all bool, err error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, true, nil
-	}
-	list := []json.RawMessage{raw}
-	if raw[0] == '[' {
-		list = nil
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, false, bad("TypeError", "fork_ids cannot be read")
-		}
-	}
-	for _, one := range list {
-		var id string
-		var handle struct {
-			ID string `json:"fork_id"`
-		}
-		if json.Unmarshal(one, &id) != nil && (json.Unmarshal(one, &handle) != nil || handle.ID == "") {
-			return nil, false, bad("TypeError", "fork_ids are ids or handles of spawn, not %s", one)
-		}
-		if id == "" {
-			id = handle.ID
-		}
-		ids = append(ids, id)
-	}
-	return ids, false, nil
 }
 
 func (b *Backend) cancel(c *primitive.Call) (any, error) {

@@ -170,7 +170,7 @@ func TestSnapshotsHideTheCallThatForks(t *testing.T) {
 	require.Equal(t, whole, selfref.Snapshot(whole))
 	require.Empty(t, selfref.Snapshot(nil))
 	require.NoError(t, selfref.Check(whole))
-	require.ErrorContains(t, selfref.Check([]selfref.Message{answer}), "which nobody made")
+	require.ErrorContains(t, selfref.Check([]selfref.Message{answer}), "which was not made")
 	require.ErrorContains(t, selfref.Check([]selfref.Message{said("robot", "")}), `the role "robot"`)
 }
 

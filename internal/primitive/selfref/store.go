@@ -36,8 +36,8 @@ var ErrNoConversation = errors.New("there is no conversation of that key")
 // pack makes one change at a time for each key. What it returns and is given is
 // not changed afterwards.
 type Store interface {
-	// Load returns a conversation; the error matches ErrNoConversation when there
-	// is none.
+	// Load returns a conversation; the error matches ErrNoConversation when it does not
+	// exist.
 	Load(ctx context.Context, key string) ([]Message, error)
 	// Save replaces a conversation, or makes it.
 	Save(ctx context.Context, key string, messages []Message) error
@@ -95,7 +95,7 @@ func Check(list []Message) error {
 			}
 		case "tool":
 			if !pending[m.ToolCallID] {
-				return fmt.Errorf("message %d answers the tool call %q, which nobody made or which is answered", i, m.ToolCallID)
+				return fmt.Errorf("message %d answers the tool call %q, which was not made or is answered already", i, m.ToolCallID)
 			}
 			delete(pending, m.ToolCallID)
 		default:

@@ -1,4 +1,4 @@
-"""Work side by side, and what is told of its course."""
+"""Work side by side, and reports of its progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .status import emit
 
 T = TypeVar("T")
 
-_MOST = 32  # threads, when nobody says how many
+_MOST = 32  # threads, when their number is not given
 
 
 @helper("Flow")

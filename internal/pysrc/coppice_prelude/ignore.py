@@ -86,7 +86,7 @@ def read_rules(folder: Path) -> List[Rule]:
 
 def above(base: Path) -> List[Tuple[Path, List[Rule]]]:
     """Returns the rules of the folders above base, up to the top of its
-    repository, the outermost first. Outside of a repository there are none."""
+    repository, the outermost first. Outside of a repository it is empty."""
     found = []
     folder = base
     for _ in range(_MAX_ANCESTORS):

@@ -58,8 +58,8 @@ class Calls:
                 self._send(b'{"type":"host_cancel","call":%d}\n' % number)
 
     def answer(self, reply: Dict[str, Any]) -> None:
-        """Delivers a reply; the side thread calls it. One that nobody waits for
-        is dropped."""
+        """Delivers a reply; the side thread calls it. One that is not
+        waited for is dropped."""
         with self._lock:
             waiting = self._waiting.get(int(reply["call"]))
             if waiting is not None and not waiting[0].is_set():

@@ -35,7 +35,7 @@ def describe(err: BaseException, current: str = "") -> Dict[str, Any]:
         try:
             place = locate(err, Cells(_cell, lambda e: frame["message"] if e is err else _text(e)), current)
             frame["place"] = {k: printable(v) if type(v) is str else v for k, v in place.items()}
-        except BaseException:  # then nobody knows where it was
+        except BaseException:  # then its place is unknown
             pass
     return frame
 

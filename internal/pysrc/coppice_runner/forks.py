@@ -57,8 +57,9 @@ def _take(**hooks: Any) -> None:
 
 def _take_back(hook: Any) -> None:
     """Takes a function that is registered already: site imports what is in the .pth
-    files of an installation, and threading may be among it. Nobody can ask which
-    functions are registered, nor take one out: it becomes another one in its place."""
+    files of an installation, and threading may be among it. Which functions are
+    registered cannot be asked, and none can be taken out: it becomes another one in
+    its place."""
     if not isinstance(hook, types.FunctionType) or hook.__closure__ or hook.__defaults__ or hook.__code__.co_argcount:
         return
     real = types.FunctionType(hook.__code__, hook.__globals__, hook.__name__)

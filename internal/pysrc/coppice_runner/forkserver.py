@@ -42,7 +42,7 @@ _MAX_FDS = 64
 # so that a new child can close all of them at once: from the second number at least,
 # where the system allows few.
 _KEPT, _LEAST_KEPT = 64, 24
-# How long nobody asks for anything before the server does what takes its time.
+# How long no request must have come before the server does what takes its time.
 _QUIET_MS = 20
 # How many objects of each size fill the gaps; the gain grows no more beyond.
 _FILLERS = 120
@@ -110,7 +110,7 @@ class Server:
         """Serves until the host is gone. In a child it raises Forked. The first
         session need not wait for what the others will share: warm, which returns
         the modules that could not be imported and why, is called when the first
-        was forked or nobody asks for one, and before the second."""
+        was forked or when none is asked for, and before the second."""
         if not hasattr(os, "fork"):
             self._reply({"type": "failed", "message": "this system has no fork"})
             return

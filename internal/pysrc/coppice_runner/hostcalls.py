@@ -156,7 +156,7 @@ class _Caller:
             try:
                 loop.call_soon_threadsafe(settle, setter, value)
             except RuntimeError:
-                pass  # the loop is closed, and nobody waits
+                pass  # the loop is closed, and nothing waits
 
         threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name=f"coppice-{call.name}").start()
         try:

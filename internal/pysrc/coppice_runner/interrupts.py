@@ -61,7 +61,7 @@ class Interrupts:
         self._told: Dict[Tuple[int, bytes], object] = {}  # programs that the interrupt was sent to
         self._begun = 0.0  # when the cell began, by the monotonic clock
         self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
-        self.told = 0  # how often that was nobody's since the last cell
+        self.told = 0  # how often that belonged to no cell since the last one
         self.masked = False  # code has changed which signals its threads get
         self._handler = self._on_signal
 
@@ -108,9 +108,9 @@ class Interrupts:
 
     def tell(self, pids: Iterable[int]) -> None:
         """Sends the interrupt of this moment to processes, once to each: a second
-        one tells many programs to drop everything. Who has begun to run another
-        program is told again, since a shell that is told between its fork and its
-        exec forgets it. Any thread may call it."""
+        one makes many programs drop everything. A process that has begun to run
+        another program gets it again, since a shell that gets it between its fork
+        and its exec forgets it. Any thread may call it."""
         told, mine = self._told, object()
         for pid in pids:
             if told.setdefault((pid, processes.program_of(pid)), mine) is mine:
@@ -135,7 +135,7 @@ class Interrupts:
         if self.unheeded():
             self._deliver(ident)
             # Where code below Python has blocked or ignored the signal, the
-            # interpreter can still be told of it.
+            # interpreter can still be interrupted directly.
             self._sent = ident
             _thread.interrupt_main()
 

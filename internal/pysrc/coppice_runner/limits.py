@@ -24,7 +24,7 @@ _RESERVE = 32 << 20
 _ROOM = 4 << 20
 # The session's own descriptors, and a few for what it does.
 _OWN_FILES = 16
-# CPU seconds that a cell has to end after it was told, in signals.
+# CPU seconds that a cell has to end after the first signal, in signals.
 _CPU_GRACE = 2
 # The exit code of a session whose cell goes on nevertheless.
 CPU_EXIT = 128 + 24
@@ -33,7 +33,7 @@ CPU_EXIT = 128 + 24
 LOOK_MS = 100
 IDLE_MS = 1000
 
-# How often processes that are too many are ended before the cell is told.
+# How often surplus processes are ended before the cell gets its error.
 _KILL_ROUNDS = 50
 
 NAMES = ("memory", "cpu", "files", "processes")
@@ -49,7 +49,7 @@ class Limits:
         self._address_space = 0  # what the soft limit of memory is
         self._relaxed = False
         self.exceeded: Optional[str] = None  # which limit the running cell has met
-        self._warned = 0  # how often it was told about its CPU time
+        self._warned = 0  # how often it was warned about its CPU time
 
     def apply(self, wanted: Dict[str, Any]) -> None:
         """Sets limits. It raises ValueError for one that this system cannot

@@ -38,7 +38,7 @@ def strays_since(begin: float) -> List[int]:
 
 
 def _ticks(begin: float) -> float:
-    """Returns a time of the monotonic clock as start times are told: they count
+    """Returns a time of the monotonic clock as start times are given: they count
     from the boot."""
     try:
         return int((time.clock_gettime(time.CLOCK_BOOTTIME) - monotonic() + begin) * _TICKS)
@@ -108,7 +108,7 @@ def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
 
 def program_of(pid: int) -> bytes:
     """Returns what differs between the programs that a process runs one after the
-    other: where its stack begins, which each gets anew. It is empty or always the
+    other: where its stack begins, which differs with each. It is empty or always the
     same where the system does not tell, or places every stack alike."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:

@@ -80,7 +80,7 @@ def _forget_attributes() -> None:
 
 
 def _live(session: Any, prelude: str, cells: Tuple[str, ...]) -> bool:
-    """Has a session do what most do first. Nobody but this function is its host."""
+    """Has a session do what most do first. This function alone is its host."""
     forkserver.Server(socket.socketpair()[0], -1).leave()
     host, theirs = socket.socketpair()
     asks, asked = socket.socketpair()

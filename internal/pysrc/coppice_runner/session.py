@@ -43,8 +43,8 @@ def prepare() -> None:
     signals.install()
     # pyplot.show() with a canvas that is not a screen: the figure is shown.
     warnings.filterwarnings("ignore", message=".*cannot be shown", category=UserWarning)
-    # Every session has a side thread, and a process that the user forks is told
-    # to let go of what that one might hold.
+    # Every session has a side thread, and a process that the user forks releases
+    # what that one might hold.
     warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
 
 
@@ -160,7 +160,7 @@ class Session:
     def _restore_names(self) -> None:
         self.namespace.setdefault("__builtins__", builtins)  # not this module's own
         # Set only when they differ: every change of builtins makes the
-        # interpreter look names up anew.
+        # interpreter look names up again.
         if getattr(builtins, "input", None) is not self._ask:
             builtins.input = self._ask
         if getattr(builtins, magics.COMMANDS, None) is not self.commands:
@@ -310,7 +310,7 @@ class Session:
         try:
             self._reset_all()
             self.interrupts.check()
-        except BaseException as err:  # it is told in the answer
+        except BaseException as err:  # the answer reports it
             failed = err
         finally:
             self.interrupts.end()
@@ -420,7 +420,7 @@ class Session:
         failed: Optional[BaseException] = None
         try:
             self._run(code, frames)
-        except BaseException as err:  # everything a cell can raise is told, nothing ends the session
+        except BaseException as err:  # everything a cell can raise is reported, nothing ends the session
             failed = err
             if self.interrupts.waiting() and not errors.of(err, KeyboardInterrupt):
                 failed = KeyboardInterrupt()  # what failed is what the interrupt ended

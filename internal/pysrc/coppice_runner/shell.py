@@ -85,7 +85,7 @@ def _await_end(process: "subprocess.Popen[str]", interrupts: Interrupts) -> None
     """Waits for the end of a program that was interrupted, for a while. A shell that
     the interrupt found just before it ran another program heeds it when that one
     has ended, which was not there yet to be interrupted. Time in which one of them
-    waits for a processor is none in which it does not heed."""
+    waits for a processor does not count against it."""
     over, states = monotonic() + _GRACE, set()
     while True:
         running = [process.pid, *processes.descendants_of(process.pid)]
@@ -101,7 +101,7 @@ def _await_end(process: "subprocess.Popen[str]", interrupts: Interrupts) -> None
 
 def _end_strays(begin: float) -> None:
     """Ends what a shell was just about to run when the interrupt ended it: its
-    child was not there yet when the interrupt was sent, and is nobody's now."""
+    child was not there yet when the interrupt was sent, and has lost its parent."""
     strays = processes.strays_since(begin - _PRECISION)
     for pid in strays:
         processes.interrupt(pid)
@@ -112,7 +112,7 @@ def _end_strays(begin: float) -> None:
 
 
 def _await_gone(pids: List[int]) -> List[int]:
-    """Waits for the end of processes that were told to end, for a while, and returns
+    """Waits for the end of processes that were asked to end, for a while, and returns
     those that live: even one that was killed ends only when it gets a processor."""
     over = monotonic() + _GRACE
     while True:

@@ -88,7 +88,7 @@ class Side:
             self._serve()
         except OSError:
             end_group("a descriptor of the session was closed")
-        except BaseException:  # nobody else would answer the host any more
+        except BaseException:  # nothing else would answer the host any more
             os.write(2, traceback.format_exc().encode("utf-8", "replace"))
             end_group("the side thread failed")
 

@@ -5,7 +5,7 @@ raises, as a timer for a timeout does, would do so in the middle of this package
 code too: a frame would be half written, a request half read. So a handler is held
 by a guard. When it interrupts the user's code, the guard is not to be noticed.
 When it interrupts this package's, what it raises is kept until the package hands
-control back; between cells nobody is there to catch it, and it is printed.
+control back; between cells nothing could catch it, and it is printed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, Optional
 from . import errors
 from .interrupts import Interrupts, calls_user, ours
 
-# How often it is told between two cells what a handler raised: a timer that goes on
-# would have no time left for the next one.
+# How often what a handler raised is printed between two cells: a timer that goes on
+# would leave no time for the next one.
 _MOST_TOLD = 3
 
-_gate: Optional[Interrupts] = None  # of the session that this process is; None: there is none
+_gate: Optional[Interrupts] = None  # of the session that this process is; None: it is no session
 
 _set, _get = signal.signal, signal.getsignal
 _mask = getattr(signal, "pthread_sigmask", None)
@@ -52,7 +52,7 @@ class Guard:
 
 
 def tell(err: BaseException) -> None:
-    """Prints what nobody can catch."""
+    """Prints what cannot be caught."""
     try:
         lines = ["A signal handler raised this while no code of a cell ran:", *errors.describe(err)["traceback"]]
         sys.stderr.write("\n".join(lines) + "\n")
@@ -68,7 +68,7 @@ def install() -> None:
 
 
 def serve(gate: Optional[Interrupts]) -> None:
-    """Says whose cells handlers interrupt from now on; nobody's in a process that
+    """Says whose cells handlers interrupt from now on: no one's in a process that
     the user's code has forked, where they do what they do in any program."""
     global _gate
     _gate = gate

@@ -13,11 +13,11 @@ _STEP = 0.02
 
 
 class StdinNotAllowed(RuntimeError):
-    """Raised by a read from stdin when nobody can answer."""
+    """Raised by a read from stdin when no answer is possible."""
 
 
 class InputTimeout(TimeoutError):
-    """Raised by input() when nobody answered in time."""
+    """Raised by input() when no answer came in time."""
 
 
 InputTimeout.__module__ = "coppice"
@@ -34,7 +34,7 @@ class Input:
         self._count = 0  # guarded by the lock
         self._answers: Dict[str, List[Any]] = {}  # by request: an event, the answer, and how long it was waited for; guarded by the lock
         self.allowed = False  # of the running cell
-        self.requested = False  # a question of the running cell found nobody
+        self.requested = False  # a question of the running cell could not be asked
 
     def read(self, prompt: object = "", password: bool = False) -> str:
         """Asks for a line."""

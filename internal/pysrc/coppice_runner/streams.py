@@ -200,7 +200,7 @@ class Output:
             channel.release()
 
     def hold_open(self, fd: int) -> bool:
-        """Keeps a pipe open that nobody could write to any more, so that feed can
+        """Keeps a pipe open that could not be written to any more, so that feed can
         give it back. The side thread calls it. Returns False when the system
         cannot do that."""
         try:

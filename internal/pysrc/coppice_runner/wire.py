@@ -150,8 +150,8 @@ def printable(text: str) -> str:
 class Channel:
     """The way out to the host: whole frames, in order, from any thread.
 
-    Sending blocks while the host takes nothing, so that output which nobody
-    reads holds its producer back. A blocked main thread gives up when it is
+    Sending blocks while the host takes nothing, so that output which is not
+    read holds its producer back. A blocked main thread gives up when it is
     interrupted; what was not sent then goes first next time.
     """
 

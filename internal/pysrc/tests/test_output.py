@@ -94,7 +94,7 @@ class OutputTest(unittest.TestCase):
         self.send(text="x" * (ko.WINDOW + 1))
         self.assertTrue(self.output.full)
         self.send(kind="status", text="idle")
-        self.assertFalse(self.output.full, "after the end of the cell nobody waits")
+        self.assertFalse(self.output.full, "after the end of the cell nothing waits")
 
     def test_a_host_that_says_nothing_is_not_waited_for(self):
         self.send(ko.WINDOW_MESSAGES + 1)

@@ -117,7 +117,7 @@ class SessionTest(unittest.TestCase):
                 else:
                     del line[at : at + rnd.randrange(6)]
             s.send(bytes(line).replace(b"\n", b" ") + b"\n")
-            s.taken()  # a session that nobody reads from takes no more requests
+            s.taken()  # a session that is not read from takes no more requests
         # "exit" cannot come out of these by chance, so that it answers still.
         s.cells = 10**9
         frames = s.execute("6 * 7")
@@ -134,7 +134,7 @@ class SessionTest(unittest.TestCase):
         s.send(b"x" * (16 << 20) + b"y\n", s.control)
         s.request({"type": "ping", "n": 77}, s.control)
         self.assertEqual({"type": "pong", "n": 77}, s.frame(s.control))
-        for _ in range(20_000):  # nobody reads the answers: some are dropped, whole
+        for _ in range(20_000):  # the answers are not read: some are dropped, whole
             s.request({"type": "ping", "n": 78}, s.control)
         seen = 0
         while True:

@@ -1,7 +1,7 @@
 """@NAME@: change run(), and tool.json with it.
 
 It answers GET /healthz, GET /schema, POST /run and POST /cancel on the loopback
-interface, and nobody who does not know the token that it was started with.
+interface, and only requests with the token that it was started with.
 """
 
 import argparse

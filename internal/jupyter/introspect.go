@@ -25,7 +25,7 @@ func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (Complet
 		Matches []string    `json:"matches"`
 		Start   int         `json:"cursor_start"`
 	}
-	err := k.look(ctx, typeCompleteRequest, completeContent{Code: code, CursorPos: cursor}, &in)
+	err := k.introspect(ctx, typeCompleteRequest, completeContent{Code: code, CursorPos: cursor}, &in)
 	if err == nil && in.Status != ReplyOK {
 		err = ErrNoAnswer
 	}
@@ -40,7 +40,7 @@ func (k *Kernel) Inspect(ctx context.Context, code string, cursor int) (messages
 		Found  bool            `json:"found"`
 		Data   messages.Bundle `json:"data"`
 	}
-	err := k.look(ctx, typeInspectRequest, inspectContent{completeContent: completeContent{Code: code, CursorPos: cursor}}, &in)
+	err := k.introspect(ctx, typeInspectRequest, inspectContent{completeContent: completeContent{Code: code, CursorPos: cursor}}, &in)
 	switch {
 	case err != nil:
 		return nil, err
@@ -68,11 +68,11 @@ type inspectContent struct {
 	DetailLevel int `json:"detail_level"`
 }
 
-// look sends a request that is no execution, and sees it through like one: it
-// has a reply on shell and an idle on iopub, and both have to come.
-func (k *Kernel) look(ctx context.Context, typ string, content any, to any) error {
+// introspect sends a request that is not an execution, and sees it through like
+// one: it has a reply on shell and an idle on iopub, and both have to come.
+func (k *Kernel) introspect(ctx context.Context, typ string, content any, to any) error {
 	for {
-		done, err := k.lookOnce(ctx, typ, content)
+		done, err := k.introspectOnce(ctx, typ, content)
 		switch {
 		case errors.Is(err, errUnheard):
 			continue
@@ -86,13 +86,13 @@ func (k *Kernel) look(ctx context.Context, typ string, content any, to any) erro
 	}
 }
 
-func (k *Kernel) lookOnce(ctx context.Context, typ string, content any) (execution, error) {
+func (k *Kernel) introspectOnce(ctx context.Context, typ string, content any) (execution, error) {
 	x, err := k.begin(ctx, typ, content, true)
 	if err != nil {
 		return execution{}, err
 	}
 	defer x.spool.Close()
-	if _, _, err := k.deliverAll(ctx, x, func(context.Context, Output) error { return nil }); err != nil {
+	if _, _, err := k.deliverAll(ctx, x, func(context.Context, messages.Event) error { return nil }); err != nil {
 		k.abandon(x)
 		return execution{}, err
 	}

@@ -12,67 +12,67 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// station is the place of one sink actor in the tree, and the lanes that it
-// serves. It outlives the actor's incarnations.
-type station struct {
+// sinkActor is the place of one sink actor in the tree, and the subscriptions that
+// it serves. It outlives the incarnations, which are consumers.
+type sinkActor struct {
 	hub *Hub
 	key string
-	// single says that the actor serves one lane and ends with it. A failure of
+	// single says that the actor serves one subscription and ends with it. A failure of
 	// its sink is a failure of the actor.
 	single bool
 
-	lanes map[*lane]struct{} // guarded by hub.mu
+	subs map[*subscription]struct{} // guarded by hub.mu
 	// at addresses the actor, once the first incarnation has begun.
 	at atomic.Pointer[supervisor.Ref]
 	// dead says why there will be no further incarnation.
 	dead atomic.Pointer[error]
 }
 
-// wake tells the actor that l has something for it. When that fails, the actor
+// wake tells the actor that sub has something for it. When that fails, the actor
 // is between two incarnations, or just about to be known at its place: the
 // supervisor, which starts it, passes the message on.
-func (st *station) wake(l *lane) {
-	if st.tell(l) {
+func (sa *sinkActor) wake(sub *subscription) {
+	if sa.tell(sub) {
 		return
 	}
-	if actor := st.hub.actor.Load(); actor == nil || !actor.Tell(l) {
-		st.bury(l)
+	if actor := sa.hub.actor.Load(); actor == nil || !actor.Tell(sub) {
+		sa.bury(sub)
 	}
 }
 
 // tell is false when there is no actor now.
-func (st *station) tell(l *lane) bool {
-	at := st.at.Load()
-	return at != nil && at.Tell(l)
+func (sa *sinkActor) tell(sub *subscription) bool {
+	at := sa.at.Load()
+	return at != nil && at.Tell(sub)
 }
 
-// bury ends l if its station has ended.
-func (st *station) bury(l *lane) {
-	err := st.dead.Load()
+// bury ends sub if its actor has ended for good.
+func (sa *sinkActor) bury(sub *subscription) {
+	err := sa.dead.Load()
 	if err == nil {
-		return // an incarnation is to come, and its Init looks at all lanes
+		return // an incarnation is to come, and its Init looks at all subscriptions
 	}
-	l.die(*err)
-	if l.over() {
-		st.hub.remove(l)
-	}
-}
-
-// end kills all lanes, and those that are added later.
-func (st *station) end(err error) {
-	st.dead.Store(&err)
-	for _, l := range st.hub.lanesOf(st) {
-		st.bury(l)
+	sub.die(*err)
+	if sub.over() {
+		sa.hub.remove(sub)
 	}
 }
 
-// serve is the work of an actor with a single lane: it is in hand for as long as
-// the lane is open, so that a tree which drains waits for it.
-type serve struct{ st *station }
+// end kills all subscriptions, and those that are added later.
+func (sa *sinkActor) end(err error) {
+	sa.dead.Store(&err)
+	for _, sub := range sa.hub.subscriptionsOf(sa) {
+		sa.bury(sub)
+	}
+}
 
-// consumer is the actor of a station.
+// serve is the work of an actor with a single subscription: it is in hand for as long
+// as the subscription is open, so that a tree which drains waits for it.
+type serve struct{ actor *sinkActor }
+
+// consumer is one incarnation of a sink actor.
 type consumer struct {
-	st   *station
+	actor *sinkActor
 	ctx  context.Context
 	hand supervisor.Work // serve, while it is in hand
 }
@@ -81,52 +81,52 @@ type consumer struct {
 func (c *consumer) Init(ctx *supervisor.Ctx) error {
 	c.ctx = ctx.Context()
 	self := ctx.Self()
-	c.st.at.Store(&self)
-	for _, l := range c.st.hub.lanesOf(c.st) {
-		if l.pending() {
-			ctx.Tell(l)
+	c.actor.at.Store(&self)
+	for _, sub := range c.actor.hub.subscriptionsOf(c.actor) {
+		if sub.pending() {
+			ctx.Tell(sub)
 		}
 	}
 	return nil
 }
 
-// Handle serves one lane for a while.
+// Handle serves one subscription for a while.
 func (c *consumer) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
-	case *lane:
+	case *subscription:
 		return c.drain(ctx, m)
 	case supervisor.Work:
 		if _, ok := m.Msg.(serve); !ok {
 			return supervisor.Unknown(m.Msg)
 		}
 		c.hand = m
-		lanes := c.st.hub.lanesOf(c.st)
-		if len(lanes) == 0 { // it was closed before the actor was up
+		subs := c.actor.hub.subscriptionsOf(c.actor)
+		if len(subs) == 0 { // it was closed before the actor was up
 			c.finish(ctx)
 			return nil
 		}
-		return c.drain(ctx, lanes[0])
+		return c.drain(ctx, subs[0])
 	default:
 		return supervisor.Unknown(msg)
 	}
 }
 
-func (c *consumer) drain(ctx *supervisor.Ctx, l *lane) error {
-	more, err := l.drain(c.ctx, batch)
+func (c *consumer) drain(ctx *supervisor.Ctx, sub *subscription) error {
+	more, err := sub.drain(c.ctx, batch)
 	switch {
-	case l.over():
-		c.st.hub.remove(l)
+	case sub.over():
+		c.actor.hub.remove(sub)
 		c.finish(ctx)
 	case more:
-		ctx.Tell(l)
+		ctx.Tell(sub)
 	}
-	if err != nil && c.st.single {
+	if err != nil && c.actor.single {
 		return err
 	}
 	return nil
 }
 
-// finish ends an actor whose only lane is closed.
+// finish ends an actor whose only subscription is closed.
 func (c *consumer) finish(ctx *supervisor.Ctx) {
 	if c.hand.Msg != nil {
 		ctx.Finish(c.hand, nil)
@@ -138,7 +138,7 @@ func (c *consumer) finish(ctx *supervisor.Ctx) {
 // call.
 const shutdownTime = 3 * time.Second
 
-// Terminate brings the open lanes to an end if the tree ends. In every other
+// Terminate brings the open subscriptions to an end if the tree ends. In every other
 // case they go on with the next incarnation.
 func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	if exit.Kind != messages.ExitShutdown {
@@ -146,19 +146,19 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
-	for _, l := range c.st.hub.lanesOf(c.st) {
-		l.ask(&barrier{done: make(chan struct{})})
-		l.ask(&barrier{close: true, done: make(chan struct{})})
-		_, err := l.drain(ctx, -1)
+	for _, sub := range c.actor.hub.subscriptionsOf(c.actor) {
+		sub.ask(&barrier{done: make(chan struct{})})
+		sub.ask(&barrier{close: true, done: make(chan struct{})})
+		_, err := sub.drain(ctx, -1)
 		for err != nil { // the sink was replaced, which happens once
-			_, err = l.drain(ctx, -1)
+			_, err = sub.drain(ctx, -1)
 		}
-		l.die(ErrClosed)
-		c.st.hub.remove(l)
+		sub.die(ErrClosed)
+		c.actor.hub.remove(sub)
 	}
 }
 
-// again restarts every actor that failed in a sink. It is the lane that counts:
+// again restarts every actor that failed in a sink. It is the subscription that counts:
 // a sink that fails twice is not called again, so one bad sink cannot keep its
 // actor from serving the others, nor make it fail for ever. An actor that does
 // not come up is not tried again.
@@ -189,35 +189,35 @@ func (h *handler) Open(s *supervisor.Supervisor) error {
 	return nil
 }
 
-// Handle starts the actor of a single lane, or passes a wake on. An actor that
+// Handle starts the actor of a single subscription, or passes a wake on. An actor that
 // is not there when the supervisor looks is started later, and looks itself.
 func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 	switch m := msg.(type) {
-	case *lane:
-		if !m.station.tell(m) {
-			m.station.bury(m)
+	case *subscription:
+		if !m.actor.tell(m) {
+			m.actor.bury(m)
 		}
 		return nil
 	case supervisor.Work:
 		if w, ok := m.Msg.(serve); ok {
-			s.Submit(w.st.key, m)
+			s.Submit(w.actor.key, m)
 			return nil
 		}
 	}
 	return supervisor.Unknown(msg)
 }
 
-// Spec makes the actor of a single lane.
+// Spec makes the actor of a single subscription.
 func (h *handler) Spec(_ *supervisor.Supervisor, _ string, w supervisor.Work) (supervisor.Spec, error) {
 	m, ok := w.Msg.(serve)
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
 	}
-	return supervisor.Spec{Kind: "sink", New: func() supervisor.Behaviour { return &consumer{st: m.st} }}, nil
+	return supervisor.Spec{Kind: "sink", New: func() supervisor.Behaviour { return &consumer{actor: m.actor} }}, nil
 }
 
-// Unserved starts the actor of a single lane again when it failed. The lane
-// counts the failures of its sink, and is dead after the second.
+// Unserved starts the actor of a single subscription again when it failed. The
+// subscription counts the failures of its sink, and is dead after the second.
 func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *supervisor.ServiceError) {
 	m, ok := w.Msg.(serve)
 	if !ok {
@@ -225,21 +225,21 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, e *super
 		return
 	}
 	if errors.Is(e, supervisor.ErrLost) && e.Exit.Failure() {
-		s.Submit(m.st.key, w)
+		s.Submit(m.actor.key, w)
 		return
 	}
-	m.st.end(e)
+	m.actor.end(e)
 	w.Settle(e)
 }
 
-// Changed ends the lanes of a static actor that is gone for good.
+// Changed ends the subscriptions of a static actor that is gone for good.
 func (h *handler) Changed(s *supervisor.Supervisor, ev messages.ChildChanged) {
 	if ev.To != messages.ChildFailed && ev.To != messages.ChildGone {
 		return
 	}
-	for _, st := range h.hub.static() {
-		if ev.Path == s.Ctx().Self().Path()+"/"+st.key {
-			st.end(fmt.Errorf("%w: the actor %s has ended", ErrClosed, ev.Path))
+	for _, sa := range h.hub.static() {
+		if ev.Path == s.Ctx().Self().Path()+"/"+sa.key {
+			sa.end(fmt.Errorf("%w: the actor %s has ended", ErrClosed, ev.Path))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package kernel
 
 import (
 	"context"
@@ -9,22 +9,19 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// Server is the process that the kernels of a gateway share, as its actor sees
-// it: a Kernel Gateway, a fork server, or a connection to one that somebody
-// else runs.
+// Server is the process that the interpreters of a backend come from: a Kernel
+// Gateway, a fork server, or a connection to one that somebody else runs.
 type Server interface {
-	// Run starts the process, calls up once when it can be used, and returns
-	// when it has ended: nil when ctx ended and the process was stopped, else
-	// why it could not start or why it ended. Whatever Run started is gone
-	// when it returns. It is called again after a failure, never twice at once.
+	// Run starts the process, calls up once when it can be used, and returns when
+	// it has ended: nil when ctx ended and the process was stopped, else why it
+	// could not start or why it ended. Whatever Run started is gone when it returns.
+	// It is called again after a failure, never twice at once.
 	Run(ctx context.Context, up func(pid int)) error
 }
 
-// NewServer returns the behaviour that runs s. It is up at once, so that a host
-// does not wait for a process that nobody has asked for work yet; kernels wait
-// for s themselves.
-func NewServer(s Server) supervisor.Behaviour { return &server{s: s} }
-
+// server is the actor that runs a Server. It is up at once, so that a host does not
+// wait for a process that no session needs yet; kernels wait for the process
+// themselves.
 type server struct {
 	s    Server
 	end  context.CancelFunc
@@ -74,9 +71,9 @@ func (a *server) Terminate(*supervisor.Ctx, supervisor.Exit) {
 // other and is then killed.
 const serverStop = 10 * time.Second
 
-// ServerSpec is the child that runs s, named name.
+// ServerSpec is the child of a gateway that runs s, named name.
 func ServerSpec(name string, s Server) *supervisor.Spec {
-	return &supervisor.Spec{Key: name, Kind: KindServer, New: func() supervisor.Behaviour { return NewServer(s) }, StopTimeout: serverStop}
+	return &supervisor.Spec{Key: name, New: func() supervisor.Behaviour { return &server{s: s} }, StopTimeout: serverStop}
 }
 
 var _ supervisor.Behaviour = (*server)(nil)

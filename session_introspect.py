@@ -1,6 +1,6 @@
-# Looks into a session for Session.Complete and Session.Inspect. It runs in a
-# namespace of its own, with ns: the session's; show: its display; what, code and
-# cursor, in characters.
+# Answers Session.Complete and Session.Inspect from inside a session. It runs in a
+# namespace of its own with these names: ns is the namespace of the session, show its
+# display; what, code and cursor are the question, cursor in characters.
 import inspect
 import re
 import rlcompleter

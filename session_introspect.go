@@ -22,24 +22,24 @@ type Completion struct {
 	Start int `json:"start"`
 }
 
-// lookTimeout bounds a look into a session: a property that is asked for a
-// completion is code of the user. How long a person waits is for the ctx to say: the
-// first completion of a kernel loads what it needs for it, and on a machine with much
-// to do that takes its time.
-const lookTimeout = time.Minute
+// introspectTimeout bounds a completion or an inspection: a property that is read for
+// one is code of the user. How long a person waits is up to the ctx: the first
+// completion of a kernel loads what it needs for it, which takes its time on a busy
+// machine.
+const introspectTimeout = time.Minute
 
-//go:embed session_look.py
-var lookSource string
+//go:embed session_introspect.py
+var introspectSource string
 
 // Complete returns completions of code at the cursor, a number of bytes from its
 // beginning. A Jupyter kernel, of whatever language, is asked with a
 // complete_request; the interpreter of another backend with Python's rlcompleter.
 // It is a call of its own: it waits for the calls before it, counts as a cell,
 // and leaves no name behind. It ends with ctx, and after a minute. The error is that
-// of [Session.Execute], or says how the look ended.
+// of [Session.Execute], or says how the call ended.
 func (s *Session) Complete(ctx context.Context, code string, cursor int) (Completion, error) {
 	var c Completion
-	cursor, err := s.look(ctx, messages.LookComplete, code, cursor, &c)
+	cursor, err := s.introspect(ctx, messages.IntrospectComplete, code, cursor, &c)
 	if err != nil {
 		return c, err
 	}
@@ -60,16 +60,16 @@ func (s *Session) Inspect(ctx context.Context, code string, cursor int) (string,
 	var found struct {
 		Text string `json:"text"`
 	}
-	_, err := s.look(ctx, messages.LookInspect, code, cursor, &found)
+	_, err := s.introspect(ctx, messages.IntrospectInspect, code, cursor, &found)
 	return strings.TrimSpace(sanitise.Clean(found.Text)), err
 }
 
-func (s *Session) look(ctx context.Context, what messages.LookKind, code string, cursor int, to any) (int, error) {
+func (s *Session) introspect(ctx context.Context, what messages.IntrospectKind, code string, cursor int, to any) (int, error) {
 	cursor = min(max(cursor, 0), len(code))
 	for cursor > 0 && cursor < len(code) && !utf8.RuneStart(code[cursor]) {
 		cursor--
 	}
-	quoted, err := json.Marshal([]string{lookSource, string(what), code})
+	quoted, err := json.Marshal([]string{introspectSource, string(what), code})
 	if err != nil {
 		return cursor, fmt.Errorf("%s: %w", what, err)
 	}
@@ -79,7 +79,7 @@ func (s *Session) look(ctx context.Context, what messages.LookKind, code string,
 	call := fmt.Sprintf("(lambda source, what, code: exec(source, {'ns': globals(), 'show': display, 'what': what, 'code': code, 'cursor': %d}))(*%s)",
 		characters, quoted)
 	r, err := s.Execute(ctx, Request{
-		Cells: []messages.Cell{{Code: call}}, Timeout: lookTimeout, look: &messages.Look{Kind: what, Code: code, Cursor: characters},
+		Cells: []messages.Cell{{Code: call}}, Timeout: introspectTimeout, introspect: &messages.Introspect{Kind: what, Code: code, Cursor: characters},
 	})
 	if err != nil {
 		return cursor, err

@@ -12,26 +12,27 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// maxMatches and maxInspected bound what a look answers.
+// maxMatches bounds the completions of an answer, maxInspected the bytes of a
+// document.
 const (
 	maxMatches   = 200
 	maxInspected = 16 << 10
 )
 
-// look asks the kernel what a look asks. Like an interpreter that runs Python
-// code for it, it answers with one display.
-func (i *Interpreter) look(ctx context.Context, l messages.Look, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+// introspect passes the question on to the kernel. The answer is one display, as it
+// is from an interpreter that runs Python code for it.
+func (i *Interpreter) introspect(ctx context.Context, q messages.Introspect, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	i.running.Store(true)
 	defer i.running.Store(false)
 	var answer any
 	var err error
-	switch l.Kind {
-	case messages.LookComplete:
-		answer, err = i.complete(ctx, l)
-	case messages.LookInspect:
-		answer, err = i.inspect(ctx, l)
+	switch q.Kind {
+	case messages.IntrospectComplete:
+		answer, err = i.complete(ctx, q)
+	case messages.IntrospectInspect:
+		answer, err = i.inspect(ctx, q)
 	default:
-		err = fmt.Errorf("look into the session: there is no kind %q", l.Kind)
+		err = fmt.Errorf("introspect: unknown kind %q", q.Kind)
 	}
 	switch {
 	case errors.Is(err, jupyter.ErrNoReply): // interrupted: the kernel is well
@@ -43,7 +44,7 @@ func (i *Interpreter) look(ctx context.Context, l messages.Look, emit func(conte
 	}
 	raw, err := json.Marshal(answer)
 	if err != nil {
-		return kernel.CellReply{}, fmt.Errorf("answer a look: %w", err)
+		return kernel.CellReply{}, fmt.Errorf("introspect: encode the answer: %w", err)
 	}
 	if err := emit(ctx, messages.Display{Data: messages.Bundle{messages.MIMEJSON: raw}}); err != nil {
 		return kernel.CellReply{}, err
@@ -51,8 +52,8 @@ func (i *Interpreter) look(ctx context.Context, l messages.Look, emit func(conte
 	return kernel.CellReply{OK: true}, nil
 }
 
-func (i *Interpreter) complete(ctx context.Context, l messages.Look) (any, error) {
-	c, err := i.kernel.Complete(ctx, l.Code, l.Cursor)
+func (i *Interpreter) complete(ctx context.Context, q messages.Introspect) (any, error) {
+	c, err := i.kernel.Complete(ctx, q.Code, q.Cursor)
 	matches, seen := []string{}, map[string]bool{}
 	for _, m := range c.Matches {
 		if m = strings.TrimSpace(m); m != "" && !seen[m] && len(matches) < maxMatches {
@@ -63,8 +64,8 @@ func (i *Interpreter) complete(ctx context.Context, l messages.Look) (any, error
 	return map[string]any{"matches": matches, "start": c.Start}, err
 }
 
-func (i *Interpreter) inspect(ctx context.Context, l messages.Look) (any, error) {
-	data, err := i.kernel.Inspect(ctx, l.Code, l.Cursor)
+func (i *Interpreter) inspect(ctx context.Context, q messages.Introspect) (any, error) {
+	data, err := i.kernel.Inspect(ctx, q.Code, q.Cursor)
 	text, ok := data.Text(messages.MIMEPlain)
 	if !ok {
 		text, _ = data.Text(messages.MIMEMarkdown)

@@ -1,0 +1,183 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/actors/gateway"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is a kernel actor that obeys the first word of a call's first cell.
+type scripted struct {
+	start time.Duration
+	work  *supervisor.Work
+	n     int
+	past  *messages.Exit
+	tree  *tree
+}
+
+type (
+	ready struct{}
+	over  struct{}
+)
+
+func (k *scripted) Init(ctx *supervisor.Ctx) error {
+	if k.tree.refuse.Add(-1) >= 0 {
+		if k.tree.refusal != nil {
+			return k.tree.refusal
+		}
+		return errors.New("fork: too many open files")
+	}
+	ctx.After(k.start, ready{})
+	return nil
+}
+
+func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
+	switch m := msg.(type) {
+	case ready:
+		ctx.Up()
+	case supervisor.Work:
+		k.work = &m
+		exec := m.Msg.(messages.Execute)
+		word, rest, _ := strings.Cut(exec.Cells[0].Code, " ")
+		switch word {
+		case "sleep":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				return err
+			}
+			ctx.After(d, over{})
+		case "panic":
+			panic("as told")
+		default:
+			k.finish(ctx, messages.OutcomeOK)
+		}
+	case over:
+		if k.work != nil {
+			k.finish(ctx, messages.OutcomeOK)
+		}
+	case messages.Interrupt:
+		if k.work != nil && m.Exec == k.work.Msg.(messages.Execute).ID {
+			out := messages.OutcomeCancelled
+			if m.Cause == messages.CauseTimeout {
+				out = messages.OutcomeTimeout
+			}
+			k.finish(ctx, out)
+		}
+	}
+	return nil
+}
+
+func (k *scripted) finish(ctx *supervisor.Ctx, out messages.Outcome) {
+	k.n++
+	exec := k.work.Msg.(messages.Execute)
+	k.tree.mu.Lock()
+	k.tree.order = append(k.tree.order, exec.ID)
+	k.tree.mu.Unlock()
+	r := messages.Result{Outcome: out, State: messages.StateKept, Exec: exec.ID, Text: fmt.Sprint(k.n)}
+	if k.n == 1 {
+		r.State = messages.StateFresh
+		if k.past != nil {
+			r.Reason = string(k.past.Kind)
+		}
+		if e, ok := ctx.Previous(); ok {
+			r.Reason = string(e.Kind)
+		}
+	}
+	w := *k.work
+	k.work = nil
+	ctx.Finish(w, r)
+}
+
+func (k *scripted) Terminate(*supervisor.Ctx, supervisor.Exit) {
+	k.tree.ended.Add(1)
+	if k.work != nil {
+		k.work.Settle(messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateLost})
+	}
+}
+
+// tree is a system with one gateway of scripted kernels.
+type tree struct {
+	t      *testing.T
+	system *supervisor.System
+	mu     sync.Mutex
+	order  []string // of the calls that ended; guarded by mu, read when all is idle
+	ended  atomic.Int64
+	refuse atomic.Int64 // how many of the next starts fail
+	// refusal is what they fail with, set before the first. nil: an error of fork.
+	refusal error
+	start   time.Duration
+}
+
+func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		tr := &tree{t: t, start: time.Second}
+		o.Name = "gateway"
+		o.NewKernel = func(k gateway.KernelSpec) supervisor.Behaviour {
+			return &scripted{start: tr.start, past: k.Past, tree: tr}
+		}
+		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
+			Key: "gateway", Kind: "gateway", New: func() supervisor.Behaviour { return gateway.New(o) },
+		}}})
+		require.NoError(t, err)
+		tr.system = system
+		defer func() { // also when f fails: nothing may stay in the bubble
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if report := system.Shutdown(ctx); !report.Clean() || len(system.Bugs()) > 0 {
+				t.Errorf("%+v %v", report, system.Bugs())
+			}
+		}()
+		f(t, tr)
+	})
+}
+
+func (tr *tree) ref() supervisor.Ref { return tr.system.Ref("gateway") }
+
+func key(name string) messages.SessionKey { return messages.SessionKey{Session: name, Cwd: "/w"} }
+
+func call(id, session, code string) messages.Execute {
+	return messages.Execute{ID: id, Key: key(session), Cells: []messages.Cell{{Code: code}}}
+}
+
+func (tr *tree) begin(exec messages.Execute) supervisor.Reply[messages.Result] {
+	_, reply, err := supervisor.Begin[messages.Result](tr.ref(), exec)
+	require.NoError(tr.t, err)
+	return reply
+}
+
+func (tr *tree) wait(r supervisor.Reply[messages.Result]) messages.Result {
+	tr.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
+	defer cancel()
+	result, err := r.Wait(ctx)
+	require.NoError(tr.t, err)
+	return result
+}
+
+func (tr *tree) run(session, code string) messages.Result {
+	tr.t.Helper()
+	return tr.wait(tr.begin(call(messages.NewID(), session, code)))
+}
+
+func (tr *tree) ask(msg any) bool {
+	tr.t.Helper()
+	answer, err := supervisor.Ask[bool](context.Background(), tr.ref(), msg)
+	require.NoError(tr.t, err)
+	return answer
+}
