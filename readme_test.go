@@ -36,9 +36,9 @@ var (
 	args          json.RawMessage // those of a tool, by both names
 	arguments     json.RawMessage
 	search        func(context.Context, struct{ Query string }) (string, error)
-	notes         coppice.Pack
-	conversations coppice.Conversations
-	runAgent      func(context.Context, coppice.AgentFork) (coppice.Answer, error)
+	notes         primitive.Pack
+	conversations selfref.Store
+	runAgent      func(context.Context, coppice.AgentFork) (selfref.Answer, error)
 )
 `
 

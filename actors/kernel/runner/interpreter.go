@@ -338,5 +338,5 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 
 var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
-	_ kernel.Starver     = (*Interpreter)(nil)
+	_ kernel.Witness     = (*Interpreter)(nil)
 )
