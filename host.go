@@ -57,8 +57,8 @@ type Host struct {
 }
 
 // Options returns the options with which the host runs: those of [Start] with their
-// defaults filled in, from Env too. What they point to is the host's and must not be
-// changed. Any goroutine may call it.
+// defaults filled in, from Env too; secrets that they were given are in them. What they
+// point to is the host's and must not be changed. Any goroutine may call it.
 func (h *Host) Options() Options { return h.o.Options }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
