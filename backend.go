@@ -1,7 +1,6 @@
 package coppice
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/actors/kernel/runner"
 	"github.com/coppice-run/coppice/environment"
-	"github.com/coppice-run/coppice/internal/home"
-	"github.com/coppice-run/coppice/messages"
 )
 
 type (
@@ -155,24 +152,6 @@ func (a auto) RemoteURL() string {
 	return ""
 }
 
-// site is what the host says of itself to its backend.
-func (h *Host) site() kernel.Site {
-	mime := ""
-	if !h.o.NoHelpers {
-		mime = messages.StatusMIME(h.o.Brand)
-	}
-	return kernel.Site{
-		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
-		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		StartTimeout: serverStarts * h.o.StartTimeout,
-	}
-}
-
-// serverStarts is how many starts of a kernel the process may take that they come
-// from: who gives it up has to begin at nothing, and each kernel that waits for it
-// has a limit of its own.
-const serverStarts = 2
-
 // choice is a backend, and why it is this one.
 type choice struct {
 	kernel.Provisioner
@@ -204,16 +183,6 @@ func choose(ctx context.Context, b Backend, site *kernel.Site) (choice, error) {
 		c = choice{p, err.Error(), false}
 	}
 	return c, nil
-}
-
-// backendOf is the backend that settings name.
-func backendOf(s environment.Settings) (Backend, error) {
-	return BackendNamed(s.Backend, GatewayOptions{URL: s.GatewayURL, Token: s.GatewayToken, KernelName: s.KernelName}, RunnerOptions{})
-}
-
-// wouldChoose is the choice of a host with these options that has found this.
-func (r resolved) wouldChoose(ctx context.Context, look func(context.Context) (*environment.Runtime, error)) (choice, error) {
-	return choose(ctx, r.Backend, &kernel.Site{Dir: r.dir, Python: r.Python, Env: r.Env, SkipCheck: r.skipCheck(), Looker: look})
 }
 
 // can returns what the host's backend can do beyond making kernels; false: it cannot.
@@ -275,32 +244,7 @@ func (h *Host) Isolation() (level, description string) {
 // cannot says in a clause what the backend does not do.
 func (h *Host) cannot(what string) string { return "the " + h.backend.Name() + " backend " + what }
 
-// skipCheck says whether the interpreter's packages are taken for granted.
-func (r resolved) skipCheck() bool { return home.SwitchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
-
-// sessions is how many kernels the host keeps at once on a backend.
-func (r resolved) sessions(b Backend, s kernel.Site) int {
-	const usual = 4 // of a backend that does not say
-	if sized, ok := b.(kernel.Sizer); ok && r.MaxSessions == 0 {
-		return sized.Sessions(s)
-	}
-	return cmp.Or(r.MaxSessions, usual)
-}
-
-// warming says how many kernels wait for new sessions, "" where none ever does.
-func (r resolved) warming() string {
-	if w, ok := r.Backend.(kernel.Warmer); ok {
-		s := kernel.Site{Env: r.Env}
-		s.MaxSessions = r.sessions(r.Backend, s)
-		return w.Warming(s)
-	}
-	return ""
-}
-
-// remoteURL is the server that the user named, "" where the host starts its own.
-func (r resolved) remoteURL() string {
-	if b, ok := r.Backend.(kernel.Remote); ok {
-		return b.RemoteURL()
-	}
-	return ""
+// backendOf is the backend that settings name.
+func backendOf(s environment.Settings) (Backend, error) {
+	return BackendNamed(s.Backend, GatewayOptions{URL: s.GatewayURL, Token: s.GatewayToken, KernelName: s.KernelName}, RunnerOptions{})
 }

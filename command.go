@@ -140,5 +140,5 @@ func (h *Host) bashSpec() supervisor.Spec {
 			return kernel.New(o)
 		},
 	})
-	return supervisor.Spec{Key: bash.Name, Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
+	return supervisor.Spec{Key: bash.Name, Kind: gateway.Kind, New: func() supervisor.Behaviour { return actor }}
 }

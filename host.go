@@ -4,27 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/bash"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
-	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
 	"github.com/coppice-run/coppice/supervisor"
 )
-
-// ErrClosed is returned by everything that needs a host that has been shut
-// down.
-var ErrClosed = errors.New("the host is shut down")
 
 // functionsWait is how long Shutdown waits for functions of the host itself,
 // whose contexts have ended with their calls.
@@ -62,134 +56,14 @@ type Host struct {
 	report   messages.ShutdownReport
 }
 
-// Start makes a host. It returns when the tree stands: the process that kernels
-// share is started in the background, and the first call waits for it. That
-// takes milliseconds, and a tenth of a second more with [Auto], which asks
-// the interpreter for its packages. ctx bounds Start only.
-//
-// The error matches ErrOptions when an option is wrong. What is wrong with the
-// Python environment is told by the first call, and by [Environment].
-func Start(ctx context.Context, o Options) (*Host, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	r, err := o.resolve()
-	if err != nil {
-		return nil, err
-	}
-	starting := r.startup()
-	starting.stage("read the options")
-	if r.Output.Artifacts == "" {
-		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
-			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
-		}
-		r.Output.Artifacts = r.temp
-	}
-	h := &Host{o: r}
-	h.calls = hostcall.New(hostcall.Options{
-		Functions: r.HostCalls.Functions, MaxCalls: max(r.HostCalls.MaxCalls, 0), MaxAtOnce: r.HostCalls.MaxAtOnce, Logger: r.Logger,
-		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
-	})
-	if err := h.openTrace(); err != nil {
-		return nil, errors.Join(err, h.discard())
-	}
-	if err := h.provision(ctx); err != nil {
-		return nil, errors.Join(err, h.discard())
-	}
-	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
-	var warm *launcher.Child
-	if r.Launcher != nil {
-		if warm, err = launcher.Within(*r.Launcher, launcher.Options{Brand: r.Brand, Home: r.Home, Env: r.Env, Logger: r.Logger}); err != nil {
-			return nil, errors.Join(fmt.Errorf("%w: %w", ErrOptions, err), h.discard())
-		}
-	}
-	if err := errors.Join(h.installPacks(), h.openAudit()); err != nil {
-		return nil, errors.Join(err, h.discard())
-	}
-	h.hub, err = sinks.NewHub(h.o.hub())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), h.discard())
-	}
-	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
-	if r.Bash {
-		children = append(children, h.bashSpec())
-	}
-	if warm != nil {
-		children = append(children, warm.Spec())
-	}
-	h.system, err = supervisor.Start(ctx, supervisor.SystemOptions{Name: "supervisor", OnEvent: starting.watch(r.OnEvent), Logger: r.Logger, Children: children})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the supervision tree: %w", err), h.discard())
-	}
-	if warm != nil {
-		h.launcher = warm.Attach(ctx, h.system)
-	}
-	starting.stage("start the supervision tree")
-	return h, nil
-}
-
-// discard closes and removes what a start has made that failed before the tree stood.
-func (h *Host) discard() error {
-	var closed error
-	if b, ok := can[kernel.Closer](h); ok {
-		closed = b.Close()
-	}
-	if h.audit != nil {
-		closed = errors.Join(closed, h.audit.Close())
-	}
-	return errors.Join(closed, h.trace.Close(), h.o.clean())
-}
-
 // Options returns the options with which the host runs: those of [Start] with their
-// defaults filled in, from Env too. What they point to is the host's and must not be
-// changed. Any goroutine may call it.
+// defaults filled in, from Env too; secrets that they were given are in them. What they
+// point to is the host's and must not be changed. Any goroutine may call it.
 func (h *Host) Options() Options { return h.o.Options }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
 // the tokens of this user are.
 func (h *Host) Dir() string { return h.o.dir }
-
-// provision chooses the backend and makes it.
-func (h *Host) provision(ctx context.Context) error {
-	site := h.site()
-	chosen, err := choose(ctx, h.o.Backend, &site)
-	if err != nil {
-		return err
-	}
-	h.why, h.found = chosen.why, site.Found
-	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
-	site.MaxSessions = h.o.MaxSessions
-	if h.backend, err = chosen.Provision(site); err != nil {
-		return fmt.Errorf("%w: %w", ErrOptions, err)
-	}
-	return nil
-}
-
-// startMargin is what the supervisor of a kernel allows beyond the kernel's own limit.
-const startMargin = 30 * time.Second
-
-// gatewaySpec wires the gateway actor, its server and its kernels together.
-func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
-	ko.Backend = h.backend
-	var server *supervisor.Spec
-	if b, ok := can[kernel.Served](h); ok {
-		server = kernel.ServerSpec(b.Process())
-	}
-	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
-		Strategy: gateway.Policy{
-			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
-			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
-		}.Strategy(),
-		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
-			o := ko
-			o.Key, o.Past, o.Once = k.Key, k.Past, k.Once
-			return kernel.New(o)
-		},
-	})
-	return supervisor.Spec{Key: h.backend.Name(), Kind: "gateway", New: func() supervisor.Behaviour { return actor }}
-}
 
 func (h *Host) gateway() supervisor.Ref { return h.system.Ref(h.backend.Name()) }
 
@@ -327,10 +201,47 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	return h.report
 }
 
-// clean removes what only this host needed.
-func (r resolved) clean() error {
-	if r.temp == "" {
-		return nil
-	}
-	return os.RemoveAll(r.temp)
+// TraceFile returns the file in which the messages between this host and its
+// kernels are noted, a JSON object a line, with time, kernel, direction, type, id
+// and size and nothing of what they say. It is for its owner alone; at 32 MiB it is
+// put aside, with .1 at the end of its name, and begun anew. "" without
+// [Options.TraceIPC].
+func (h *Host) TraceFile() string { return h.trace.Path() }
+
+// preflight keeps that Python was found well: a failure is looked at again.
+type preflight struct {
+	mu   sync.Mutex // held while it is checked: who asks meanwhile gets the same answer
+	well bool       // guarded by mu
+	// bad is why it was not, as of at: who lists tools may ask often.
+	bad error     // guarded by mu
+	at  time.Time // guarded by mu
 }
+
+// preflightAgain is after how long a failure is looked at again.
+const preflightAgain = 5 * time.Second
+
+// forkedSessions are the registries of sessions that belong to forks.
+type forkedSessions struct {
+	mu  sync.Mutex
+	all map[messages.SessionKey]*primitive.Registry // guarded by mu
+}
+
+func (f *forkedSessions) put(key messages.SessionKey, r *primitive.Registry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[messages.SessionKey]*primitive.Registry{}
+	}
+	f.all[key] = r
+}
+
+func (f *forkedSessions) drop(key messages.SessionKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.all, key)
+}
+
+// Primitives returns the registry of the host's packs, to install and remove
+// some while it runs. Code can call none of them on the gateway backend unless
+// Options.HostCalls had a pack, Selfref or a host function when the host was started.
+func (h *Host) Primitives() *primitive.Registry { return h.primitives }

@@ -1,23 +1,15 @@
 package coppice
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/internal/hostcall"
-)
-
-type (
-	// HostFunction is a function of the host that code in cells may call:
-	//
-	//	tool.search(query="coppice", limit=3)
-	//
-	// [Function] makes one of a typed Go function.
-	HostFunction = hostcall.Function
-	// HostCaller says who calls a host function; see [CallOf].
-	HostCaller = hostcall.Caller
-	// InputHandler answers a question of a call's code: a line, without its end.
-	InputHandler = hostcall.InputHandler
+	"github.com/coppice-run/coppice/messages"
 )
 
 // Function makes a HostFunction of f. The arguments are decoded into In, and one
@@ -30,33 +22,96 @@ func Function[In, Out any](name, description string, f func(context.Context, In)
 // call.
 func CallOf(ctx context.Context) (HostCaller, bool) { return hostcall.CallOf(ctx) }
 
-// HostCallOptions say what code in cells may ask of its host. The zero value of each
-// field is its default.
-type HostCallOptions struct {
-	// Functions are what code may call as tool.name(key=value). No other function of
-	// the host can be reached.
-	Functions []HostFunction
-	// MaxCalls is how many calls of functions and primitives one cell may make; more
-	// are refused. 0: 10,000; negative: no limit.
-	MaxCalls int
-	// MaxAtOnce is how many of one call may run at a time; more wait. 0: 64.
-	MaxAtOnce int
-	// Packs are the runtime primitives that code may call as
-	// runtime.<pack>.<name>(...).
-	Packs []Pack
-	// Selfref adds the pack selfref: the agent's conversation, and forks of it.
-	// nil: there is no such pack.
-	Selfref *Selfref
+// installPacks makes the registry of a host.
+func (h *Host) installPacks() error {
+	h.primitives = primitive.New()
+	for _, p := range h.o.HostCalls.Packs {
+		if err := h.primitives.Install(p, false); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	if h.o.HostCalls.Selfref == nil {
+		return nil
+	}
+	if err := h.primitives.Install(h.selfref(*h.o.HostCalls.Selfref).Pack(), false); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return nil
 }
 
-func (o HostCallOptions) withDefaults() HostCallOptions {
-	o.MaxCalls = cmp.Or(o.MaxCalls, 10_000)
-	o.MaxAtOnce = cmp.Or(max(o.MaxAtOnce, 0), 64)
-	return o
+func (h *Host) selfref(o Selfref) *selfref.Backend {
+	so := selfref.Options{Store: o.Store, MaxRunning: o.MaxRunning, MaxDepth: o.MaxDepth, MaxKept: o.MaxKept, Timeout: o.Timeout}
+	if o.Agent != nil {
+		so.Agent = func(ctx context.Context, f selfref.Fork) (selfref.Answer, error) { return h.runFork(ctx, o, f) }
+	}
+	return selfref.New(so)
 }
 
-// hostCalls says that code may call the host. Calls with functions of their own
-// need at least one that every call has.
-func (r resolved) hostCalls() bool {
-	return len(r.HostCalls.Functions) > 0 || len(r.HostCalls.Packs) > 0 || r.HostCalls.Selfref != nil || r.Launcher != nil
+// runFork runs the agent of a fork with a session and backends of its own, which
+// end with it.
+func (h *Host) runFork(ctx context.Context, o Selfref, f selfref.Fork) (a selfref.Answer, err error) {
+	parent := h.Session(f.ParentSession.Session, In(f.ParentSession.Cwd))
+	s := h.Session(fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), In(f.ParentSession.Cwd))
+	if f.Live {
+		fork := o.LiveFork
+		if fork == nil {
+			fork = whenIdle
+		}
+		if s, err = fork(ctx, parent, f.Owner); err != nil {
+			return a, fmt.Errorf("copy the session for the fork: %w", err)
+		}
+	}
+	f.Copied()
+	own, err := h.registryOf(f.ParentSession).Fork(primitive.Fork{ID: f.ID, Session: s.key})
+	if err != nil {
+		return a, err
+	}
+	h.forked.put(s.key, own)
+	f.Bind(s.key)
+	defer func() {
+		h.forked.drop(s.key)
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), forkClose)
+		defer cancel()
+		closeErr := s.Close(c)
+		if errors.Is(closeErr, ErrClosed) {
+			closeErr = nil // the host ends it
+		}
+		if left := errors.Join(closeErr, own.Close()); left != nil {
+			h.o.Logger.Warn("a fork did not end in order", "fork", f.ID, "err", left)
+		}
+	}()
+	return o.Agent(ctx, AgentFork{Fork: f, Session: s})
+}
+
+// forkClose bounds the end of a fork's session.
+const forkClose = 20 * time.Second
+
+// whenIdle copies a session as soon as nothing runs in it.
+func whenIdle(ctx context.Context, parent *Session, owner string) (*Session, error) {
+	const again = 20 * time.Millisecond
+	for {
+		made, err := parent.Fork(ctx, ForkOptions{Copies: 1, Owner: owner})
+		if err == nil {
+			return made[0], nil
+		}
+		refused, ok := errors.AsType[*messages.ForkRefused](err)
+		if !ok || refused.Reason != messages.ForkBusy {
+			return nil, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// registryOf is the registry that the code of a session calls.
+func (h *Host) registryOf(key messages.SessionKey) *primitive.Registry {
+	h.forked.mu.Lock()
+	defer h.forked.mu.Unlock()
+	if r := h.forked.all[key]; r != nil {
+		return r
+	}
+	return h.primitives
 }

@@ -1,14 +1,20 @@
 package coppice
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
+	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
+	"github.com/coppice-run/coppice/sinks/budget"
 )
 
 // Replay says whether a call is run again after its kernel died under it.
@@ -147,5 +153,119 @@ type Options struct {
 	OnEvent func(messages.Lifecycle)
 }
 
-// ErrOptions is matched by every error about Options.
-var ErrOptions = errors.New("invalid options")
+type (
+	// HostFunction is a function of the host that code in cells may call:
+	//
+	//	tool.search(query="coppice", limit=3)
+	//
+	// [Function] makes one of a typed Go function.
+	HostFunction = hostcall.Function
+	// HostCaller says who calls a host function; see [CallOf].
+	HostCaller = hostcall.Caller
+	// InputHandler answers a question of a call's code: a line, without its end.
+	InputHandler = hostcall.InputHandler
+)
+
+// HostCallOptions say what code in cells may ask of its host. The zero value of each
+// field is its default.
+type HostCallOptions struct {
+	// Functions are what code may call as tool.name(key=value). No other function of
+	// the host can be reached.
+	Functions []HostFunction
+	// MaxCalls is how many calls of functions and primitives one cell may make; more
+	// are refused. 0: 10,000; negative: no limit.
+	MaxCalls int
+	// MaxAtOnce is how many of one call may run at a time; more wait. 0: 64.
+	MaxAtOnce int
+	// Packs are the runtime primitives that code may call as
+	// runtime.<pack>.<name>(...).
+	Packs []primitive.Pack
+	// Selfref adds the pack selfref: the agent's conversation, and forks of it.
+	// nil: there is no such pack.
+	Selfref *Selfref
+}
+
+// OutputOptions bound what results show and what is kept of the rest. The zero
+// value of each field is its default.
+type OutputOptions struct {
+	// Artifacts is the folder where output goes that is too long for a result. "":
+	// PI_ARTIFACTS_DIR from Options.Env; else the path in PI_SESSION_FILE without its
+	// .jsonl; else, with KeepArtifacts, ~/.<brand>/artifacts, and without it a
+	// folder of this host that Shutdown removes.
+	Artifacts     string
+	KeepArtifacts bool
+	// Budget is the text of one call: bytes, lines, how much of both goes to the
+	// head, whether only the tail is shown, and the cap of a line. Zero: 50 KiB
+	// and 3,000 lines, of which two fifths go to the head; lines are not cut.
+	Budget budget.Options
+	// Tokens gives texts another shape: at most so many tokens from the
+	// beginning, as result.EstimateTokens counts them, and a <system-reminder>
+	// that names the file with all of it. 0: texts keep head and tail; negative:
+	// result.DefaultTokens, 20,000.
+	Tokens int
+	// MaxArtifact is how many bytes of one output are kept. 0: 4 GiB; negative:
+	// all.
+	MaxArtifact int64
+	// MaxAge is how long artifacts are kept after they were written, MaxTotal
+	// how many bytes all of them may take together; the newest always stays. 0:
+	// for ever, and without limit.
+	MaxAge   time.Duration
+	MaxTotal int64
+	// MaxImageEdge is how many pixels an image may have on its longer side
+	// before it is made smaller for the result; the image as it came is in the
+	// events. 0: 1,568; negative: images stay as they are.
+	MaxImageEdge int
+}
+
+type (
+	// Limits bound what one session uses.
+	Limits = kernel.Limits
+	// Isolation says what sessions are kept from.
+	Isolation = kernel.Isolation
+)
+
+// Selfref makes the pack selfref: code sees, remembers and compacts the
+// conversation that it is part of, and forks agents that go on from it. The zero
+// value of each field is its default.
+type Selfref struct {
+	// Store holds the conversations, by Request.Memory. nil: a [selfref.Memory].
+	Store selfref.Store
+	// Agent runs one fork: it goes on from f.History with f.Message, runs code in
+	// f.Session as it likes, and returns what it came to. It runs in a goroutine of
+	// its own; ctx ends when the fork is cancelled. nil: there are no forks.
+	Agent func(ctx context.Context, f AgentFork) (selfref.Answer, error)
+	// MaxRunning is how many forks may run at once, MaxDepth how deep forks of
+	// forks may go, MaxKept how many results are kept for each session. 0: 16, 4
+	// and 256.
+	MaxRunning, MaxDepth, MaxKept int
+	// Timeout bounds one fork. 0: none.
+	Timeout time.Duration
+	// LiveFork makes the session of a fork that asks for a copy of the parent's
+	// interpreter. It waits until the call that asked has ended, so such a fork can
+	// be gathered in a later call. nil: Session.Fork, which the runner has.
+	LiveFork func(ctx context.Context, parent *Session, owner string) (*Session, error)
+}
+
+// AgentFork is what a forked agent is started with.
+type AgentFork struct {
+	selfref.Fork
+	// Session is the fork's own, with a kernel of its own. It costs nothing until
+	// it executes, and is closed when the agent returns.
+	Session *Session
+}
+
+// StartupStage is one step of the start of a host.
+type StartupStage struct {
+	// Name says what was done: "choose the backend: runner, since ...".
+	Name string
+	// Since is the time since [Start] was called, at the end of the stage, and Took
+	// that since the end of the stage before.
+	Since, Took time.Duration
+}
+
+// String is the stage as a line.
+func (s StartupStage) String() string {
+	return fmt.Sprintf("%8.1f ms  %+8.1f ms  %s", ms(s.Since), ms(s.Took), s.Name)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

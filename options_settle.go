@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -139,4 +142,43 @@ func (o Options) resolve() (resolved, error) {
 	o = o.WithDefaults()
 	o.HostCalls.Functions = slices.Clone(o.HostCalls.Functions)
 	return resolved{Options: o, dir: home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Dir()}, nil
+}
+
+func (o HostCallOptions) withDefaults() HostCallOptions {
+	o.MaxCalls = cmp.Or(o.MaxCalls, 10_000)
+	o.MaxAtOnce = cmp.Or(max(o.MaxAtOnce, 0), 64)
+	return o
+}
+
+// hostCalls says that code may call the host. Calls with functions of their own
+// need at least one that every call has.
+func (r resolved) hostCalls() bool {
+	return len(r.HostCalls.Functions) > 0 || len(r.HostCalls.Packs) > 0 || r.HostCalls.Selfref != nil || r.Launcher != nil
+}
+
+// fromEnvironment finds the folder of artifacts that the options leave open, "" when
+// the environment names none either; dir is ~/.<brand>.
+func (o OutputOptions) fromEnvironment(env []string, dir string) OutputOptions {
+	session := home.Lookup(env, "PI_SESSION_FILE")
+	switch named := home.Lookup(env, "PI_ARTIFACTS_DIR"); {
+	case o.Artifacts != "":
+	case named != "":
+		o.Artifacts = named
+	case strings.HasSuffix(session, ".jsonl"):
+		o.Artifacts = strings.TrimSuffix(session, ".jsonl")
+	case o.KeepArtifacts:
+		o.Artifacts = filepath.Join(dir, "artifacts")
+	}
+	return o
+}
+
+// skipCheck says whether the interpreter's packages are taken for granted.
+func (r resolved) skipCheck() bool { return home.SwitchedOn(r.Env, "PI_PYTHON_SKIP_CHECK") }
+
+// clean removes what only this host needed.
+func (r resolved) clean() error {
+	if r.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(r.temp)
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/agent"
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -36,9 +38,9 @@ var (
 	args          json.RawMessage // those of a tool, by both names
 	arguments     json.RawMessage
 	search        func(context.Context, struct{ Query string }) (string, error)
-	notes         coppice.Pack
-	conversations coppice.Conversations
-	runAgent      func(context.Context, coppice.AgentFork) (coppice.Answer, error)
+	notes         primitive.Pack
+	conversations selfref.Store
+	runAgent      func(context.Context, coppice.AgentFork) (selfref.Answer, error)
 )
 `
 

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -63,20 +62,6 @@ type Request struct {
 	introspect *messages.Introspect
 }
 
-// RequestError says that a request could not be made. Nothing was run.
-type RequestError struct {
-	// Field is what is wrong: "timeout", "cwd", "cells", "mode", "env", "ctx", ...
-	Field string
-	// Problem names it and the next step.
-	Problem string
-}
-
-// Error returns the problem.
-func (e *RequestError) Error() string { return e.Problem }
-
-// errNoContext is what nil in the place of a context gets.
-var errNoContext error = &RequestError{"ctx", "the context is nil; pass context.Background() for a call that nothing ends"}
-
 // check refuses what no kernel should see.
 func (r Request) check() error {
 	if r.Timeout < 0 && r.Timeout != NoTimeout {
@@ -107,14 +92,4 @@ func (r Request) check() error {
 		}
 	}
 	return nil
-}
-
-// cleanCwd makes a session's working directory absolute and refuses one that
-// is not there.
-func cleanCwd(cwd string) (string, error) {
-	abs, err := home.WorkingDir(cwd)
-	if err != nil {
-		return "", &RequestError{"cwd", err.Error()}
-	}
-	return abs, nil
 }

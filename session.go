@@ -1,15 +1,13 @@
 package coppice
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
@@ -46,79 +44,6 @@ func (s *Session) gateway() supervisor.Ref { return s.host.gateway() }
 
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }
-
-// Execute runs the request's cells in the session's kernel, which is started if
-// there is none, and returns when the call has ended. When ctx ends first, the
-// call is interrupted and the result says cancelled, or timeout for a deadline
-// of ctx; Execute waits for that result, for no longer than the interrupt's
-// grace, the end of the output, and 30 s for sinks that take results (the audit log).
-//
-// The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
-// ended before, or a *[messages.NotStartedError] when no kernel took the call, which
-// matches [messages.ErrOverloaded] when there was no place: nothing ran then, and the
-// result says not_started. What became of code that ran is the result's to say:
-// [messages.Result.Err] is nil only for code that ran to its end.
-func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
-	return told(s.execute(ctx, r))
-}
-
-// Stream is Execute with its events as they happen; the last one is a
-// messages.Final. A consumer that is slow holds the output back, not the
-// kernel's memory; one that leaves the loop interrupts the call. When the
-// request could not be made the only element is the error.
-func (s *Session) Stream(ctx context.Context, r Request) iter.Seq2[messages.Event, error] {
-	return events(ctx, func(ctx context.Context, to sinks.Sink) (messages.Result, error) { return s.execute(ctx, r, to) })
-}
-
-// execute makes one call, and a second one where Options.Replay asks for it.
-// Extra sinks get the events besides the result sink; a call that has some is
-// never made twice, since its events were seen.
-func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
-	result, err := s.once(ctx, r, extra...)
-	if err != nil || result.Outcome != messages.OutcomeLost || s.host.o.Replay != ReplayOnce || ctx.Err() != nil || len(extra) > 0 {
-		return result, err
-	}
-	died := result.Reason
-	r.OnQueued = nil // it was called
-	if result, err = s.once(ctx, r); err != nil {
-		return result, err
-	}
-	result.Reason = "the code was run a second time, because the first kernel was lost: " + died
-	result.Text = sinks.BuildText(result, max(cmp.Or(r.Timeout, s.host.o.Timeout), 0))
-	return result, nil
-}
-
-// once makes one call.
-func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
-	exec := messages.Execute{
-		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env,
-		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Introspect: r.introspect,
-	}
-	began := s.host.begin(&exec)
-	if exec.Mode == "" {
-		exec.Mode = s.host.o.KernelMode
-	}
-	if r.Reset {
-		s.forgetCopy()
-	}
-	err := s.err
-	if err == nil && ctx == nil {
-		err = errNoContext
-	}
-	if err == nil {
-		err = r.check()
-	}
-	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
-		err = &RequestError{"allow_stdin", "nobody would hear of the questions: use Session.Stream, or set Request.Input"}
-	}
-	if err != nil {
-		return refused(exec, err), err
-	}
-	return s.host.perform(ctx, call{
-		gateway: s.gateway(), exec: exec, began: began, onQueued: r.OnQueued,
-		offer: &hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory},
-	}, extra...)
-}
 
 // Interrupt stops what runs in the session, as Ctrl-C would; the session is
 // kept. Calls that wait are not touched. It returns when the request was
@@ -185,4 +110,25 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 		return ErrClosed
 	}
 	return err
+}
+
+// forgetCopy ends a copy that waits to become the session's kernel, because the
+// session is to begin anew.
+func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
+
+// dropWaiting ends the copy that waits under a name, if there is one.
+func (h *Host) dropWaiting(name string) {
+	if b, ok := can[kernel.Forker](h); ok {
+		b.DropWaiting(name)
+	}
+}
+
+// cleanCwd makes a session's working directory absolute and refuses one that
+// is not there.
+func cleanCwd(cwd string) (string, error) {
+	abs, err := home.WorkingDir(cwd)
+	if err != nil {
+		return "", &RequestError{"cwd", err.Error()}
+	}
+	return abs, nil
 }

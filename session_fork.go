@@ -132,10 +132,6 @@ func (h *Host) unused(ctx context.Context, made []*Session) error {
 	return nil
 }
 
-// ErrNoRoom is matched when copies of a session got no place; the message says
-// why.
-var ErrNoRoom = errors.New("there is no place for a copy of the session")
-
 // Checkpoint is a state of a session that is kept.
 type Checkpoint struct {
 	// Key is the session's.
@@ -231,15 +227,4 @@ func (s *Session) copy(ctx context.Context, names []string) error {
 		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: s.host.cannot("cannot copy kernels; use the runner backend")}
 	}
 	return s.ask(ctx, messages.Fork{Key: s.key, Names: names})
-}
-
-// forgetCopy ends a copy that waits to become the session's kernel, because the
-// session is to begin anew.
-func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
-
-// dropWaiting ends the copy that waits under a name, if there is one.
-func (h *Host) dropWaiting(name string) {
-	if b, ok := can[kernel.Forker](h); ok {
-		b.DropWaiting(name)
-	}
 }

@@ -1,5 +1,5 @@
-// Package environment finds Python on this machine, makes it where there is none,
-// and says what is wrong with it. It needs no host: a program may look at the
+// Package environment finds Python on this machine, makes an environment for it where
+// needed, and says what is wrong with it. It needs no host: a program may look at the
 // environment before it starts one, and package coppice uses it for its hosts.
 //
 //   - Find it: [Find] and [Preflight] are how a host chooses its interpreter and
@@ -8,7 +8,7 @@
 //   - Fill it: [Helpers] are the functions that sessions have, [Modules] the user's
 //     own files that sessions load.
 //   - Check it: [Doctor] looks for what keeps sessions from working, [TryToEscape]
-//     whether the isolation of a session holds.
+//     checks whether the isolation of a session holds.
 //
 // # Guarantees
 //
@@ -19,8 +19,8 @@
 //     sessions only through what their caller hands them.
 //   - An interpreter that is looked at runs for at most 10 s, and sees of the
 //     environment what a kernel sees: no secrets.
-//   - Settings are read from the Env of the options and never from this process,
-//     but where Env is nil.
+//   - Settings are read from the Env of the options, and from this process only where
+//     Env is nil.
 //   - No report, finding or error holds a token or the value of a variable.
 //
 // All functions may be called from any goroutine, and by several programs at the

@@ -198,7 +198,7 @@ func (x *examination) settings() {
 	switch py := home.Lookup(s.Env, "PI_PY"); home.ToolMode(py) {
 	case "":
 		if py != "" {
-			x.find(checkSettings, FindingWarning, "export PI_PY=both", "PI_PY=%s is none of 0, bash, 1, py, mix, both, and is not heard", py)
+			x.find(checkSettings, FindingWarning, "export PI_PY=both", "PI_PY=%s is not one of 0, bash, 1, py, mix, both, and is ignored", py)
 		}
 	case "bash-only":
 		x.find(checkSettings, FindingWarning, "unset PI_PY", "PI_PY=%s hides the tool python: agents get bash alone", py)

@@ -160,7 +160,7 @@ func (x *examination) external() {
 		case jupyter.ExternalToken:
 			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the server's token>"
 		case jupyter.ExternalTimeout:
-			mend = "look whether the server is well and the network lets you through, or unset PI_PYTHON_GATEWAY_URL"
+			mend = "check the server and the network on the way to it, or unset PI_PYTHON_GATEWAY_URL"
 		case jupyter.ExternalUnreachable:
 			mend = "start the server or mend PI_PYTHON_GATEWAY_URL, or unset it"
 		case jupyter.ExternalAnswer:

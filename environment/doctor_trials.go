@@ -93,7 +93,7 @@ func (x *examination) trial(check, backend string) (Tried, bool) {
 	return tried, err == nil
 }
 
-// left tells what did not end with the host of a trial.
+// left reports what did not end with the host of a trial.
 func (x *examination) left(check string, tried Tried) {
 	for _, l := range tried.Left {
 		x.find(check, FindingFailed, "coppice doctor --fix", "%s did not end: %s", l.Path, l.Reason)

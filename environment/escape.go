@@ -39,7 +39,7 @@ type Escaped struct {
 var escapeCode string
 
 // TryToEscape runs code in a session that tries to get out of the isolation of its
-// host, and tells what came of each attempt: harmless things, on files, a port and
+// host, and reports the outcome of each attempt: harmless things, on files, a port and
 // a process that it makes for that. It takes a fraction of a second. An attempt
 // that was promised to fail and did not is a reason not to trust the isolation on
 // this system.

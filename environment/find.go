@@ -39,7 +39,7 @@ func Find(ctx context.Context, o Options) (Runtime, error) {
 
 // Preflight says which packages for a Kernel Gateway an interpreter has. It runs it
 // once, for at most 10 s, and imports none of them. The error is a
-// [*MissingPackagesError] when one is not there; the packages are then returned as
+// [*MissingPackagesError] when one is missing; the packages are then returned as
 // well.
 func Preflight(ctx context.Context, rt Runtime) ([]Package, error) {
 	return pyenv.Preflight(ctx, rt)

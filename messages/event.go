@@ -46,7 +46,7 @@ const (
 	StderrStream StreamName = "stderr"
 )
 
-// Status tells of a cell's step (Status is set) or carries a status event that
+// Status reports a cell's step (Status is set) or carries a status event that
 // code in the cell sent (Data is set): an object with an "op" member.
 type Status struct {
 	Position

@@ -10,7 +10,7 @@ import (
 // coppice implements it; kernels call it, from any goroutine.
 //
 // A HostCalls never waits longer than its context: what a host's function does
-// afterwards is no concern of the kernel.
+// afterwards does not concern the kernel.
 type HostCalls interface {
 	// Ask registers a question of the running cell; from then on it can be
 	// answered. The channel has room for the one answer that always comes, also
@@ -105,7 +105,7 @@ const (
 	CallFailed    HostCallPhase = "error"
 )
 
-// HostCallStep tells of the begin or the end of a host call of the running
+// HostCallStep reports the begin or the end of a host call of the running
 // cell. Its JSON type is "host_call". Arguments and values are not part of it:
 // they may be secret.
 type HostCallStep struct {

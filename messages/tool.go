@@ -51,7 +51,7 @@ const (
 	ToolErrorNotFound ToolErrorKind = "not_found"
 	// ToolErrorSpec: tool.json cannot be read.
 	ToolErrorSpec ToolErrorKind = "spec"
-	// ToolErrorVenv: the tool's virtual environment is not there.
+	// ToolErrorVenv: the tool's virtual environment does not exist.
 	ToolErrorVenv ToolErrorKind = "venv"
 	// ToolErrorSecret: a secret that the tool requires is not set.
 	ToolErrorSecret ToolErrorKind = "secret"

@@ -62,7 +62,7 @@ type Call struct {
 }
 
 // Hurry makes the call go on without sinks that are slow: a lossless one that has
-// no credit gets a notice in the place of output from now on, and Flush waits for
+// no credit gets a notice in place of output from now on, and Flush waits for
 // it as for a lossy one. The result sink is waited for as before.
 func (c *Call) Hurry() {
 	c.mu.Lock()
@@ -138,7 +138,7 @@ func (c *Call) acquire(ctx context.Context, i int, n int64) error {
 // errHurried ends the wait for the credit of a slow sink.
 var errHurried = errors.New("the call goes on without the sink")
 
-// NoticeSkipped is the code of the notice that a sink gets in the place of
+// NoticeSkipped is the code of the notice that a sink gets in place of
 // output that it did not take in time.
 const NoticeSkipped = "output-skipped"
 

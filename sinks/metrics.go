@@ -34,7 +34,7 @@ type MetricsSnapshot struct {
 }
 
 // Snapshot returns the counters. They are read one after the other, so that
-// numbers of a moment may be off by what happened meanwhile.
+// numbers of a moment may be off by what happened in between.
 func (m *Metrics) Snapshot() MetricsSnapshot {
 	s := MetricsSnapshot{Events: make(map[string]uint64, len(eventTypes))}
 	closed := m.callsClosed.Load()

@@ -31,7 +31,7 @@ type Sink interface {
 
 var (
 	// ErrConsumerGone: whoever the sink writes to has left, as a closed pipe or
-	// a consumer that stopped reading. It is no failure.
+	// a consumer that stopped reading. It is not a failure.
 	ErrConsumerGone = errors.New("the consumer has left")
 	// ErrClosed: the hub is not part of a running tree, or the call was closed.
 	ErrClosed = errors.New("the sinks are closed")

@@ -74,7 +74,7 @@ func (b *barrier) resolve(out messages.Output, err error) {
 }
 
 // acquire takes credit for an event of n bytes. A subscription that will not carry the
-// event takes none, and that is no error.
+// event takes none, and that is not an error.
 func (sub *subscription) acquire(ctx context.Context, n int64) error {
 	sub.taken = false
 	if sub.gone() != nil {

@@ -97,7 +97,7 @@ func (sub *subscription) flush(ctx context.Context, b *barrier) {
 	b.resolve(out, err)
 }
 
-// shut closes the sink. A sink that panics meanwhile is not closed again.
+// shut closes the sink. A sink that panics in Close is not closed again.
 func (sub *subscription) shut(b *barrier) {
 	sink := sub.sink
 	sub.sink = deadSink{}

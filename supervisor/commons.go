@@ -156,7 +156,7 @@ func (s *commons) survivors() (orphans, zombies int) {
 	return len(s.orphans), len(s.zombies)
 }
 
-// fewer tells the shutdown that there is an orphan or a zombie less.
+// fewer tells the shutdown that there is one orphan or zombie fewer.
 func (s *commons) fewer() {
 	select {
 	case s.less <- struct{}{}:

@@ -48,7 +48,7 @@ func TestCredit(t *testing.T) {
 		c.Release(9)
 		require.Zero(t, c.InUse())
 		c.Release(1)
-		require.Zero(t, c.InUse(), "too much is no debt")
+		require.Zero(t, c.InUse(), "too much does not make a debt")
 	})
 }
 

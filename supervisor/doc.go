@@ -1,7 +1,7 @@
 // Package supervisor is supervision trees on Hollywood actors. It knows nothing
 // of what the actors do: it runs [Behaviour] values as children of [Supervisor]
-// values, gives them [Work], and lets [strategy.Strategy] values decide what
-// becomes of a child that fails, hangs, is idle or is one too many.
+// values, gives them [Work], and lets [strategy.Strategy] values decide what happens
+// to a child that fails, hangs, is idle or is one too many.
 //
 // A [System] is a tree. Its inner nodes are supervisors, its leaves are
 // behaviours of the application. Each incarnation of a child is one actor of

@@ -111,7 +111,7 @@ func (s *slot) grow(name string) *slot {
 	return kid
 }
 
-// prune takes kid out from below s, if it still is there.
+// prune takes kid out from below s, if it is still there.
 func (s *slot) prune(kid *slot) {
 	k := s.kids.Load()
 	if k == nil {

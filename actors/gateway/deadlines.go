@@ -10,7 +10,7 @@ import (
 )
 
 // due is the one timer for the deadlines of all calls. Nearly every call ends long
-// before its own, so a timer for each would be made and stopped in vain: this one
+// before its own, so a timer for each would be made and stopped for nothing: this one
 // is set for the earliest, left alone when that call ends, and looks at all calls
 // when it fires.
 type due struct {

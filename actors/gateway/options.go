@@ -9,6 +9,9 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
+// Kind is that of a gateway in its host's tree.
+const Kind = "gateway"
+
 // Kinds of children in a gateway's tree.
 const (
 	KindKernel = "kernel"

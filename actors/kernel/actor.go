@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -43,6 +44,8 @@ type Actor struct {
 	weighed  time.Time
 	weighing bool
 	facts    supervisor.Facts
+	// watch runs while a run is interrupted; any goroutine may use it.
+	watch opportunity.Watch
 
 	// pumps counts the goroutines that the actor started; Terminate waits.
 	pumps sync.WaitGroup
@@ -275,7 +278,7 @@ func (a *Actor) pump(f func()) { a.pumps.Go(f) }
 // for an answer would wait for them.
 const weighEvery = 100 * time.Millisecond
 
-// note tells what snapshots and strategies see. When the memory was looked at a
+// note reports what snapshots and strategies see. When the memory was looked at a
 // moment ago, it is looked at once more after weighEvery, so that what the last
 // call did is seen too.
 func (a *Actor) note() {

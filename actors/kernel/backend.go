@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -103,11 +104,10 @@ var ErrEnough = errors.New("the rest of the output is not wanted")
 // would otherwise take the seconds that an orderly end may take.
 type Killer interface{ Kill() }
 
-// Starver is implemented by interpreters that can tell whether they got a processor.
-// Starve returns at once; what it returns says whether since then the interpreter
-// had something to do and next to nothing of a processor to do it with. The actor
-// calls both.
-type Starver interface{ Starve() (starved func() bool) }
+// Witness is implemented by interpreters whose processes can be looked at: whether
+// they had the chance to answer. Subject returns those that an answer takes, with that
+// of a server that passes it on, for one meter; it returns at once. The actor calls it.
+type Witness interface{ Subject() opportunity.Subject }
 
 // CellRequest is one cell to run.
 type CellRequest struct {

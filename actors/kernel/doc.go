@@ -14,9 +14,10 @@
 //     session its interpreter, and the result says so.
 //   - An interrupted call does not wait for slow sinks: after an eighth of the
 //     grace period they go without output ([messages.Hurrier]), and after a third
-//     of it what still waits of a cell that has ended is left out, and told.
-//   - An interpreter that was started is closed, also when the start was
-//     cancelled half way: the goroutine that starts one is joined.
+//     of it what still waits of a cell that has ended is left out, and the result
+//     says so.
+//   - An interpreter that was started is closed, even when the start was cancelled
+//     half way: the goroutine that starts one is joined.
 //   - Handle never blocks: whatever may take time runs in a goroutine that the
 //     actor owns and that answers by a message.
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -71,7 +72,7 @@ type fakeInterp struct {
 	ended   atomic.Bool
 	weighed atomic.Int64 // how often its memory was asked for
 	grown   atomic.Int64 // what it has grown by
-	starved atomic.Int64 // how often it still had no processor
+	starved atomic.Int64 // how long it has no processor after it is first looked at
 
 	mu      sync.Mutex
 	counter int
@@ -214,8 +215,20 @@ func (i *fakeInterp) obey(ctx context.Context, r kernel.CellRequest, emit func(c
 	}
 }
 
-func (i *fakeInterp) Starve() func() bool {
-	return func() bool { return i.starved.Add(-1) >= 0 }
+func (i *fakeInterp) Subject() opportunity.Subject { return &fakeSubject{i, time.Now()} }
+
+// fakeSubject wants a processor and gets none for as long as its interpreter says.
+type fakeSubject struct {
+	i     *fakeInterp
+	begun time.Time
+}
+
+func (s *fakeSubject) Look(now time.Time) (opportunity.Sample, error) {
+	starved := time.Duration(s.i.starved.Load())
+	if passed := now.Sub(s.begun); passed < starved {
+		return opportunity.Sample{Pending: passed, Known: opportunity.Waits}, nil
+	}
+	return opportunity.Sample{Waited: starved, Known: opportunity.Waits}, nil
 }
 
 // until waits for over, as code does that can be interrupted.

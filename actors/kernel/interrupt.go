@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -24,7 +25,9 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 		cause = messages.CauseCancelled
 	}
 	r.interruptCause.Store(&cause)
-	r.interruptedAt, r.starved = time.Now(), starving(r.interp)
+	a.watch.Start()
+	context.AfterFunc(r.life, a.watch.Stop)
+	r.grace = a.meter(r)
 	a.sendInterrupt(r)
 	a.note()
 	a.ctx.After(a.o.InterruptGrace/8, hurryDue{r})
@@ -94,7 +97,7 @@ func (a *Actor) hurry(m hurryDue) {
 
 func (a *Actor) sendInterrupt(r *run) {
 	a.pump(func() {
-		c, cancel := context.WithTimeout(r.life, a.o.InterruptGrace)
+		c, cancel := context.WithTimeout(r.life, max(starvedMost, a.o.InterruptGrace)) // who passes it on may have no processor either
 		defer cancel()
 		_ = r.interp.Interrupt(c) // the grace period judges by what the cell does, not by this answer
 	})
@@ -104,28 +107,31 @@ func (a *Actor) sendInterrupt(r *run) {
 // before it is given up all the same.
 const starvedMost = 30 * time.Second
 
-// starving begins to look whether an interpreter gets a processor.
-func starving(i Interpreter) func() bool {
-	if s, ok := i.(Starver); ok {
-		return s.Starve()
+// meter begins to measure the chance that the interpreter of a run has.
+func (a *Actor) meter(r *run) *opportunity.Meter {
+	var s opportunity.Subject
+	if w, ok := r.interp.(Witness); ok {
+		s = w.Subject()
 	}
-	return func() bool { return false }
+	return opportunity.Begin(s, &a.watch)
 }
 
-// graceOver gives the interpreter up, unless it has had no processor to heed the
-// interrupt with, or it is a sink that holds the run: then what it will not take is
-// dropped, once, and the cell gets another grace.
+// graceOver gives the interpreter up, unless it has not had the grace to heed the
+// interrupt in: it had no processor, or this process stood still. Nor is it given up
+// when it is a sink that holds the run: then what that will not take is dropped, once,
+// and the cell gets another grace.
 func (a *Actor) graceOver(m graceOver) {
 	if a.run != m.run {
 		return
 	}
-	if m.run.starved() && time.Since(m.run.interruptedAt) < starvedMost {
-		m.run.starved = starving(m.run.interp)
-		a.ctx.After(a.o.InterruptGrace, m)
+	patience := opportunity.Budget{Opportunity: a.o.InterruptGrace, Ceiling: starvedMost}
+	if left := patience.Left(m.run.grace.Measure()); left > 0 {
+		a.ctx.After(left, m)
 		return
 	}
 	if (m.run.waiting.Load() || m.run.backlogged()) && m.run.output.Err() == nil {
 		m.run.discard(errKilled)
+		m.run.grace = a.meter(m.run)
 		a.ctx.After(a.o.InterruptGrace, graceOver(m))
 		return
 	}

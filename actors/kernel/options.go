@@ -23,8 +23,10 @@ type Options struct {
 	// StartTimeout bounds the start of the interpreter. 0: 60 s.
 	StartTimeout time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
-	// interpreter is ended; time without a processor, as far as the interpreter can
-	// tell, is given to it again, for 30 s. 0: 1.5 s.
+	// interpreter is ended; time in which it had no processor, as far as that can be
+	// told, or in which this process stood still, is given to it again. It is ended
+	// all the same after 30 s, or InterruptGrace if that is more, in which this
+	// process did not stand still. 0: 1.5 s.
 	InterruptGrace time.Duration
 	// CloseTimeout bounds one attempt to close the interpreter. 0: 6 s, more
 	// than the 5.1 s that a Jupyter server takes for a process that ignores

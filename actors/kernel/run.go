@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -45,10 +46,9 @@ type run struct {
 	// belong to the actor.
 	repaid, owed time.Duration
 	overdue      *messages.Interrupt
-	// interruptedAt is when the run was interrupted, and starved says whether its
-	// interpreter had no processor since, or since the last look; the actor's too.
-	interruptedAt time.Time
-	starved       func() bool
+	// grace measures the chance that the interpreter has had to heed the interrupt,
+	// nil before there is one; the actor's too.
+	grace *opportunity.Meter
 	// emitting is held while an event is handed to the sinks: those of host calls
 	// come from goroutines of their own.
 	emitting sync.Mutex

@@ -20,18 +20,18 @@
 //     stops, counts in the cap; one with a run in flight is never ended to make
 //     room, or because of its age. When no tool can make room, the answer is
 //     overloaded, at once.
-//   - Each tool has its own time to be kept warm, counted from the end of its
-//     last run. A pin exempts it from making room, not from that time.
-//   - A failed start or a crash holds nothing against the tool: the next run
-//     tries again. The reason and the end of standard error are kept.
-//   - A run of more than the tool's time is ended, by the clock on the wall.
-//     The time of one run does not count in another one's.
+//   - Each tool is kept warm for a time of its own, counted from the end of its last
+//     run. A pin exempts it from making room, not from that time.
+//   - A failed start or a crash is not held against the tool: the next run tries
+//     again. The reason and the end of standard error are kept.
+//   - A run that takes longer than the tool allows, by the clock on the wall, is
+//     ended. The time of one run does not count towards another's.
 //   - Runs of a tool that is not concurrent go one after the other, in the order
 //     of their arrival, whether they stream or not.
 //   - A run that a process never began is given to the next process.
 //   - The end of the launcher ends all processes, at the same time.
-//   - What hears of a stream or of a set-up is called in the goroutine that asked for
-//     it: its panic is that of the caller, and the run is cancelled.
+//   - The callbacks of a stream and of a set-up run in the goroutine that asked for it:
+//     a panic there is the caller's, and cancels the run.
 //
 // # The actor
 //

@@ -33,8 +33,8 @@ type File struct {
 
 // OpenFile opens a file that a run has left: in its folder for files, or, when
 // the tool says in its tool.json that it has them (provides_file_endpoint), one
-// that it serves itself at /files/RUN/NAME; then it is started if need be. Of how
-// many runs the folders are kept says retain_runs. The error is a
+// that it serves itself at /files/RUN/NAME; then it is started if need be.
+// retain_runs says of how many runs the folders are kept. The error is a
 // *messages.ToolError when there is no such file, or [ErrClosed].
 func (l *Launcher) OpenFile(ctx context.Context, id, run, name string) (*File, error) {
 	entry, err := l.box.Find(ctx, id)
@@ -110,7 +110,7 @@ func (l *Launcher) Autocomplete(ctx context.Context, id, endpoint, text string) 
 	return fetched.Data, nil
 }
 
-// fetch gets something of a tool that is no run.
+// fetch gets something of a tool other than a run.
 func (l *Launcher) fetch(ctx context.Context, id, path string) (*messages.ToolFetched, error) {
 	r, err := l.run(ctx, Request{Tool: id, fetch: path}, nil)
 	switch {

@@ -126,7 +126,7 @@ func (l *Launcher) HostFunctions(ctx context.Context) ([]hostcall.Function, erro
 }
 
 // Offered is HostFunctions by name, for a host that looks a function up when a cell
-// calls it. A nil launcher has none, nor has one whose folder cannot be read, which is
+// calls it. A nil launcher has none, nor does one whose folder cannot be read, which is
 // logged.
 func (l *Launcher) Offered(ctx context.Context) map[string]hostcall.Function {
 	if l == nil {

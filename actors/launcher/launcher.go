@@ -63,7 +63,7 @@ func (l *Launcher) Find(ctx context.Context, id string) (Entry, error) {
 }
 
 // Cancel ends a run early; its result says cancelled. A run that is not known
-// is no error. It returns when the request was handed over.
+// is not an error. It returns when the request was handed over.
 func (l *Launcher) Cancel(_ context.Context, run string) error {
 	if !l.actor.Tell(messages.ToolCancel{Run: run}) {
 		return ErrClosed

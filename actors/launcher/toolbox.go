@@ -57,7 +57,7 @@ func (b *Toolbox) Find(ctx context.Context, id string) (Entry, error) { return b
 func (b *Toolbox) Pinned() ([]string, error) { return b.box.Pinned() }
 
 // Pin pins a tool for hosts that are started later, or ends that. The error is a
-// *messages.ToolError when a tool that shall be pinned is not there, or is broken.
+// *messages.ToolError when a tool to be pinned does not exist, or is broken.
 func (b *Toolbox) Pin(ctx context.Context, id string, on bool) error {
 	return b.box.Pin(ctx, id, on, nil)
 }

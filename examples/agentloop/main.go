@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -42,7 +43,7 @@ func main() {
 
 // run is one conversation.
 func run(ctx context.Context, o coppice.Options, out io.Writer) error {
-	store := &coppice.ConversationMemory{}
+	store := &selfref.Memory{}
 	prices := map[string]int{"tea": 4, "milk": 1}
 	o.MaxSessions = 8
 	o.HostCalls.Functions = []coppice.HostFunction{
@@ -55,9 +56,9 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		}),
 	}
 	// The forked agent runs its task as code. A real one would go on from f.History.
-	o.HostCalls.Selfref = &coppice.Selfref{Store: store, Agent: func(ctx context.Context, f coppice.AgentFork) (coppice.Answer, error) {
+	o.HostCalls.Selfref = &coppice.Selfref{Store: store, Agent: func(ctx context.Context, f coppice.AgentFork) (selfref.Answer, error) {
 		r, err := f.Session.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: f.Message}}})
-		return coppice.Answer{Response: r.Text}, err
+		return selfref.Answer{Response: r.Text}, err
 	}}
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
@@ -70,7 +71,7 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 			log.Printf("left behind: %+v", report.Leftovers)
 		}
 	}()
-	talk := []coppice.ConversationMessage{{Role: "system", Content: "You write Python."}, {Role: "user", Content: "Buy tea."}}
+	talk := []selfref.Message{{Role: "system", Content: "You write Python."}, {Role: "user", Content: "Buy tea."}}
 	if err := store.Save(ctx, memory, talk); err != nil {
 		return err
 	}
@@ -103,10 +104,10 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 }
 
 // say adds a message to the conversation.
-func say(ctx context.Context, store coppice.Conversations, role, text string) error {
+func say(ctx context.Context, store selfref.Store, role, text string) error {
 	list, err := store.Load(ctx, memory)
 	if err != nil {
 		return err
 	}
-	return store.Save(ctx, memory, append(list, coppice.ConversationMessage{Role: role, Content: text}))
+	return store.Save(ctx, memory, append(list, selfref.Message{Role: role, Content: text}))
 }

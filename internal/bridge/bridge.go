@@ -184,7 +184,7 @@ func refusal(why string) answer { return answer{Error: why, ErrorType: "HostCall
 func reply(w http.ResponseWriter, status int, a answer) {
 	body, err := json.Marshal(a)
 	if err != nil {
-		body, _ = json.Marshal(refusal("the value is no JSON: " + err.Error())) // of strings only
+		body, _ = json.Marshal(refusal("the value is not JSON: " + err.Error())) // of strings only
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

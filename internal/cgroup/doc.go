@@ -19,8 +19,8 @@
 //
 // # Where groups are
 //
-//	<own group>                    controllers are given on to those below
-//	├─ coppice-host                this process, moved there: a group that gives
+//	<own group>                    controllers are passed on to those below
+//	├─ coppice-host                this process, moved there: a group that passes
 //	│                              controllers on may hold no processes
 //	├─ coppice-<pid>-<hash>-<ns>   one for each host
 //	│  ├─ 1                        one for each session: [Group]

@@ -129,7 +129,7 @@ func killAll(ctx context.Context, dir string) {
 	}
 }
 
-// gone says that a process has ended meanwhile.
+// gone says that a process has ended in the meantime.
 func gone(err error) bool { return errors.Is(err, syscall.ESRCH) }
 
 // pause waits, or until ctx ends.

@@ -63,7 +63,7 @@ func find(o Options) (place, error) {
 	left := missing(o.Want, have)
 	p.controllers = missing(o.Want, left)
 	if len(left) > 0 {
-		p.lacking = fmt.Sprintf("%s has no controller %s: it is not given on from above, or used by control groups of version 1", p.base, strings.Join(left, " and "))
+		p.lacking = fmt.Sprintf("%s has no controller %s: it is not passed on from above, or used by control groups of version 1", p.base, strings.Join(left, " and "))
 	}
 	if len(o.Want) > 0 && len(p.controllers) == 0 {
 		return p, &UnusableError{Dir: p.base, Why: p.lacking}
@@ -85,8 +85,12 @@ func find(o Options) (place, error) {
 }
 
 // ownGroup returns the folder of the group of this process.
-func ownGroup(proc string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(proc, "self", "cgroup"))
+func ownGroup(proc string) (string, error) { return groupOf(proc, "self") }
+
+// groupOf returns the folder of the group of a process, a number or "self", under
+// the mounts of this one.
+func groupOf(proc, process string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(proc, process, "cgroup"))
 	if err != nil {
 		return "", &UnusableError{Why: "this system has no control groups"}
 	}
@@ -97,7 +101,7 @@ func ownGroup(proc string) (string, error) {
 		}
 	}
 	if path == "" || strings.HasPrefix(path, "/..") {
-		return "", &UnusableError{Why: "this process is in none of version 2 that can be seen from here"}
+		return "", &UnusableError{Why: "this process is in no group of version 2 that is visible here"}
 	}
 	b, err = os.ReadFile(filepath.Join(proc, "self", "mountinfo"))
 	if err != nil {
@@ -108,7 +112,7 @@ func ownGroup(proc string) (string, error) {
 			return dir, nil
 		}
 	}
-	return "", &UnusableError{Why: "those of version 2 are not mounted here"}
+	return "", &UnusableError{Why: "version 2 is not mounted here"}
 }
 
 // within returns the folder of a group when a line of mountinfo shows it: "36 35

@@ -203,10 +203,10 @@ func TestUnusableGroups(t *testing.T) {
 	}{
 		"strangers":      {func(p *pretended) { p.write("fs/own/cgroup.procs", "1\n") }, "process 1, which this one has not started"},
 		"no controllers": {func(p *pretended) { p.write("fs/own/cgroup.controllers", "io\n") }, "has no controller memory and pids and cpu"},
-		"version 1":      {func(p *pretended) { p.write("proc/self/cgroup", "4:memory:/x\n") }, "none of version 2"},
-		"outside":        {func(p *pretended) { p.write("proc/self/cgroup", "0::/../x\n") }, "none of version 2"},
-		"not mounted":    {func(p *pretended) { p.write("proc/self/mountinfo", "nonsense\n") }, "are not mounted here"},
-		"another part":   {func(p *pretended) { p.write("proc/self/cgroup", "0::/elsewhere\n") }, "are not mounted here"},
+		"version 1":      {func(p *pretended) { p.write("proc/self/cgroup", "4:memory:/x\n") }, "no group of version 2"},
+		"outside":        {func(p *pretended) { p.write("proc/self/cgroup", "0::/../x\n") }, "no group of version 2"},
+		"not mounted":    {func(p *pretended) { p.write("proc/self/mountinfo", "nonsense\n") }, "is not mounted here"},
+		"another part":   {func(p *pretended) { p.write("proc/self/cgroup", "0::/elsewhere\n") }, "is not mounted here"},
 		"no procfs":      {func(p *pretended) { require.NoError(p.t, os.RemoveAll(filepath.Join(p.root, "proc"))) }, "this system has no control groups"},
 		"gone":           {func(p *pretended) { require.NoError(p.t, os.RemoveAll(p.own())) }, "no such file"},
 		"cannot be changed": {func(p *pretended) {

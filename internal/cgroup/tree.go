@@ -56,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Tree, error) {
 		}
 	}
 	if err := giveOn(p.base, p.controllers); err != nil {
-		return nil, &UnusableError{Dir: p.base, Why: "its controllers cannot be given on: " + reason(err)}
+		return nil, &UnusableError{Dir: p.base, Why: "its controllers cannot be passed on: " + reason(err)}
 	}
 	if err := t.prepare(); err != nil {
 		return nil, &UnusableError{Dir: p.base, Why: reason(err)}

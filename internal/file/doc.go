@@ -10,7 +10,7 @@
 //   - What is read is bounded, also when the file grows while it is read: more is a
 //     [*TooLargeError].
 //   - Reading ends with its context, between two pieces of at most 1 MiB.
-//   - [Write] puts a whole file in the place of another, and never a part of one.
+//   - [Write] replaces a file by a whole one, never by a part of one.
 //
 // An error of what opens or reads is a *fs.PathError around one of the types above, or
 // around what the system says. A single read of a regular file cannot be cut short: on

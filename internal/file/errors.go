@@ -79,7 +79,7 @@ func size(n, other int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// refuse is the error for what is no regular file, nil for one that is.
+// refuse is the error for anything but a regular file, nil for one.
 func refuse(op, path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil

@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kinds are what an error calls the things that are no file.
+// kinds are what an error calls the things that are not files.
 var kinds = map[notfile.Kind]file.Kind{
 	notfile.FIFO: file.FIFO, notfile.Device: file.Device, notfile.Socket: file.Socket, notfile.Directory: file.Directory,
 }
 
-// TestNotRegular: whatever is no regular file is refused at once and by its name,
+// TestNotRegular: whatever is not a regular file is refused at once and by its name,
 // through every way of opening.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/coppice-run/coppice/internal/file"
 )
 
-// TestSlow: a read that waits for the other end ends with its context too. Nobody
-// gets at such a file by its path, but standard input may be one.
+// TestSlow: a read that waits for the other end ends with its context too. Such
+// a file is never opened by its path, but standard input may be one.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fifo")

@@ -19,7 +19,7 @@ func awaitEnd(id process.Identity) {
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = f.Close() }()
 	if !process.Alive(id) {
-		return // the number was given to a stranger, whom the descriptor means
+		return // the number was given to another process, which the descriptor stands for
 	}
 	raw, err := f.SyscallConn()
 	if err == nil {

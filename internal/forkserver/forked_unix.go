@@ -88,7 +88,7 @@ func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
 	return stopGroup(ctx, o, f.end, f.identity, func(ctx context.Context, number syscall.Signal) error { return f.kill(ctx, number, true) })
 }
 
-// stopGroup ends a process that is no child of the host: SIGTERM to its group,
+// stopGroup ends a process that is not a child of the host: SIGTERM to its group,
 // the grace period, SIGKILL.
 func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func() process.Identity, kill func(context.Context, syscall.Signal) error) error {
 	grace := o.Grace

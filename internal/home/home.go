@@ -118,7 +118,7 @@ func ToolMode(py string) string {
 }
 
 // WorkingDir makes a working directory absolute, "" being that of this process, and
-// refuses one that is not there or is no directory.
+// refuses one that does not exist or is not a directory.
 func WorkingDir(cwd string) (string, error) {
 	abs, err := filepath.Abs(cwd)
 	if err != nil {

@@ -27,7 +27,7 @@ type Function struct {
 	// Call serves one call. args is a JSON object with the arguments. The value
 	// is sent as JSON. ctx ends when the cell does, when the code gives the call
 	// up, and after Timeout; a function that goes on regardless holds nothing up,
-	// and its value is dropped. [CallOf] tells who calls. It runs in a goroutine
+	// and its value is dropped. [CallOf] says who calls. It runs in a goroutine
 	// of its own, at the same time as others.
 	//
 	// An error is raised in the code: a *messages.HostError as what its Type says,

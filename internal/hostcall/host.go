@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 

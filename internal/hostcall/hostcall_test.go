@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/internal/hostcall"
-	"github.com/coppice-run/coppice/internal/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 

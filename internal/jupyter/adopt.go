@@ -38,5 +38,5 @@ func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Ker
 // Adopt. An execution that runs is lost to the caller. Afterwards only Delete
 // may be called.
 func (k *Kernel) Detach() {
-	k.hangUp(&LostError{Reason: "it was left to whoever adopts it"})
+	k.hangUp(&LostError{Reason: "it was left for another host to adopt"})
 }

@@ -218,7 +218,7 @@ func decodeExpressions(raw messages.RawJSON) map[string]Expression {
 	return out
 }
 
-// KernelInfo is what a kernel tells of itself.
+// KernelInfo is what a kernel says of itself.
 type KernelInfo struct {
 	// Protocol is the version of the messaging protocol that it speaks.
 	Protocol string

@@ -24,7 +24,7 @@ type Kernelspecs struct {
 	Specs   map[string]Kernelspec
 }
 
-// KernelModel is what a server tells of a kernel.
+// KernelModel is what a server says of a kernel.
 type KernelModel struct {
 	ID, Name string
 	// ExecutionState is "starting", "idle", "busy", "restarting" or "dead". It

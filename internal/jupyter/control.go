@@ -75,7 +75,7 @@ func (k *Kernel) Input(ctx context.Context, value string) error {
 // After half a second of silence the server is asked as well. The kernel is
 // lost when the server says that it is gone; otherwise Ping goes on waiting
 // until ctx ends, at most [Options.RequestTimeout], and then returns a
-// [*SilentError], unless anything else of the kernel has come meanwhile.
+// [*SilentError], unless anything else of the kernel has come in the meantime.
 func (k *Kernel) Ping(ctx context.Context) error { return k.ping(ctx, false) }
 
 // Answers is Ping for a kernel that does nothing else: only an answer counts. Of

@@ -133,7 +133,7 @@ type SilentError struct {
 	// State is what the server says of the kernel ("busy", "idle"), "" when the
 	// server could not be asked.
 	State string
-	// Away is true when the connection broke meanwhile: it may have swallowed the
+	// Away is true when the connection broke in the meantime: it may have swallowed the
 	// answer, however often, or is being dialled again.
 	Away bool
 	Err  error

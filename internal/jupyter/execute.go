@@ -32,8 +32,8 @@ type ExecuteRequest struct {
 }
 
 // Execute runs code and returns when it has ended and every output was handed
-// to emit, which may block for as long as it likes: what comes meanwhile waits
-// in memory and on disk. emit is called from this goroutine; its error ends
+// to emit, which may block for as long as it likes: what comes in the meantime
+// waits in memory and on disk. emit is called from this goroutine; its error ends
 // the delivery, and with [ErrEnough] Execute goes on without the rest of the
 // output, which Incomplete tells. A nil emit drops the output.
 //
@@ -47,7 +47,7 @@ type ExecuteRequest struct {
 //
 // The error is a [*LostError] when the kernel was lost; outputs that came
 // before were emitted. It is [ErrNoReply] when the code has ended and nothing
-// can say how: an interrupt in the instant in which the code begins does that.
+// can say how: an interrupt just as the code begins does that.
 // With either, the reply holds what is known. It matches [ErrTooLong] when the code
 // is longer than a server takes; nothing was run then.
 func (k *Kernel) Execute(ctx context.Context, r ExecuteRequest, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {

@@ -199,7 +199,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 	}
 
 	k.mu.Lock()
-	if x.over { // lost meanwhile
+	if x.over { // lost in the meantime
 		k.mu.Unlock()
 		return
 	}
@@ -326,7 +326,7 @@ func (k *Kernel) judgeLocked(x *execution) {
 }
 
 // limitTexts begin the two messages with which a Jupyter server tells, once,
-// that it drops output. Nothing else tells it.
+// that it drops output. Nothing else says so.
 var limitTexts = [...]string{"IOPub message rate exceeded.", "IOPub data rate exceeded."}
 
 // saysRateLimited reports whether a stream message of another session than the

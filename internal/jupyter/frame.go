@@ -13,7 +13,7 @@ import (
 // when a message has buffers.
 const subprotocolV1 = "v1.kernel.websocket.jupyter.org"
 
-// errFrame stands for bytes that are no message. What they are is not quoted.
+// errFrame stands for bytes that are not a message. They are not quoted.
 var errFrame = errors.New("malformed frame")
 
 // frameError says what is wrong with a frame.

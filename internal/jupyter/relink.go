@@ -20,7 +20,7 @@ const (
 // the connection ended. It is called by the kernel's own goroutine.
 //
 // The session id is that of the connection before, so the server hands over
-// what it has buffered meanwhile. What was on its way when the connection broke
+// what it has buffered in the meantime. What was on its way when the connection broke
 // is gone; see resync.
 func (k *Kernel) relink(why *LostError) *link {
 	if k.KernelSession() == "" { // it has not started yet; its Start tells

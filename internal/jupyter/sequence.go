@@ -127,7 +127,7 @@ func (h *holes) count() (missing int64) {
 	return max(0, missing)
 }
 
-// tellHoles tells what is missing in the output of x before the message that is
+// tellHoles reports what is missing in the output of x before the message that is
 // about to be handed over, when a connection broke while it ran. It is called by
 // the reader.
 func (k *Kernel) tellHoles(x *execution) {

@@ -134,7 +134,7 @@ func (c *Client) createOrCleanUp(ctx context.Context, r StartRequest) (string, e
 			return "", fmt.Errorf("%w (and a kernel may be left behind: %w)", ErrBadID, cerr)
 		}
 		return "", ErrBadID
-	case err == nil && m.Connections > 0: // it is new, and somebody is there: it is not deleted
+	case err == nil && m.Connections > 0: // it is new, and a client is connected: it is not deleted
 		return "", fmt.Errorf("kernel %s: %w", m.ID, ErrShared)
 	case err == nil:
 		return m.ID, c.claim(m.ID)

@@ -293,7 +293,7 @@ func TestABirthIsTriedAgain(t *testing.T) {
 	require.Empty(t, s.Live())
 }
 
-// What a server says to a request for one kernel is no news about the others.
+// What a server says to a request for one kernel says nothing about the others.
 func TestARefusedKernelHarmsNobody(t *testing.T) {
 	t.Parallel()
 	s, c := fake(t, fakegateway.Options{})

@@ -50,7 +50,7 @@ func TestLaunchAndStop(t *testing.T) {
 	}
 	wg.Wait()
 	<-s.Done()
-	require.NoError(t, s.Err(), "an end that was asked for is no error")
+	require.NoError(t, s.Err(), "an end that was asked for is not an error")
 	require.False(t, process.Alive(s.Identity()))
 	require.Equal(t, []string{"token=[token]", "unfinished"}, s.Tail(5))
 	require.Equal(t, []string{"token=[token]"}, lines)

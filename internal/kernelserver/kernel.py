@@ -70,7 +70,7 @@ def listen():
 early = listen()
 
 # Kernels are not debugged over the gateway, and debugpy would be a third of the
-# start and a sixth of the memory. Cells import it as ever: see the end.
+# start and a sixth of the memory. Cells import it as usual: see the end.
 halted = sys.modules.setdefault("debugpy", None) is None
 
 import zmq

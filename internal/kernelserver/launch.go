@@ -92,7 +92,7 @@ func freePort(ctx context.Context) (int, error) {
 	defer func() { _ = l.Close() }()
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
-		return 0, fmt.Errorf("find a free port: %v is no TCP address", l.Addr())
+		return 0, fmt.Errorf("find a free port: %v is not a TCP address", l.Addr())
 	}
 	return addr.Port, nil
 }

@@ -58,7 +58,7 @@ type Options struct {
 	// DefaultKernelVars.
 	KernelVars []string
 	// MaxKernels is where the gateway refuses a further kernel with 403. It
-	// checks before it waits, so that a burst overshoots. 0 is no limit.
+	// checks before it waits, so that a burst overshoots. 0: no limit.
 	MaxKernels int
 	// StartTimeout bounds Launch over all attempts. Zero is 30 s.
 	StartTimeout time.Duration

@@ -75,7 +75,7 @@ func (s *Server) RSS() (int64, error) { return process.RSS(s.proc.PID()) }
 
 // KernelEnv returns the "env" object for the POST of one kernel; see the
 // package comment. Of extra it takes KERNEL_* and the names in
-// Options.KernelVars, which are all that the gateway lets through: anything else
+// Options.KernelVars, which are all that the gateway passes on: anything else
 // must be set in the kernel itself. It is never nil.
 func (s *Server) KernelEnv(extra map[string]string) map[string]string {
 	env := maps.Clone(extra)

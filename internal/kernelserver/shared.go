@@ -75,7 +75,7 @@ func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	return g, nil
 }
 
-// Start starts the process and does not wait for it: [SharedProcess] tells who it
+// Start starts the process and does not wait for it: [SharedProcess] says who it
 // is once it knows, [SharedAnswers] whether it answers. It keeps own open for as
 // long as it lives; the caller closes its own copy. From here on the directory
 // stays when this process ends: whoever finds the gateway dead calls [Remove],

@@ -27,7 +27,7 @@ type Stray struct {
 // Strays returns the private directories whose owner has ended, and those of
 // gateways for dir (the folder of package sharedgateway) that live and that claimed
 // does not know. A gateway that is being started has an owner, the host that
-// starts it, and is no stray.
+// starts it, and does not count as a stray.
 func Strays(dir string, claimed func(gateway process.Identity, name string) bool) []Stray {
 	var found []Stray
 	for _, p := range privates() {

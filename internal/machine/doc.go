@@ -6,7 +6,7 @@
 //
 //   - Nothing is changed, nothing is started, and no function waits for more than
 //     a file system.
-//   - What the system does not tell is left out of the answer (0 in [Limits]): a
+//   - What the system does not report is left out of the answer (0 in [Limits]): a
 //     zero is never a limit.
 //
 // All functions may be called from any goroutine.

@@ -13,13 +13,14 @@ import (
 )
 
 // FindLoose looks through a folder for what others have rights of mask on (0o077:
-// any, 0o022: to change it) and for what is not ours, at most most of them. Folders named in skip, relative to dir,
-// are passed over. A folder that is not there holds nothing.
+// any, 0o022: to change it) and for what is not ours, at most most of them. Folders
+// named in skip, relative to dir, are passed over. A folder that does not exist holds
+// nothing.
 func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, error) {
 	var found []Loose
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone meanwhile, or never there
+			return nil // gone by now, or never there
 		}
 		if err != nil {
 			found = append(found, Loose{Path: path, Why: "cannot be read"})

@@ -107,7 +107,7 @@ type Frame struct {
 	Stderr  string            `json:"stderr"`
 }
 
-// errNoType is why an object is no frame.
+// errNoType is why an object is not a frame.
 var errNoType = errors.New("the frame has no type")
 
 // ParseFrame reads one line. The frame keeps nothing of line.

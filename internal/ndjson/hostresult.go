@@ -19,7 +19,7 @@ type hostResult struct {
 }
 
 // AppendHostResult appends the answer to the host call of that number as one
-// line, with its end. A value that is no JSON, or too long for a line, becomes an
+// line, with its end. A value that is not JSON, or too long for a line, becomes an
 // error: the call is answered in any case.
 func AppendHostResult(dst []byte, call uint64, r messages.HostResult) []byte {
 	h := hostResult{Type: TypeHost, Call: call, OK: r.Error == nil, Value: r.Value, NextSteps: r.NextSteps}

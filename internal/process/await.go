@@ -13,7 +13,7 @@ const awaitEvery = 100 * time.Millisecond
 // was not there to begin with, and the cause of ctx when that ended first. The
 // process need not be a child. Any goroutine may call it.
 //
-// On Linux the system tells of the end at once (pidfd_open(2)); elsewhere, and
+// On Linux the system reports the end at once (pidfd_open(2)); elsewhere, and
 // where that is not allowed, the process is looked at ten times a second.
 func Await(ctx context.Context, id Identity) error {
 	told := awaitTold(ctx, id)

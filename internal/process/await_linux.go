@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitTold waits until the system tells that a process has ended or until the
+// awaitTold waits until the system reports that a process has ended or until the
 // end of ctx. It returns false, at once, when the system will not tell.
 func awaitTold(ctx context.Context, id Identity) bool {
 	fd, err := unix.PidfdOpen(id.PID, 0)

@@ -2,8 +2,8 @@ package process
 
 import "errors"
 
-// ErrNoProcess is returned for a process that is not there. A zombie, which has
-// ended and was not reaped, is not there.
+// ErrNoProcess is returned for a process that does not exist. A zombie, which has
+// ended and was not reaped, does not count as existing.
 var ErrNoProcess = errors.New("no such process")
 
 // ErrUnsupported is returned for what this system does not tell.
@@ -34,7 +34,7 @@ func Identify(pid int) (Identity, error) {
 
 // Alive reports whether the process with this identity runs. It is false when
 // the pid belongs to another process now, when the process is a zombie, and
-// when that cannot be found out: who is asked may be killed next.
+// when that cannot be found out: the caller may be about to kill the process.
 func Alive(id Identity) bool {
 	if id.PID <= 0 || id.Start == "" {
 		return false

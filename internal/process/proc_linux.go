@@ -175,7 +175,7 @@ func Descendants(id Identity) ([]Identity, error) {
 }
 
 // Holding returns the processes whose command line contains text. A process of
-// another user, or one that ended meanwhile, is left out.
+// another user, or one that has ended by now, is left out.
 func Holding(text string) ([]Identity, error) {
 	pids, err := processes()
 	if err != nil {
@@ -230,35 +230,16 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
+// tick is the unit of processor time in stat, whatever the kernel counts by.
+const tick = 10 * time.Millisecond
+
 // CPUTime returns the processor time that a process has used.
 func CPUTime(pid int) (time.Duration, error) {
 	s, err := readStat(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The unit of the file is fixed, whatever the kernel counts by.
-	const tick = 10 * time.Millisecond
 	return time.Duration(s.cpu) * tick, nil
-}
-
-// Runnable says whether a thread of a process runs, waits for a processor, or for
-// a disk (a page of its memory, for one), and not for something to come.
-func Runnable(pid int) (bool, error) {
-	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return false, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
-	}
-	for _, t := range threads {
-		b, err := os.ReadFile(dir + t.Name() + "/stat")
-		if err != nil {
-			continue // it has ended since
-		}
-		if s, err := parseStat(b); err == nil && (s.state == 'R' || s.state == 'D') {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Private returns the memory in bytes that a process shares with no other.
@@ -284,7 +265,7 @@ func Private(pid int) (int64, error) {
 }
 
 // Arguments returns the command line of a process of this user. Of another user's
-// it tells nothing: [ErrNoProcess].
+// it says nothing: [ErrNoProcess].
 func Arguments(pid int) ([]string, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	info, err := os.Stat(dir)
@@ -292,7 +273,7 @@ func Arguments(pid int) ([]string, error) {
 		return nil, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Getuid() {
-		return nil, fmt.Errorf("process %d belongs to somebody else: %w", pid, ErrNoProcess)
+		return nil, fmt.Errorf("process %d belongs to another user: %w", pid, ErrNoProcess)
 	}
 	b, err := os.ReadFile(dir + "/cmdline")
 	if err != nil || len(b) == 0 {

@@ -16,8 +16,11 @@ func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 // Look returns [ErrUnsupported].
 func Look(int) (Activity, error) { return Activity{}, ErrUnsupported }
 
-// Runnable returns [ErrUnsupported].
-func Runnable(int) (bool, error) { return false, ErrUnsupported }
+// CountsThreads says whether this system has [Threads].
+const CountsThreads = false
+
+// Threads returns [ErrUnsupported].
+func Threads(Identity) ([]Thread, error) { return nil, ErrUnsupported }
 
 // CPUTime returns [ErrUnsupported].
 func CPUTime(int) (time.Duration, error) { return 0, ErrUnsupported }

@@ -50,7 +50,7 @@ type Options struct {
 	Confine func() error
 	// Group is the open folder of a control group (version 2) that the child begins
 	// in. nil: the host's. The caller closes it. Start fails where the system cannot
-	// do that; outside Linux it is not heard.
+	// do that; outside Linux it is ignored.
 	Group *os.File
 	// NoFile raises the child's soft limit of open files to this number or to
 	// its hard limit, whichever is lower, and never lowers it. 0 leaves it. It
@@ -58,7 +58,7 @@ type Options struct {
 	// stays as it is.
 	NoFile uint64
 	// AddressSpace limits the memory that the child, and each process that it
-	// starts, may map, in bytes. 0 is no limit. Start fails when the limit
+	// starts, may map, in bytes. 0: no limit. Start fails when the limit
 	// cannot be set; outside Linux it is not, see [LimitsMemory].
 	AddressSpace uint64
 }

@@ -1,10 +1,7 @@
 package process
 
 import (
-	"os"
-	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,26 +33,6 @@ func TestParseStat(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
-}
-
-func TestRunnable(t *testing.T) {
-	t.Parallel()
-	runnable := func(pid int) func() bool {
-		return func() bool { is, err := Runnable(pid); return err == nil && is }
-	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line; while :; do :; done")
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	pid := cmd.Process.Pid
-	require.Eventually(t, func() bool { return !runnable(pid)() }, 30*time.Second, time.Millisecond, "it waits for a line")
-	_, err = in.Write([]byte("\n"))
-	require.NoError(t, err)
-	require.Eventually(t, runnable(pid), 30*time.Second, time.Millisecond, "it runs, or waits for its turn")
-	require.NoError(t, cmd.Process.Signal(os.Kill))
-	require.Error(t, cmd.Wait())
-	_, err = Runnable(pid)
-	require.ErrorIs(t, err, ErrNoProcess)
 }
 
 func FuzzParseStat(f *testing.F) {

@@ -56,7 +56,7 @@ func (b *build) mark() error {
 	return nil
 }
 
-// create makes an empty virtual environment in the place of whatever is there.
+// create makes an empty virtual environment in place of whatever is there.
 func (b *build) create(ctx context.Context, was EnvState) error {
 	if was != EnvAbsent {
 		b.tell(Stage{Name: StageRemoving, Detail: b.dir})
@@ -78,7 +78,7 @@ func (b *build) install(ctx context.Context) error {
 		"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off",
 		"--require-hashes", "--no-deps", "-r", file,
 	}
-	// A wheel runs no code of its own while it is installed. Somebody without
+	// A wheel runs no code of its own while it is installed. A user without
 	// wheels for the system says so in pip's own settings.
 	if !b.env.has("PIP_NO_BINARY") && !b.env.has("PIP_ONLY_BINARY") {
 		args = append(args, "--only-binary", ":all:")

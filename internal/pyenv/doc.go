@@ -3,11 +3,11 @@
 //
 // # Guarantees
 //
-//   - [Filter] lets through what it lists and nothing else. Names that look like
-//     secrets never pass, whatever prefix they carry.
+//   - [Filter] keeps what it lists and nothing else. Names that look like secrets are
+//     never kept, whatever prefix they carry.
 //   - [Resolve] and [Preflight] change nothing. They run an interpreter for at
-//     most 10 s, in a filtered environment. One that is ended by a signal meanwhile
-//     is run again: that says nothing about it.
+//     most 10 s, in a filtered environment. One that is ended by a signal in that
+//     time is run again: the signal says nothing about it.
 //   - [Setup] may be interrupted at any instant and run again. An environment
 //     that it did not finish is never chosen by Resolve.
 //   - Setup installs what requirements.txt pins, by hash, from whatever index
@@ -27,8 +27,8 @@
 //	         │     └────────────────┘       │ other requirements
 //	         └─── Setup, in place ◀── outdated
 //
-// A directory that is no Python environment is foreign, and Setup refuses it.
+// A directory that is not a Python environment is foreign, and Setup refuses it.
 //
 // Beside an environment DIR lie DIR.lock, held while Setup works, DIR.incomplete,
-// there until it has finished, and DIR.tmp, what pip and venv unpack meanwhile.
+// there until it has finished, and DIR.tmp, what pip and venv unpack while they work.
 package pyenv

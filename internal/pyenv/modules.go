@@ -49,7 +49,7 @@ type ModuleFunction struct {
 
 // Modules finds the .py files of the user's folder and the project's. A file of
 // the project takes the place of one of the user's with the same name. They come
-// sorted by file name. A folder that is not there holds none; links, folders and
+// sorted by file name. A folder that does not exist holds none; links, folders and
 // other files are passed over. A file that cannot be read has a Problem.
 func Modules(user, project string) []Module {
 	byName := map[string]string{}

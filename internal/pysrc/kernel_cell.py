@@ -77,7 +77,7 @@ class Bridge:
         return reply
 
     def _take(self) -> http.client.HTTPConnection:
-        """Returns a connection that the host has not closed meanwhile. A call is
+        """Returns a connection that the host has not closed in the meantime. A call is
         never sent twice, so that must be known before."""
         while True:
             with self._lock:

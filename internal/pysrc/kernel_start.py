@@ -190,7 +190,7 @@ def _interrupt(error):
     try:
         return asyncio.current_task().cancelling() > 0
     except (AttributeError, RuntimeError):
-        return False  # Python before 3.11 does not tell who was cancelled
+        return False  # Python before 3.11 does not say who was cancelled
 
 
 def _raised(error):
@@ -261,7 +261,7 @@ def _places(shell):
 
     def trace(exc_tuple=None, *args, **more):
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
-        # IPython prints an exception group to stderr and tells of no error. And
+        # IPython prints an exception group to stderr and reports no error. And
         # somebody waits for the end of what was interrupted: its own traceback
         # would have to load a library first, and then to parse asyncio.
         stopped = _interrupt(error) and getattr(shell.InteractiveTB, "mode", "") == "Context"

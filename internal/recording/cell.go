@@ -31,7 +31,7 @@ func Begin(r *notebook.Recorder, ref notebook.Ref, count int, most int64) (*Cell
 }
 
 // Record records an event and returns about how many bytes the cell grew. Events
-// that are no output, such as questions and notices, leave it as it is.
+// that are not output, such as questions and notices, leave it as it is.
 func (c *Cell) Record(e messages.Event) int64 {
 	switch e := e.(type) {
 	case messages.Status:

@@ -1,9 +1,9 @@
 // Package recording records what a cell of a notebook shows while it runs, event
-// by event: for those who run notebooks and for those who make them of sessions.
+// by event, for packages that run notebooks and packages that make them from sessions.
 //
 // # Guarantees
 //
-//   - Outputs come about by the rules of [notebook.Recorder].
+//   - Outputs follow the rules of [notebook.Recorder].
 //   - A cell leaves at most the bytes that its recording was begun with. What it
 //     shows from the first output on that does not fit is counted and left out,
 //     until it clears its outputs; the cell says how much is missing.
@@ -17,5 +17,5 @@
 //	          ▼        │
 //	Begin ──▶ recording ──Finish──▶ finished
 //
-// A recording edits its document, and belongs to whoever the document belongs to.
+// A recording edits its document, and may be used by whoever may edit that.
 package recording

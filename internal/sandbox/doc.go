@@ -1,5 +1,5 @@
 // Package sandbox confines processes that the host starts, and what they start:
-// with what Linux lets an ordinary user do to himself. It needs no container, no
+// with what Linux lets ordinary users impose on themselves. It needs no container, no
 // root and no daemon.
 //
 // # The ladder
@@ -18,15 +18,15 @@
 //   - [Rules.Confine] works on the calling thread alone, which has to be thrown
 //     away afterwards; see Confine in package process. The host itself is never
 //     confined.
-//   - A rung that was asked for by name and is not there is an error, never a
-//     lower rung. [Strongest] is the highest that is there.
+//   - A rung that was asked for by name and is not available is an error, never a
+//     lower rung. [Strongest] is the highest available.
 //   - Reading is confined as well: to system folders, the interpreter's own and
 //     those that the rules name. A home folder is not among them.
 //
 // # What it does not do
 //
-// Landlock before ABI 10 knows TCP, not UDP, and it does not hide that files are
-// there: their names and times can still be asked for. Sessions of one host are
+// Landlock before ABI 10 knows TCP, not UDP, and it does not hide that files exist:
+// their names and times can still be read. Sessions of one host are
 // in one sandbox: they are not protected from one another. Everything shares the
 // kernel of the host; code that attacks the kernel needs a virtual machine around
 // it.

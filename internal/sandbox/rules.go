@@ -31,7 +31,7 @@ func (l Level) String() string { return names[l] }
 // ErrUnavailable is matched when this system does not have a rung.
 var ErrUnavailable = errors.New("this isolation is not available")
 
-// Rules say what a confined process may do. The zero value is no confinement.
+// Rules say what a confined process may do. The zero value confines nothing.
 type Rules struct {
 	Level Level
 	// Write names folders that may be changed, and read. They have to be there.

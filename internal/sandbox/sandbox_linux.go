@@ -191,7 +191,7 @@ func (r Rules) paths(set int, handled uint64) error {
 func allow(set int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // what is not there needs no rule
+		return nil //nolint:nilerr // what does not exist needs no rule
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var st unix.Stat_t

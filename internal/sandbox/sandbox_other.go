@@ -22,7 +22,7 @@ func Available(l Level) error {
 	return fmt.Errorf("%w: %s works on Linux only", ErrUnavailable, l)
 }
 
-// Confine returns an error for rungs that are not there.
+// Confine returns an error for rungs that are not available.
 func (r Rules) Confine() error { return Available(r.Level) }
 
 // Wrap returns the program itself.

@@ -1,4 +1,4 @@
-// Package secret tells what must not be shown: variables whose names say that their
+// Package secret decides what must not be shown: variables whose names say that their
 // values are secret, and values that carry a secret whatever their name is. Kernels
 // are not given such variables, tools and the audit log do not show them.
 //

@@ -126,9 +126,9 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// healthy returns nil when the gateway answers. Who holds the process, the port
-// and the token is the gateway; a status that is no success is an answer too,
-// except that of a wrong token: then somebody else has the port.
+// healthy returns nil when the gateway answers. Whatever has the process, the
+// port and the token is the gateway; a status other than success is an answer too,
+// except that of a wrong token: then another program has the port.
 func healthy(ctx context.Context, g Gateway) error {
 	resp, err := ask(ctx, g)
 	if err == nil {

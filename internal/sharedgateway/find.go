@@ -229,7 +229,7 @@ func (s *search) settle(ctx context.Context, g Gateway) error {
 	}
 	id, ok := kernelserver.SharedProcess(g.Dir)
 	if !ok {
-		return errors.New("it has not told its process")
+		return errors.New("it has not reported its process")
 	}
 	r.Gateways[i].Process = id
 	if err := kernelserver.Settle(id, g.Dir); err != nil {

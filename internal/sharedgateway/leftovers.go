@@ -202,7 +202,7 @@ func Clean(ctx context.Context, dir string) ([]Leftover, error) {
 	return gone, err
 }
 
-// LockState says how it stands with gateway.lock.
+// LockState is the state of gateway.lock.
 type LockState string
 
 // The states of the lock.
@@ -213,7 +213,7 @@ const (
 	LockStale LockState = "stale" // free, and a note says that a process holds it
 )
 
-// LockHolder is who said last that it holds the lock.
+// LockHolder is the process that last said that it holds the lock.
 type LockHolder struct {
 	PID   int
 	Doing string
@@ -221,7 +221,7 @@ type LockHolder struct {
 }
 
 // stuckAfter is the silence after which a holder counts as stuck: ten times the
-// pause between its heartbeats, on a machine that is loaded too.
+// pause between its heartbeats, on a loaded machine too.
 const stuckAfter = 10 * beatEvery
 
 // Locked looks at the lock. It takes it for an instant.

@@ -97,7 +97,7 @@ func lock(ctx context.Context, dir, doing string) (unlock func(), err error) {
 // ownPath is the file that the gateway of a place holds for as long as it lives.
 func ownPath(dir, place string) string { return filepath.Join(dir, place+".own") }
 
-// held reports whether somebody holds a lock. It takes it for an instant.
+// held reports whether a lock is held. It takes it for an instant.
 func held(path string) bool {
 	l := flock.New(path, flock.SetFlag(os.O_RDWR|file.NonBlock))
 	defer func() { _ = l.Close() }()

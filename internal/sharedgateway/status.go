@@ -43,7 +43,7 @@ type Status struct {
 	Sessions int `json:"sessions"`
 }
 
-// Look tells of the gateways in dir. It changes nothing and takes no lock, so it
+// Look lists the gateways in dir. It changes nothing and takes no lock, so it
 // never waits for one; a gateway that does not answer takes it 2 s.
 func Look(ctx context.Context, dir string) ([]Status, error) {
 	r, err := read(dir)

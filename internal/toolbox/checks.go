@@ -54,7 +54,7 @@ func readChecks(dir string) (map[string]validation, error) {
 		err = json.Unmarshal(data, &all)
 	}
 	if err != nil {
-		return map[string]validation{}, fmt.Errorf("read the validations in %s: %w; remove the file to be rid of them", filepath.Join(dir, checkFile), err)
+		return map[string]validation{}, fmt.Errorf("read the validations in %s: %w; remove the file to discard them", filepath.Join(dir, checkFile), err)
 	}
 	return all, nil
 }

@@ -1,9 +1,9 @@
-// Package toolbox is a folder of tools on disk: what is in it, what was noted about
-// it, and what can be done with it while none of its tools runs.
+// Package toolbox is a folder of tools on disk: what is in it, what was noted about it,
+// and what can be done with it without running its tools.
 //
 // # Guarantees
 //
-//   - It holds nothing of the tools: each question looks at the disk.
+//   - It remembers nothing about the tools: each question looks at the disk.
 //   - The files in which it keeps its notes, the pins and the reports of the validator,
 //     are written whole or not at all.
 //   - It starts a process only for a set-up, for the validator, and where it is asked

@@ -16,7 +16,7 @@ import (
 func (b *Box) Validate(ctx context.Context, dir string, progress func(toolcheck.Check)) (report toolcheck.Report, keepErr, err error) {
 	before, err := b.List(ctx)
 	if err != nil {
-		before = nil // the report tells what is wrong
+		before = nil // the report says what is wrong
 	}
 	report, err = toolcheck.Validate(ctx, toolcheck.Options{Dir: dir, Env: b.o.Env, StartTimeout: b.o.StartTimeout, Progress: progress})
 	if err != nil {

@@ -23,7 +23,7 @@ type pinned struct {
 func (b *Box) Pinned() ([]string, error) { return readPins(b.o.Dir) }
 
 // Pin pins a tool for hosts that are started later, or ends that. The error is a
-// *messages.ToolError when a tool that shall be pinned is not there, or is broken.
+// *messages.ToolError when a tool to be pinned does not exist, or is broken.
 //
 // apply makes the same change where pins hold already, and returns what was there; it
 // is called again with that when the file cannot be written. No other change of the
@@ -62,7 +62,7 @@ func readPins(dir string) ([]string, error) {
 	}
 	var p pinned
 	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, fmt.Errorf("read the pins of tools in %s: %w; remove the file to be rid of them", filepath.Join(dir, pinFile), err)
+		return nil, fmt.Errorf("read the pins of tools in %s: %w; remove the file to discard them", filepath.Join(dir, pinFile), err)
 	}
 	return p.Pinned, nil
 }

@@ -172,7 +172,7 @@ func (c *checker) pyproject(ctx context.Context) (Status, string, []string) {
 	for _, d := range p.Dependencies {
 		name := distribution.FindString(d)
 		if name == "" {
-			return Fail, fmt.Sprintf("%q is no dependency", d), nil
+			return Fail, fmt.Sprintf("%q is not a dependency", d), nil
 		}
 		has[strings.ToLower(strings.ReplaceAll(name, "_", "-"))] = true
 		if strings.Contains(d, "@") {

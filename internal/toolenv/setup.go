@@ -130,7 +130,7 @@ type Project struct {
 	Dependencies   []string `toml:"dependencies"`
 }
 
-// ReadProject reads the pyproject.toml of a tool. One that is not there is an
+// ReadProject reads the pyproject.toml of a tool. One that does not exist is an
 // error that matches fs.ErrNotExist.
 func ReadProject(ctx context.Context, dir string) (Project, error) {
 	var pyproject struct {
@@ -145,7 +145,7 @@ func ReadProject(ctx context.Context, dir string) (Project, error) {
 	}
 	for _, d := range pyproject.Project.Dependencies {
 		if strings.HasPrefix(strings.TrimSpace(d), "-") {
-			return Project{}, fmt.Errorf("read pyproject.toml: %q is no dependency", d)
+			return Project{}, fmt.Errorf("read pyproject.toml: %q is not a dependency", d)
 		}
 	}
 	return pyproject.Project, nil

@@ -75,7 +75,7 @@ func TestWhatCannotBeMade(t *testing.T) {
 		"no Python":        {want: "no Python on PATH", env: []string{"PATH=/nowhere"}},
 		"another Python":   {python: "/nowhere/python", want: "start /nowhere/python"},
 		"a broken file":    {file: "pyproject.toml", text: "[project", want: "read pyproject.toml"},
-		"an option for it": {file: "pyproject.toml", text: "[project]\ndependencies=['--index-url=http://x']", want: "is no dependency"},
+		"an option for it": {file: "pyproject.toml", text: "[project]\ndependencies=['--index-url=http://x']", want: "is not a dependency"},
 		"a wrong hash": {
 			file: "requirements.txt", text: "./none.whl --hash=sha256:00\n", want: "install the packages of the tool: the command exited with code", env: os.Environ(),
 		},

@@ -25,7 +25,7 @@ var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 var between = regexp.MustCompile(`[^a-z0-9]+`)
 
 // Write writes a tool with the id into a folder of that name in dir, which is
-// made when it is not there, and returns the folder. A folder that exists is
+// made if it does not exist, and returns the folder. A folder that exists is
 // left alone, and an error that matches fs.ErrExist.
 func Write(dir, id string) (string, error) {
 	if !kebab.MatchString(id) || len(id) > 64 {

@@ -41,7 +41,7 @@ func makeRunDir(dir string) error {
 }
 
 // Measure adds up what is in the folder of a run. Links are not followed, and
-// what vanishes meanwhile does not count.
+// what vanishes in the meantime does not count.
 func Measure(dir string) Usage {
 	var u Usage
 	if dir == "" {

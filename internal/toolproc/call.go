@@ -257,7 +257,7 @@ func (p *Process) after(mark int64) string {
 
 // Cancel asks the tool to end a run, and asks again while the tool says that it
 // cancelled nothing: the run may be on its way to it. ctx ends with the run, or
-// with the patience for it. A tool that knows nothing of the run is no error of
+// with the patience for it. A tool that knows nothing of the run is not an error of
 // the tool; the caller sees whether the run ends.
 func (p *Process) Cancel(ctx context.Context, run string) error {
 	for wait := cancelAgain; ; wait = min(2*wait, cancelSeldom) {

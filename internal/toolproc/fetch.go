@@ -29,7 +29,7 @@ func escape(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Fetch gets something of a tool that is no run. The error of an answer with
+// Fetch gets something of a tool other than a run. The error of an answer with
 // status 404 is of kind not_found.
 func (p *Process) Fetch(ctx context.Context, path string) (*messages.ToolFetched, Answer) {
 	c := &call{before: p.stderr.Written()}

@@ -129,7 +129,7 @@ func (p *Process) Healthy(ctx context.Context) error {
 		return fmt.Errorf(`it answered %s, not {"ok": true}`, brief(body))
 	}
 	if !*health.OK {
-		return errors.New("the tool says that it is not well")
+		return errors.New("the tool reports that it is not well")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (p *Process) startHint(err error) string {
 	}
 }
 
-// memoryText reports whether a text speaks of memory that was not to be had.
+// memoryText reports whether a text says that memory ran out.
 func memoryText(text string) bool {
 	for _, sign := range []string{"MemoryError", "std::bad_alloc", "Cannot allocate memory", "cannot allocate memory", "out of memory", "can't start new thread", "failed to map segment"} {
 		if strings.Contains(text, sign) {

@@ -20,7 +20,7 @@ type Options struct {
 	Cache string
 	// StartTimeout bounds the time until the tool is healthy. 0: 60 s.
 	StartTimeout time.Duration
-	// Validate tells the tool that it is only looked at.
+	// Validate lets the tool know that this is only a check.
 	Validate bool
 	// NoMemoryLimit leaves max_memory_mb to whoever watches the process.
 	NoMemoryLimit bool

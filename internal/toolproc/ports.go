@@ -34,7 +34,7 @@ func (p *ports) free(ctx context.Context) (int, error) {
 		addr, ok := l.Addr().(*net.TCPAddr)
 		_ = l.Close()
 		if !ok {
-			return 0, fmt.Errorf("find a free port: %v is no TCP address", l.Addr())
+			return 0, fmt.Errorf("find a free port: %v is not a TCP address", l.Addr())
 		}
 		if !p.used[addr.Port] {
 			p.used[addr.Port] = true

@@ -34,7 +34,7 @@ type Process struct {
 }
 
 // Start starts a tool and returns when it is up. ctx bounds the start alone. A
-// port that somebody else took meanwhile is tried once more with another one.
+// port that another program took in the meantime is tried once more with another one.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	o = o.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, errNotHealthy)

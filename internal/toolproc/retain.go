@@ -22,7 +22,7 @@ const runningSuffix = ".running"
 const staleRun = 25 * time.Hour
 
 // OpenRunFile opens a file that a run left in its folder under artifacts. What
-// lies outside of the folder, by name or by a link, is not to be had. The error
+// lies outside of the folder, by name or by a link, cannot be opened. The error
 // matches fs.ErrNotExist when there is no such file, and is a *file.NotRegularError
 // when code of the tool has made a FIFO, a device or a socket there.
 func OpenRunFile(artifacts, tool, run, name string) (*os.File, error) {

@@ -12,7 +12,7 @@ import (
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Coherent looks for what the format allows and what makes no sense: limits the
-// wrong way round, a default that is no option, a condition on an input that is
+// wrong way round, a default that is not an option, a condition on an input that is
 // not there. dir is the tool's folder, "" to leave its name out of it. Warnings
 // are for what works and will surprise.
 func (t *Tool) Coherent(dir string) (wrong, warnings []Problem) {

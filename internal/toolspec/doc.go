@@ -8,7 +8,7 @@
 //     known is a problem at every level.
 //   - A [Tool] that Parse returned has all defaults filled in.
 //   - [Discover] lists every tool folder, the broken ones with their error. A
-//     folder of tools that is not there is empty.
+//     folder of tools that does not exist is empty.
 //   - [Environment] passes on no variable of the host that is not on its list, and
 //     does not let a tool's own file redefine the reserved names.
 //

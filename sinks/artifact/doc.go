@@ -17,7 +17,7 @@
 //
 // artifact://N names an artifact in text that a model reads. [Store.Resolve],
 // [Store.Open] and [Store.ReadLines] take that form. Their errors are meant to
-// be read by the model too, so they say what there is instead.
+// be read by the model too, so they say what is available instead.
 //
 // # Retention
 //

@@ -35,7 +35,7 @@ func (e *BadIDError) Error() string { return "artifact:// ID must be numeric, go
 // Is reports whether target is [ErrBadID].
 func (e *BadIDError) Is(target error) bool { return target == ErrBadID }
 
-// NotFoundError says that there is no artifact of that number, and which there
+// NotFoundError says that no artifact has that number, and which numbers there
 // are.
 type NotFoundError struct {
 	ID        int

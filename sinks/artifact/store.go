@@ -114,7 +114,7 @@ func (s *Store) List() ([]Info, error) {
 		}
 		st, err := e.Info()
 		if err != nil {
-			continue // removed meanwhile
+			continue // removed in the meantime
 		}
 		list = append(list, Info{ID: id, Path: filepath.Join(s.o.Dir, e.Name()), Bytes: st.Size(), Modified: st.ModTime()})
 	}

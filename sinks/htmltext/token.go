@@ -69,7 +69,7 @@ func parse(s string) *node {
 	root := &node{tag: "html"}
 	p := &parser{stack: []*node{root}}
 	z := html.NewTokenizer(strings.NewReader(s))
-	var raw *node // the element whose contents, which are no markup, come next
+	var raw *node // the element whose contents, which are not markup, come next
 	for {
 		kind := z.Next()
 		if raw != nil && kind == html.TextToken {

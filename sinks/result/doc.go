@@ -27,11 +27,11 @@
 // # Displays
 //
 // A bundle with the brand's status type is a status event and nothing else. Of
-// another, images and JSON are captured, and its text is the first of:
-// text/markdown; the table of a data frame; text/plain; text/html, converted; text/latex, its source; the
-// JSON, pretty and cut. A text/plain that only names the object
-// (<IPython.core.display.HTML object>) comes last. Of a bundle that has none of
-// these its types are named.
+// another, images and JSON are captured, and its text is the first of: text/markdown;
+// the table of a data frame; text/plain; text/html, converted; text/latex, its
+// source; the JSON, pretty and cut. A text/plain that only names the object
+// (<IPython.core.display.HTML object>) comes last. Of a bundle without any of these
+// the types are named.
 //
 // Images get their dimensions, and large ones are made smaller. Drawings (SVG,
 // Vega, Plotly) are kept as artifacts of their own, and a line says what they

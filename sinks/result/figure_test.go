@@ -63,7 +63,7 @@ func TestDrawingsAreKeptAndDescribed(t *testing.T) {
 			},
 			want: "[Vega figure \"T\": point, x: a, y: mean(b), 2 rows, 140B: artifact://0]\n",
 		},
-		"vega that is no object": {bundle: messages.Bundle{"application/vnd.vega.v5+json": messages.RawJSON(`[]`)}, want: "[Vega figure, 2B: artifact://0]\n", file: "[]"},
+		"malformed vega": {bundle: messages.Bundle{"application/vnd.vega.v5+json": messages.RawJSON(`[]`)}, want: "[Vega figure, 2B: artifact://0]\n", file: "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -93,7 +93,7 @@ func TestBrand(t *testing.T) {
 	t.Parallel()
 	o := fold(result.Options{Brand: "omp"}, 1, show(0, "", map[string]any{"application/x-omp-status": map[string]any{"op": nil}}),
 		show(0, "", map[string]any{"application/x-omp-status": map[string]any{"op": "x"}}), show(0, "", map[string]any{"application/x-coppice-status": map[string]any{"op": "y"}}))
-	require.Len(t, o.Cells[0].Events, 1, "an op that is null is none")
+	require.Len(t, o.Cells[0].Events, 1, "an op that is null does not count")
 	require.JSONEq(t, `{"op":"x"}`, string(o.Cells[0].Events[0]))
 	require.Equal(t, "[application/x-coppice-status of 10B not shown]\n", o.Cells[0].Text, "a status of another brand is a type like any other")
 }

@@ -94,7 +94,7 @@ func TestClean(t *testing.T) {
 		"forward and back":             {"abc\x1b[2DX\x1b[CY\n", "aXcY\n"},
 		"far column is not believed":   {"\x1b[4000Gx\n", strings.Repeat(" ", 256) + "x\n"},
 		"row of blanks":                {"a\r \n", "\n"},
-		"parameters that are none":     {"ab\x1b[1;2GX\n", "abX\n"},
+		"malformed parameters":         {"ab\x1b[1;2GX\n", "abX\n"},
 		"cursor up is removed":         {"a\nb\x1b[1A\x1b[2Kc\n", "a\n c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,14 +10,20 @@ import (
 	"github.com/coppice-run/coppice/test/arch"
 )
 
-// repository loads the tree that this test belongs to.
-func repository(t *testing.T) *arch.Tree {
+// rootOf returns the folder of the repository.
+func rootOf(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	_, err = os.Stat(filepath.Join(root, "go.mod"))
 	require.NoError(t, err, "the root of the repository")
-	tree, err := arch.Load(root)
+	return root
+}
+
+// repository loads the tree that this test belongs to.
+func repository(t *testing.T) *arch.Tree {
+	t.Helper()
+	tree, err := arch.Load(rootOf(t))
 	require.NoError(t, err)
 	require.NotEmpty(t, tree.Go())
 	return tree

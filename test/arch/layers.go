@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "agent", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "agent", "agent/primitive", "agent/selfref", "actors/kernel", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client"}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -58,9 +58,9 @@ var layers = []layer{
 	{dir: "sinks/htmltext", ours: []string{"sinks/sanitise"}, theirs: []string{"golang.org/x/net/html"}},
 	{dir: "sinks/budget", theirs: []string{"github.com/clipperhouse/uax29/v2/graphemes"}},
 	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/file/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
-	{dir: "internal/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "internal/primitive/selfref", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "internal/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "agent/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "agent/selfref", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
+	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/jupyter", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "internal/toolspec", ours: []string{"internal/file", "internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
 	{dir: "internal/toolenv", ours: []string{"internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
@@ -75,7 +75,7 @@ var layers = []layer{
 	{dir: "environment", ours: []string{"internal/..."}},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.

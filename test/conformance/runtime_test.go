@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 )
@@ -24,12 +26,12 @@ type shelf struct {
 }
 
 // library is a pack of a host.
-func library(s *shelf) coppice.Pack {
-	return coppice.Pack{Name: "library", Guidance: "for books", BackendName: "the-shelf", Backend: s, Primitives: []coppice.Primitive{
+func library(s *shelf) primitive.Pack {
+	return primitive.Pack{Name: "library", Guidance: "for books", BackendName: "the-shelf", Backend: s, Primitives: []primitive.Primitive{
 		{
 			Name: "add", Description: "adds a book", BestPractices: []string{"one at a time"}, NextSteps: []string{"list them"},
-			Parameters: []coppice.PrimitiveParameter{{Name: "title", Type: "str"}, {Name: "year", Type: "int", Kind: coppice.KeywordOnly, Optional: true, Default: "0"}},
-			Handler: func(_ context.Context, c *coppice.PrimitiveCall) (any, error) {
+			Parameters: []primitive.Parameter{{Name: "title", Type: "str"}, {Name: "year", Type: "int", Kind: primitive.KeywordOnly, Optional: true, Default: "0"}},
+			Handler: func(_ context.Context, c *primitive.Call) (any, error) {
 				var a struct{ Title string }
 				if err := c.Bind(&a); err != nil {
 					return nil, err
@@ -44,30 +46,30 @@ func library(s *shelf) coppice.Pack {
 		},
 		{
 			Name: "inner.boom", Description: "fails", BestPractices: []string{"do not"},
-			Handler: func(context.Context, *coppice.PrimitiveCall) (any, error) { panic("secret") },
+			Handler: func(context.Context, *primitive.Call) (any, error) { panic("secret") },
 		},
 	}}
 }
 
 // agent is a forked agent: it runs its message as code in its own session.
-func agent(ctx context.Context, f coppice.AgentFork) (coppice.Answer, error) {
+func agent(ctx context.Context, f coppice.AgentFork) (selfref.Answer, error) {
 	if f.Message == "wait" {
 		<-ctx.Done()
-		return coppice.Answer{}, ctx.Err()
+		return selfref.Answer{}, ctx.Err()
 	}
 	r, err := f.Session.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: f.Message}}})
 	if err != nil {
-		return coppice.Answer{}, err
+		return selfref.Answer{}, err
 	}
-	return coppice.Answer{Response: r.Text}, nil
+	return selfref.Answer{Response: r.Text}, nil
 }
 
-func runtimeHost(t *testing.T, backend string) (*coppice.Host, *coppice.ConversationMemory) {
-	store := &coppice.ConversationMemory{}
+func runtimeHost(t *testing.T, backend string) (*coppice.Host, *selfref.Memory) {
+	store := &selfref.Memory{}
 	host := start(t, backend, coppice.Options{
-		MaxSessions: 8, HostCalls: coppice.HostCallOptions{Packs: []coppice.Pack{library(&shelf{})}, Selfref: &coppice.Selfref{Store: store, Agent: agent}},
+		MaxSessions: 8, HostCalls: coppice.HostCallOptions{Packs: []primitive.Pack{library(&shelf{})}, Selfref: &coppice.Selfref{Store: store, Agent: agent}},
 	})
-	require.NoError(t, store.Save(t.Context(), "main", []coppice.ConversationMessage{{Role: "system", Content: "You are kind."}, {Role: "user", Content: "hello"}}))
+	require.NoError(t, store.Save(t.Context(), "main", []selfref.Message{{Role: "system", Content: "You are kind."}, {Role: "user", Content: "hello"}}))
 	return host, store
 }
 

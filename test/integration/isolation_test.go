@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
@@ -21,9 +22,9 @@ import (
 
 func TestEscapesThatAreTried(t *testing.T) {
 	t.Parallel()
-	levels := []string{coppice.IsolationOff, "", coppice.IsolationLandlock}
+	levels := []string{kernel.IsolationOff, "", kernel.IsolationLandlock}
 	if _, err := exec.LookPath("bwrap"); err == nil {
-		levels = append(levels, coppice.IsolationBubblewrap)
+		levels = append(levels, kernel.IsolationBubblewrap)
 	}
 	for _, level := range levels {
 		for _, noFork := range []bool{false, true} {
@@ -50,7 +51,7 @@ func TestEscapesThatAreTried(t *testing.T) {
 						require.True(t, e.Prevented, "%+v", e)
 					}
 				}
-				if level == coppice.IsolationOff {
+				if level == kernel.IsolationOff {
 					require.False(t, escapes[2].Prevented, "the attempt is a real one: %+v", escapes[2])
 				}
 
@@ -76,7 +77,7 @@ func TestAnIsolatedSessionElsewhere(t *testing.T) {
 	t.Parallel()
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
-	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock, Write: []string{t.TempDir()}}})
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Isolation: coppice.Isolation{Level: kernel.IsolationLandlock, Write: []string{t.TempDir()}}})
 	r := run(t, host.Session("s", coppice.In(home)), cells("1"))
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Reason, "the isolation keeps sessions out of "+home)
@@ -84,7 +85,7 @@ func TestAnIsolatedSessionElsewhere(t *testing.T) {
 	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Isolation: coppice.Isolation{Level: "tight"}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	require.ErrorContains(t, err, `"tight"`)
-	_, err = coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backends.Gateway), Home: t.TempDir(), Isolation: coppice.Isolation{Level: coppice.IsolationLandlock}})
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backends.Gateway), Home: t.TempDir(), Isolation: coppice.Isolation{Level: kernel.IsolationLandlock}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 }
 

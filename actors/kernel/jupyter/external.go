@@ -24,7 +24,7 @@ type ExternalError struct {
 	// URL is the server's.
 	URL string
 	// Timeout says that it gave no answer in time, Denied that it wants another
-	// token; Status is the HTTP status of an answer that was no success, else 0.
+	// token; Status is the HTTP status of an answer that was not a success, else 0.
 	Timeout, Denied bool
 	Status          int
 	// Err is what was observed.

@@ -10,13 +10,14 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// stdinNotice is what the output says where code asked for input in vain.
+// stdinNotice is what the output says where code asked for input that it cannot get.
 const stdinNotice = "[stdin] Kernel requested input. Interactive stdin is not supported; provide input programmatically."
 
 // Interpreter is one Jupyter kernel.
@@ -125,7 +126,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		return reply, nil
 	}
 	if errors.Is(err, jupyter.ErrNoReply) {
-		// An interrupt that comes in the instant in which the code begins can
+		// An interrupt that comes just as the code begins can
 		// swallow the reply; the cell has ended, and the kernel is well.
 		reply.OK, reply.Interrupted = false, true
 		if out.Stray && reply.Error == nil {
@@ -182,7 +183,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 // alive all the same while it uses the processor: native code that does not let
 // other threads run silences it.
 //
-// Silence is no verdict on the kernel either while its server does not answer,
+// Silence does not condemn the kernel either while its server does not answer,
 // or while the connection is being dialled again. The connection has bounds of
 // its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {
@@ -207,6 +208,12 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// Subject is the kernel's process and that of its gateway, which passes requests and
+// answers on. Of a kernel elsewhere nothing is known.
+func (i *Interpreter) Subject() opportunity.Subject {
+	return opportunity.Processes(i.identity, i.server.process())
 }
 
 // RSS returns the memory of the kernel's process, 0 when it is not local.
@@ -274,4 +281,5 @@ var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Killer      = (*Interpreter)(nil)
 	_ kernel.Backlogged  = (*Interpreter)(nil)
+	_ kernel.Witness     = (*Interpreter)(nil)
 )

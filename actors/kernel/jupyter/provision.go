@@ -32,7 +32,7 @@ type HostOptions struct {
 	URL, Token string
 	// KernelName is the kernelspec to start, of any language. What Python has besides
 	// (the working directory, Request.Env, the prelude, modules) a kernel of another
-	// language has not. "": python3.
+	// language lacks. "": python3.
 	KernelName string
 	// Shared says that the hosts of this user share one local gateway for each Python
 	// environment, which outlives them and ends itself when it has not been used for

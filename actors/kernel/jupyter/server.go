@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/kernelserver"
 	"github.com/coppice-run/coppice/internal/loopback"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
@@ -69,6 +70,8 @@ type Endpoint struct {
 	Client *jupyter.Client
 	// Local says that its kernels are processes of this machine and ours.
 	Local bool
+	// Process is a gateway of this host's own; zero when it is not that.
+	Process process.Identity
 	// KernelEnv returns the environment to start a kernel with: what the
 	// server wants and, of extra, what it lets through. It is never nil: a
 	// server that gets none may use that of another request.
@@ -90,6 +93,14 @@ type Endpoint struct {
 	gone    atomic.Bool
 	// Bridge takes the host calls of its kernels; nil: they cannot call the host.
 	Bridge *bridge.Server
+}
+
+// process is the gateway's, zero when it is not of this machine.
+func (e *Endpoint) process() process.Identity {
+	if e.Shared != nil {
+		return e.Shared.Process
+	}
+	return e.Process
 }
 
 // Server is what the kernels of a backend run on: a Jupyter Kernel Gateway that it
@@ -228,7 +239,7 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{Client: client, Local: true, KernelEnv: server.KernelEnv, Bridge: calls}
+	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls}
 	end.warm = s.pool(func(c context.Context, name string) (spare, error) {
 		k, err := client.Start(c, jupyter.StartRequest{Name: name, Env: end.KernelEnv(nil)})
 		return spare{k, end}, err

@@ -18,7 +18,7 @@ type SharedStatus = sharedgateway.Status
 // SharedRunning is the state of a gateway that answers.
 const SharedRunning = sharedgateway.StateRunning
 
-// LookShared tells of the shared gateways in a home folder (~/.<brand>). It changes
+// LookShared lists the shared gateways in a home folder (~/.<brand>). It changes
 // nothing and waits for no lock; a gateway that does not answer takes it 2 s. Any
 // goroutine may call it.
 func LookShared(ctx context.Context, home string) ([]SharedStatus, error) {

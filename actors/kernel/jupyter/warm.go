@@ -185,7 +185,7 @@ func answers(ctx context.Context, k *jupyter.Kernel) bool {
 func discard(k *jupyter.Kernel) {
 	c, cancel := context.WithTimeout(context.Background(), warmEnd)
 	defer cancel()
-	_ = k.Delete(c) // its gateway ends it else
+	_ = k.Delete(c) // otherwise its gateway ends it
 }
 
 // begins counts a session's kernel, which was there already or is about to be. Its
@@ -354,7 +354,7 @@ func (p *pool) end(ctx context.Context, alive bool) {
 			k.Detach()
 			continue
 		}
-		ending.Go(func() { _ = k.Delete(c) }) // its gateway ends it else
+		ending.Go(func() { _ = k.Delete(c) }) // otherwise its gateway ends it
 	}
 	ending.Wait()
 }

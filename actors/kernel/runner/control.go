@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -38,40 +39,30 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	case i.busy():
 		return nil
 	}
-	begin := time.Now()
-	used, lookErr := process.CPUTime(i.info.PID)
+	chance := opportunity.Begin(i.Subject(), nil)
 	if err = i.ask(ctx, ndjson.Request{Type: ndjson.TypePing}); err == nil {
 		return nil
 	}
 	if gone := i.Err(); gone != nil {
 		return gone
 	}
-	if lookErr == nil && starved(i.info.PID, used, time.Since(begin)) {
+	if seen := chance.Measure(); seen.Opportunity.Seconds() <= starvedShare*seen.Wall.Seconds() {
 		return nil
 	}
 	return err
 }
 
-// starvedShare is the part of a processor below which a process that could run got
-// no time to speak of.
+// starvedShare is the part of the time below which a process that could have answered
+// had no chance to speak of.
 const starvedShare = .1
 
-// starved says whether a process that had used so much before had something to do
-// meanwhile, and no processor to do it with.
-func starved(pid int, before, meanwhile time.Duration) bool {
-	runnable, err := process.Runnable(pid)
-	if err != nil || !runnable {
-		return false
+// Subject is the session's process: nobody else has to pass its answers on.
+func (i *Interpreter) Subject() opportunity.Subject {
+	id, err := process.Identify(i.info.PID)
+	if err != nil {
+		return opportunity.Unknown{}
 	}
-	now, err := process.CPUTime(pid)
-	return err == nil && (now-before).Seconds() <= starvedShare*meanwhile.Seconds()
-}
-
-// Starve begins to look whether the session gets a processor.
-func (i *Interpreter) Starve() func() bool {
-	begin := time.Now()
-	used, err := process.CPUTime(i.info.PID)
-	return func() bool { return err == nil && starved(i.info.PID, used, time.Since(begin)) }
+	return opportunity.Processes(id)
 }
 
 func (i *Interpreter) busy() bool {

@@ -242,7 +242,7 @@ func (s *Server) CopyWaiting(ctx context.Context, from, to string) error {
 	i := s.copies.waiting[from]
 	s.copies.mu.Unlock()
 	if i == nil || i.Err() != nil {
-		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint is not there any more"}
+		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint does not exist any more"}
 	}
 	return i.Copy(ctx, []string{to})
 }

@@ -11,7 +11,7 @@
 //     and reads nothing while emit blocks: the session then waits in its write,
 //     so that the host's memory stays bounded.
 //   - What code prints between cells is kept, up to 64 KiB, and handed out at
-//     the begin of the next cell.
+//     the beginning of the next cell.
 //   - A session that ends says why: exit code or signal.
 //   - [Interpreter.Close] returns nil only when the process is gone.
 //   - [Interpreter.Copy] copies a live session with all that it has in memory, or

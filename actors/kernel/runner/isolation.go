@@ -14,7 +14,7 @@ import (
 // isolation is kernel.Isolation as this backend keeps it; its folders are absolute.
 type isolation kernel.Isolation
 
-// level resolves the name of a rung. A rung that was named and is not there is an
+// level resolves the name of a rung. A rung that was named and is not available is an
 // error.
 func (i isolation) level() (sandbox.Level, error) {
 	switch i.Level {

@@ -119,7 +119,7 @@ func (s *Server) place(ctx context.Context) (*place, error) {
 		if current != nil || (err != nil && left <= 0) {
 			return current, err
 		}
-		var over <-chan time.Time // nil: Run is at it
+		var over <-chan time.Time // nil: Run is at work
 		if err != nil {
 			over = time.After(left)
 		}

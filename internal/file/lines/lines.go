@@ -3,16 +3,16 @@
 //
 // # Guarantees
 //
-//   - A line is whole and in one file. What a write that failed left of a line is
-//     taken away again; where that fails too, and where a program before was
-//     killed in the middle of a line, the next line begins on a row of its own.
+//   - A line is whole and in one file. What a failed write left of a line is removed;
+//     where that fails too, and where an earlier program was killed in the middle of
+//     a line, the next line begins on a row of its own.
 //   - It is a regular file: anything else is refused when it is opened.
 //   - The file has mode 0600, its folder is made with mode 0700, and what is in
 //     the file stays.
 //   - A file that a line would make larger than MaxBytes is moved to Path.1, that to
 //     Path.2 and so on; the oldest is removed. A line that is larger by itself has a
 //     file of its own.
-//   - An error loses the line that it is returned for and no other: the next one
+//   - An error costs the line that it is returned for and no other: the next one
 //     tries again.
 //
 // # States
@@ -60,7 +60,7 @@ type File struct {
 	closed bool     // guarded by mu
 }
 
-// Open opens the file, and makes it and its folder where they are not there.
+// Open opens the file, and makes it and its folder if they do not exist.
 func Open(o Options) (*File, error) {
 	if o.Path == "" {
 		return nil, errors.New("no path")

@@ -61,7 +61,7 @@ def read(path: Name, offset: int = 1, limit: Optional[int] = None) -> str:
 
 @helper("File I/O")
 def write(path: Name, content: str) -> Path:
-    """Writes a text file. Folders are made."""
+    """Writes a text file. Missing folders are made."""
     file = locate(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(file, content)
@@ -71,7 +71,7 @@ def write(path: Name, content: str) -> Path:
 
 @helper("File I/O")
 def append(path: Name, content: str) -> Path:
-    """Adds text at the end of a file. Folders are made."""
+    """Adds text at the end of a file. Missing folders are made."""
     file = locate(path)
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "a", encoding="utf-8", newline="") as out:
@@ -82,8 +82,8 @@ def append(path: Name, content: str) -> Path:
 
 @helper("File ops")
 def rm(path: Name, *, recursive: bool = False) -> None:
-    """Removes a file; a folder needs recursive=True. What is missing is told in
-    the status event and is no error."""
+    """Removes a file; a folder needs recursive=True. A missing path is not an
+    error; the status event says so."""
     file = locate(path)
     if file.is_dir() and not file.is_symlink():
         if not recursive:
@@ -102,7 +102,8 @@ def rm(path: Name, *, recursive: bool = False) -> None:
 
 @helper("File ops")
 def mv(src: Name, dst: Name) -> Path:
-    """Moves or renames a file or a folder. Folders above the new place are made."""
+    """Moves or renames a file or a folder. Missing folders above the new place are
+    made."""
     old, new = locate(src), locate(dst)
     new.parent.mkdir(parents=True, exist_ok=True)
     new = Path(shutil.move(str(old), str(new)))

@@ -46,11 +46,11 @@ def _bind(stage: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
 
 @helper("Flow")
 def log(message: str) -> None:
-    """Tells the user something beside the output."""
+    """Tells the user something besides the output."""
     emit("log", message=str(message))
 
 
 @helper("Flow")
 def phase(title: str) -> None:
-    """Says what part of the work begins now."""
+    """Says which part of the work begins now."""
     emit("phase", title=str(title))

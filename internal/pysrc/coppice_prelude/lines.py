@@ -40,7 +40,7 @@ def delete_lines(path: Name, start: int, end: Optional[int] = None) -> int:
 
 @helper("Line ops")
 def delete_matching(path: Name, pattern: str, *, regex: bool = True) -> int:
-    """Deletes the lines of a file that a pattern fits. Returns how many."""
+    """Deletes the lines of a file that match a pattern. Returns how many."""
     file = locate(path)
     wanted = re.compile(pattern if regex else re.escape(pattern))
     content = load(file).splitlines(True)

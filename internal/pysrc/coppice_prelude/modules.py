@@ -70,7 +70,7 @@ def _load(namespace: Dict[str, Any], path: str, text: str) -> None:
     module.__file__ = path
     sys.modules[name] = module
     try:
-        # What a module prints while it is loaded is no output of a cell.
+        # What a module prints while it is loaded is not output of a cell.
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
         names = _public(module)
@@ -93,7 +93,7 @@ def _load(namespace: Dict[str, Any], path: str, text: str) -> None:
 
 def _public(module: ModuleType) -> Dict[str, Any]:
     """Returns what a module offers: the names in __all__, else those without an
-    underscore that are no modules."""
+    underscore that are not modules."""
     listed = vars(module).get("__all__")
     if listed is not None:
         return {str(name): getattr(module, name) for name in listed}

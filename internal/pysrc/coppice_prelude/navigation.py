@@ -16,7 +16,7 @@ def tree(path: Name = ".", *, max_depth: int = 3, show_hidden: bool = False) -> 
     """Draws a folder as a tree."""
     base = locate(path)
     if not base.is_dir():
-        raise NotADirectoryError(f"{base} is no folder")
+        raise NotADirectoryError(f"{base} is not a folder")
     out: List[str] = [f"{base}/"]
     _draw(base, "", max_depth, show_hidden, out)
     text = "\n".join(out)

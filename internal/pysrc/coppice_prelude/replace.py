@@ -15,8 +15,8 @@ Flags = Union[int, re.RegexFlag]
 
 @helper("Find/Replace")
 def replace(path: Name, pattern: str, repl: str, *, regex: bool = False) -> int:
-    """Replaces a text, or what a regular expression fits, in a file. Returns how
-    often."""
+    """Replaces a text, or what a regular expression matches, in a file. Returns
+    how often."""
     file = locate(path)
     content = load(file)
     if regex:
@@ -32,7 +32,7 @@ def replace(path: Name, pattern: str, repl: str, *, regex: bool = False) -> int:
 
 @helper("Find/Replace")
 def sed(path: Name, pattern: str, repl: str, *, flags: Flags = 0) -> int:
-    """Replaces what a regular expression fits in a file. Returns how often."""
+    """Replaces what a regular expression matches in a file. Returns how often."""
     file = locate(path)
     content = load(file)
     changed, count = re.subn(pattern, repl, content, flags=flags)
@@ -44,8 +44,8 @@ def sed(path: Name, pattern: str, repl: str, *, flags: Flags = 0) -> int:
 
 @helper("Find/Replace")
 def rsed(pattern: str, repl: str, path: Name = ".", *, glob_pattern: str = "*", flags: Flags = 0, hidden: bool = False) -> int:
-    """Replaces what a regular expression fits in all files below a folder.
-    Returns how often. Files that are no text are left alone."""
+    """Replaces what a regular expression matches in all files below a folder.
+    Returns how often. Files that are not text are left alone."""
     wanted = re.compile(pattern, flags)
     total = 0
     changes: List[Dict[str, Union[str, int]]] = []

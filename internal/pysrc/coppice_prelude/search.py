@@ -25,7 +25,7 @@ def _text_pattern(pattern: str, ignore_case: bool, literal: bool) -> Pattern[str
 
 
 def files_below(path: Name, glob: str, hidden: bool) -> List[Path]:
-    """Returns the files below a folder that a glob fits, or the file itself."""
+    """Returns the files below a folder that match a glob, or the file itself."""
     base = locate(path).absolute()
     if not base.is_dir():
         return [base]
@@ -78,7 +78,7 @@ def glob_files(pattern: str, path: Name = ".", *, hidden: bool = False) -> List[
 
 @helper("Search")
 def grep(pattern: str, path: Name, *, ignore_case: bool = False, literal: bool = False, context: int = 0) -> List[Hit]:
-    """Finds the lines of a file that a pattern fits, with context lines around
+    """Finds the lines of a file that match a pattern, with context lines around
     each. Returns (line number, text)."""
     file = locate(path)
     wanted = _text_pattern(pattern, ignore_case, literal)
@@ -94,8 +94,8 @@ def rgrep(
     pattern: str, path: Name = ".", *, glob_pattern: str = "*", ignore_case: bool = False, literal: bool = False,
     limit: int = 100, hidden: bool = False,
 ) -> List[Tuple[Path, int, str]]:
-    """Finds the lines that a pattern fits in all files below a folder. Returns
-    (file, line number, text). Files that are no text are left out."""
+    """Finds the lines that match a pattern in all files below a folder. Returns
+    (file, line number, text). Files that are not text are left out."""
     wanted = _text_pattern(pattern, ignore_case, literal)
     found: List[Tuple[Path, int, str]] = []
     for file in files_below(path, glob_pattern, hidden):

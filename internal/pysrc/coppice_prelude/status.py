@@ -1,4 +1,4 @@
-"""Status events: what a helper tells of itself beside its result."""
+"""Status events: what a helper reports besides its result."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .interrupts import calls_user
 
 
 class UsageError(Exception):
-    """Raised for a magic that is not there, or is used wrongly."""
+    """Raised for a magic that does not exist, or is used wrongly."""
 
 
 class Commands:
@@ -302,7 +302,7 @@ def _installed() -> Dict[str, Set[str]]:
     for one in metadata.distributions():
         try:
             found.setdefault(one.metadata["Name"], set()).add(one.version)
-        except Exception:  # a broken installation of somebody else
+        except Exception:  # a broken installation, not ours
             continue
     return found
 

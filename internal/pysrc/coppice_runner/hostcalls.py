@@ -177,7 +177,7 @@ class _Function:
         return self._owner._run(self._call(args, kwargs))
 
     def aio(self, *args: Any, **kwargs: Any) -> Any:
-        """The same, to be awaited: other tasks run meanwhile."""
+        """The same, to be awaited: other tasks run in the meantime."""
         return self._owner._later(self._call(args, kwargs))
 
     def _call(self, args: tuple, kwargs: Dict[str, Any]) -> Call:

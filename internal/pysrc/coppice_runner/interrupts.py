@@ -130,7 +130,7 @@ class Interrupts:
 
     def again(self) -> None:
         """Interrupts once more what did not heed it, and what has started
-        meanwhile."""
+        since."""
         ident = self.current
         if self.unheeded():
             self._deliver(ident)

@@ -136,7 +136,7 @@ class Limits:
         if len(found) <= self.processes:
             return
         self.exceeded = "processes"
-        for _ in range(_KILL_ROUNDS):  # they may go on starting others meanwhile
+        for _ in range(_KILL_ROUNDS):  # they may go on starting others
             for pid in found:
                 processes.kill(pid)
             found = processes.living(processes.descendants_of(os.getpid()))

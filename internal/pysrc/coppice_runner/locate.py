@@ -44,7 +44,7 @@ class Cells:
 
 def plainer(err: BaseException, cells: Cells, current: str = "") -> BaseException:
     """Returns err, or what the compiler says of the same cell when it is not
-    told that more input may come: an interactive shell tells it so."""
+    told that more input may come, as an interactive shell does."""
     found = cells.of(current)
     if not found or not _is(err, SyntaxError) or "incomplete input" not in str(getattr(err, "msg", "")):
         return err

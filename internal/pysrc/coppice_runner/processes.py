@@ -22,13 +22,13 @@ def started_since(begin: float) -> List[int]:
     """Returns the descendants of this process that started at begin, by the
     monotonic clock, or later, and belong to its process group, parents first.
     What was started before is left alone: a server that an earlier cell started
-    is no part of this one."""
+    is not part of this one."""
     return [pid for pid in descendants_of(os.getpid()) if _is_of_group(pid, os.getpgrp(), _ticks(begin))]
 
 
 def strays_since(begin: float) -> List[int]:
     """Returns the processes of this process's group that started at begin or
-    later, are no descendants of it any more, since their parents have ended, and
+    later, are not descendants of it any more, since their parents have ended, and
     would heed an interrupt: what a shell runs in the background does not."""
     first, group, own = _ticks(begin), os.getpgrp(), {os.getpid()}
     found = [pid for pid in map(int, filter(str.isdigit, _listed("/proc"))) if pid not in own and _is_of_group(pid, group, first) and not _ignores_interrupts(pid)]
@@ -79,7 +79,7 @@ def descendants_of(pid: int) -> List[int]:
 
 
 def living(pids: List[int]) -> List[int]:
-    """Returns those that have not ended: a zombie is no process any more."""
+    """Returns those that have not ended: a zombie does not count."""
     found = []
     for pid in pids:
         try:
@@ -93,7 +93,7 @@ def living(pids: List[int]) -> List[int]:
 
 def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
     """Returns those that have something to do, with the processor time they got so
-    far, in the kernel and beside it: who is found twice has waited in between."""
+    far, in the kernel and beside it: one that is found twice has waited in between."""
     found = set()
     for pid in pids:
         try:

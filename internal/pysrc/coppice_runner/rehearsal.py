@@ -25,7 +25,7 @@ _ROUNDS = 2
 _SHORT_ROUNDS = 18
 _CELLS = ("1+1", "x = 1\nx", "print(x)", "1/0")
 _SHORT_CELLS = _CELLS[:1]
-# The descriptors that a session puts its own in the place of.
+# The descriptors that a session replaces by its own.
 _STANDARD = (0, 1, 2)
 
 

@@ -15,7 +15,7 @@ from .interrupts import Interrupts, calls_user
 # How long a program that was interrupted has to end.
 _GRACE = 0.5
 
-# How soon what it has started meanwhile is interrupted too.
+# How soon what it has started since is interrupted too.
 _AGAIN = 0.03
 
 # How coarse the start times of processes are.

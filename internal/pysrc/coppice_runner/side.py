@@ -47,7 +47,7 @@ class Side:
         self._working = threading.Lock()  # held but for the time in which the thread waits
 
     def start(self, main: int, control: Any, lifeline: int) -> None:
-        """Starts the thread. It is no threading.Thread, so that code which
+        """Starts the thread. It is not a threading.Thread, so that code which
         looks at the threads of a program does not see it."""
         self._main, self._lifeline = main, lifeline
         self.sit(control)

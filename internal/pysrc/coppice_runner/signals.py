@@ -22,7 +22,7 @@ from .interrupts import Interrupts, calls_user, ours
 # would leave no time for the next one.
 _MOST_TOLD = 3
 
-_gate: Optional[Interrupts] = None  # of the session that this process is; None: it is no session
+_gate: Optional[Interrupts] = None  # of the session that this process is; None: it is not a session
 
 _set, _get = signal.signal, signal.getsignal
 _mask = getattr(signal, "pthread_sigmask", None)

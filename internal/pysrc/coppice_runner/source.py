@@ -84,7 +84,7 @@ def _silenced(node: ast.Expr, text: str) -> bool:
     """Says whether a semicolon follows the last expression of a cell."""
     if ";" not in text or node.end_lineno is None or node.end_col_offset is None:
         return False
-    # A form feed is no end of a line to the parser, but one to splitlines.
+    # A form feed does not end a line for the parser, but does for splitlines.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     rest = lines[node.end_lineno - 1].encode("utf-8", "replace")[node.end_col_offset :]
     # Parentheses around the expression are not part of it.

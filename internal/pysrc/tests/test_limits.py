@@ -32,7 +32,7 @@ class LimitsTest(unittest.TestCase):
         s.execute("del z, x")
         self.assertEqual("16", s.value("len(bytearray(16 << 20)) >> 20"))
         self.exceeded(s, "y = bytearray(128 << 20)", "memory")
-        # A MemoryError that is caught is none of ours.
+        # A MemoryError that is caught is not ours.
         frames = s.execute("try: bytearray(1 << 40)\nexcept MemoryError: print('caught')")
         self.assertTrue(frames[-1]["ok"])
         self.assertNotIn("limit", frames[-1])

@@ -56,7 +56,7 @@ class PreludeTest(unittest.TestCase):
 
     def test_the_list_of_helpers_is_true(self):
         listed = self.ns[coppice_prelude.DOCS]()
-        self.assertEqual(json.loads(DOCS.read_text("utf-8")), listed, "write prelude_docs.json anew")
+        self.assertEqual(json.loads(DOCS.read_text("utf-8")), listed, "write prelude_docs.json again")
         for one in listed:
             self.assertTrue(one["docstring"], one["name"])
             self.assertNotIn("'", one["signature"].replace("'raw'", "").replace("'file'", "").replace("'.'", "").replace("'*'", ""))

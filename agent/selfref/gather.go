@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -72,7 +72,7 @@ func (r *Registry) Pauses(name string) bool {
 func (r *Registry) Call(ctx context.Context, c *Call, arguments json.RawMessage) (Reply, error) {
 	e := r.find(c.Name)
 	if e == nil {
-		return Reply{}, &messages.HostError{Type: "KeyError", Message: fmt.Sprintf("there is no primitive %s; runtime.list_primitives() names those that there are", c.Name)}
+		return Reply{}, &messages.HostError{Type: "KeyError", Message: fmt.Sprintf("there is no primitive %s; runtime.list_primitives() lists them all", c.Name)}
 	}
 	c.Name, c.Registry, c.BackendName = e.Name, r, e.backend
 	var err error

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )

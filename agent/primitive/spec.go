@@ -152,7 +152,7 @@ func (r *Registry) getSpec(c *Call) (any, error) {
 	}
 	s, ok := r.Spec(a.Name)
 	if !ok {
-		return nil, &messages.HostError{Type: "KeyError", Message: "there is no primitive " + a.Name + "; runtime.list_primitives() names those that there are"}
+		return nil, &messages.HostError{Type: "KeyError", Message: "there is no primitive " + a.Name + "; runtime.list_primitives() lists them all"}
 	}
 	xmlWanted, err := wantsXML(a.Format)
 	if err != nil || !xmlWanted {

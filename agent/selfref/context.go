@@ -15,7 +15,7 @@ type Experience struct {
 	Text string `json:"text"`
 }
 
-// Summary is what a compaction puts in the place of the conversation.
+// Summary is what a compaction puts in place of the conversation.
 type Summary struct {
 	Goal          string   `json:"goal"`
 	Instruction   string   `json:"instruction"`

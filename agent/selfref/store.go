@@ -30,7 +30,7 @@ type ToolCall struct {
 }
 
 // ErrNoConversation is matched when a store has nothing under a key.
-var ErrNoConversation = errors.New("there is no conversation of that key")
+var ErrNoConversation = errors.New("there is no conversation with that key")
 
 // Store holds conversations. Its methods may be called from any goroutine; the
 // pack makes one change at a time for each key. What it returns and is given is
@@ -99,7 +99,7 @@ func Check(list []Message) error {
 			}
 			delete(pending, m.ToolCallID)
 		default:
-			return fmt.Errorf("message %d has the role %q; there are system, user, assistant, tool and function", i, m.Role)
+			return fmt.Errorf("message %d has the role %q; a role is system, user, assistant, tool or function", i, m.Role)
 		}
 	}
 	return nil

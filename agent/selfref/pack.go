@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -175,7 +175,7 @@ func (b *Backend) change(ctx context.Context, key string, f func(*parts) (write 
 
 func (b *Backend) save(ctx context.Context, key string, list []Message) error {
 	if err := Check(list); err != nil {
-		return bad("ValueError", "the conversation %q would not hold together: %v", key, err)
+		return bad("ValueError", "the conversation %q would be inconsistent: %v", key, err)
 	}
 	if err := b.o.Store.Save(ctx, key, list); err != nil {
 		return fmt.Errorf("save the conversation %q: %w", key, err)

@@ -3,7 +3,7 @@ package selfref
 import (
 	"context"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 )
 
 func (b *Backend) forkPrimitives() []primitive.Primitive {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/internal/primitive"
+	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -46,7 +46,7 @@ func TestArgumentsAreBoundAsPythonDoes(t *testing.T) {
 		{"p.two", `{"args":["x"]}`, "", "a must be int"},
 		{"p.two", `{"args":[1,"y",3]}`, "", "1 positional arguments too many"},
 		{"p.two", `{"args":[1],"kwargs":{"c":2}}`, "", "unexpected argument c"},
-		{"p.two", `[]`, "", "no object with args and kwargs"},
+		{"p.two", `[]`, "", "not an object with args and kwargs"},
 		{"p.only", `{"kwargs":{"a":1}}`, `{"a":1}`, ""},
 		{"p.only2", `{"kwargs":{"a":1,"b":2}}`, "", "a is positional only"},
 		{"p.many", `{"args":[1,2,3],"kwargs":{"k":4,"z":5}}`, `{"a":1,"k":4,"more":{"z":5},"rest":[2,3]}`, ""},
@@ -56,7 +56,7 @@ func TestArgumentsAreBoundAsPythonDoes(t *testing.T) {
 		{"p.schema", `{"args":[3]}`, `{"a":3}`, ""},
 		{"p.schema", `{"args":[2]}`, "", "a must be as its schema says"},
 		{"p.nothing", `{"args":[1]}`, "", "Parameter requirements: none"},
-		{"p.none", `{}`, "", "there is no primitive p.none; runtime.list_primitives() names"},
+		{"p.none", `{}`, "", "there is no primitive p.none; runtime.list_primitives() lists"},
 	} {
 		got, err := call(t, r, tt.name, tt.arguments)
 		if tt.err != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/internal/primitive"
-	"github.com/coppice-run/coppice/internal/primitive/selfref"
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -102,7 +102,7 @@ func (e *entry) bind(arguments json.RawMessage) (map[string]json.RawMessage, err
 	}
 	if len(arguments) > 0 {
 		if err := json.Unmarshal(arguments, &given); err != nil {
-			return nil, e.wrong("the arguments are no object with args and kwargs")
+			return nil, e.wrong("the arguments are not an object with args and kwargs")
 		}
 	}
 	bound := map[string]json.RawMessage{}
@@ -200,7 +200,7 @@ func (e *entry) conforms(c *check, name string, value json.RawMessage) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(value))
 	if err := d.Decode(&v); err != nil {
-		return e.wrong(name + " is no JSON")
+		return e.wrong(name + " is not JSON")
 	}
 	if err := c.schema.Validate(v); err != nil {
 		return e.wrong(fmt.Sprintf("%s must be %s: %v", name, kindOf(c), innermost(err)))

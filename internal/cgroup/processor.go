@@ -1,0 +1,69 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Of returns the folder of the group of a process. proc is where procfs is; "": /proc.
+// The error is an *[UnusableError].
+func Of(proc string, pid int) (string, error) {
+	if proc == "" {
+		proc = "/proc"
+	}
+	return groupOf(proc, strconv.Itoa(pid))
+}
+
+// Members returns the processes of the group with this folder, without those of
+// groups below it, nor those that cannot be seen from here.
+func Members(dir string) ([]int, error) { return members(dir) }
+
+// Throttled returns how long the group with this folder was held back because it had
+// used up [Limits.Processors], or a limit that somebody else set, added up over
+// processors. 0 when it has none, or it is not counted.
+func Throttled(dir string) time.Duration {
+	return time.Duration(counter(dir, "cpu.stat", "throttled_usec")) * time.Microsecond
+}
+
+// Pressure is how long processes of a group waited for a processor.
+type Pressure struct {
+	// Some is how long one of them or more waited, All how long none of them ran
+	// that wanted to.
+	Some, All time.Duration
+	// Counted says that the system counts this for groups.
+	Counted bool
+}
+
+// ProcessorPressure returns that of the group with this folder.
+func ProcessorPressure(dir string) Pressure {
+	b, err := os.ReadFile(filepath.Join(dir, "cpu.pressure"))
+	if err != nil {
+		return Pressure{}
+	}
+	return parsePressure(string(b))
+}
+
+// parsePressure reads lines like "some avg10=0.11 avg60=0.44 avg300=12.39 total=74",
+// the total in microseconds.
+func parsePressure(text string) Pressure {
+	var p Pressure
+	for line := range strings.Lines(text) {
+		kind, _, _ := strings.Cut(line, " ")
+		_, total, found := strings.Cut(strings.TrimSpace(line), "total=")
+		n, err := strconv.ParseInt(total, 10, 64)
+		const most = int64(1<<63-1) / int64(time.Microsecond)
+		if !found || err != nil || n < 0 || n > most {
+			continue
+		}
+		switch d := time.Duration(n) * time.Microsecond; kind {
+		case "some":
+			p.Some, p.Counted = d, true
+		case "full":
+			p.All = d
+		}
+	}
+	return p
+}

@@ -1,0 +1,106 @@
+// Package opportunity tells whether somebody who has not spoken had the chance to: so
+// that no verdict of "hung" or "dead" is reached because time passed on a machine that
+// had none to give.
+//
+// A fixed limit says how long somebody may be silent. On a machine with too much to do
+// it says nothing: the other side waits for a processor, or we do, and its answer lies
+// unread. A [Meter] counts the opportunity instead:
+//
+//	wall time since it began
+//	  - what the other side waited for a processor, or a disk   [Subject]
+//	  - what this process stood still or ran too late           [Stalls], [Watch]
+//	= opportunity, and a [Budget] of that is what is spent
+//
+// # Guarantees
+//
+//   - Opportunity is never negative, never more than the time that passed, and never
+//     falls. On a machine in order it is the time that passed.
+//   - Doubt speaks for the other side: a thread that wants a processor at this moment
+//     may have waited since it was last seen asleep, until it is known that it has not.
+//   - Our own standing still, for however long, spends nothing: neither of the budget's
+//     opportunity nor of its ceiling. After half a second of it or more, the next tenth
+//     of a second is not counted either, in which what came meanwhile is read.
+//   - Nobody is waited for for ever: [Budget.Ceiling] ends it.
+//   - While a machine sleeps, its monotonic clock, and so all of this, stands still
+//     (Linux, macOS); elsewhere a sleep is our own standing still. How long it was is
+//     told by [Measure.Slept] on Linux.
+//
+// # What waiting is
+//
+// Linux counts for each thread how long it wanted a processor and had none, at the
+// moment when it gets one. Until then its state tells: R is running or waiting, and
+// what it did not run of the time since its last turn is taken for waiting. State D
+// waits for a disk, and heeds no signal; so does a thread in a frozen control group.
+// A thread that its control group's limit of processors holds back waits, too, and is
+// counted with the others.
+//
+// A thread that is stopped (SIGSTOP, a debugger: state T) does not wait for a processor.
+// The machine owes it nothing, and it gets no time back: whoever stops a process for
+// longer than a budget ends it. [Measure.Stopped] tells, for those who decide otherwise.
+//
+// Of a process with several threads, and of several processes, the thread counts that
+// waited most, in each span between two looks. The first thread of a Python process
+// runs the cells, but the one that answers is often another, and whoever needs both
+// waits for the one that waits. What is counted is so at least what any of them waited;
+// it may be more than what the answer waited for, never less but for a chain of
+// threads that wait for one another within one span. Only the oldest threads are
+// looked at, see [process.MostThreads].
+//
+// Where the system does not count waits (some sandboxes) the states decide alone, and
+// where there is nothing to see at all (other systems, other machines) the opportunity
+// is the time in which we listened. [Measure.Known] says which.
+//
+// # Cost
+//
+// A look reads two small files for each thread: 10 to 15 µs of processor time, and so up
+// to 0.2 ms for a Jupyter kernel with its twelve, as measured on a virtual machine with
+// much to do; [Tree] reads the table of all processes and costs milliseconds. A wait on
+// an idle machine takes three looks and one timer. A running [Watch] wakes ten times a
+// second.
+//
+// # Who uses it, and who should
+//
+// In use: the grace of an interrupted cell and the second ping of a session of the
+// runner. All other places that decide by time that somebody is dead, hung or gone:
+//
+//	place                                        limit            budget, and subject
+//	supervisor/strategy/heartbeat.go             2.5 heartbeats   a Watch in place of Tick.Late; a meter for each ping
+//	actors/kernel/actor.go (ping)                one heartbeat    {a heartbeat, 6 of them}, the interpreter's Subject
+//	actors/kernel/jupyter/interpreter.go (Ping)  Look, Ticks      the interpreter's Subject in place of process.Look
+//	actors/kernel/options.go (StartTimeout)      60 s             {60 s, 5 min}, fork server or gateway, and the kernel
+//	actors/kernel/options.go (CloseTimeout)      6 s              {6 s, 30 s}, the interpreter's Subject
+//	actors/kernel/copy.go                        30 s             {30 s, 2 min}, the session that is copied
+//	actors/kernel/runner/control.go (native)     0.5 s            {0.5 s, 5 s}: else SIGINT comes too early
+//	actors/kernel/runner/control.go (exitWait)   1 s, 0.5 s       {the same, 10 s}: exit functions, SIGTERM
+//	actors/kernel/runner/server.go               6 s              {6 s, 30 s}, the fork server
+//	actors/kernel/bash/interpreter.go            1 s              {1 s, 10 s}, the Tree of the command
+//	actors/kernel/jupyter/warm.go (warmPing)     1 s              {1 s, 10 s}, the kernel that waits, and its gateway
+//	actors/launcher/options.go                   heartbeat, 5 s   {the same, 6 times that}, the tool
+//	actors/launcher/options.go (StartTimeout)    1 min            {1 min, 5 min}, the Tree of the tool
+//	actors/launcher/actor.go (hardGrace)         1 s              {1 s, 10 s}, the tool
+//	internal/toolproc/options.go (health)        1 s, 2 s, 30 s   {the same, 10 times that}, the tool
+//	internal/forkserver/options.go               20 s             {20 s, 2 min}, the fork server
+//	internal/forkserver/forked_unix.go           2 s, 5 s         {the same, 30 s}, the session; Stopped ends it at once
+//	internal/kernelserver/options.go             30 s; 5 s        {30 s, 5 min}, the gateway; {5 s, 1 min} for its health
+//	internal/jupyter/options.go, recovery.go     10 s to 1 min    {the same, 5 times that}, kernel and gateway
+//	internal/jupyter/interrupt.go                0.5 s, 2 s       {the same, 10 times that}, kernel and gateway
+//	internal/sharedgateway/watch.go (Suspicion)  1 min            {1 min, 10 min}, the gateway
+//	internal/sharedgateway/find.go (ownWait)     10 s             {10 s, 1 min}, whoever holds the lock
+//	internal/process/stop.go                     2 s, 5 s         {the same, 30 s}, the child
+//	internal/pyenv/probe.go                      1 min            {1 min, 5 min}, the probe
+//	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone
+//	sinks/actor.go, sinks/call.go                0.25 s to 10 s   no subject: it is us; a Watch alone
+//	client/client.go (Silence, Patience)         45 s, 30 s       no subject: a Watch alone
+//	cmd/internal/mcpserver, cmd/internal/httpapi 5 s to 1 min     no subject: a Watch alone
+//
+// What a caller has set for its call (Request.Timeout, a context) stays wall time, and
+// so do bounds against clients (package inbound).
+//
+// # States of a wait
+//
+//	Wait ─▶ look ──▶ open ──timer: what is left──▶ look …
+//	                  │ done, ctx ─▶ over
+//	                  └─ opportunity or ceiling spent ─▶ SpentError
+//
+// All types but a [Subject] may be used by any goroutine.
+package opportunity

@@ -1,0 +1,176 @@
+package opportunity
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// side is another side of a test: share of the time until it is well it waits for a
+// processor, which it wants at every look, and gets at none when share is 1.
+type side struct {
+	begun time.Time
+	well  time.Duration
+	share float64
+	gone  bool
+	looks int
+}
+
+func (s *side) Look(now time.Time) (Sample, error) {
+	s.looks++
+	if s.gone {
+		return Sample{}, errors.New("gone")
+	}
+	passed := now.Sub(s.begun)
+	waited := time.Duration(s.share * float64(min(passed, s.well)))
+	if s.share == 1 && passed < s.well {
+		return Sample{Pending: waited, Known: Waits}, nil
+	}
+	return Sample{Waited: waited, Known: Waits}, nil
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	b := Budget{Opportunity: 2 * time.Second, Ceiling: 30 * time.Second}
+	for name, tc := range map[string]struct {
+		side    side
+		answers time.Duration // 0: never
+		takes   time.Duration
+		by      End
+		most    int // how often it may be looked at
+		text    string
+	}{
+		"it answers":                 {answers: time.Second, takes: time.Second, most: 2},
+		"it has its chance":          {takes: 2 * time.Second, by: ByOpportunity, most: 3, text: "no answer in 2 s"},
+		"it is gone":                 {side: side{gone: true}, takes: 2 * time.Second, by: ByOpportunity, most: 1, text: "no answer in 2 s"},
+		"it waits half of the time":  {side: side{share: .5, well: time.Hour}, takes: 4 * time.Second, by: ByOpportunity, most: 15, text: "no answer in 4 s, of which it waited 2 s for a processor"},
+		"it waits, then answers":     {side: side{share: 1, well: 20 * time.Second}, answers: 21 * time.Second, takes: 21 * time.Second, most: 120},
+		"it waits, then is silent":   {side: side{share: 1, well: 20 * time.Second}, takes: 22 * time.Second, by: ByOpportunity, most: 120, text: "no answer in 22 s, of which it waited 20 s for a processor"},
+		"it never gets a processor":  {side: side{share: 1, well: time.Hour}, takes: 30 * time.Second, by: ByCeiling, most: 120, text: "no answer in 30 s, of which it waited 30 s for a processor; it had only 0 ms to answer in, and is waited for no longer than 30 s"},
+		"nearly no processor at all": {side: side{share: .99, well: time.Hour}, takes: 30 * time.Second, by: ByCeiling, most: 120, text: "no answer in 30 s, of which it waited 29 s for a processor; it had only 300 ms to answer in, and is waited for no longer than 30 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := tc.side
+				begin := time.Now()
+				s.begun = begin
+				m := Begin(&s, nil)
+				done := make(chan struct{})
+				if tc.answers > 0 {
+					time.AfterFunc(tc.answers, func() { close(done) })
+				}
+				err := Wait(t.Context(), b, m, done)
+				const early = time.Second                                               // how much later than need be it may come to see that a wait was over
+				require.GreaterOrEqual(t, time.Since(begin), tc.takes-time.Microsecond) // share is a fraction
+				require.Less(t, time.Since(begin), tc.takes+early)
+				require.LessOrEqual(t, s.looks, tc.most)
+				if tc.by == Open {
+					require.NoError(t, err)
+					return
+				}
+				var spent *SpentError
+				require.ErrorAs(t, err, &spent)
+				require.Equal(t, tc.by, spent.By)
+				require.EqualError(t, err, tc.text)
+			})
+		})
+	}
+}
+
+func TestWaitHeedsItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
+		defer cancel()
+		begin := time.Now()
+		require.ErrorIs(t, Wait(ctx, Budget{Opportunity: time.Minute}, Begin(nil, nil), nil), enough)
+		require.Equal(t, time.Second, time.Since(begin))
+	})
+}
+
+// stalls is a process of a test that stands still for an hour from one second after
+// it began.
+type stalls struct{ begun time.Time }
+
+func (s stalls) Stalled() time.Duration {
+	return between(0, time.Since(s.begun)-time.Second, time.Hour)
+}
+
+// An hour in which we stood still is nobody's fault, and what came in it is read
+// before there is a verdict.
+func TestWaitDoesNotCountOurOwnStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		err := Wait(t.Context(), Budget{Opportunity: 2 * time.Second, Ceiling: 3 * time.Second}, Begin(nil, stalls{begin}), nil)
+		var spent *SpentError
+		require.ErrorAs(t, err, &spent)
+		require.Equal(t, ByOpportunity, spent.By)
+		require.Equal(t, time.Hour+2*time.Second+catchUp, time.Since(begin))
+		require.EqualError(t, err, "no answer in 3602 s, of which this program stood still for 3600 s")
+	})
+}
+
+// What is there when we look has come in time, however late we look.
+func TestAnAnswerThatIsThereCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := Begin(nil, nil)
+		time.Sleep(time.Hour)
+		done := make(chan struct{})
+		close(done)
+		require.NoError(t, Wait(t.Context(), Budget{Opportunity: time.Second}, m, done))
+		require.Equal(t, time.Hour, m.Opportunity())
+	})
+}
+
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	s := time.Second
+	for name, tc := range map[string]struct {
+		b    Budget
+		m    Measure
+		end  End
+		left time.Duration
+	}{
+		"at the beginning":            {b: Budget{Opportunity: 5 * s}, left: 5 * s},
+		"nothing to wait for":         {b: Budget{}, end: ByOpportunity},
+		"some of it":                  {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: 2 * s, Most: 2 * s, Listened: 9 * s}, left: 3 * s},
+		"spent":                       {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: 5 * s, Most: 5 * s, Listened: 9 * s}, end: ByOpportunity},
+		"a trifle is left":            {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: 5*s - 1, Most: 5*s - 1, Listened: 9 * s}, left: 5 * time.Millisecond},
+		"the default ceiling is near": {b: Budget{Opportunity: 5 * s}, m: Measure{Listened: 99 * s}, left: s},
+		"the default ceiling":         {b: Budget{Opportunity: 5 * s}, m: Measure{Listened: 100 * s}, end: ByCeiling},
+		"a ceiling too low":           {b: Budget{Opportunity: 5 * s, Ceiling: s}, m: Measure{Opportunity: s, Most: s, Listened: 2 * s}, left: 3 * s},
+		"undecided":                   {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: s, Most: 5 * s, Listened: 5 * s}, left: 250 * time.Millisecond},
+		"undecided for long":          {b: Budget{Opportunity: 50 * s}, m: Measure{Opportunity: s, Most: 50 * s, Listened: 50 * s}, left: 500 * time.Millisecond},
+		"perhaps soon":                {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: s, Most: 4 * s, Listened: 5 * s}, left: s},
+		"after a stall":               {b: Budget{Opportunity: 5 * s}, m: Measure{Opportunity: 2 * s, Most: 2 * s, Listened: 2 * s, owed: s}, left: 4 * s},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.end, tc.b.Expired(tc.m))
+			require.Equal(t, tc.left, tc.b.Left(tc.m))
+		})
+	}
+}
+
+func TestMeasureText(t *testing.T) {
+	t.Parallel()
+	s := time.Second
+	for want, m := range map[string]Measure{
+		"30 s, of which it waited 22 s for a processor": {Wall: 30 * s, Waited: 22 * s},
+		"1.5 s":                          {Wall: 1500 * time.Millisecond, Waited: 20 * time.Millisecond},
+		"120 ms":                         {Wall: 120 * time.Millisecond},
+		"2 s; it is stopped by a signal": {Wall: 2 * s, Stopped: true},
+		"30 s, of which it waited 22 s for a processor and it waited 3 s for a disk and this program stood still for 2.5 s": {Wall: 30 * s, Waited: 22 * s, Disk: 3 * s, Stalled: 2500 * time.Millisecond},
+		"9 s; besides, the machine slept for 7200 s": {Wall: 9 * s, Slept: 2 * time.Hour},
+	} {
+		require.Equal(t, want, m.String())
+	}
+}

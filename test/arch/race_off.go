@@ -1,0 +1,5 @@
+//go:build !race
+
+package arch
+
+const raceEnabled = false
