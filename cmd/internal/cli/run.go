@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -98,20 +99,24 @@ none.`,
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, f runFlags, file string) error {
-	switch {
+// check returns what --timeout says, 0 for none, and refuses flags that do not go
+// together.
+func (f runFlags) check() (timeout time.Duration, err error) {
+	switch mode := messages.KernelMode(f.mode); {
 	case f.json && f.events:
-		return console.Usagef("--json and --events exclude each other")
+		return 0, console.Usagef("--json and --events exclude each other")
 	case f.blocks && (f.json || f.events):
-		return console.Usagef("--blocks is for people; leave it out with --json and --events")
+		return 0, console.Usagef("--blocks is for people; leave it out with --json and --events")
+	case mode != messages.ModeSession && mode != messages.ModePerCall:
+		return 0, console.Usagef("--kernel-mode must be session or per-call, not %q", f.mode)
 	}
-	timeout, err := console.ParseTimeout(f.timeout)
+	return console.ParseTimeout(f.timeout)
+}
+
+func (a *app) run(ctx context.Context, f runFlags, file string) error {
+	timeout, err := f.check()
 	if err != nil {
 		return err
-	}
-	mode := messages.KernelMode(f.mode)
-	if mode != messages.ModeSession && mode != messages.ModePerCall {
-		return console.Usagef("--kernel-mode must be session or per-call, not %q", f.mode)
 	}
 	cells, err := a.readCells(ctx, f.code, file)
 	if err != nil {
@@ -123,10 +128,16 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 		defer c.Close()
 		return a.runOnServer(ctx, c, f, file, cells, timeout, starting)
 	}
+	return a.runHere(ctx, f, file, cells, timeout, starting)
+}
+
+// runHere makes the call in a session of a host of the command's own.
+func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
 	recording, err := f.recording()
 	if err != nil {
 		return err
 	}
+	mode := messages.KernelMode(f.mode)
 	g := console.ColdGateway
 	g.KernelName = f.kernel
 	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
