@@ -305,7 +305,7 @@ func runError(report run.Report, err error) error {
 	case wrong:
 		return console.UsageError{Err: err}
 	case errors.Is(err, notebook.ErrChanged):
-		return fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err)
+		return console.Failure(fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err))
 	case err != nil:
 		return err
 	}
