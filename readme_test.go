@@ -23,6 +23,8 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/agent"
+	"github.com/coppice-run/coppice/agent/primitive"
+	"github.com/coppice-run/coppice/agent/selfref"
 	"github.com/coppice-run/coppice/messages"
 )
 
