@@ -121,6 +121,11 @@ var (
 	percentType = regexp.MustCompile(`^\s*#\s*%%\s*\[(?:markdown|md|raw|code)\]\s*$`)
 )
 
+// failedEdit reports whether a line was meant as a marker of the view and is none.
+func failedEdit(line string) bool {
+	return misspelled.MatchString(line) && !percentType.MatchString(line)
+}
+
 // looksPercent reports whether text is in the percent format and cannot be the
 // view. A marker like "# %% [markdown]" is in both. What tells is a first line
 // that only percent has; or that no cell is marked [code], that there are bare
@@ -132,7 +137,7 @@ func looksPercent(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		m, strict := parseMarker(line)
 		strict = strict && m.extra == 0
-		if strict && (m.numbered || m.typ == Code) || misspelled.MatchString(line) && !percentType.MatchString(line) {
+		if strict && (m.numbered || m.typ == Code) || failedEdit(line) {
 			return false
 		}
 		_, percent := percentOptions(line)
