@@ -101,8 +101,8 @@ func TestAStallEndsNobody(t *testing.T) {
 						{Key: "hung", New: func() supervisor.Behaviour {
 							return owner{func() bool { return deaf() || time.Now().After(hangs) }}
 						}},
-					}},
-					)}})
+					}}),
+				}})
 				well, hung := sys.Monitor("s", "well"), sys.Monitor("s", "hung")
 				later(time.Minute + time.Duration(offset)*210*time.Millisecond)
 				p.stand(length)

@@ -59,7 +59,7 @@ func (a *Actor) ping() {
 		answer := make(chan error, 1)
 		a.pump(func() { answer <- interp.Ping(c) })
 		p := pong{silence: mute}
-		p.err, p.again = a.await(interp, &p.silence, answer, cancel)
+		p.again, p.err = a.await(interp, &p.silence, answer, cancel)
 		p.rss = interp.RSS()
 		a.ctx.Tell(p)
 	})
@@ -67,14 +67,14 @@ func (a *Actor) ping() {
 
 // await waits for the answer to a ping until the interpreter had the chance to give it
 // for as long as a heartbeat, and then has the ping end.
-func (a *Actor) await(interp Interpreter, mute **silence, answer <-chan error, end func()) (err error, again bool) {
+func (a *Actor) await(interp Interpreter, mute **silence, answer <-chan error, end func()) (again bool, err error) {
 	every := a.o.HeartbeatEvery
 	if *mute == nil {
 		soon := time.NewTimer(every / soonPart)
 		defer soon.Stop()
 		select {
 		case err = <-answer:
-			return err, false
+			return false, err
 		case <-soon.C:
 			*mute = &silence{meter: a.meter(interp)}
 		}
@@ -86,14 +86,14 @@ func (a *Actor) await(interp Interpreter, mute **silence, answer <-chan error, e
 		left := budget.Left(seen)
 		if left <= 0 {
 			end()
-			return <-answer, budget.Expired(seen) == opportunity.ByCeiling
+			return budget.Expired(seen) == opportunity.ByCeiling, <-answer
 		}
 		next := time.NewTimer(min(left, every/lookPart))
 		select {
 		case err = <-answer:
 			next.Stop()
 			seen = s.look(a.ctx.Waited).After(first)
-			return err, seen.Wall > every/2 && seen.Opportunity < every // it gave up too early
+			return seen.Wall > every/2 && seen.Opportunity < every, err // it gave up too early
 		case <-next.C:
 		}
 	}

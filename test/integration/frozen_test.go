@@ -161,7 +161,7 @@ func beFrozen(t *testing.T, o frozen) {
 	}
 	stop := host.Watch(func(e messages.Lifecycle) {
 		if c, ok := e.(messages.ChildChanged); ok && c.Exit != nil && c.Kind == "kernel" && c.Exit.Kind != messages.ExitShutdown {
-			_, _ = fmt.Println("exit of", c.Path, c.Exit) // into what is shown when the test fails
+			_, _ = fmt.Fprintln(os.Stdout, "exit of", c.Path, c.Exit) // into what is shown when the test fails
 		}
 	})
 	require.Eventually(t, func() bool {
