@@ -19,6 +19,8 @@ var (
 type toolErrorer interface {
 	error
 	ToolError() *messages.ToolError
+	// Log is the end of standard error, which a ToolError has less of.
+	Log() string
 }
 
 // refused is the result of a run that no process has seen.

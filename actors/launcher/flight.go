@@ -131,9 +131,6 @@ func (r *record) failed(at time.Time, e *messages.ToolError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = &messages.ToolFailure{At: at, Error: *e}
-	if r.proc == nil && e.Stderr != "" {
-		r.stderr, r.ended = e.Stderr, true
-	}
 }
 
 func (r *record) down(stderr string) {

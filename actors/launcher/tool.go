@@ -149,11 +149,14 @@ func (a *tool) started(ctx *supervisor.Ctx, m started) error {
 
 // fail keeps the reason of a failure.
 func (a *tool) fail(ctx *supervisor.Ctx, err error) {
-	told := &messages.ToolError{Kind: messages.ToolErrorSpawn, Message: err.Error()}
+	told, log := &messages.ToolError{Kind: messages.ToolErrorSpawn, Message: err.Error()}, ""
 	if t, ok := errors.AsType[toolErrorer](err); ok {
-		told = t.ToolError()
+		told, log = t.ToolError(), t.Log()
 	}
 	a.record.failed(ctx.Now(), told)
+	if log != "" {
+		a.record.down(log)
+	}
 }
 
 func (a *tool) work(ctx *supervisor.Ctx, w supervisor.Work) error {

@@ -194,7 +194,27 @@ func (p *Process) broken(ctx context.Context, c *call, err error) Answer {
 		return Answer{Error: p.Ended(c.before), Ended: true}
 	case <-timer.C:
 	}
-	return Answer{Error: &messages.ToolError{Kind: messages.ToolErrorTool, Message: "the tool broke the connection: " + err.Error(), Stderr: p.since(c)}}
+	return Answer{Error: p.brokenError(c, err)}
+}
+
+// brokenError says what is known of a connection that a tool broke which lives on.
+func (p *Process) brokenError(c *call, err error) *messages.ToolError {
+	p.settleStderr(c)
+	e := &messages.ToolError{
+		Kind: messages.ToolErrorTool, Message: "the tool broke the connection: " + err.Error(), Stderr: p.since(c),
+		Hint: "view stderr",
+	}
+	if strings.TrimSpace(e.Stderr) == "" {
+		e.Hint = "the tool wrote nothing to standard error: let it answer each run, also one that fails"
+	}
+	switch why, _ := traced(p.said(c.before)); {
+	case why.memory():
+		return p.memoryError(e)
+	case why.thread():
+		return p.threadError(e)
+	default:
+		return e
+	}
 }
 
 // Mark is how much was written to standard error until now, for [Process.Ended].
@@ -207,16 +227,9 @@ func (p *Process) Ended(mark int64) *messages.ToolError {
 		Kind: messages.ToolErrorCrashed, Message: "the tool " + p.Exit() + " during the run", Stderr: p.after(mark),
 		Hint: "see its standard error; the next run starts it again",
 	}
-	if memoryText(e.Stderr) {
+	if p.endedForMemory(p.said(mark)) {
 		return p.memoryError(e)
 	}
-	return e
-}
-
-func (p *Process) memoryError(e *messages.ToolError) *messages.ToolError {
-	e.Kind = messages.ToolErrorMemory
-	e.Message = fmt.Sprintf("ResourceLimitExceeded: memory (max_memory_mb is %d)", p.o.Tool.MaxMemoryMB)
-	e.Hint = "view stderr; let the tool use less, or raise max_memory_mb in its tool.json"
 	return e
 }
 
@@ -244,7 +257,27 @@ func (p *Process) settleStderr(c *call) {
 // since is what was written to standard error since a call began.
 func (p *Process) since(c *call) string { return p.after(c.before) }
 
-func (p *Process) after(mark int64) string {
+// after is the end of said, as a result has it.
+func (p *Process) after(mark int64) string { return bounded(p.said(mark)) }
+
+// maxStderr bounds what of standard error a result has, in bytes. The logs have more.
+const maxStderr = 8 << 10
+
+// bounded is the end of a text that is too long for a result, from the beginning of a
+// line on if one begins there.
+func bounded(text string) string {
+	if len(text) <= maxStderr {
+		return text
+	}
+	end := text[len(text)-maxStderr:]
+	if _, rest, ok := strings.Cut(end, "\n"); ok && rest != "" {
+		end = rest
+	}
+	return fmt.Sprintf("[%d bytes before this are in the tool's log]\n", len(text)-len(end)) + strings.ToValidUTF8(end, "")
+}
+
+// said is what is kept of standard error since a mark.
+func (p *Process) said(mark int64) string {
 	text, written := p.stderr.String(), p.stderr.Written()-mark
 	if written <= 0 {
 		return ""

@@ -11,6 +11,16 @@ func FreePort(ctx context.Context) (int, error) { return thePorts.free(ctx) }
 // DetailOf takes the words for people out of an error's body.
 var DetailOf = detailOf
 
+// FailedWith is the type of the exception behind a failed run, and whether it is for
+// want of memory.
+func FailedWith(detail, stderr string) (kind string, memory bool) {
+	f := failedWith(detail, stderr)
+	return f.kind, f.memory()
+}
+
+// Bounded is the end of a text that is too long for a result.
+var Bounded = bounded
+
 // ReadUpload reads a file as inputs have it.
 func ReadUpload(key string, v json.RawMessage) (name, kind string, data []byte, err error) {
 	u, err := readUpload(key, v)

@@ -26,6 +26,7 @@ type Process struct {
 	token  string
 	proc   *process.Process
 	stderr *process.Ring
+	oom    oomCount
 	client *http.Client
 	drift  []toolspec.Problem
 	// driftErr says why the schemas were not compared, nil when they were.
@@ -75,6 +76,7 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 	if err != nil {
 		return nil, fail(messages.ToolErrorSpawn, "", err)
 	}
+	p.oom = countOOM(p.proc.PID())
 	p.client = &http.Client{
 		// A client of its own: no proxy, no connection shared with another tool
 		// or left behind. A redirect would take the token elsewhere.

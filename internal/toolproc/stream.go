@@ -102,8 +102,12 @@ func (p *Process) streamError(c *call, data string) *messages.ToolError {
 	}
 	p.settleStderr(c)
 	e := &messages.ToolError{Kind: messages.ToolErrorTool, Message: "the tool failed: " + p.env.Mask(text), Stderr: p.since(c), Hint: "view stderr"}
-	if memoryText(e.Stderr) || memoryText(text) {
+	switch why := failedWith(text, e.Stderr); {
+	case why.memory():
 		return p.memoryError(e)
+	case why.thread():
+		return p.threadError(e)
+	default:
+		return e
 	}
-	return e
 }

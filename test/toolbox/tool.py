@@ -101,6 +101,9 @@ def act(run_id, do, arg, folder, cancelled):
         return {"result": {}}
     if do == "raise":
         raise RuntimeError("it broke")
+    if do == "say":  # on standard error, and then as the failure
+        print(arg[0], file=sys.stderr, flush=True)
+        raise ValueError(arg[1])
     if do == "bad":
         return arg
     if do == "exit":
