@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,7 +62,13 @@ func (p *Process) Do(ctx context.Context, c Call) Answer {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorInput, Message: err.Error()}
 		return a
 	}
-	if err := makeRunDir(in.dir); err != nil {
+	if err := makeRunDir(in.dir); errors.Is(err, fs.ErrExist) {
+		a.Error = &messages.ToolError{
+			Kind: messages.ToolErrorInput, Message: "a run with the id " + c.Run + " has left files today",
+			Hint: "give each run an id of its own, or none: then it gets one",
+		}
+		return a
+	} else if err != nil {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorTool, Message: err.Error()}
 		return a
 	}
