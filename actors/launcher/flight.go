@@ -59,6 +59,7 @@ type (
 	cut struct {
 		run   string
 		cause cause
+		limit time.Duration // of the caller's time, 0: not known
 	}
 	// leased tells the launcher that a lease has begun.
 	leased struct{ lease *lease }

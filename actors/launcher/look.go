@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/supervisor"
@@ -64,7 +65,24 @@ func (a *tool) looked(ctx *supervisor.Ctx, m looked) {
 				r.cause = causeMemory
 			}
 		}
-		a.kill(ctx, -1)
+		a.tooLarge(ctx, m.memory)
 	}
 	a.arm(ctx)
+}
+
+// tooLarge ends the process for the memory that it uses, and leaves word of it: no run
+// that could may be in flight.
+func (a *tool) tooLarge(ctx *supervisor.Ctx, used int64) {
+	if a.killed {
+		return
+	}
+	_, told := causeMemory.error(&a.plan, a.o, times{})
+	told.Message += fmt.Sprintf(": %d MiB were in use", used>>20)
+	if len(a.runs) == 0 {
+		told.Message += " while the tool was idle"
+	}
+	told.Stderr = a.proc.Stderr()
+	a.record.failed(ctx.Now(), told)
+	a.why = fmt.Errorf("the tool %s was ended: %w", a.plan.ID, told)
+	a.kill(ctx, -1)
 }

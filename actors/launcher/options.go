@@ -40,8 +40,10 @@ type Options struct {
 	StartTimeout time.Duration
 	// StopGrace is what a tool gets between the request to end and force. 0: 5 s.
 	StopGrace time.Duration
-	// CancelGrace is what a run gets to end when it was cancelled, before its
-	// tool is ended. 0: 5 s.
+	// CancelGrace is what a run gets to end when it was cancelled or its time was up.
+	// In the last second of it, or the last half if that is less, its tool is asked
+	// to end, and then killed: a run takes no longer than its limit and the grace.
+	// 0: 5 s.
 	CancelGrace time.Duration
 	// MaxParallel is how many runs of one tool go on at once; more wait. 0: 64.
 	MaxParallel int
