@@ -123,7 +123,7 @@ func (p *Process) run(ctx context.Context, c *call, body *payload) Answer {
 		return p.broken(ctx, c, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	data, err := p.readBody(resp.Body)
+	data, err := p.readBody(resp)
 	if err != nil {
 		if errors.Is(err, errTooLarge) {
 			return Answer{Error: &messages.ToolError{Kind: messages.ToolErrorOutput, Message: err.Error(), Hint: "write large results to the run's folder for files"}}
@@ -138,8 +138,20 @@ func (p *Process) run(ctx context.Context, c *call, body *payload) Answer {
 
 var errTooLarge = errors.New("the answer is too large")
 
-func (p *Process) readBody(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, p.o.MaxBody+1))
+// readBody reads an answer into one piece of memory, of its size when the tool says
+// what that is.
+func (p *Process) readBody(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > p.o.MaxBody {
+		return nil, fmt.Errorf("%w: %d bytes, and %d are read at most", errTooLarge, resp.ContentLength, p.o.MaxBody)
+	}
+	if resp.ContentLength >= 0 {
+		data := make([]byte, resp.ContentLength)
+		if _, err := io.ReadFull(resp.Body, data); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		return data, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, p.o.MaxBody+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
@@ -151,30 +163,26 @@ func (p *Process) readBody(r io.Reader) ([]byte, error) {
 
 // judge compares an answer with what the tool declares.
 func (p *Process) judge(c *call, data []byte) Answer {
-	var outputs map[string]json.RawMessage
-	if err := json.Unmarshal(data, &outputs); err != nil || outputs == nil {
+	whole, outputs, err := toolspec.Object(data)
+	if err != nil || outputs == nil {
 		return Answer{Error: &messages.ToolError{
 			Kind: messages.ToolErrorOutput, Status: http.StatusOK, Stderr: p.since(c),
 			Message: "the tool returned " + brief(data) + ", which is not an object of its outputs",
 		}}
 	}
 	if inner, wrapped := outputs["outputs"]; wrapped && p.o.Tool.Output("outputs") == nil {
-		var unwrapped map[string]json.RawMessage
-		if json.Unmarshal(inner, &unwrapped) == nil && unwrapped != nil {
-			outputs = unwrapped
+		if _, unwrapped, err := toolspec.Object(inner); err == nil && unwrapped != nil {
+			outputs, whole = unwrapped, inner
 		}
 	}
-	return p.finish(c, outputs)
+	return p.finish(c, outputs, whole)
 }
 
-// finish makes the answer of a run that returned outputs.
-func (p *Process) finish(c *call, outputs map[string]json.RawMessage) Answer {
-	var a Answer
+// finish makes the answer of a run that returned outputs, which are the members of data.
+func (p *Process) finish(c *call, outputs map[string]json.RawMessage, data []byte) Answer {
+	a := Answer{Outputs: data}
 	wrong, warnings := p.o.Tool.Conform(outputs)
 	a.Warnings = toolspec.Lines(warnings, maxDiffs)
-	if data, err := json.Marshal(outputs); err == nil {
-		a.Outputs = data
-	}
 	if len(wrong) > 0 {
 		a.Error = &messages.ToolError{
 			Kind: messages.ToolErrorOutput, Status: http.StatusOK, Stderr: p.since(c),

@@ -3,7 +3,22 @@ package toolproc
 import (
 	"context"
 	"encoding/json"
+	"net"
+
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/toolspec"
 )
+
+// Attach is a tool that serves at an address without a process. Only runs can be asked
+// of it.
+func Attach(tool *toolspec.Tool, at net.Addr) *Process {
+	return &Process{
+		o: Options{Tool: tool}.withDefaults(), port: at.(*net.TCPAddr).Port, client: newClient(), stderr: process.NewRing(process.RingOptions{}),
+	}
+}
+
+// Detach closes what Attach has opened.
+func (p *Process) Detach() { p.client.CloseIdleConnections() }
 
 // FreePort returns a port that was not returned before.
 func FreePort(ctx context.Context) (int, error) { return thePorts.free(ctx) }

@@ -77,15 +77,7 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 		return nil, fail(messages.ToolErrorSpawn, "", err)
 	}
 	p.oom = countOOM(p.proc.PID())
-	p.client = &http.Client{
-		// A client of its own: no proxy, no connection shared with another tool
-		// or left behind. A redirect would take the token elsewhere.
-		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableCompression: true,
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	p.client = newClient()
 	if err := p.awaitHealth(ctx, began); err != nil {
 		_ = p.stop(context.WithoutCancel(ctx), failedGrace) // what failed is the news
 		return nil, fail(messages.ToolErrorSpawn, p.startHint(err), err)
@@ -93,6 +85,18 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 	p.drift, p.driftErr = p.compareSchema(ctx)
 	p.took = time.Since(began)
 	return p, nil
+}
+
+// newClient is a client of one tool: no proxy, no connection shared with another tool or
+// left behind. A redirect would take the token elsewhere.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableCompression: true,
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // failedGrace is what a process that did not come up gets between TERM and
