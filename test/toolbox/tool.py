@@ -40,6 +40,12 @@ if START == "spawn":  # somebody that would outlive it
     import subprocess
 
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+if START == "session":  # somebody in a session of its own, and somebody whose parent has gone
+    import subprocess
+
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    orphan = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+    subprocess.run([sys.executable, "-c", orphan], check=True)
 if START == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
