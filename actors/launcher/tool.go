@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -74,12 +73,12 @@ type (
 	}
 	procEnded struct{}
 	giveUp    struct{}
-	// report is a line for the log from a goroutine of the actor: the logger is the
-	// host's, and what it does is to happen where it is guarded.
+	// report is what a goroutine of the actor has for the log, of a run or of the
+	// process: the logger is the host's, and what it does is to happen where it is
+	// guarded.
 	report struct {
-		level slog.Level
-		text  string
-		args  []any
+		run string
+		err error
 	}
 )
 
@@ -129,7 +128,11 @@ func (a *tool) Handle(ctx *supervisor.Ctx, msg any) error {
 	case procEnded:
 		return a.procEnded(ctx)
 	case report:
-		a.o.Logger.Log(ctx.Context(), m.level, m.text, m.args...)
+		if m.run != "" {
+			a.o.Logger.Info("the tool did not take a cancel", "tool", a.plan.ID, "run", m.run, "err", m.err)
+		} else {
+			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", m.err)
+		}
 	case giveUp:
 		for _, r := range a.runs {
 			r.cancel()

@@ -120,17 +120,16 @@ const (
 )
 
 // sweep ends what a tool that has ended has left: processes with its token in their
-// environment, whatever session they are in, and those of known.
-func (p *Process) sweep(ctx context.Context, known []process.Identity) {
+// environment, whatever session they are in, and those that are known.
+func sweep(ctx context.Context, token string, known []process.Identity) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepMost)
 	defer cancel()
 	for range sweepAgain {
-		left := append(known, holders(p.token)...)
-		if len(left) == 0 {
+		known = append(known, holders(token)...)
+		if len(known) == 0 {
 			return
 		}
-		process.KillAll(ctx, left)
-		known = nil
+		known = process.KillAll(ctx, known)
 	}
 }
 

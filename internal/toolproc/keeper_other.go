@@ -18,7 +18,7 @@ func (*keeper) watch(string, string, process.Identity) {}
 func (*keeper) forget(string) {}
 
 // sweep ends what was known of when the tool was asked to end.
-func (p *Process) sweep(ctx context.Context, known []process.Identity) {
+func sweep(ctx context.Context, _ string, known []process.Identity) {
 	if len(known) > 0 {
 		process.KillAll(ctx, known)
 	}

@@ -214,7 +214,7 @@ func (p *Process) stop(ctx context.Context, grace time.Duration) error {
 		return fmt.Errorf("stop the tool %s: %w", p.o.Tool.ID, err)
 	}
 	p.swept.Do(func() {
-		p.sweep(ctx, started)
+		sweep(ctx, p.token, started)
 		theKeeper.forget(p.token)
 	})
 	return nil
