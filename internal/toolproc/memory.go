@@ -123,7 +123,7 @@ func (p *Process) memoryError(e *messages.ToolError) *messages.ToolError {
 	e.Kind = messages.ToolErrorMemory
 	switch {
 	case p.o.Tool.MaxMemoryMB <= 0:
-		e.Message = "the tool ran out of memory, of which max_memory_mb does not limit what it uses"
+		e.Message = "the tool ran out of memory; it has no limit of its own, since max_memory_mb is 0"
 		e.Hint = "view stderr; let the tool use less"
 	default:
 		e.Message = fmt.Sprintf("ResourceLimitExceeded: memory (max_memory_mb is %d)", p.o.Tool.MaxMemoryMB)

@@ -74,7 +74,7 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 	theKeeper.watch(python, p.token, process.Identity{})
 	p.proc, err = process.Start(process.Options{
 		Path: python, Args: []string{o.Tool.Entrypoint, "--port", strconv.Itoa(p.port)}, Env: p.env.Vars, Dir: o.Dir,
-		Stderr: p.stderr, AddressSpace: o.memoryBytes(),
+		Stderr: p.stderr, AddressSpace: o.memoryBytes(), MaxFiles: o.openFiles(),
 	})
 	if err != nil {
 		theKeeper.forget(p.token)

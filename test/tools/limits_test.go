@@ -112,3 +112,16 @@ func TestTheFilesOfARunHaveAQuota(t *testing.T) {
 	h.ok("x", "write", map[string]any{"files": 20, "bytes": 1})
 	require.Equal(t, 1, h.tool("x").Spawns)
 }
+
+// TestTheOpenFilesOfATool are limited by the lower of what the host and the tool say.
+func TestTheOpenFilesOfATool(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{MaxOpenFiles: 100}, toolbox.Tool{ID: "own", Set: map[string]any{"max_open_files": 64}},
+		toolbox.Tool{ID: "none"}, toolbox.Tool{ID: "more", Set: map[string]any{"max_open_files": 512}})
+	for id, want := range map[string]string{"own": "64", "none": "100", "more": "100"} {
+		h.ok(id, "echo", 1)
+		limits, err := os.ReadFile(filepath.Join("/proc", itoa(h.tool(id).PID), "limits"))
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^Max open files\s+`+want+`\s+`+want+`\s`, string(limits), id)
+	}
+}
