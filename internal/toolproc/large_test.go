@@ -36,19 +36,17 @@ func answering(tb testing.TB, kind string, answer []byte, length bool) *toolproc
 	return p
 }
 
-const large = 60 << 20
-
-// largeAnswers are two of 60 MiB: one text, and many small values.
-func largeAnswers() map[string][]byte {
+// largeAnswers are two of a size: one text, and many small values.
+func largeAnswers(size int) map[string][]byte {
 	return map[string][]byte{
-		"text": []byte(`{"result": "` + strings.Repeat("some text ", large/10) + `"}`),
-		"kv":   []byte(`{"result": {"rows": [` + strings.Repeat(`{"a": 1, "b": [true, "x"]}, `, large/28) + `{}]}}`),
+		"text": []byte(`{"result": "` + strings.Repeat("some text ", size/10) + `"}`),
+		"kv":   []byte(`{"result": {"rows": [` + strings.Repeat(`{"a": 1, "b": [true, "x"]}, `, size/28) + `{}]}}`),
 	}
 }
 
 // BenchmarkALargeAnswer is what the memory costs that one answer of 60 MiB takes.
 func BenchmarkALargeAnswer(b *testing.B) {
-	for kind, answer := range largeAnswers() {
+	for kind, answer := range largeAnswers(60 << 20) {
 		for name, length := range map[string]bool{"with a length": true, "in chunks": false} {
 			b.Run(kind+" "+name, func(b *testing.B) {
 				p := answering(b, kind, answer, length)
@@ -66,7 +64,7 @@ func BenchmarkALargeAnswer(b *testing.B) {
 // TestALargeAnswerIsHeldOnce: what one answer takes of the memory is near to its size.
 // It is not parallel, so that nothing else is counted.
 func TestALargeAnswerIsHeldOnce(t *testing.T) {
-	for kind, answer := range largeAnswers() {
+	for kind, answer := range largeAnswers(8 << 20) {
 		p := answering(t, kind, answer, true)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
