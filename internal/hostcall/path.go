@@ -12,6 +12,7 @@ import (
 // document itself. The error's own path has no indices. Any goroutine may call it.
 func PathAt(document []byte, offset int64) string {
 	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber() // one that is too large for a float has a place, too
 	var open pathTo
 	for {
 		t, err := d.Token()
