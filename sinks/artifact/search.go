@@ -71,9 +71,9 @@ func search(ctx context.Context, in *bufio.Reader, text []byte, offset int64, mo
 	var found Found
 	var (
 		window []byte
-		begin  int64     // of the window, in the file
+		begin  int64      // of the window, in the file
 		line   = int64(1) // in which the window begins
-		at     int       // where the next match may begin
+		at     int        // where the next match may begin
 		ended  bool
 	)
 	for {
