@@ -196,7 +196,7 @@ func (f *Fold) update(e messages.Display, raw string, markdown bool) bool {
 // keep.
 func (f *Fold) capture(c *cell, e messages.Display, text string, at int) string {
 	text = lineOf(text)
-	for _, n := range f.captured.add(c.index, e, at) {
+	for _, n := range f.captured.add(c.index, e, at, f.attach) {
 		text += "[" + n + "]\n"
 	}
 	return text
