@@ -358,7 +358,8 @@ class DeepTracebackTest(unittest.TestCase):
         for cause in (False, True):
             err = self.deep(1_000_000, code)
             if cause:
-                err, err.__cause__ = ValueError("on top"), err
+                top = self.deep(4, code)
+                top.__cause__, err = err, top
             begin = time.monotonic()
             frame = errors.describe(err, "<cell 9>")
             self.assertLess(time.monotonic() - begin, 20, "it took minutes")
