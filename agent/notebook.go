@@ -276,7 +276,7 @@ func applyNotebookText(file *notebook.File, text string) ([]string, error) {
 	}
 	done := []string{fmt.Sprintf("Replaced %d, inserted %d, deleted %d cells.", edited, inserted, len(report.Deleted))}
 	for _, line := range report.Doubtful {
-		done = append(done, fmt.Sprintf("Line %d looks like a marker and is none; it was taken as source.", line))
+		done = append(done, fmt.Sprintf("Line %d looks like a marker but is not one; it was taken as source.", line))
 	}
 	return done, nil
 }
