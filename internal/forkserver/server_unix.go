@@ -36,6 +36,7 @@ type Server struct {
 	children map[int]*forked              // by pid, until their exit frame
 	replies  map[uint64]chan ndjson.Frame // other requests, by number
 	empty    chan struct{}                // closed when the last child is gone; nil while nothing waits for that
+	silent   error                        // why it was ended although it had not; nil when it was not
 }
 
 // Launch starts a fork server and waits until it can fork. The error is
@@ -118,6 +119,7 @@ func (s *Server) handshake(ctx context.Context, load []byte) error {
 	// It ends with the server's end of the connection, and then when the last
 	// session that was left has: Child.Done is its join.
 	go s.read(lines)
+	go s.listen() // ends with the process, which Close sees to
 	return nil
 }
 
@@ -166,6 +168,12 @@ func (s *Server) Err() error {
 	err := s.proc.Err()
 	if err == nil {
 		return ErrServerGone
+	}
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if silent != nil {
+		return fmt.Errorf("%w: it %w, because it did not answer: %w", ErrServerGone, err, silent)
 	}
 	if tail := s.stderr.Tail(1); len(tail) > 0 {
 		return fmt.Errorf("%w: it %w, saying %q", ErrServerGone, err, tail[0])
