@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 )
@@ -44,8 +45,6 @@ type Server struct {
 // pass descriptors, and else says what the interpreter printed last.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("not ready after %v", o.StartTimeout))
-	defer cancel()
 	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude})
 	if err != nil {
 		return nil, err
@@ -83,7 +82,10 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	_ = theirs.Close() // or the end of a server that dies at once would not be seen
-	if err := s.handshake(ctx, load); err != nil {
+	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	err = s.handshake(bound, load)
+	done()
+	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return nil, errors.Join(err, s.Close(c))
@@ -140,6 +142,17 @@ func (s *Server) failure(err error) error {
 
 // PID returns the process id of the server.
 func (s *Server) PID() int { return s.proc.PID() }
+
+// Identity names the process of the server for good.
+func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+
+// Answers reports whether the server can still be asked for sessions: false from the
+// moment in which its connection has ended.
+func (s *Server) Answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone
+}
 
 // Python returns the version of the interpreter.
 func (s *Server) Python() string { return s.python }

@@ -1,7 +1,6 @@
 package kernelserver
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +52,3 @@ func withLastLine(text string, tail []string) string {
 	}
 	return text
 }
-
-// errNotReady is the cause when StartTimeout has passed.
-var errNotReady = errors.New("it gave no answer in time")

@@ -11,6 +11,9 @@ type NoPythonError struct {
 	Asked string
 	// Steps are the places that were tried, at least one.
 	Steps []Step
+	// Passing says that one of them was ended from outside while it was asked, or got
+	// no processor: it may be found the next time.
+	Passing bool
 }
 
 // Error says what was wrong and how to get a Python.
@@ -31,6 +34,9 @@ func (e *NoPythonError) Error() string {
 	return text + "; install one from your system's packages or python.org, or name one with --python"
 }
 
+// Lasting reports whether this stays so until somebody changes something.
+func (e *NoPythonError) Lasting() bool { return !e.Passing }
+
 // MissingPackagesError says that an interpreter runs and lacks packages.
 type MissingPackagesError struct {
 	Python  string
@@ -39,6 +45,9 @@ type MissingPackagesError struct {
 	// Missing are names to install.
 	Missing []string
 }
+
+// Lasting reports that this stays so until somebody installs them.
+func (e *MissingPackagesError) Lasting() bool { return true }
 
 // Error names the packages and both ways to get them.
 func (e *MissingPackagesError) Error() string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/sinks"
@@ -31,11 +32,15 @@ const (
 type hostFlags struct {
 	backend string
 	python  string
+	// start and grace are the flags of Options.StartTimeout and InterruptGrace.
+	start, grace string
 }
 
 func (f *hostFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.backend, "backend", "auto", "how kernels are made: auto, gateway or runner")
 	cmd.Flags().StringVar(&f.python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
+	cmd.Flags().StringVar(&f.start, "start-timeout", "", "how long a kernel, or the process that it comes from, may take to start, without the time that it waits for a processor: 90s, 2m or seconds (default: COPPICE_START_TIMEOUT, else 2m)")
+	cmd.Flags().StringVar(&f.grace, "interrupt-grace", "", "how long interrupted code has to stop before its kernel is ended, without the time that it waits for a processor (default: COPPICE_INTERRUPT_GRACE, else 1.5s)")
 }
 
 // options fills in what the flags say; g are those of the gateway backend. The error
@@ -46,6 +51,17 @@ func (f *hostFlags) options(g coppice.GatewayOptions, o coppice.Options) (coppic
 		return o, usageError{err}
 	}
 	o.Backend, o.Python = b, f.python
+	for _, t := range []struct {
+		flag, text string
+		to         *time.Duration
+	}{{"start-timeout", f.start, &o.StartTimeout}, {"interrupt-grace", f.grace, &o.InterruptGrace}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = home.Duration(t.text); err != nil {
+			return o, usagef("--%s: %v", t.flag, err)
+		}
+	}
 	return o, nil
 }
 
