@@ -124,7 +124,7 @@ func TestCallsWaitForAServerThatIsKilled(t *testing.T) {
 			require.Empty(t, all.untrue)
 			require.Positive(t, kills)
 			require.Positive(t, all.outcomes[messages.OutcomeOK])
-			require.LessOrEqual(t, refused*50, all.calls, "more than 2 % of the calls were refused: %v", all.reasons)
+			require.LessOrEqual(t, refused*50, all.calls, "more than 2 %% of the calls were refused: %v", all.reasons)
 		})
 	}
 }

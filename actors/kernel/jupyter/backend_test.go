@@ -249,10 +249,14 @@ func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := jupyter.NewServer(tc.o)
-			err := server.Run(t.Context(), func(int) {})
-			require.ErrorContains(t, err, tc.want)
-			_, err = jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{})
-			require.ErrorContains(t, err, tc.want)
+			waits, started := make(chan struct{}), make(chan error, 1)
+			go func() { // ends with the server's start, which it waits for; started is its join
+				_, err := jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{Waiting: func(kernel.Waiting) { close(waits) }})
+				started <- err
+			}()
+			<-waits
+			require.ErrorContains(t, server.Run(t.Context(), func(int) {}), tc.want)
+			require.ErrorContains(t, <-started, tc.want)
 		})
 	}
 }
