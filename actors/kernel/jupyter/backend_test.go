@@ -249,9 +249,10 @@ func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := jupyter.NewServer(tc.o)
+			var once sync.Once
 			waits, started := make(chan struct{}), make(chan error, 1)
 			go func() { // ends with the server's start, which it waits for; started is its join
-				_, err := jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{Waiting: func(kernel.Waiting) { close(waits) }})
+				_, err := jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{Waiting: func(kernel.Waiting) { once.Do(func() { close(waits) }) }})
 				started <- err
 			}()
 			<-waits
