@@ -81,8 +81,7 @@ func TestAvailability(t *testing.T) {
 				if again {
 					require.Contains(t, text, "waiting for the process, which is started again: ")
 				}
-				var late *kernel.AwayError
-				if errors.As(err, &late) {
+				if _, late := errors.AsType[*kernel.AwayError](err); late {
 					require.ErrorIs(t, err, killed)
 					require.EqualError(t, err, "waited 1h0m0s for the process, which is started again by itself; the last time: it was ended by signal 9 (killed): context deadline exceeded; make the call again")
 				}

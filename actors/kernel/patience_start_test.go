@@ -37,16 +37,26 @@ func TestAStartIsBoundedByItsChance(t *testing.T) {
 	}{
 		"in time":     {delay: 9 * time.Second, ready: true, at: 9 * time.Second},
 		"not in time": {delay: time.Hour, at: 10 * time.Second, text: "it was not ready in time: no answer in 10 s"},
-		"after its turn": {waits: func() []wait { return []wait{{kernel.Waiting{Turn: true}, time.Hour}} }, delay: 9 * time.Second, ready: true,
-			at: time.Hour + 9*time.Second},
-		"after the process": {waits: func() []wait { return []wait{{kernel.Waiting{Shared: true}, 50 * time.Second}} }, delay: 9 * time.Second, ready: true,
-			at: 59 * time.Second},
-		"the process does not come": {waits: func() []wait { return []wait{{kernel.Waiting{Shared: true, Again: true}, time.Hour}} },
-			at: time.Minute, text: "no answer in 60 s"},
-		"without a processor": {waits: func() []wait { return []wait{{kernel.Waiting{Subject: starve(40 * time.Second)}, 45 * time.Second}} }, delay: 9 * time.Second, ready: true,
-			at: 54 * time.Second},
-		"without a processor for ever": {waits: func() []wait { return []wait{{kernel.Waiting{Subject: starve(time.Hour)}, time.Hour}} },
-			at: time.Minute, text: "no answer in 60 s, of which it waited 60 s for a processor; it had only 0 ms to answer in"},
+		"after its turn": {
+			waits: func() []wait { return []wait{{kernel.Waiting{Turn: true}, time.Hour}} }, delay: 9 * time.Second, ready: true,
+			at: time.Hour + 9*time.Second,
+		},
+		"after the process": {
+			waits: func() []wait { return []wait{{kernel.Waiting{Shared: true}, 50 * time.Second}} }, delay: 9 * time.Second, ready: true,
+			at: 59 * time.Second,
+		},
+		"the process does not come": {
+			waits: func() []wait { return []wait{{kernel.Waiting{Shared: true, Again: true}, time.Hour}} },
+			at:    time.Minute, text: "no answer in 60 s",
+		},
+		"without a processor": {
+			waits: func() []wait { return []wait{{kernel.Waiting{Subject: starve(40 * time.Second)}, 45 * time.Second}} }, delay: 9 * time.Second, ready: true,
+			at: 54 * time.Second,
+		},
+		"without a processor for ever": {
+			waits: func() []wait { return []wait{{kernel.Waiting{Subject: starve(time.Hour)}, time.Hour}} },
+			at:    time.Minute, text: "no answer in 60 s, of which it waited 60 s for a processor; it had only 0 ms to answer in",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &fakeBackend{startDelay: tc.delay}

@@ -3,8 +3,8 @@
 package integration_test
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -182,7 +182,7 @@ func killAgain(ctx context.Context, t *testing.T, host *coppice.Host, name strin
 			return kills
 		case <-time.After(every):
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); cmp.Or(err, error(syscall.ESRCH)) != error(syscall.ESRCH) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("kill %s: %v", name, err)
 		}
 		last = pid

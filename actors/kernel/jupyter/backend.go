@@ -99,8 +99,8 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	}
 }
 
-// diedPoll is how often it is looked whether a gateway is gone, and diedWait for how
-// long: it is killed in an instant, which a connection may tell of first.
+// diedPoll is how often a start looks whether it is known that its gateway is gone.
+// diedWait is how much later than a connection its process may tell of that.
 const (
 	diedPoll = 20 * time.Millisecond
 	diedWait = 300 * time.Millisecond
@@ -118,13 +118,9 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 	case !errors.As(err, &unreachable) && !errors.As(err, &gone):
 		return !process.Alive(gateway)
 	}
-	for end := time.Now().Add(diedWait); process.Alive(gateway); {
-		if time.Now().After(end) || ctx.Err() != nil {
-			return false
-		}
-		time.Sleep(diedPoll)
-	}
-	return true
+	c, cancel := context.WithTimeout(ctx, diedWait)
+	defer cancel()
+	return process.Await(c, gateway) == nil
 }
 
 // startOn makes a kernel on one server.
