@@ -49,7 +49,7 @@ type Host struct {
 	forked     forkedSessions
 	commands   sync.Map // the ids of the commands that run
 
-	trace     *ipctrace.File // nil when nobody traces
+	trace     *ipctrace.File // nil when nothing is traced
 	preflight preflight
 
 	shutdown sync.Once
@@ -57,8 +57,8 @@ type Host struct {
 }
 
 // Options returns the options with which the host runs: those of [Start] with their
-// defaults filled in, from Env too. What they point to is the host's and must not be
-// changed. Any goroutine may call it.
+// defaults filled in, from Env too; secrets that they were given are in them. What they
+// point to is the host's and must not be changed. Any goroutine may call it.
 func (h *Host) Options() Options { return h.o.Options }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
@@ -204,7 +204,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 // TraceFile returns the file in which the messages between this host and its
 // kernels are noted, a JSON object a line, with time, kernel, direction, type, id
 // and size and nothing of what they say. It is for its owner alone; at 32 MiB it is
-// put aside, with .1 at the end of its name, and begun anew. "" without
+// put aside, with .1 at the end of its name, and a new one is begun. "" without
 // [Options.TraceIPC].
 func (h *Host) TraceFile() string { return h.trace.Path() }
 

@@ -113,7 +113,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 }
 
 // forgetCopy ends a copy that waits to become the session's kernel, because the
-// session is to begin anew.
+// session is to start over.
 func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
 
 // dropWaiting ends the copy that waits under a name, if there is one.

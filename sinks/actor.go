@@ -73,8 +73,8 @@ type serve struct{ actor *sinkActor }
 // consumer is one incarnation of a sink actor.
 type consumer struct {
 	actor *sinkActor
-	ctx  context.Context
-	hand supervisor.Work // serve, while it is in hand
+	ctx   context.Context
+	hand  supervisor.Work // serve, while it is in hand
 }
 
 // Init makes itself known, and looks at what an earlier incarnation left.

@@ -83,6 +83,9 @@ func TestPlanted(t *testing.T) {
 		{"recover", "sinks/x.go", "package sinks\n\nfunc f() { defer func() { recover() }() }\n", "outside supervisor/guard.go"},
 		{"recover", "sinks/x.go", "package sinks\n\nfunc (s S) recover() { s.recover() }\n", ""},
 
+		{"map", "ARCHITECTURE.md", "| a | `nowhere/gone.go` |\n", "names nowhere/gone.go, which is not there"},
+		{"map", "ARCHITECTURE.md", "| a | `ARCHITECTURE.md`, package `sinks/audit` |\n", ""},
+
 		{"backends", "host.go", "package coppice\n\nimport _ \"" + arch.Module + "/actors/kernel/runner\"\n", "imports the backend actors/kernel/runner"},
 		{"backends", "host.go", "package coppice\n\nvar _ = Runner(nil)\n", "names the backend Runner"},
 		{"backends", "host.go", "package coppice\n\nfunc f(b Backend) bool { return b.Name() == \"gateway\" }\n", "names the backend gateway"},

@@ -50,6 +50,7 @@ func Rules() []Rule {
 		{"words", "the repository speaks of itself alone, in plain sentences, and leaves nothing undone", checkWords},
 		{"fuzz", "make fuzz finds every fuzz target", checkFuzz},
 		{"backends", "a third backend touches its own folder and one file of the root, which asks the others by interface what they can do", checkBackends},
+		{"map", "a map that names what is not there is worse than none", checkMap},
 		{"examples", "what a host imports is shown in code that compiles", checkExamples},
 	}
 }

@@ -51,6 +51,30 @@ func TestDeath(t *testing.T) {
 	}
 }
 
+// A session that was killed lets go of its descriptors, too. Its fork server may be late
+// to say how it ended; that is not taken for code that closed them.
+func TestDeathThatIsReportedLate(t *testing.T) {
+	t.Parallel()
+	f := startServer(runner.ServerOptions{})
+	defer func() { require.NoError(t, f.stop()) }()
+	i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{Key: messages.SessionKey{Cwd: t.TempDir()}})
+	server := <-f.pids
+	require.NoError(t, syscall.Kill(server, syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(i.Info().PID, syscall.SIGKILL))
+	select {
+	case <-i.Done():
+		require.FailNow(t, "its end was reported while the fork server stood still")
+	case <-time.After(2 * runner.KillWait):
+	}
+	require.NoError(t, syscall.Kill(server, syscall.SIGCONT))
+	select {
+	case <-i.Done():
+	case <-time.After(patience):
+		require.FailNow(t, "its end was not noticed")
+	}
+	require.EqualError(t, i.Err(), "the Python process was ended by signal 9 (killed)")
+}
+
 func TestDeathBetweenCells(t *testing.T) {
 	t.Parallel()
 	i := session(t)

@@ -164,8 +164,10 @@ func (i *Interpreter) control() {
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
 // any more. When it fails it is tried again.
 func (i *Interpreter) cutOff() {
+	// One that was killed may be a zombie still, of which nothing was heard yet.
+	_, err := process.Identify(i.child.PID())
 	i.mu.Lock()
-	i.cut = i.cut || !i.closing
+	i.cut = i.cut || (!i.closing && !errors.Is(err, process.ErrNoProcess))
 	i.mu.Unlock()
 	_ = i.child.Stop(context.Background(), process.StopOptions{Grace: -1})
 }
