@@ -178,13 +178,14 @@ func (a *Availability[T]) Await(ctx context.Context, tell func(string), waiting 
 
 // fateOf judges a failure.
 func fateOf(err error) fate {
-	var tells interface{ Lasting() bool }
+	var lasts interface{ Lasting() bool }
+	var passes interface{ Passing() bool }
 	var exit *process.ExitError
 	var spent *opportunity.SpentError
 	switch {
-	case errors.As(err, &tells) && tells.Lasting():
+	case errors.As(err, &lasts) && lasts.Lasting():
 		return lasting
-	case errors.As(err, &tells), errors.As(err, &spent):
+	case errors.As(err, &passes) && passes.Passing(), errors.As(err, &spent):
 		return passing
 	case errors.As(err, &exit) && exit.Signal != 0:
 		return passing

@@ -16,6 +16,13 @@ import (
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
+// unreachable is a failure that is not certain to last, and not certain to pass.
+type unreachable struct{}
+
+func (unreachable) Error() string { return "it does not answer" }
+
+func (unreachable) Lasting() bool { return false }
+
 // Who needs the process waits for it, unless its last failure says that there is no
 // use in that.
 func TestAvailability(t *testing.T) {
@@ -46,6 +53,8 @@ func TestAvailability(t *testing.T) {
 		"it could not be, and may be now":      {before: does{begin, ends(broken)}, after: does{begin, is(1)}, want: 1, at: 2, again: true},
 		"it could not be, and cannot":          {before: does{begin, ends(broken)}, after: does{begin, ends(broken)}, err: broken, at: 2, again: true},
 		"its start was killed":                 {before: does{begin}, after: does{ends(killed), begin, ends(killed), begin, is(1)}, want: 1, at: 5, again: true},
+		"Python was disturbed":                 {before: does{begin}, after: does{ends(&pyenv.NoPythonError{Disturbed: true}), begin, is(1)}, want: 1, at: 3, again: true},
+		"it does not answer":                   {before: does{begin}, after: does{ends(unreachable{})}, err: unreachable{}, at: 1},
 		"it got no processor":                  {before: does{begin}, after: does{ends(slow), begin, is(1)}, want: 1, at: 3, again: true},
 		"it was there":                         {before: does{begin, is(1), ends(killed)}, after: does{begin, is(2)}, want: 2, at: 2, again: true},
 		"it was there, and ended by itself":    {before: does{begin, is(1), ends(broken)}, after: does{begin, is(2)}, want: 2, at: 2, again: true},

@@ -11,9 +11,9 @@ type NoPythonError struct {
 	Asked string
 	// Steps are the places that were tried, at least one.
 	Steps []Step
-	// Passing says that one of them was ended from outside while it was asked, or got
+	// Disturbed says that one of them was ended from outside while it was asked, or got
 	// no processor: it may be found the next time.
-	Passing bool
+	Disturbed bool
 }
 
 // Error says what was wrong and how to get a Python.
@@ -35,7 +35,10 @@ func (e *NoPythonError) Error() string {
 }
 
 // Lasting reports whether this stays so until somebody changes something.
-func (e *NoPythonError) Lasting() bool { return !e.Passing }
+func (e *NoPythonError) Lasting() bool { return !e.Disturbed }
+
+// Passing reports whether it says nothing about the next time.
+func (e *NoPythonError) Passing() bool { return e.Disturbed }
 
 // MissingPackagesError says that an interpreter runs and lacks packages.
 type MissingPackagesError struct {

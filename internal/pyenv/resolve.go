@@ -151,8 +151,8 @@ type resolver struct {
 	dir   string  // where candidates run; "" when cwd is not a directory
 	steps []Step
 	found Runtime
-	// passing says that what was wrong with one of them says nothing about it.
-	passing bool
+	// disturbed says that what was wrong with one of them says nothing about it.
+	disturbed bool
 }
 
 func (r *resolver) done() bool { return r.found.Path != "" }
@@ -246,7 +246,7 @@ func (r *resolver) try(ctx context.Context, s Source, python, venv string, onPat
 	p, err := probe(ctx, python, env, r.dir)
 	if err != nil {
 		r.skip(s, python, OutcomeBroken, err.Error())
-		r.passing = r.passing || errors.As(err, new(*passingError))
+		r.disturbed = r.disturbed || errors.As(err, new(*passingError))
 		return
 	}
 	if !p.recent() {
@@ -289,7 +289,7 @@ func (r *resolver) explicit(python string) string {
 func (r *resolver) result(asked string) (Runtime, error) {
 	r.found.Steps = r.steps
 	if !r.done() {
-		return r.found, &NoPythonError{Asked: asked, Steps: r.steps, Passing: r.passing}
+		return r.found, &NoPythonError{Asked: asked, Steps: r.steps, Disturbed: r.disturbed}
 	}
 	return r.found, nil
 }
