@@ -46,7 +46,7 @@ func (e *ExitedError) Unwrap() error { return e.Err }
 
 func withLastLine(text string, tail []string) string {
 	for _, l := range slices.Backward(tail) {
-		if l = strings.TrimSpace(l); l != "" {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "[I ") { // a note of what went well
 			return fmt.Sprintf("%s (its last line: %s)", text, l)
 		}
 	}
