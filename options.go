@@ -114,12 +114,19 @@ type Options struct {
 	// commands are refused.
 	Bash bool
 
-	// StartTimeout bounds the start of one kernel, and twice that the start of the
-	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
+	// StartTimeout bounds the start of one kernel, and that of the process that
+	// kernels come from, a Kernel Gateway or a fork server: how long each may have had
+	// the chance to become ready. What it waits for a processor or a disk, or for its
+	// turn among others, and what this program stands still, is not counted. 0:
+	// COPPICE_START_TIMEOUT from Env, else 2 min.
 	StartTimeout time.Duration
+	// StartCeiling ends a start all the same, after so much time in which this program
+	// did not stand still. It bounds how long a call without a deadline waits for a
+	// process that has ended and does not come back, too. 0: five times StartTimeout.
+	StartCeiling time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended; time without a processor, as far as the backend can tell, is
-	// given to it again, for 30 s. 0: 1.5 s.
+	// given to it again, for 30 s. 0: COPPICE_INTERRUPT_GRACE from Env, else 1.5 s.
 	InterruptGrace time.Duration
 
 	// Timeout is the active time of calls that name none: waiting for earlier

@@ -87,6 +87,14 @@ func (c *Ctx) Up() {
 	}
 }
 
+// Well says that the child does what it is for: its earlier failures are forgotten, so
+// that strategies which count them begin anew.
+func (c *Ctx) Well() {
+	if c.c.phaseNow() == phaseLive {
+		c.c.parent.post(ctl{op: ctlWell, c: c.c})
+	}
+}
+
 // Beat says that the behaviour and what it owns are alive. [strategy.Heartbeat]
 // stops a child that has beaten once and then stays silent.
 func (c *Ctx) Beat() {

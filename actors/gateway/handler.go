@@ -164,13 +164,17 @@ func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 
 // withdraw answers a call that waits and is to end early.
 func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
-	if c.left == "" || !s.Withdraw(c.child, c.work) {
+	if c.left == "" {
+		return false
+	}
+	r := h.withdrawn(s, c, c.left) // what it waits for changes with it
+	if !s.Withdraw(c.child, c.work) {
 		return false
 	}
 	if c.work.Last { // its kernel starts for nothing
 		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
 	}
-	h.answer(c, h.withdrawn(c, c.left))
+	h.answer(c, r)
 	return true
 }
 

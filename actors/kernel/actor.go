@@ -95,11 +95,14 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 	ctx.Note(supervisor.Facts{Detail: "starting " + a.o.Backend.Name() + " kernel"})
 	epoch := ctx.Epoch()
 	a.pump(func() {
-		c, cancel := context.WithTimeoutCause(a.life, a.o.StartTimeout, fmt.Errorf("not ready after %v", a.o.StartTimeout))
-		defer cancel()
+		c, cancel := context.WithCancelCause(a.life)
+		defer cancel(nil)
+		p := &patience{ctx: ctx, life: c, budget: opportunity.Starting(a.o.StartTimeout, a.o.StartCeiling), cancel: cancel}
+		p.wait(Waiting{})
+		defer p.end()
 		interp, err := a.o.Backend.Start(c, StartOptions{
 			Key: a.o.Key, Epoch: epoch, Env: a.o.Env, Once: a.o.Once,
-			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) },
+			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) }, Waiting: p.wait,
 		})
 		if err == nil {
 			a.made <- interp

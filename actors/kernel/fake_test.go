@@ -19,6 +19,8 @@ import (
 type fakeBackend struct {
 	startDelay time.Duration
 	startErr   error
+	// waits is what a start waits for before startDelay, one after the other.
+	waits []wait
 
 	mu    sync.Mutex
 	all   []*fakeInterp
@@ -27,7 +29,22 @@ type fakeBackend struct {
 
 func (b *fakeBackend) Name() string { return "fake" }
 
+// wait is a part of a start.
+type wait struct {
+	kernel.Waiting
+	lasts time.Duration
+}
+
 func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Interpreter, error) {
+	for _, w := range b.waits {
+		o.Waiting(w.Waiting)
+		select {
+		case <-time.After(w.lasts):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	o.Waiting(kernel.Waiting{})
 	select {
 	case <-time.After(b.startDelay):
 	case <-ctx.Done():

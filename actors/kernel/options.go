@@ -20,8 +20,16 @@ type Options struct {
 	// none, or when it had never run code.
 	Past *messages.Exit
 
-	// StartTimeout bounds the start of the interpreter. 0: 60 s.
+	// StartTimeout bounds the start of the interpreter: how long it may have had the
+	// chance to become ready. What it waited for a processor or a disk, for its turn,
+	// for the process that it comes from, and what this process stood still, is not
+	// counted. 0: 2 min.
 	StartTimeout time.Duration
+	// StartCeiling ends a start all the same, after so much time in which this process
+	// did not stand still and the start did not wait for its turn. It bounds the wait
+	// for the process that the interpreter comes from, too. 0: five times
+	// StartTimeout.
+	StartCeiling time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// interpreter is ended; time in which it had no processor, as far as that can be
 	// told, or in which this process stood still, is given to it again. It is ended
@@ -54,7 +62,6 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
-	def(&o.StartTimeout, 60*time.Second)
 	def(&o.InterruptGrace, 1500*time.Millisecond)
 	def(&o.CloseTimeout, 6*time.Second)
 	def(&o.FlushTimeout, 10*time.Second)

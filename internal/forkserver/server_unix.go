@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 )
@@ -37,6 +38,7 @@ type Server struct {
 	children map[int]*forked              // by pid, until their exit frame
 	replies  map[uint64]chan ndjson.Frame // other requests, by number
 	empty    chan struct{}                // closed when the last child is gone; nil while nothing waits for that
+	silent   error                        // why it was ended although it had not; nil when it was not
 }
 
 // Launch starts a fork server and waits until it can fork. The error is
@@ -44,8 +46,6 @@ type Server struct {
 // pass descriptors, and else says what the interpreter printed last.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("not ready after %v", o.StartTimeout))
-	defer cancel()
 	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude})
 	if err != nil {
 		return nil, err
@@ -83,7 +83,10 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	_ = theirs.Close() // or the end of a server that dies at once would not be seen
-	if err := s.handshake(ctx, load); err != nil {
+	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	err = s.handshake(bound, load)
+	done()
+	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return nil, errors.Join(err, s.Close(c))
@@ -119,6 +122,7 @@ func (s *Server) handshake(ctx context.Context, load []byte) error {
 	// It ends with the server's end of the connection, and then when the last
 	// session that was left has: Child.Done is its join.
 	go s.read(lines)
+	go s.listen() // ends with the process, which Close sees to
 	return nil
 }
 
@@ -139,6 +143,17 @@ func (s *Server) failure(err error) error {
 
 // PID returns the process id of the server.
 func (s *Server) PID() int { return s.proc.PID() }
+
+// Identity names the process of the server for good.
+func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+
+// Answers reports whether the server can still be asked for sessions: false from the
+// moment in which its connection has ended.
+func (s *Server) Answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone
+}
 
 // Python returns the version of the interpreter.
 func (s *Server) Python() string { return s.python }
@@ -167,6 +182,12 @@ func (s *Server) Err() error {
 	err := s.proc.Err()
 	if err == nil {
 		return ErrServerGone
+	}
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if silent != nil {
+		return fmt.Errorf("%w: it %w, because it did not answer: %w", ErrServerGone, err, silent)
 	}
 	if tail := s.stderr.Tail(1); len(tail) > 0 {
 		return fmt.Errorf("%w: it %w, saying %q", ErrServerGone, err, tail[0])
