@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/test/toolbox"
 )
@@ -61,7 +62,7 @@ func beHost(t *testing.T, dir string) {
 	h.ok("deaf", "echo", 1)
 	h.ok("parent", "echo", 1)
 	h.ok("session", "echo", 1)
-	h.begin("r", "busy", "burn", 600)
+	h.begin(messages.NewID(), "busy", "burn", 600) // the folder of a run outlives its host
 	h.inFlight("busy", 1)
 	_, _ = os.Stdout.WriteString("ready\n")
 	select {}
