@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice"
@@ -171,6 +172,7 @@ func joined(a, b messages.Result) messages.Result {
 	b.Images = append(a.Images, b.Images...)
 	b.StdinRequested = a.StdinRequested || b.StdinRequested
 	b.Duration += a.Duration
+	b.Notices = append(slices.Clone(a.Notices), b.Notices...)
 	if b.State == messages.StateKept { // what the first call said of the state holds for both
 		b.State, b.Reason = a.State, a.Reason
 	}

@@ -47,11 +47,6 @@ func (h *Host) Calls(exec messages.Execute, o Offer) *Calls {
 	return c
 }
 
-// Ended tells the primitives that the call has ended.
-func (d *Calls) Ended(outcome messages.Outcome) {
-	d.offer.Primitives.CallEnded(primitive.CallEnd{Session: d.exec.Key, Exec: d.exec.ID, Outcome: outcome})
-}
-
 // ByName is a table of functions by name.
 func ByName(list []Function) map[string]Function {
 	table := make(map[string]Function, len(list))
