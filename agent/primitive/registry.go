@@ -21,7 +21,8 @@ var ErrPack = errors.New("invalid pack")
 type Pack struct {
 	// Name is the namespace: a letter, then letters, digits and underscores.
 	Name string
-	// Guidance tells whoever writes code when to use the pack; it may be empty.
+	// Guidance tells whoever writes code when to use the pack; it may be empty. Models
+	// read its first 800 bytes or so in the descriptions of the tools that run code.
 	Guidance string
 	// BackendName names the backend. "": Name. It need not be an identifier.
 	BackendName string

@@ -2,6 +2,7 @@ package hostcall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,11 @@ func (d *Calls) Ended(ctx context.Context, outcome messages.Outcome, say func(me
 	}
 	for _, name := range slices.Sorted(maps.Keys(errs)) {
 		d.host.o.Logger.Warn("a backend of primitives failed at the end of a call", "backend", name, "session", d.exec.Key.String(), "exec", d.exec.ID, "err", errs[name])
-		notices = append(notices, fmt.Sprintf("runtime.%s: %s", name, failure(name, errs[name]).Message))
+		why := errs[name].Error()
+		if exit, ok := errors.AsType[supervisor.Exit](errs[name]); ok {
+			why = fmt.Sprintf("its backend failed inside (%s)", exit.Kind) // a panic's text stays with the host
+		}
+		notices = append(notices, fmt.Sprintf("runtime.%s: %s", name, why))
 	}
 	return notices
 }

@@ -31,7 +31,7 @@ func TestABackendThatHangsHoldsNoResult(t *testing.T) {
 	}{
 		"well":              {func(context.Context, primitive.CallEnd) error { return nil }, 0, 0, ""},
 		"it fails":          {func(context.Context, primitive.CallEnd) error { return errors.New("the disk is full") }, 0, 0, "runtime.bad: the disk is full"},
-		"it panics":         {func(context.Context, primitive.CallEnd) error { panic("secret") }, 0, 0, "runtime.bad: the host function bad failed inside (panicked)"},
+		"it panics":         {func(context.Context, primitive.CallEnd) error { panic("secret") }, 0, 0, "runtime.bad: its backend failed inside (panicked)"},
 		"heeds its context": {func(ctx context.Context, _ primitive.CallEnd) error { <-ctx.Done(); return ctx.Err() }, 0, 10 * time.Second, "runtime.bad: context deadline exceeded"},
 		"the caller leaves": {func(ctx context.Context, _ primitive.CallEnd) error { <-ctx.Done(); return ctx.Err() }, time.Second, 3 * time.Second, "runtime.bad: context canceled"},
 		"heeds nothing":     {func(context.Context, primitive.CallEnd) error { <-free; return nil }, 0, 11 * time.Second, `the backend "bad" does not answer`},
