@@ -156,7 +156,7 @@ func (h *Host) Drain(ctx context.Context) error {
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	closed, err := supervisor.Ask[messages.Released](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	for _, key := range closed.Sessions {
-		h.registryOf(key).SessionEnded(key)
+		h.primitives.SessionEnded(key)
 	}
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed

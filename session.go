@@ -91,7 +91,7 @@ func (s *Session) Reset(ctx context.Context) error {
 // dropped: its forks end, and so do their results.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
-	defer s.host.registryOf(s.key).SessionEnded(s.key)
+	defer s.host.primitives.SessionEnded(s.key)
 	if b, ok := can[kernel.Keeper](s.host); ok {
 		b.Closing(s.key)
 	}
