@@ -253,7 +253,7 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 		err = r.check()
 	}
 	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
-		err = &RequestError{"allow_stdin", "nobody would hear of the questions: use Session.Stream, or set Request.Input"}
+		err = &RequestError{"allow_stdin", "the questions would go unheard: use Session.Stream, or set Request.Input"}
 	}
 	if err != nil {
 		return refused(exec, err), err

@@ -49,7 +49,7 @@ type Host struct {
 	forked     forkedSessions
 	commands   sync.Map // the ids of the commands that run
 
-	trace     *ipctrace.File // nil when nobody traces
+	trace     *ipctrace.File // nil when nothing is traced
 	preflight preflight
 
 	shutdown sync.Once
@@ -207,7 +207,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 // TraceFile returns the file in which the messages between this host and its
 // kernels are noted, a JSON object a line, with time, kernel, direction, type, id
 // and size and nothing of what they say. It is for its owner alone; at 32 MiB it is
-// put aside, with .1 at the end of its name, and begun anew. "" without
+// put aside, with .1 at the end of its name, and a new one is begun. "" without
 // [Options.TraceIPC].
 func (h *Host) TraceFile() string { return h.trace.Path() }
 

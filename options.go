@@ -69,7 +69,7 @@ type Options struct {
 	// agent cannot take all places. 0: no limit.
 	MaxPerOwner int
 	// MaxRSS is the memory in bytes beyond which an idle session's kernel is
-	// ended; the session's next call gets a new one and is told. 0: no limit.
+	// ended; the session's next call gets a new one and its result says so. 0: no limit.
 	MaxRSS int64
 	// Limits bound what one session uses. The zero value has none.
 	Limits Limits
@@ -99,7 +99,7 @@ type Options struct {
 	// NoModules leaves out the user's own modules: ~/.<brand>/agent/modules/*.py, and
 	// <cwd>/.<brand>/modules/*.py, which come in place of those with the same name.
 	// What they make public is there in each new session, and their functions are
-	// among the helpers. One that fails is told with the session's first call and
+	// among the helpers. One that fails is reported with the session's first call and
 	// keeps nothing from working. They need the helpers. false: sessions load them.
 	NoModules bool
 	// Bash lets [Host.Command] run shell commands, with the rights of this process and
@@ -137,17 +137,17 @@ type Options struct {
 	Output OutputOptions
 	// Sinks take the events of all calls, besides what makes the results:
 	// journals, live views, spans, sinks of the host's own. Metrics counts the
-	// events; nil: nobody does.
+	// events; nil: they are not counted.
 	Sinks   []sinks.Attachment
 	Metrics *sinks.Metrics
-	// Logger hears what the runtime gives up on. nil: nobody.
+	// Logger hears what the runtime gives up on. nil: it is not logged.
 	Logger *slog.Logger
 	// TraceIPC notes every message between the host and its kernels in a file, see
 	// [Host.TraceFile]. false: when PI_PYTHON_IPC_TRACE in Env says so.
 	TraceIPC bool
 	// OnStartup hears the stages of the start, up to the first kernel that is ready,
 	// from one goroutine at a time; it must not block. nil: with PI_DEBUG_STARTUP in
-	// Env they are written to standard error, else nobody hears them.
+	// Env they are written to standard error, else they are not reported.
 	OnStartup func(StartupStage)
 	// OnEvent hears what happens in the tree; see [Host.Watch]. nil: it is not called.
 	OnEvent func(messages.Lifecycle)
@@ -241,7 +241,7 @@ type Selfref struct {
 	// MaxBytes bounds the responses that are kept for all sessions together: when
 	// they have more, the oldest are dropped. 0: 64 MiB.
 	MaxBytes int64
-	// OnCommit hears of every compaction that was committed at the end of its call,
+	// OnCommit is called for every compaction that was committed at the end of its call,
 	// or could not be, in the goroutine of its own that does so: a loop of an agent
 	// that has the conversation in memory reads it again. The result of the call has
 	// a notice of a failure. nil: the host is not called.

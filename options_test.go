@@ -143,7 +143,7 @@ func TestAfterShutdownEverythingIsClosed(t *testing.T) {
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	_, err = host.Snapshot(t.Context())
 	require.ErrorIs(t, err, coppice.ErrClosed)
-	require.ErrorIs(t, s.Interrupt(t.Context()), coppice.ErrClosed)
+	require.ErrorIs(t, s.Interrupt(), coppice.ErrClosed)
 	require.ErrorIs(t, s.Reset(t.Context()), coppice.ErrClosed)
 	require.ErrorIs(t, s.Pin(t.Context(), true), coppice.ErrClosed)
 	require.ErrorIs(t, s.Close(t.Context()), coppice.ErrClosed)

@@ -35,7 +35,7 @@ type Request struct {
 	// result says StdinRequested.
 	AllowStdin bool
 	// Input answers the questions of the call's code. Session.SubmitInput may
-	// answer them too; the first answer counts. nil: nobody does.
+	// answer them too; the first answer counts. nil: only they do.
 	Input InputHandler
 	// InputTimeout is how long each question waits. Then input() raises a
 	// TimeoutError in the code. 0: Options.InputTimeout.
@@ -56,7 +56,7 @@ type Request struct {
 	Owner string
 	// OnQueued is called once, when the call has its place among those of the
 	// session: a call that is made after that comes later. It is not called for a
-	// request that could not be made. It must not block. nil: nobody is told.
+	// request that could not be made. It must not block. nil: it is not called.
 	OnQueued func()
 
 	introspect *messages.Introspect

@@ -48,7 +48,7 @@ func (s *Session) Key() messages.SessionKey { return s.key }
 // Interrupt stops what runs in the session, as Ctrl-C would; the session is
 // kept. Calls that wait are not touched. It returns when the request was
 // handed over; the interrupted call's result tells when it has stopped.
-func (s *Session) Interrupt(context.Context) error {
+func (s *Session) Interrupt() error {
 	if !s.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
 		return ErrClosed
 	}
@@ -61,7 +61,7 @@ func (s *Session) Interrupt(context.Context) error {
 // that the code lived to read it.
 //
 // The error is a *RequestError for a value that is no line.
-func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+func (s *Session) SubmitInput(id, value string) (messages.InputStatus, error) {
 	value, err := hostcall.Line(value)
 	if err != nil {
 		return "", &RequestError{"value", err.Error()}
@@ -71,7 +71,7 @@ func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.Inp
 
 // SubmitInput is Session.SubmitInput for a host that knows the id of a question
 // and not the session that asked.
-func (h *Host) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+func (h *Host) SubmitInput(id, value string) (messages.InputStatus, error) {
 	value, err := hostcall.Line(value)
 	if err != nil {
 		return "", &RequestError{"value", err.Error()}
@@ -115,7 +115,7 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 }
 
 // forgetCopy ends a copy that waits to become the session's kernel, because the
-// session is to begin anew.
+// session is to start over.
 func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
 
 // dropWaiting ends the copy that waits under a name, if there is one.

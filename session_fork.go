@@ -27,7 +27,7 @@ const checkpointPrefix = "checkpoint/"
 //
 // What lies outside of the process is shared: an open file has one position for
 // all, a child process belongs to the original, and a temporary directory that one
-// of them removes is gone for the others. Event loops are made anew.
+// of them removes is gone for the others. Event loops are made again.
 //
 // The error is a *[messages.ForkRefused], and the session is as it was, when
 // something runs or waits in the session, when it has no kernel, when threads,
@@ -145,7 +145,7 @@ type Checkpoint struct {
 
 // Checkpoint keeps the session's state as it is now, so that Rewind can go back
 // to it, any number of times, until Drop. It is a copy of the interpreter that is
-// set aside and runs nothing; what it costs is told by [Checkpoint.Memory]. A host
+// set aside and runs nothing; [Checkpoint.Memory] says what it costs. A host
 // keeps at most MaxCheckpoints; they end with it, and outlive their session.
 //
 // The error is as of Fork.

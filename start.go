@@ -30,7 +30,7 @@ import (
 // the interpreter for its packages. ctx bounds Start only.
 //
 // The error matches ErrOptions when an option is wrong. What is wrong with the
-// Python environment is told by the first call, and by [Environment].
+// Python environment is reported by the first call, and by [Environment].
 func Start(ctx context.Context, o Options) (*Host, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -182,7 +182,7 @@ type startup struct {
 	over bool      // guarded by mu: the first kernel is ready
 }
 
-// startup returns who tells the stages, nil when nobody wants to know.
+// startup returns what reports the stages, nil when nothing listens.
 func (r resolved) startup() *startup {
 	tell := r.OnStartup
 	if tell == nil && home.SwitchedOn(r.Env, "PI_DEBUG_STARTUP") {

@@ -18,7 +18,7 @@ import (
 // tool.word_count(...).
 const launchedPrefix = "tool_"
 
-// toldLines is how much of a tool's standard error a model is told.
+// toldLines is how much of a tool's standard error a model gets to see.
 const toldLines = 20
 
 // launchedTools are the tools of the launcher as its folder is now; none without
@@ -43,7 +43,7 @@ func launchedTools(ctx context.Context, l *launcher.Launcher) ([]Tool, error) {
 	return tools, nil
 }
 
-// callLaunched runs a tool for a model. A stream of text is told as it comes.
+// callLaunched runs a tool for a model. A stream of text is passed on as it comes.
 func callLaunched(ctx context.Context, l *launcher.Launcher, id string, c Call) (Result, error) {
 	args := bytes.TrimSpace(c.Arguments)
 	if len(args) > 0 {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,7 +276,7 @@ func applyNotebookText(file *notebook.File, text string) ([]string, error) {
 	}
 	done := []string{fmt.Sprintf("Replaced %d, inserted %d, deleted %d cells.", edited, inserted, len(report.Deleted))}
 	for _, line := range report.Doubtful {
-		done = append(done, fmt.Sprintf("Line %d looks like a marker and is none; it was taken as source.", line))
+		done = append(done, fmt.Sprintf("Line %d looks like a marker but is not one; it was taken as source.", line))
 	}
 	return done, nil
 }
@@ -286,50 +287,66 @@ func applyNotebookEdits(d *notebook.Document, edits []notebookEdit) ([]string, e
 	before, gone := d.Cells(), map[*notebook.Cell]bool{}
 	var done []string
 	for i, e := range edits {
-		at := func(field, problem string) error {
-			return &Error{Argument: fmt.Sprintf("edits[%d].%s", i, field), Problem: problem}
+		if field, problem := e.wrong(before, gone); problem != "" {
+			return nil, &Error{Argument: fmt.Sprintf("edits[%d].%s", i, field), Problem: problem}
 		}
-		kind := notebook.CellType(e.Type)
-		switch {
-		case e.Action != "replace" && e.Action != "insert" && e.Action != "delete":
-			return nil, at("action", fmt.Sprintf("%q is not one of replace, insert, delete", e.Action))
-		case e.Type != "" && kind != notebook.Code && kind != notebook.Markdown && kind != notebook.Raw:
-			return nil, at("type", fmt.Sprintf("%q is not one of code, markdown, raw", e.Type))
-		case e.Source == nil && e.Action != "delete":
-			return nil, at("source", "is missing; pass the source of the cell")
-		case e.Cell == nil && e.Action != "insert":
-			return nil, at("cell", "is missing; pass the index that notebook_read shows")
-		case e.Cell != nil && (*e.Cell < 0 || *e.Cell > len(before) || *e.Cell == len(before) && e.Action != "insert"):
-			return nil, at("cell", fmt.Sprintf("there is no cell %d: the notebook has %d cells, counted from 0", *e.Cell, len(before)))
-		case e.Cell != nil && *e.Cell < len(before) && gone[before[*e.Cell]]:
-			return nil, at("cell", fmt.Sprintf("cell %d was deleted by an edit above", *e.Cell))
-		}
-		place := d.Len()
-		if e.Cell != nil && *e.Cell < len(before) {
-			place = d.Index(before[*e.Cell])
-		}
-		var err error
-		switch e.Action {
-		case "insert":
-			if kind == "" {
-				kind = notebook.Code
-			}
-			_, err = d.Insert(place, notebook.NewCell{Type: kind, Source: *e.Source})
-			done = append(done, fmt.Sprintf("Inserted a %s cell at %d.", kind, place))
-		case "replace":
-			_, err = d.SetSource(notebook.At(place), *e.Source)
-			if err == nil && kind != "" {
-				_, err = d.SetType(notebook.At(place), kind)
-			}
-			done = append(done, fmt.Sprintf("Replaced cell %d (%s).", *e.Cell, d.Cell(place).Type()))
-		case "delete":
-			gone[before[*e.Cell]] = true
-			err = d.Delete(notebook.At(place))
-			done = append(done, fmt.Sprintf("Deleted cell %d (%s).", *e.Cell, before[*e.Cell].Type()))
-		}
+		line, err := e.apply(d, before, gone)
 		if err != nil {
 			return nil, notebookProblem(fmt.Sprintf("edits[%d]", i), err)
 		}
+		done = append(done, line)
 	}
 	return done, nil
+}
+
+// wrong says which field of an edit cannot be, and why; "" when all can.
+func (e notebookEdit) wrong(before []*notebook.Cell, gone map[*notebook.Cell]bool) (field, problem string) {
+	switch e.Action {
+	case "replace", "insert", "delete":
+	default:
+		return "action", fmt.Sprintf("%q is not one of replace, insert, delete", e.Action)
+	}
+	switch notebook.CellType(e.Type) {
+	case "", notebook.Code, notebook.Markdown, notebook.Raw:
+	default:
+		return "type", fmt.Sprintf("%q is not one of code, markdown, raw", e.Type)
+	}
+	inserts := e.Action == "insert"
+	switch {
+	case e.Source == nil && e.Action != "delete":
+		return "source", "is missing; pass the source of the cell"
+	case e.Cell == nil && !inserts:
+		return "cell", "is missing; pass the index that notebook_read shows"
+	case e.Cell == nil || *e.Cell == len(before) && inserts:
+		return "", ""
+	case *e.Cell < 0 || *e.Cell >= len(before):
+		return "cell", fmt.Sprintf("there is no cell %d: the notebook has %d cells, counted from 0", *e.Cell, len(before))
+	case gone[before[*e.Cell]]:
+		return "cell", fmt.Sprintf("cell %d was deleted by an edit above", *e.Cell)
+	}
+	return "", ""
+}
+
+// apply makes an edit that is not wrong, and says what was done.
+func (e notebookEdit) apply(d *notebook.Document, before []*notebook.Cell, gone map[*notebook.Cell]bool) (done string, err error) {
+	place := d.Len()
+	if e.Cell != nil && *e.Cell < len(before) {
+		place = d.Index(before[*e.Cell])
+	}
+	kind := notebook.CellType(e.Type)
+	switch e.Action {
+	case "insert":
+		kind = cmp.Or(kind, notebook.Code)
+		_, err = d.Insert(place, notebook.NewCell{Type: kind, Source: *e.Source})
+		return fmt.Sprintf("Inserted a %s cell at %d.", kind, place), err
+	case "replace":
+		_, err = d.SetSource(notebook.At(place), *e.Source)
+		if err == nil && kind != "" {
+			_, err = d.SetType(notebook.At(place), kind)
+		}
+		return fmt.Sprintf("Replaced cell %d (%s).", *e.Cell, d.Cell(place).Type()), err
+	default:
+		gone[before[*e.Cell]] = true
+		return fmt.Sprintf("Deleted cell %d (%s).", *e.Cell, before[*e.Cell].Type()), d.Delete(notebook.At(place))
+	}
 }

@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 
 // Call makes a call. The error is an *[Error] when the arguments cannot be used,
 // [ErrNoSession] when the host has not said whose state the call uses, and
-// [coppice.ErrClosed] after Shutdown; everything else that can go wrong is told in
+// [coppice.ErrClosed] after Shutdown; everything else that can go wrong is reported in
 // the result. When ctx ends the call is interrupted, and the result says so. Any
 // goroutine may call it.
 func (t Tool) Call(ctx context.Context, c Call) (Result, error) {

@@ -22,8 +22,9 @@ type Options struct {
 	// Socket is the path of the server's Unix socket, which is used in place of the
 	// address. "": the address.
 	Socket string
-	// Patience is how long the server may be out of reach before a request, or a
-	// stream that makes no progress, fails. 0: 30 s; negative: not at all.
+	// Patience is how long the server may be out of reach, from the first try that
+	// failed, before a request or a stream does. A server is in reach that gives a
+	// stream an event, or signs of life for as long. 0: 30 s; negative: not at all.
 	Patience time.Duration
 	// Silence is after how long without a sign of life a stream is taken for
 	// broken. 0: 45 s; the server sends one every 15.
@@ -75,6 +76,9 @@ func New(o Options) (*Client, error) {
 	c.http = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c, nil
 }
+
+// URL is where the server is.
+func (c *Client) URL() string { return c.o.URL }
 
 // Close gives the connections up.
 func (c *Client) Close() {
@@ -185,18 +189,32 @@ func problem(status int, data []byte) *Error {
 // pause is the time between tries. It belongs to one goroutine.
 type pause struct {
 	patience time.Duration
-	since    time.Time
 	length   time.Duration
+	begun    time.Time // when this try began
+	trouble  time.Time // when the first try failed since there was progress; zero: none did
 }
 
-func newPause(patience time.Duration) *pause { return &pause{patience, time.Now(), pauseFirst} }
+func newPause(patience time.Duration) *pause {
+	return &pause{patience: patience, length: pauseFirst, begun: time.Now()}
+}
 
 // progress says that a try went well.
-func (p *pause) progress() { p.since, p.length = time.Now(), pauseFirst }
+func (p *pause) progress() { p.trouble, p.length = time.Time{}, pauseFirst }
 
-// next waits, and reports whether there is a next try.
+// alive says that the server gives a sign of life. One that has done so for as long as
+// patience lasts is in reach, though it may have nothing to say.
+func (p *pause) alive() {
+	if time.Since(p.begun) >= p.patience {
+		p.trouble = time.Time{}
+	}
+}
+
+// next waits after a try that failed, and reports whether there is a next one.
 func (p *pause) next(ctx context.Context) bool {
-	if time.Since(p.since) >= p.patience {
+	if p.trouble.IsZero() {
+		p.trouble = time.Now()
+	}
+	if time.Since(p.trouble) >= p.patience {
 		return false
 	}
 	timer := time.NewTimer(p.length)
@@ -206,6 +224,7 @@ func (p *pause) next(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
+		p.begun = time.Now()
 		return true
 	}
 }

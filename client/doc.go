@@ -1,5 +1,5 @@
-// Package client drives the sessions of a running `coppice serve`: from another
-// program, or from another run of the same one.
+// Package client drives the sessions and the tools of a running `coppice serve`: from
+// another program, or from another run of the same one.
 //
 //	c, err := client.Find(client.FindOptions{})
 //	if err != nil { … } // client.ErrNoServer: none runs
@@ -14,12 +14,15 @@
 //   - [Client.Events] yields each event of an execution once and in order, also
 //     when the connection breaks in between: it comes back with the number of the
 //     last event that it saw. It gives up when the server could not be reached
-//     for Options.Patience.
+//     for Options.Patience. However long an execution prints nothing is no matter.
 //   - [Client.Start] may be repeated: an execution has an id that the client
 //     makes, and the server runs an id once. The client itself repeats requests
 //     whose repetition changes nothing.
+//   - [Client.RunTool] makes a run once. When its connection breaks the run is
+//     cancelled, and the error says so.
 //   - The token leaves this process only to the address in the server's file, and
-//     Find reads that file only when it belongs to a process that still runs.
+//     Find uses that file only when it belongs to a process that still runs: the one
+//     that wrote it, by its number, its start and the boot of the machine.
 //
 // A connection may break at any time:
 //

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -94,8 +95,8 @@ func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[
 	return func(yield func(messages.Event, error) bool) {
 		wait := newPause(c.o.Patience)
 		for {
-			end, err := c.stream(ctx, execution(id, "/events"), after, func(data []byte) (bool, error) {
-				e, err := messages.ParseEvent(data)
+			end, err := c.stream(ctx, http.MethodGet, execution(id, "/events"), nil, after, wait.alive, func(got sse.Event) (bool, error) {
+				e, err := messages.ParseEvent([]byte(got.Data))
 				if err != nil {
 					return false, &brokenError{err}
 				}
@@ -205,8 +206,8 @@ func (c *Client) Changes(ctx context.Context, after uint64) iter.Seq2[Change, er
 	return func(yield func(Change, error) bool) {
 		wait := newPause(c.o.Patience)
 		for {
-			end, err := c.stream(ctx, "api/changes", after, func(data []byte) (bool, error) {
-				change, err := parseChange(data)
+			end, err := c.stream(ctx, http.MethodGet, "api/changes", nil, after, wait.alive, func(got sse.Event) (bool, error) {
+				change, err := parseChange([]byte(got.Data))
 				if err != nil {
 					return false, &brokenError{err}
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // ErrNoServer is matched when no server runs.
@@ -24,9 +25,9 @@ type Record struct {
 	// none.
 	Socket string `json:"socket,omitempty"`
 	PID    int    `json:"pid"`
-	// Began is when the process began, in a unit of the system's own; with PID it
-	// names a process for good. 0: not known.
-	Began uint64 `json:"began,omitempty"`
+	// Start is when the process started, in a form of the system's own, which names
+	// the boot too; with PID it names a process for good. "": not known.
+	Start string `json:"start,omitempty"`
 	// Tools is the folder of tools that it serves.
 	Tools string `json:"tools,omitempty"`
 }
@@ -59,13 +60,18 @@ func ReadRecord(path string) (Record, bool, error) {
 	return r, true, nil
 }
 
-// Runs reports whether the process that wrote the record runs.
+// Runs reports whether the process that wrote the record runs. Where the system does
+// not tell when a process started, one with its number is taken for it: the server has
+// to answer.
 func (r Record) Runs() bool {
-	if r.PID <= 0 || !alive(r.PID) {
+	if r.PID <= 0 {
 		return false
 	}
-	began := ProcessBegan(r.PID)
-	return began == 0 || r.Began == 0 || began == r.Began
+	if r.Start != "" {
+		return process.Alive(process.Identity{PID: r.PID, Start: r.Start})
+	}
+	_, err := process.Identify(r.PID)
+	return !errors.Is(err, process.ErrNoProcess)
 }
 
 // FindOptions say where to look. The zero value of a field is its default.

@@ -16,14 +16,15 @@ import (
 // errSilent ends a stream whose server says nothing any more.
 var errSilent = errors.New("the server has been silent for too long")
 
-// stream reads one connection of server-sent events, and calls take for the data
-// of each, until take says that it is enough (end), or the connection ends.
-func (c *Client) stream(ctx context.Context, path string, after uint64, take func(data []byte) (more bool, err error)) (end bool, err error) {
+// stream makes one request, and calls take for each of the server-sent events that
+// answer it, until take says that it is enough (end), or the connection ends. It calls
+// alive whenever something comes.
+func (c *Client) stream(ctx context.Context, method, path string, body []byte, after uint64, alive func(), take func(sse.Event) (more bool, err error)) (end bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.AfterFunc(c.o.Silence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	req, err := c.request(ctx, http.MethodGet, path, nil, nil)
+	req, err := c.request(ctx, method, path, nil, body)
 	if err != nil {
 		return false, err
 	}
@@ -33,23 +34,37 @@ func (c *Client) stream(ctx context.Context, path string, after uint64, take fun
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return false, unwrapURL(err)
+		return false, because(ctx, unwrapURL(err))
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent { // nothing follows, and nothing will
+		return true, nil
+	}
 	if resp.StatusCode != http.StatusOK {
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the status says enough
 		return false, problem(resp.StatusCode, data)
 	}
-	events := sse.NewReader(lively{resp.Body, func() { silence.Reset(c.o.Silence) }}, maxAnswer)
+	events := sse.NewReader(lively{resp.Body, func() {
+		silence.Reset(c.o.Silence)
+		alive()
+	}}, maxAnswer)
 	for {
 		e, err := events.Next()
 		if err != nil {
-			return false, errors.Join(fmt.Errorf("the connection broke: %w", err), context.Cause(ctx))
+			return false, because(ctx, fmt.Errorf("the connection broke: %w", err))
 		}
-		if more, err := take([]byte(e.Data)); !more || err != nil {
+		if more, err := take(e); !more || err != nil {
 			return err == nil, err
 		}
 	}
+}
+
+// because puts why ctx has ended, if it has, before what came of it.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // lively calls alive whenever something comes, a comment too.

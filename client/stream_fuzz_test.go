@@ -12,14 +12,14 @@ import (
 	"github.com/coppice-run/coppice/client"
 )
 
-// says answers every request with the same bytes.
-type says struct {
+// fixed answers every request with the same bytes.
+type fixed struct {
 	kind string
 	body []byte
 }
 
 // RoundTrip answers.
-func (s says) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s fixed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(bytes.NewReader(s.body)), Request: r,
 	}, nil
@@ -33,7 +33,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte(": here\n\ndata: {\ndata: }\n\n"))
 	f.Add([]byte("data: {\"seq\":18446744073709551615,\"cell\":0,\"type\":\"stdout\"}\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := client.New(client.Options{URL: "http://127.0.0.1:1", Patience: -1, Silence: time.Minute, Transport: says{"text/event-stream", data}})
+		c, err := client.New(client.Options{URL: "http://127.0.0.1:1", Patience: -1, Silence: time.Minute, Transport: fixed{"text/event-stream", data}})
 		require.NoError(t, err)
 		defer c.Close()
 		last := uint64(0)

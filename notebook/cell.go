@@ -39,7 +39,7 @@ func newCell(d *Document, n *node) (c *Cell, reason string) {
 	if typ == nil {
 		return nil, "cell_type is missing"
 	}
-	// The usual spelling is told without a copy; a notebook can have a million
+	// The usual spelling is recognised without a copy; a notebook can have a million
 	// cells.
 	c = &Cell{doc: d, n: n}
 	switch string(typ.raw) {

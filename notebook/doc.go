@@ -14,7 +14,7 @@
 //   - A failed edit changes nothing.
 //   - Outputs are not decoded before they are asked for. Showing the first
 //     lines of a large notebook costs one walk over its bytes and no copy.
-//   - [File.Save] never overwrites what somebody else wrote since the file was
+//   - [File.Save] never overwrites what someone else wrote since the file was
 //     read; it fails with [ErrChanged]. A reader of the file sees the old
 //     notebook or the new one.
 //   - Failures are an [*Error] whose kind errors.Is finds, except those of the

@@ -38,7 +38,7 @@ var (
 	ErrArgument = errors.New("invalid argument")
 	// ErrChanged: the file is not what was read; saving would lose the change.
 	ErrChanged = errors.New("notebook changed on disk")
-	// ErrLocked: somebody else held the file's lock until the context ended.
+	// ErrLocked: another process or goroutine held the file's lock until the context ended.
 	ErrLocked = errors.New("notebook is locked")
 )
 

@@ -71,7 +71,7 @@ func openFault(path string, err error) error {
 		return err
 	}
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
-		err = inner.Err // the path is told already
+		err = inner.Err // the path is in the message already
 	}
 	return &Error{Kind: kind, Path: path, Err: err}
 }
@@ -108,7 +108,7 @@ func resolveNew(path string) (string, error) {
 
 // NewFile connects a document to a path that Save will write to, such as that
 // of a copy. What is at the path now, notebook or not, is replaced by the
-// first Save, unless somebody changes it before. What cannot be replaced so is an
+// first Save, unless someone changes it before. What cannot be replaced so is an
 // error of kind ErrNotFile or ErrTooLarge.
 func NewFile(ctx context.Context, path string, d *Document) (*File, error) {
 	f := &File{Document: d, Path: path, foreign: true}
@@ -142,7 +142,7 @@ func (f *File) ApplyText(text string, opts *ApplyOptions) (*ApplyReport, error) 
 // it wrote.
 //
 // It takes the lock of the file, waiting until ctx ends (then ErrLocked), and
-// compares the file with what was read: if somebody changed, removed or made
+// compares the file with what was read: if someone changed, removed or made
 // it meanwhile, nothing is written and the error is ErrChanged. The new
 // content goes to a temporary file beside it, which is flushed to disk and
 // then takes the notebook's place, so that a reader sees the old notebook or
@@ -221,7 +221,7 @@ func equalContent(r io.Reader, want []byte) (bool, error) {
 	}
 }
 
-// replace writes the notebook anew. was is what it is like, nil when there is none
+// replace writes the notebook again. was is what it is like, nil when there is none
 // yet.
 func (f *File) replace(data []byte, was fs.FileInfo) error {
 	// What the umask leaves of this is the mode of a new notebook.

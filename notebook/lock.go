@@ -17,10 +17,10 @@ const lockPoll = 20 * time.Millisecond
 // lockFile takes the lock of a notebook: a flock on a hidden file beside it,
 // since the notebook itself is replaced by each save. Whoever holds the lock
 // removes that file when done, so none is left lying about; a waiter then
-// finds that what it locked is no longer what is at the path, and begins anew.
+// finds that what it locked is no longer what is at the path, and starts over.
 //
 // On Windows an open file cannot be removed; there the file is removed after
-// the lock was released, if nobody else has opened it.
+// the lock was released, if no one else has opened it.
 func lockFile(ctx context.Context, notebook string) (unlock func() error, err error) {
 	path := lockPath(notebook)
 	for {

@@ -12,7 +12,7 @@ import (
 // written; edits change items, so all that was not edited stays as it was.
 //
 // A node belongs to one document, and raw may be a part of the bytes that were
-// read: nobody writes into it.
+// read: it is never written to.
 type node struct {
 	raw []byte
 	// open is '{' or '[' when the node is expanded, 0 when it is raw.

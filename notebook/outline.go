@@ -45,7 +45,7 @@ func OpenOutline(ctx context.Context, path string) (*Document, error) {
 }
 
 // outliner copies JSON and leaves things out. It understands as much of JSON as
-// that takes: what is none stays none.
+// that takes: what is not an output stays as it is.
 type outliner struct {
 	in     io.Reader
 	window []byte

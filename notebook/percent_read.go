@@ -44,7 +44,7 @@ func (t *Text) readPercent(text string) {
 }
 
 // endOfPercentCell returns the line of the next marker. In code, a marker in a
-// triple-quoted string is none, nor is one in quoted markdown.
+// triple-quoted string does not count, nor does one in quoted markdown.
 func endOfPercentCell(lines []string, from int, typ CellType) int {
 	var q quoteTracker
 	for i := from; i < len(lines); i++ {

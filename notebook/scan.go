@@ -268,7 +268,7 @@ func (s *scanner) escape() error {
 }
 
 // hasSpecial reports whether one of the eight bytes is a quote, a backslash or
-// below space. It may say yes for a byte that is none (the subtraction borrows
+// below space. It may say yes for a byte that is not (the subtraction borrows
 // into it from a lower one that is); the caller looks at each byte then.
 func hasSpecial(w uint64) bool {
 	const (

@@ -31,7 +31,7 @@ type Text struct {
 	// JSON object with kernelspec, or nil.
 	Metadata json.RawMessage
 	// Doubtful are the numbers of lines, from 1, that look as if a marker was
-	// meant but are none, such as "#%% [code]", which were read as content; in a
+	// meant but are not, such as "#%% [code]", which were read as content; in a
 	// percent text, of markers with metadata that nbformat does not allow, which
 	// was left out.
 	Doubtful []int
@@ -113,13 +113,18 @@ func (t *Text) readCells(text string) error {
 	return nil
 }
 
-// misspelled matches a line that was meant as a marker of the view and is none:
+// misspelled matches a line that was meant as a marker of the view but is not one:
 // it has cell: after the type, or nothing but a type that there is not. Text
 // with such a line is a failed edit of the view and not in the percent format.
 var (
 	misspelled  = regexp.MustCompile(`^\s*#\s*%%.*\]\s*cell:|^\s*#\s*%%\s*\[[^\]]*\]\s*$`)
 	percentType = regexp.MustCompile(`^\s*#\s*%%\s*\[(?:markdown|md|raw|code)\]\s*$`)
 )
+
+// failedEdit reports whether a line was meant as a marker of the view but is not one.
+func failedEdit(line string) bool {
+	return misspelled.MatchString(line) && !percentType.MatchString(line)
+}
 
 // looksPercent reports whether text is in the percent format and cannot be the
 // view. A marker like "# %% [markdown]" is in both. What tells is a first line
@@ -132,7 +137,7 @@ func looksPercent(text string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		m, strict := parseMarker(line)
 		strict = strict && m.extra == 0
-		if strict && (m.numbered || m.typ == Code) || misspelled.MatchString(line) && !percentType.MatchString(line) {
+		if strict && (m.numbered || m.typ == Code) || failedEdit(line) {
 			return false
 		}
 		_, percent := percentOptions(line)

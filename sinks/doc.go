@@ -10,7 +10,7 @@
 //	hub, err := sinks.NewHub(sinks.HubOptions{Artifacts: dir})
 //	system, err := supervisor.Start(ctx, supervisor.SystemOptions{Children: []supervisor.Spec{hub.Spec(), …}})
 //	…
-//	out, err := hub.Open(ctx, exec, sinks.NewConsole(os.Stdout, sinks.ConsoleOptions{}))
+//	out, err := hub.Open(ctx, exec, sinks.NewEvents(os.Stdout))
 //	defer out.Close()
 //	exec.Out = out
 //
@@ -40,7 +40,7 @@
 //	sinks
 //	├─ result-0 … result-7   the result sinks of all calls, shared out by session
 //	├─ journal               a sink of the host, for all calls
-//	└─ console#7             a sink of one call, for as long as the call is open
+//	└─ sink#7                a sink of one call, for as long as the call is open
 //
 // What a sink has not handled yet does not live in its actor but in the subscription
 // between it and the call, and so does the credit: it is still there when the

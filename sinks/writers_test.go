@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/messages"
@@ -30,59 +29,6 @@ func consume(t *testing.T, s sinks.Sink, events ...messages.Event) {
 	}
 	require.NoError(t, s.Flush(t.Context()))
 	require.NoError(t, s.Close())
-}
-
-func errOut(text string) messages.Stream {
-	return messages.Stream{Name: messages.StderrStream, Text: text}
-}
-
-func plain(text string) messages.Display {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return messages.Display{Data: messages.Bundle{messages.MIMEPlain: raw}}
-}
-
-func TestConsole(t *testing.T) {
-	t.Parallel()
-	done := messages.Status{Status: messages.CellComplete}
-	for name, tc := range map[string]struct {
-		o      sinks.ConsoleOptions
-		events []messages.Event
-		want   string
-	}{
-		"text":                   {events: []messages.Event{out("a\nb"), out("c\n"), done}, want: "a\nbc\n"},
-		"the last line is ended": {events: []messages.Event{out("a"), done, out("b"), done}, want: "a\nb\n"},
-		"displays on their own":  {events: []messages.Event{out("a"), plain("shown"), plain(""), messages.ExecuteResult{Data: plain("2").Data}, done}, want: "a\nshown\n2\n"},
-		"status is silent":       {events: []messages.Event{messages.Status{Data: messages.RawJSON(`{"op":"x"}`)}, messages.Display{Data: messages.Bundle{"application/x-coppice-status": messages.RawJSON(`{"op":"x"}`)}}}, want: ""},
-		"an error":               {events: []messages.Event{messages.Error{ErrorDetails: messages.ErrorDetails{Traceback: []string{"\x1b[31mE\x1b[0m", "x"}}}}, want: "E\nx\n"},
-		"an error, colour":       {o: sinks.ConsoleOptions{Colour: true}, events: []messages.Event{messages.Error{ErrorDetails: messages.ErrorDetails{Traceback: []string{"\x1b[31mE\x1b[0m", "x"}}}}, want: "\x1b[31mE\x1b[0m\nx\n"},
-		"notice and prompt":      {events: []messages.Event{messages.InputRequest{Prompt: "name? "}, messages.Notice{Text: "no\x07tice"}}, want: "name? \nnotice\n"},
-		"no colour":              {events: []messages.Event{out("\x1b[1mbold\x1b[0m\x1b[2J\x1b]0;t\x07\n")}, want: "bold\n"},
-		"colour":                 {o: sinks.ConsoleOptions{Colour: true}, events: []messages.Event{out("\x1b[1mbold\x1b[0m\x1b[2J\x1b]0;t\x07\n")}, want: "\x1b[1mbold\x1b[0m\n"},
-		"colour left on":         {o: sinks.ConsoleOptions{Colour: true}, events: []messages.Event{out("\x1b[1mbold\n"), done}, want: "\x1b[1mbold\n\x1b[0m"},
-		"cut sequence":           {events: []messages.Event{out("\x1b]0;ti"), out("tle\x07x\n")}, want: "x\n"},
-		"progress":               {events: []messages.Event{out("1%\r"), out("2%\r"), done}, want: "1%\r2%\r\n"},
-		"prefix":                 {o: sinks.ConsoleOptions{Prefix: "s| "}, events: []messages.Event{out("a\nb"), out("c\n\n"), plain("d\ne"), done}, want: "s| a\ns| bc\ns| \ns| d\ns| e\n"},
-		"prefix and progress":    {o: sinks.ConsoleOptions{Prefix: "s| "}, events: []messages.Event{out("1%\r2%"), done}, want: "s| 1%\rs| 2%\n"},
-		"prefix and colour":      {o: sinks.ConsoleOptions{Prefix: "s| ", Colour: true}, events: []messages.Event{out("\x1b[1mx\n\x1b[0m"), done}, want: "\x1b[1ms| x\n\x1b[0m"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var b bytes.Buffer
-			consume(t, sinks.NewConsole(&b, tc.o), tc.events...)
-			require.Equal(t, tc.want, b.String())
-		})
-	}
-}
-
-func TestConsoleSplitsTheStreams(t *testing.T) {
-	t.Parallel()
-	var o, e bytes.Buffer
-	consume(t, sinks.NewConsole(&o, sinks.ConsoleOptions{Err: &e}), out("out"), errOut("err"), plain("shown"), messages.Error{ErrorDetails: messages.ErrorDetails{Name: "E", Message: "m"}})
-	require.Equal(t, "out\nshown\n", o.String())
-	require.Equal(t, "err\nE: m\n", e.String())
 }
 
 // failing is a writer that returns err.
@@ -102,9 +48,7 @@ func TestReaderThatLeft(t *testing.T) {
 	require.NoError(t, r.Close())
 	defer w.Close()
 	for name, w := range map[string]io.Writer{"pipe": w, "EPIPE": failing{&os.PathError{Op: "write", Err: syscall.EPIPE}}, "io.Pipe": failing{io.ErrClosedPipe}, "closed file": failing{os.ErrClosed}} {
-		for kind, s := range map[string]sinks.Sink{"console": sinks.NewConsole(w, sinks.ConsoleOptions{}), "events": sinks.NewEvents(w)} {
-			require.ErrorIs(t, s.Consume(t.Context(), out("x\n")), sinks.ErrConsumerGone, "%s, %s", name, kind)
-		}
+		require.ErrorIs(t, sinks.NewEvents(w).Consume(t.Context(), out("x\n")), sinks.ErrConsumerGone, name)
 	}
 	full := errors.New("disk full")
 	err = sinks.NewEvents(failing{full}).Consume(t.Context(), out("x"))
@@ -206,41 +150,4 @@ func TestJournalOfAHub(t *testing.T) {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Regexp(t, `^\{"at":"[^"]+Z","exec":"id-of-a","session":"a","cwd":"/w","event":\{"seq":1,"cell":0,"type":"stdout","text":"x"\}\}\n$`, string(data))
-}
-
-func TestLive(t *testing.T) {
-	t.Parallel()
-	live := sinks.NewLive(3, 100000)
-	a := live.For(messages.Execute{ID: "a", Key: messages.SessionKey{Session: "s"}})
-	events, missed := live.Since(0)
-	require.Empty(t, events)
-	require.Zero(t, missed)
-	for i := range 5 {
-		require.NoError(t, a.Consume(t.Context(), out(fmt.Sprint(i))))
-	}
-	numbers := func(events []sinks.LiveEvent) (n []uint64) {
-		for _, e := range events {
-			n = append(n, e.N)
-		}
-		return n
-	}
-	for after, want := range map[uint64]struct {
-		numbers []uint64
-		missed  uint64
-	}{0: {[]uint64{3, 4, 5}, 2}, 1: {[]uint64{3, 4, 5}, 1}, 2: {[]uint64{3, 4, 5}, 0}, 4: {[]uint64{5}, 0}, 5: {nil, 0}, 9: {nil, 0}} {
-		events, missed := live.Since(after)
-		require.Equal(t, want.numbers, numbers(events), "after %d", after)
-		require.Equal(t, want.missed, missed, "after %d", after)
-	}
-	events, _ = live.Since(4)
-	require.Empty(t, cmp.Diff(sinks.LiveEvent{N: 5, Exec: "a", Key: messages.SessionKey{Session: "s"}, Event: out("4")}, events[0]))
-
-	require.NoError(t, live.Wait(t.Context(), 4))
-	woken := make(chan error, 1)
-	go func() { woken <- live.Wait(t.Context(), 5) }()
-	require.NoError(t, a.Consume(t.Context(), out(strings.Repeat("x", 200000))))
-	require.NoError(t, <-woken)
-	events, missed = live.Since(0)
-	require.Equal(t, []uint64{6}, numbers(events), "one event that is too large is kept all the same")
-	require.EqualValues(t, 5, missed)
 }

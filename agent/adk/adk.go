@@ -32,7 +32,7 @@ type Options struct {
 	// Confirm makes ADK ask a person before each call.
 	Confirm bool
 	// OnEvent hears the output of calls as it comes, each from one goroutine. nil:
-	// nobody.
+	// it is not called.
 	OnEvent func(agent.Context, messages.Event)
 }
 

@@ -7,7 +7,7 @@
 //	a, err := llmagent.New(llmagent.Config{Name: "analyst", Model: model, Tools: tools})
 //
 // Each session of ADK has a Python session of its own, unless [Options] say
-// otherwise. What a call did wrong is told to the model as the result of the call,
+// otherwise. What a call did wrong reaches the model as the result of the call,
 // so that it can mend it; an error comes only when the host has ended. The end of
 // an invocation's context interrupts its code and keeps the session.
 //

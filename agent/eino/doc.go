@@ -6,7 +6,7 @@
 //	tools, err := eino.Tools(list, eino.Options{Session: conversation}) // a function of yours
 //	node, err := compose.NewToolNode(ctx, &compose.ToolsNodeConfig{Tools: tools})
 //
-// What a call did wrong is told to the model as the result of the call, so that
+// What a call did wrong reaches the model as the result of the call, so that
 // it can mend it; an error ends the graph and comes only when the host has ended.
 // The end of a call's context interrupts its code and keeps the session.
 //

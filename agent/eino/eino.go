@@ -26,7 +26,7 @@ type Options struct {
 	// false: they are InvokableTool, and results are text.
 	Images bool
 	// OnEvent hears the output of calls as it comes, each from one goroutine. nil:
-	// nobody.
+	// it is not called.
 	OnEvent func(context.Context, messages.Event)
 }
 

@@ -6,7 +6,7 @@
 //	tools, err := coppicegenkit.Tools(list, coppicegenkit.Options{Session: conversation}) // a function of yours
 //	response, err := genkit.Generate(ctx, g, ai.WithPrompt("..."), ai.WithTools(tools...))
 //
-// What a call did wrong is told to the model as the output of the call, so that
+// What a call did wrong reaches the model as the output of the call, so that
 // it can mend it; an error ends the generation and comes only when the host has
 // ended. The end of a call's context interrupts its code and keeps the session.
 //

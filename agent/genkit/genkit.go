@@ -21,7 +21,7 @@ type Options struct {
 	// Owner is the agent that calls; see coppice.Request.Owner.
 	Owner string
 	// OnEvent hears the output of calls as it comes, each from one goroutine. nil:
-	// nobody.
+	// it is not called.
 	OnEvent func(context.Context, messages.Event)
 }
 

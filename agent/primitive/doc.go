@@ -21,7 +21,7 @@
 //
 // A pack is a namespace of primitives with one backend, which is any object of
 // the host. A backend that is an [Installer], a [Cloner], a [CallEnder], a
-// [SessionEnder] or a [Closer] hears of its life:
+// [SessionEnder] or a [Closer] is notified of its life:
 //
 //	Install ──▶ in use ──ends of calls and sessions──▶ Close
 //	               └──Fork──▶ a registry whose Cloners gave it backends of its own ──▶ Close

@@ -66,11 +66,11 @@ type (
 	}
 	// CallEnder is a backend that hears of the end of each call, whatever came of
 	// it. The result of the call waits until it returns, for no longer than ctx; its
-	// error is told in the result and logged.
+	// error stands in the result and is logged.
 	CallEnder interface {
 		OnCallEnd(ctx context.Context, end CallEnd) error
 	}
-	// SessionEnder is a backend that hears that a session was closed: another one of
+	// SessionEnder is a backend that is notified when a session was closed: another one of
 	// the same name has nothing of it. It must not block. A session that only loses
 	// its interpreter, by a reset, a crash or to make room, goes on.
 	SessionEnder interface{ OnSessionEnd(messages.SessionKey) }

@@ -13,7 +13,7 @@
 //   - A compaction is queued, and committed at the end of the call that queued it,
 //     also when its code failed. A second one of the call replaces the first. A call
 //     of a tool that is not answered yet, and what came since, follow the summary.
-//   - A compaction that cannot be saved is told, in the result and to the host
+//   - A compaction that cannot be saved is reported, in the result and to the host
 //     ([Options].OnCommit). A store that hangs holds no result.
 //   - A fork has a copy of the conversation without the call that started it, under a
 //     key that was never used: it takes no other conversation's place. It never raises

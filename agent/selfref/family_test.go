@@ -71,7 +71,7 @@ func TestAForkTakesNoConversationOfOthers(t *testing.T) {
 	require.Contains(t, again.ok("context.inspect", `{}`), `"active_key":"main"`)
 }
 
-// TestALongResponseIsNoEnd of gather_all: it is cut, that is told, and the whole can
+// TestALongResponseIsNoEnd of gather_all: it is cut, a note says so, and the whole can
 // be read.
 func TestALongResponseIsNoEnd(t *testing.T) {
 	sizes := map[string]int{"small": 10, "twice": 5 << 20, "long": 9 << 20, "wide": 2 << 20}

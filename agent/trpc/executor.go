@@ -29,7 +29,7 @@ type Options struct {
 	// for tools: their calls have an argument for it.
 	Timeout time.Duration
 	// OnEvent hears the output as it comes, each execution's from one goroutine.
-	// nil: nobody.
+	// nil: it is not called.
 	OnEvent func(context.Context, messages.Event)
 }
 

@@ -21,48 +21,50 @@ func (s Scenario) Expect(o Setup) time.Duration {
 		start = .1 + 1e-4*n
 	}
 	seconds := start + load
-	switch s.Name {
-	case create.Name, evict.Name:
-		if seconds = 1 + load; kernels {
-			seconds = 4 + load
-		}
-	case ready.Name:
-		if seconds = 1 + n/o.Rate; kernels {
-			seconds = 6 + n/o.Rate
-		}
-	case execute.Name:
-		seconds += min(load/3, 3) + min(load/2, fullSpeed.Seconds())
-	case idle.Name:
-		seconds += n / 3000
-	case churn.Name:
-		switch {
-		case kernels:
-			seconds = 3 + .5*n
-		case pretended:
-			seconds = n / 20_000
-		default:
-			seconds = .5 + n/400
-		}
-	case burst.Name:
-		seconds = start
-	case interrupt.Name:
-		seconds += n / 4
-	case fork.Name:
-		seconds = .5 + n/50
-	case hostCalls.Name:
-		if seconds += n * callsInCell / 5500; kernels {
-			seconds += n * callsInCell / 1000
-		}
-	case flood.Name:
-		if seconds = 1 + 64*load/110; kernels {
-			seconds = 3 + 64*load/50
-		}
-	case mixed.Name, soak.Name:
-		// The last agents make their calls after the last one has come.
-		seconds = load + 6
-		if kernels {
-			seconds += 8
-		}
+	if takes := expected[s.Name]; takes != nil {
+		seconds = takes(expectation{start: start, load: load, n: n, rate: o.Rate, kernels: kernels, pretended: pretended})
 	}
 	return time.Duration(seconds * float64(time.Second))
+}
+
+// expectation is what the time of a scenario depends on, in seconds and sessions.
+type expectation struct {
+	start, load, n, rate float64
+	kernels, pretended   bool
+}
+
+// of is the first figure, or the second with real kernels.
+func (e expectation) of(runner, kernels float64) float64 {
+	if e.kernels {
+		return kernels
+	}
+	return runner
+}
+
+// expected is how long scenarios take of which starting the sessions and then loading
+// them is not all.
+var expected = map[string]func(e expectation) float64{
+	create.Name: func(e expectation) float64 { return e.load + e.of(1, 4) },
+	evict.Name:  func(e expectation) float64 { return e.load + e.of(1, 4) },
+	ready.Name:  func(e expectation) float64 { return e.n/e.rate + e.of(1, 6) },
+	execute.Name: func(e expectation) float64 {
+		return e.start + e.load + min(e.load/3, 3) + min(e.load/2, fullSpeed.Seconds())
+	},
+	idle.Name: func(e expectation) float64 { return e.start + e.load + e.n/3000 },
+	churn.Name: func(e expectation) float64 {
+		if e.pretended {
+			return e.n / 20_000
+		}
+		return e.of(.5+e.n/400, 3+.5*e.n)
+	},
+	burst.Name:     func(e expectation) float64 { return e.start },
+	interrupt.Name: func(e expectation) float64 { return e.start + e.load + e.n/4 },
+	fork.Name:      func(e expectation) float64 { return .5 + e.n/50 },
+	hostCalls.Name: func(e expectation) float64 {
+		return e.start + e.load + e.n*callsInCell/5500 + e.of(0, e.n*callsInCell/1000)
+	},
+	flood.Name: func(e expectation) float64 { return e.of(1+64*e.load/110, 3+64*e.load/50) },
+	// The last agents make their calls after the last one has come.
+	mixed.Name: func(e expectation) float64 { return e.load + e.of(6, 14) },
+	soak.Name:  func(e expectation) float64 { return e.load + e.of(6, 14) },
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -129,75 +130,87 @@ var full = []row{
 // machine that changes meanwhile changes for all alike, and the order of each
 // round is drawn anew. The soak is the last step: it takes the longest.
 func (o options) plan(root string) ([]step, error) {
-	rows, rounds, each := brief, defaultRounds, 1
+	rows, each := brief, 1
 	if o.Full {
 		rows, each = full, peerRounds
 	}
-	if o.Rounds > 0 {
-		rounds = o.Rounds
+	all := spread{r: rand.New(rand.NewPCG(o.Seed, 17)), rounds: make([][]step, cmp.Or(max(o.Rounds, 0), defaultRounds))}
+	last, err := o.scenarios(rows, &all)
+	if err != nil {
+		return nil, err
 	}
-	r := rand.New(rand.NewPCG(o.Seed, 17))
-	at := make([][]step, rounds) // steps by round of the run
-	var last []step
-	place := func(s step, n, of, offset int) {
-		i := (offset + n*rounds/of) % rounds
-		at[i] = append(at[i], s)
-	}
-	for _, w := range rows {
-		n, offset := w.rounds, r.IntN(rounds)
-		if n == 0 {
-			n, offset = rounds, 0
+	if !o.Compared {
+		for _, w := range o.besideRows() {
+			all.place(w.rounds, o.wants, func(round int) step { return o.beside(w, root, round) })
 		}
-		for round := range min(n, rounds) {
-			s, err := o.step(w, round)
-			switch {
-			case err != nil:
-				return nil, err
-			case !o.wants(s.name) || o.Compared && w.rounds != 0:
-			case w.scenario == "soak":
-				last = append(last, s)
-			default:
-				place(s, round, min(n, rounds), offset)
+		if o.Full {
+			all.place(defaultServerRounds, o.wants, func(round int) step { return o.defaultServer(root, round) })
+		}
+		for _, p := range peers.All() {
+			if p.Available(peers.Options{Extras: o.extras}) == nil { // else leftOut says so
+				all.place(each, o.wants, func(round int) step { return o.peer(p, root, round) })
 			}
 		}
 	}
-	for _, w := range o.besideRows() {
-		offset, n := r.IntN(rounds), min(w.rounds, rounds)
-		for round := range n {
-			if s := o.beside(w, root, round); o.wants(s.name) && !o.Compared {
-				place(s, round, n, offset)
-			}
-		}
-	}
-	if o.Full {
-		offset := r.IntN(rounds)
-		for round := range min(defaultServerRounds, rounds) {
-			if s := o.defaultServer(root, round); o.wants(s.name) && !o.Compared {
-				place(s, round, min(defaultServerRounds, rounds), offset)
-			}
-		}
-	}
-	for _, p := range peers.All() {
-		offset := r.IntN(rounds)
-		if p.Available(peers.Options{Extras: o.extras}) != nil {
-			continue // leftOut says so
-		}
-		for round := range min(each, rounds) {
-			if s := o.peer(p, root, round); o.wants(s.name) && !o.Compared {
-				place(s, round, min(each, rounds), offset)
-			}
-		}
-	}
-	var steps []step
-	for _, these := range at {
-		r.Shuffle(len(these), func(i, j int) { these[i], these[j] = these[j], these[i] })
-		steps = append(steps, these...)
-	}
-	steps = append(steps, last...)
+	steps := append(all.shuffled(), last...)
 	if len(steps) == 0 {
 		return nil, fmt.Errorf("nothing is called %q; names are scenario/backend/sessions, as exec/runner/100", o.Only)
 	}
 	return steps, nil
+}
+
+// scenarios places the scenarios, and returns those that come last.
+func (o options) scenarios(rows []row, all *spread) (last []step, err error) {
+	for _, w := range rows {
+		if o.Compared && w.rounds != 0 {
+			continue
+		}
+		steps := make([]step, cmp.Or(w.rounds, len(all.rounds)))
+		for round := range steps {
+			if steps[round], err = o.step(w, round); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case w.scenario != "soak":
+			all.place(len(steps), o.wants, func(round int) step { return steps[round] })
+		case o.wants(steps[0].name):
+			last = append(last, steps[:min(len(steps), len(all.rounds))]...)
+		}
+	}
+	return last, nil
+}
+
+// spread are the steps by round of the run.
+type spread struct {
+	r      *rand.Rand
+	rounds [][]step
+}
+
+// place spreads n steps that are wanted over the run, and not more than it has rounds,
+// from a round that is drawn; what every round has needs no draw.
+func (s *spread) place(n int, wanted func(name string) bool, of func(round int) step) {
+	offset, all := 0, len(s.rounds)
+	if n < all {
+		offset = s.r.IntN(all)
+	}
+	n = min(n, all)
+	for round := range n {
+		if next := of(round); wanted(next.name) {
+			at := (offset + round*all/n) % all
+			s.rounds[at] = append(s.rounds[at], next)
+		}
+	}
+}
+
+// shuffled returns all steps, those of each round in an order that is drawn.
+func (s *spread) shuffled() []step {
+	var steps []step
+	for _, these := range s.rounds {
+		s.r.Shuffle(len(these), func(i, j int) { these[i], these[j] = these[j], these[i] })
+		steps = append(steps, these...)
+	}
+	return steps
 }
 
 func (o options) step(w row, round int) (step, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// ender is a backend that hears of the end of calls.
+// ender is a backend that is notified of the end of calls.
 type ender func(context.Context, primitive.CallEnd) error
 
 func (e ender) OnCallEnd(ctx context.Context, end primitive.CallEnd) error { return e(ctx, end) }

@@ -27,7 +27,7 @@ type Function struct {
 	// of the tools that run code, and code has it in help(tool.search).
 	Description string
 	// Signature is what the function takes, as Python writes it, with the brackets:
-	// "(query: str, limit: int = ...)". "": it is not told. [Of] derives it.
+	// "(query: str, limit: int = ...)". "": it is not known. [Of] derives it.
 	Signature string
 	// Call serves one call. args is a JSON object with the arguments. The value
 	// is sent as JSON. ctx ends when the cell does, when the code gives the call

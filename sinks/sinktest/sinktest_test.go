@@ -1,7 +1,6 @@
 package sinktest_test
 
 import (
-	"bytes"
 	"io"
 	"path/filepath"
 	"sync"
@@ -26,15 +25,9 @@ func TestOurSinks(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, j.Close()) })
 		return j.For(exec)
 	}
-	live := sinks.NewLive(10, 1000)
 	for name, open := range map[string]sinktest.Open{
 		"events":  func(*testing.T) sinks.Sink { return sinks.NewEvents(io.Discard) },
-		"console": func(*testing.T) sinks.Sink { return sinks.NewConsole(io.Discard, sinks.ConsoleOptions{Prefix: "s| "}) },
-		"colour": func(*testing.T) sinks.Sink {
-			return sinks.NewConsole(&bytes.Buffer{}, sinks.ConsoleOptions{Colour: true, Err: &bytes.Buffer{}})
-		},
 		"journal": journals,
-		"live":    func(*testing.T) sinks.Sink { return live.For(exec) },
 		"channel": func(t *testing.T) sinks.Sink {
 			c := sinks.NewChannel(1000)
 			var wg sync.WaitGroup

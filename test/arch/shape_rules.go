@@ -27,7 +27,6 @@ var knots = map[string]struct {
 	"actors/launcher":        {12, "one handler of runs, with a file for each thing that it decides"},
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
-	"cmd/internal/cli":       {36, "one command line, whose commands share their host, their output and their errors"},
 	"cmd/internal/httpapi":   {9, "one handler, with a file for each resource"},
 	"cmd/internal/mcpserver": {11, "one server, with a file for each of the protocol's subjects"},
 }

@@ -261,7 +261,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 			s := host.Session("a", coppice.In(t.TempDir()))
 			other := host.Session("b", coppice.In(t.TempDir()))
 			submit := func(s *coppice.Session, id, value string) messages.InputStatus {
-				status, err := s.SubmitInput(t.Context(), id, value)
+				status, err := s.SubmitInput(id, value)
 				require.NoError(t, err)
 				return status
 			}
@@ -287,7 +287,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 			require.NotContains(t, result.Text, "second")
 			require.Equal(t, messages.InputAnswered, submit(s, asked.ID, "third"))
 
-			_, err := s.SubmitInput(t.Context(), asked.ID, "\xff")
+			_, err := s.SubmitInput(asked.ID, "\xff")
 			require.ErrorContains(t, err, "not valid UTF-8")
 			for e, err := range s.Stream(t.Context(), coppice.Request{AllowStdin: true, InputTimeout: 100 * time.Millisecond, Mode: messages.ModePerCall, Cells: []messages.Cell{{Code: "input()"}}}) {
 				require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestRuntimePrimitives(t *testing.T) {
 	}
 }
 
-// badStore fails or hangs when it is told to.
+// badStore fails or hangs as its way says.
 type badStore struct {
 	selfref.Memory
 	way atomic.Value // a string
@@ -166,7 +166,7 @@ func (s *badStore) Save(ctx context.Context, key string, list []selfref.Message)
 	return s.Memory.Save(ctx, key, list)
 }
 
-// TestAStoreHoldsNoResult: a compaction that it does not save is told, in a bounded
+// TestAStoreHoldsNoResult: a compaction that it does not save is reported, in a bounded
 // time after the end of the caller's context.
 func TestAStoreHoldsNoResult(t *testing.T) {
 	for _, backend := range []string{backends.Gateway, backends.Runner} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,26 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/sinks/artifact"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
-// What the command keeps of long outputs.
-const (
-	artifactAge   = 7 * 24 * time.Hour
-	artifactTotal = 2 << 30
-)
-
-// keepOutput makes artifacts outlast the command that made them.
-func keepOutput(o coppice.Options) coppice.Options {
-	o.Output.KeepArtifacts = true
-	o.Output.MaxAge, o.Output.MaxTotal = artifactAge, artifactTotal
-	return o
-}
-
 func (a *app) artifactCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "artifact",
 		Short: "Read the full output of calls, and drawings that they made",
 		Long: `Output that is too long for a result is kept in full, and the result names it:
@@ -39,15 +28,13 @@ artifact://N. Drawings (SVG, Plotly, Vega) are kept too.
 They are in PI_ARTIFACTS_DIR if that is set, else beside the file that
 PI_SESSION_FILE names, else in artifacts in Coppice's home, for 7 days and up to
 2 GiB.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
-	}
+	}.Make()
 	var dir string
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "the folder with the artifacts")
 	store := func() (*artifact.Store, error) {
-		s, err := coppice.OpenArtifacts(keepOutput(coppice.Options{Env: a.env, Output: coppice.OutputOptions{Artifacts: dir}}))
+		s, err := coppice.OpenArtifacts(console.KeepOutput(coppice.Options{Env: a.Env, Output: coppice.OutputOptions{Artifacts: dir}}))
 		if err != nil {
-			return nil, usageError{err}
+			return nil, console.UsageError{Err: err}
 		}
 		return s, nil
 	}
@@ -69,45 +56,45 @@ type artifactJSON struct {
 
 func (a *app) artifactList(open openStore) *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List what is kept, the oldest first", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+	cmd := console.Command{
+		Use: "list", Short: "List what is kept, the oldest first",
+		Run: func(context.Context, []string) error {
 			s, err := open()
 			if err != nil {
 				return err
 			}
 			list, err := s.List()
 			if err != nil && !errors.Is(err, artifact.ErrNoDirectory) {
-				return failure(err)
+				return err
 			}
 			if asJSON {
 				found := make([]artifactJSON, len(list))
 				for i, one := range list {
 					found[i] = artifactJSON{one.ID, one.URI(), one.Path, one.Bytes, one.Modified}
 				}
-				return failure(a.writeJSON(found))
+				return a.WriteJSON(found)
 			}
 			if len(list) == 0 {
-				a.out.lines("nothing is kept in " + s.Dir())
+				a.Out.Lines("nothing is kept in " + s.Dir())
 				return nil
 			}
 			rows := [][]string{{"artifact", "size", "written", "file"}}
 			for _, one := range list {
 				rows = append(rows, []string{one.URI(), budget.Size(one.Bytes), one.Modified.Format(time.DateTime), one.Path})
 			}
-			a.out.lines(render.Table(a.style(a.out), rows, true)...)
+			a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
 			return nil
 		},
-	}
+	}.Make()
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON list")
 	return cmd
 }
 
 func (a *app) artifactPath(open openStore) *cobra.Command {
-	return &cobra.Command{
-		Use: "path ID", Short: "Print the file of an artifact", Args: oneID,
+	return console.Command{
+		Use: "path ID", Short: "Print the file of an artifact", Args: oneID(),
 		Example: "  less $(coppice artifact path artifact://3)",
-		RunE: func(_ *cobra.Command, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			s, err := open()
 			if err != nil {
 				return err
@@ -116,24 +103,24 @@ func (a *app) artifactPath(open openStore) *cobra.Command {
 			if err != nil {
 				return artifactError(err)
 			}
-			a.out.lines(info.Path)
+			a.Out.Lines(info.Path)
 			return nil
 		},
-	}
+	}.Make()
 }
 
 func (a *app) artifactShow(open openStore) *cobra.Command {
 	var lines, bytes string
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "Print an artifact, or a part of it, as it is", Args: oneID,
+	cmd := console.Command{
+		Use: "show ID", Short: "Print an artifact, or a part of it, as it is", Args: oneID(),
 		Long: `Print an artifact byte for byte. --lines and --bytes choose a part: 10-20, 10-
 (to the end), -20 (from the beginning) or 10; both ends belong to it, and lines
 and bytes are counted from 1. A range past the end is empty.`,
 		Example: `  coppice artifact show artifact://3
   coppice artifact show 3 --lines 100-200`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		Run: func(_ context.Context, args []string) error {
 			if lines != "" && bytes != "" {
-				return usagef("--lines and --bytes exclude each other")
+				return console.Usagef("--lines and --bytes exclude each other")
 			}
 			s, err := open()
 			if err != nil {
@@ -141,7 +128,7 @@ and bytes are counted from 1. A range past the end is empty.`,
 			}
 			return a.showArtifact(s, args[0], lines, bytes)
 		},
-	}
+	}.Make()
 	cmd.Flags().StringVar(&lines, "lines", "", "print these lines: FIRST-LAST")
 	cmd.Flags().StringVar(&bytes, "bytes", "", "print these bytes: FIRST-LAST")
 	return cmd
@@ -162,19 +149,19 @@ func (a *app) showArtifact(s *artifact.Store, uri, lines, bytes string) error {
 	}
 	defer f.Close()
 	if lines != "" {
-		return failure(artifact.CopyLines(a.out, f, first, last))
+		return artifact.CopyLines(a.Out, f, first, last)
 	}
 	var in io.Reader = f
 	if bytes != "" {
 		if _, err := f.Seek(max(from, 1)-1, io.SeekStart); err != nil {
-			return failure(fmt.Errorf("read %s: %w", uri, err))
+			return fmt.Errorf("read %s: %w", uri, err)
 		}
 		if to > 0 {
 			in = io.LimitReader(f, to-max(from, 1)+1)
 		}
 	}
-	if _, err = io.Copy(a.out, in); err != nil {
-		return failure(fmt.Errorf("read %s: %w", uri, err))
+	if _, err = io.Copy(a.Out, in); err != nil {
+		return fmt.Errorf("read %s: %w", uri, err)
 	}
 	return nil
 }
@@ -197,28 +184,26 @@ func parseRange(flag, text string) (first, last int64, err error) {
 		}
 		n, err := strconv.ParseInt(p.text, 10, 64)
 		if err != nil || n < 1 {
-			return 0, 0, usagef("%s must be FIRST-LAST, counted from 1, not %q", flag, text)
+			return 0, 0, console.Usagef("%s must be FIRST-LAST, counted from 1, not %q", flag, text)
 		}
 		*p.to = n
 	}
 	if last > 0 && first > last {
-		return 0, 0, usagef("%s %s ends before it begins", flag, text)
+		return 0, 0, console.Usagef("%s %s ends before it begins", flag, text)
 	}
 	return first, last, nil
 }
 
-func oneID(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("name one artifact, as artifact://3 or 3")
-	}
-	return nil
+// oneID is the argument of a command about one artifact.
+func oneID() console.Arguments {
+	return console.Arguments{Least: 1, Most: 1, Wants: "name one artifact, as artifact://3 or 3"}
 }
 
 // artifactError is the end of a command whose artifact cannot be read: a name
 // that is none is a wrong command line.
 func artifactError(err error) error {
 	if errors.Is(err, artifact.ErrBadID) || errors.Is(err, artifact.ErrNoID) {
-		return usageError{err}
+		return console.UsageError{Err: err}
 	}
-	return failure(err)
+	return err
 }

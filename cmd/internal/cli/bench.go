@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/bench/record"
 	"github.com/coppice-run/coppice/bench/scenario"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 )
 
@@ -27,7 +28,7 @@ type benchFlags struct {
 
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "bench",
 		Short: "Measure this machine with many simultaneous sessions",
 		Long: `Run one scenario against a host of its own and print what it measured. Arrival
@@ -40,9 +41,8 @@ Figures of a busy machine say little; compare within one run.`,
   coppice bench --scenario burst --sessions 500 --backend runner
   coppice bench --scenario crashy --backend fake --sessions 10000
   coppice bench --list`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.bench(cmd.Context(), f) },
-	}
+		Run: func(ctx context.Context, _ []string) error { return a.bench(ctx, f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "scenario", "exec", "what to measure; --list shows all")
 	flags.StringVar(&f.Backend, "backend", "", "runner, gateway, or fake: real supervision, pretended interpreters (default: the scenario's first)")
@@ -63,27 +63,27 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 	}
 	s, err := scenario.Find(f.name)
 	if err != nil {
-		return usageError{err}
+		return console.UsageError{Err: err}
 	}
 	setup, err := s.Check(f.Setup)
 	if err != nil {
-		return usageError{err}
+		return console.UsageError{Err: err}
 	}
 	if f.out != "" {
 		if err := record.Writable(f.out); err != nil {
-			return usageError{err}
+			return console.UsageError{Err: err}
 		}
 	}
 	for _, w := range scenario.Warnings(setup) {
-		a.err.lines("coppice: warning: " + w)
+		a.Err.Lines("coppice: warning: " + w)
 	}
 	if load := record.Load(); load > 1 {
-		a.err.lines(fmt.Sprintf("coppice: warning: the load average of this machine is %.1f already: the figures will contain what else it does", load))
+		a.Err.Lines(fmt.Sprintf("coppice: warning: the load average of this machine is %.1f already: the figures will contain what else it does", load))
 	}
-	waiting := a.startProgress("starting "+s.Name, f.asJSON)
-	setup.Progress = func(text string) { waiting.stage(s.Name, text) }
+	waiting := a.StartProgress("starting "+s.Name, f.asJSON)
+	setup.Progress = func(text string) { waiting.Stage(s.Name, text) }
 	r, err := s.Run(ctx, setup)
-	waiting.done()
+	waiting.Done()
 	if f.out != "" {
 		file := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, setup.Python), Command: "coppice bench", Results: []record.Result{r}}
 		if e := file.Write(f.out); e != nil {
@@ -92,15 +92,15 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
+		return &console.Exit{Code: console.Cancelled}
 	case err != nil && len(r.Metrics) == 0:
-		return failure(err)
+		return err
 	}
 	if f.asJSON {
-		return failure(errors.Join(err, a.writeJSON(r)))
+		return errors.Join(err, a.WriteJSON(r))
 	}
-	a.out.lines(benchLines(a.style(a.out), s, r)...)
-	return failure(err)
+	a.Out.Lines(benchLines(a.Style(a.Out), s, r)...)
+	return err
 }
 
 // benchLines shows a result.
@@ -154,8 +154,8 @@ func (a *app) listScenarios(asJSON bool) error {
 		rows = append(rows, []string{s.Name, strings.Join(backends, " "), s.About})
 	}
 	if asJSON {
-		return failure(a.writeJSON(all))
+		return a.WriteJSON(all)
 	}
-	a.out.lines(render.Table(a.style(a.out), rows, true)...)
+	a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
 	return nil
 }

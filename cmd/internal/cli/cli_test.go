@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func testApp(t *testing.T, stdin string) (a *app, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	return newApp(strings.NewReader(stdin), stdout, stderr, []string{"HOME=" + t.TempDir()}), stdout, stderr
+	return &app{console.New(strings.NewReader(stdin), stdout, stderr, []string{"HOME=" + t.TempDir()})}, stdout, stderr
 }
 
 // TestUsage gives command lines that are wrong: one line says why, the next
@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 				env = nil
 			}
 			code := Main(tt.args, strings.NewReader(""), &stdout, &stderr, append(env, "PATH="+dir))
-			require.Equal(t, codeUsage, code, stderr.String())
+			require.Equal(t, console.Usage, code, stderr.String())
 			require.Empty(t, stdout.String())
 			lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
 			require.Len(t, lines, 2, stderr.String())
@@ -103,7 +103,7 @@ func TestMistakes(t *testing.T) {
 		`--shared-sessions needs --http: standard input has one client`:     {"mcp", "--shared-sessions"},
 	} {
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, codeUsage, Main(args, strings.NewReader(""), &stdout, &stderr, nil), want)
+		require.Equal(t, console.Usage, Main(args, strings.NewReader(""), &stdout, &stderr, nil), want)
 		line, _, _ := strings.Cut(stderr.String(), "\n")
 		require.Equal(t, "coppice: "+want, line)
 	}
@@ -159,82 +159,7 @@ func TestCells(t *testing.T) {
 	cells, err = a.readCells(t.Context(), nil, "-")
 	require.NoError(t, err)
 	require.Equal(t, []messages.Cell{{Code: "z = 1"}}, cells)
-	_, err = readAll(io.LimitReader(zeros{}, maxSource+5))
-	require.ErrorContains(t, err, "more than 64 MiB")
 }
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-// TestTimeout reads numbers of seconds.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute} {
-		got, err := parseTimeout(text)
-		require.NoError(t, err)
-		require.Equal(t, want, got, text)
-	}
-	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "5s", "0x10p"} {
-		_, err := parseTimeout(text)
-		require.ErrorContains(t, err, text)
-	}
-}
-
-// TestOutcomeCodes holds the contract with scripts.
-func TestOutcomeCodes(t *testing.T) {
-	t.Parallel()
-	for outcome, want := range map[messages.Outcome]int{
-		messages.OutcomeOK: 0, messages.OutcomeError: 1, messages.OutcomeTimeout: 124, messages.OutcomeCancelled: 130,
-		messages.OutcomeLost: 70, messages.OutcomeNotStarted: 70, "unheard-of": 70,
-	} {
-		require.Equal(t, want, outcomeCode(outcome), outcome)
-	}
-}
-
-// TestEventLines writes events as lines; the last is the result itself.
-func TestEventLines(t *testing.T) {
-	t.Parallel()
-	a, stdout, _ := testApp(t, "")
-	write := a.eventWriter()
-	require.NoError(t, write(messages.Stream{Position: messages.Position{Seq: 1}, Name: messages.StdoutStream, Text: "a < b\n"}))
-	require.NoError(t, write(messages.Final{Position: messages.Position{Seq: 2, Cell: -1}, Result: messages.Result{Outcome: messages.OutcomeOK, Text: "a < b"}}))
-	lines := strings.Split(stdout.String(), "\n")
-	require.Len(t, lines, 3)
-	require.JSONEq(t, `{"seq":1,"cell":0,"type":"stdout","text":"a < b\n"}`, lines[0])
-	require.True(t, strings.HasPrefix(lines[1], `{"seq":2,"cell":-1,"type":"final","outcome":"ok",`), lines[1])
-	require.Contains(t, lines[1], "a < b", "HTML is not escaped")
-	var final map[string]any
-	require.NoError(t, json.Unmarshal([]byte(lines[1]), &final))
-	require.Equal(t, []any{}, final["cells"])
-	require.Contains(t, final, "artifact")
-}
-
-// TestReaderGone swallows what is written after the reader has left, and says
-// so once.
-func TestReaderGone(t *testing.T) {
-	t.Parallel()
-	r, w := io.Pipe()
-	require.NoError(t, r.Close())
-	told := 0
-	o := &output{w: w, onBroken: func() { told++ }}
-	for range 3 {
-		n, err := o.Write([]byte("text"))
-		require.NoError(t, err)
-		require.Equal(t, 4, n)
-	}
-	o.print("more")
-	require.Equal(t, 1, told)
-	full := &output{w: failing{}}
-	_, err := full.Write([]byte("x"))
-	require.NoError(t, err, "the command goes on")
-	require.ErrorIs(t, full.failure(), io.ErrShortWrite, "its end tells")
-	require.NoError(t, o.failure())
-}
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 // TestSetup says each stage and each end in words.
 func TestSetup(t *testing.T) {
@@ -271,17 +196,23 @@ func TestEnvLines(t *testing.T) {
 	require.NotContains(t, lines, "TOKEN", "names are for --json")
 }
 
-// TestStageOf says what a change in the tree means to somebody who waits.
-func TestStageOf(t *testing.T) {
+// TestEventLines writes events as lines; the last is the result itself.
+func TestEventLines(t *testing.T) {
 	t.Parallel()
-	for event, want := range map[messages.Lifecycle]string{
-		messages.ChildChanged{Kind: "server", Key: "kernel-gateway", To: messages.ChildStarting}: "starting the Kernel Gateway",
-		messages.ChildChanged{Kind: "server", Key: "fork-server", To: messages.ChildStarting}:    "starting Python",
-		messages.ChildChanged{Kind: "kernel", To: messages.ChildStarting}:                        "starting a kernel",
-		messages.ChildChanged{Kind: "kernel", To: messages.ChildIdle}:                            "",
-		messages.ChildChanged{Kind: "sink", To: messages.ChildStarting}:                          "",
-		messages.Dropped{}: "",
-	} {
-		require.Equal(t, want, stageOf(event))
-	}
+	a, stdout, _ := testApp(t, "")
+	result, err := a.writeEvents(t.Context(), func(yield func(messages.Event, error) bool) {
+		_ = yield(messages.Stream{Position: messages.Position{Seq: 1}, Name: messages.StdoutStream, Text: "a < b\n"}, nil) &&
+			yield(messages.Final{Position: messages.Position{Seq: 2, Cell: -1}, Result: messages.Result{Outcome: messages.OutcomeOK, Text: "a < b"}}, nil)
+	}, coppice.Request{}, runFlags{events: true}, nil)
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, result.Outcome)
+	lines := strings.Split(stdout.String(), "\n")
+	require.Len(t, lines, 3)
+	require.JSONEq(t, `{"seq":1,"cell":0,"type":"stdout","text":"a < b\n"}`, lines[0])
+	require.True(t, strings.HasPrefix(lines[1], `{"seq":2,"cell":-1,"type":"final","outcome":"ok",`), lines[1])
+	require.Contains(t, lines[1], "a < b", "HTML is not escaped")
+	var final map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines[1]), &final))
+	require.Equal(t, []any{}, final["cells"])
+	require.Contains(t, final, "artifact")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -26,8 +27,8 @@ var demoCode embed.FS
 const demoCap = 3
 
 func (a *app) demoCommand() *cobra.Command {
-	var f hostFlags
-	cmd := &cobra.Command{
+	var f console.HostFlags
+	cmd := console.Command{
 		Use:   "demo",
 		Short: "Show sessions, failures and the supervision tree at work",
 		Long: `Run a host with real kernels and show what it does: sessions that stream side by
@@ -36,10 +37,9 @@ eviction, and a clean end; and the supervision tree while it happens.
 
 At the end it lists what it promised. The exit code is 1 when anything of that
 did not happen.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), f) },
-	}
-	f.add(cmd)
+		Run: func(ctx context.Context, _ []string) error { return a.demo(ctx, f) },
+	}.Make()
+	f.Add(cmd)
 	return cmd
 }
 
@@ -52,32 +52,32 @@ type demo struct {
 	news chan struct{} // has an element after changes grew
 
 	mu      sync.Mutex
-	host    *host                   // guarded by mu until it is set
+	host    *console.Host           // guarded by mu until it is set
 	changes []messages.ChildChanged // guarded by mu
 	pids    map[int]bool            // guarded by mu: every process that was seen
 }
 
-func (a *app) demo(ctx context.Context, f hostFlags) error {
-	o, err := f.options(coppice.GatewayOptions{}, coppice.Options{Env: a.env})
+func (a *app) demo(ctx context.Context, f console.HostFlags) error {
+	o, err := f.Options(coppice.GatewayOptions{}, coppice.Options{Env: a.Env})
 	if err != nil {
 		return err
 	}
 	env, err := coppice.Environment(ctx, o, "")
 	switch {
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
+		return &console.Exit{Code: console.Cancelled}
 	case err != nil:
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case env.Backend == "":
-		return failure(fmt.Errorf("the demo needs kernels, and there are none: %s", env.Problem))
+		return fmt.Errorf("the demo needs kernels, and there are none: %s", env.Problem)
 	}
 	d := &demo{bill: newBill(), news: make(chan struct{}, 1), pids: map[int]bool{}}
 	if d.cwd, err = os.Getwd(); err != nil {
-		return failure(fmt.Errorf("find the working directory: %w", err))
+		return fmt.Errorf("find the working directory: %w", err)
 	}
 	d.stage = newStage(a, d.look, d.shorten)
 	defer d.close()
-	host, err := a.startHost(ctx, f, coldGateway, coppice.Options{MaxSessions: demoCap, OnEvent: d.watch})
+	host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{MaxSessions: demoCap, OnEvent: d.watch})
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *app) demo(ctx context.Context, f hostFlags) error {
 	d.host = host
 	d.mu.Unlock()
 	backend, why := host.Backend()
-	a.out.lines("backend: " + backend + " (" + why + ")")
+	a.Out.Lines("backend: " + backend + " (" + why + ")")
 	for _, scene := range []func(context.Context){d.sideBySide, d.rich, d.raises, d.killed, d.evicted} {
 		if ctx.Err() == nil {
 			scene(ctx)
@@ -93,13 +93,13 @@ func (a *app) demo(ctx context.Context, f hostFlags) error {
 	}
 	d.ending()
 	d.close()
-	a.out.lines("", a.style(a.out).Title("What was promised"))
-	a.out.lines(render.Checks(a.style(a.out), d.bill.checks)...)
+	a.Out.Lines("", a.Style(a.Out).Title("What was promised"))
+	a.Out.Lines(render.Checks(a.Style(a.Out), d.bill.checks)...)
 	switch {
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled, err: fmt.Errorf("the demo was cut short: %w", context.Cause(ctx))}
+		return &console.Exit{Code: console.Cancelled, Err: fmt.Errorf("the demo was cut short: %w", context.Cause(ctx))}
 	case !d.bill.kept():
-		return &codeError{code: codeRaised}
+		return &console.Exit{Code: console.Raised}
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func demoCell(title, file string) messages.Cell {
 func (d *demo) ending() {
 	d.title(context.Background(), "The end: everything is stopped, in order")
 	d.kernels(context.Background())
-	report := d.host.end()
+	report := d.host.End()
 	d.say(strings.Join(render.Shutdown(d.style, report), "\n") + "\n")
 	d.mu.Lock()
 	defer d.mu.Unlock()

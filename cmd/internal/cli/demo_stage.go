@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -26,7 +27,7 @@ const sinksNode = "sinks"
 // the stage's own goroutine, so that nobody who says something waits for a
 // terminal; close ends it.
 type stage struct {
-	out   *output
+	out   *console.Output
 	style render.Style
 	look  func(context.Context) (messages.Node, error)
 	short func(string) string // shortens names and paths
@@ -43,7 +44,7 @@ type stage struct {
 
 func newStage(a *app, look func(context.Context) (messages.Node, error), short func(string) string) *stage {
 	s := &stage{
-		out: a.out, style: a.style(a.out), look: look, short: short,
+		out: a.Out, style: a.Style(a.Out), look: look, short: short,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), joined: make(chan struct{}),
 	}
 	go s.paint()
@@ -68,7 +69,7 @@ func (s *stage) say(text string) {
 // ends.
 func (s *stage) title(ctx context.Context, text string) {
 	s.say("\n" + s.style.Title(text) + "\n")
-	if !s.out.terminal {
+	if !s.out.Terminal {
 		return
 	}
 	select {
@@ -79,7 +80,7 @@ func (s *stage) title(ctx context.Context, text string) {
 
 // tree writes the tree as it is now, where it is not drawn all the time.
 func (s *stage) tree(ctx context.Context) {
-	if s.out.terminal {
+	if s.out.Terminal {
 		return
 	}
 	if lines := s.lines(ctx, render.Style{}); len(lines) > 0 {
@@ -104,12 +105,12 @@ func (s *stage) paint() {
 			return
 		case <-s.wake:
 		case <-tick.C:
-			if !s.out.terminal {
+			if !s.out.Terminal {
 				continue
 			}
 		}
 		var tree []string
-		if s.out.terminal {
+		if s.out.Terminal {
 			tree = s.lines(context.Background(), s.style)
 		}
 		s.frame(tree)
@@ -122,8 +123,8 @@ func (s *stage) frame(tree []string) {
 	said := s.pending.String()
 	s.pending.Reset()
 	s.mu.Unlock()
-	if !s.out.terminal {
-		s.out.print(said)
+	if !s.out.Terminal {
+		s.out.Print(said)
 		return
 	}
 	var lines []string
@@ -133,7 +134,7 @@ func (s *stage) frame(tree []string) {
 	if len(tree) > 0 {
 		tree = append([]string{""}, tree...)
 	}
-	s.out.print(render.Repaint(append(lines, tree...), s.drawn))
+	s.out.Print(render.Repaint(append(lines, tree...), s.drawn))
 	s.drawn = len(tree)
 }
 

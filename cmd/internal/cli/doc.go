@@ -1,5 +1,6 @@
-// Package cli is the command coppice: one file for each subcommand, over
-// package coppice alone.
+// Package cli is the command coppice: one file for each subcommand. Those of coppice
+// notebook and coppice tool are in packages notebook and tool below this one, and what
+// all of them share is in package console.
 //
 // # Guarantees
 //

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/environment"
 )
 
 type doctorFlags struct {
-	hostFlags
+	console.HostFlags
 	cwd   string
 	json  bool
 	fix   bool
@@ -22,7 +23,7 @@ type doctorFlags struct {
 
 func (a *app) doctorCommand() *cobra.Command {
 	var f doctorFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "doctor",
 		Short: "Find what keeps sessions from working, and say how to mend it",
 		Long: `Look for what keeps sessions from working: settings, folders, interpreters and
@@ -38,10 +39,9 @@ The exit code is 0 when nothing failed, also with warnings, and 1 otherwise.`,
 		Example: `  coppice doctor
   coppice doctor --fix
   coppice doctor --json --quick`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), f) },
-	}
-	f.add(cmd)
+		Run: func(ctx context.Context, _ []string) error { return a.doctor(ctx, f) },
+	}.Make()
+	f.Add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the sessions asked about (default: this one)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
@@ -51,30 +51,30 @@ The exit code is 0 when nothing failed, also with warnings, and 1 otherwise.`,
 }
 
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
-	waiting := a.startProgress("looking for what is wrong", f.json)
-	defer waiting.done()
+	waiting := a.StartProgress("looking for what is wrong", f.json)
+	defer waiting.Done()
 	d, err := environment.Doctor(ctx, environment.DoctorOptions{
-		Settings: environment.Settings{Env: a.env, Backend: f.backend, Python: f.python}, Trial: coppice.Trial{},
-		Cwd: f.cwd, Fix: f.fix, Quick: f.quick, Progress: func(check string) { waiting.stage("checking: "+check, "") },
+		Settings: environment.Settings{Env: a.Env, Backend: f.Backend, Python: f.Python}, Trial: coppice.Trial{},
+		Cwd: f.cwd, Fix: f.fix, Quick: f.quick, Progress: func(check string) { waiting.Stage("checking: "+check, "") },
 	})
-	waiting.done()
+	waiting.Done()
 	switch {
 	case errors.Is(err, coppice.ErrOptions), errors.Is(err, environment.ErrOptions):
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
+		return &console.Exit{Code: console.Cancelled}
 	case err != nil:
-		return failure(err)
+		return err
 	}
 	if f.json {
-		err = a.writeJSON(d)
+		err = a.WriteJSON(d)
 	} else {
-		a.out.lines(doctorLines(a.style(a.out), d)...)
+		a.Out.Lines(doctorLines(a.Style(a.Out), d)...)
 	}
 	if err == nil && !d.Healthy {
-		return &codeError{code: codeRaised}
+		return &console.Exit{Code: console.Raised}
 	}
-	return failure(err)
+	return err
 }
 
 // doctorLines are the findings, and below them what to do.

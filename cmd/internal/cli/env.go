@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 )
 
 func (a *app) envCommand() *cobra.Command {
 	var (
-		f      hostFlags
+		f      console.HostFlags
 		cwd    string
 		asJSON bool
 	)
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "env",
 		Short: "Show what a run would use: the backend, the interpreter, the environment",
 		Long: `Show which backend and which Python interpreter a run in this folder would use,
@@ -27,42 +28,41 @@ kernels can see. All sessions of a run have that interpreter, whatever their
 --cwd: the report says when the folder of --cwd holds another. Nothing is started but the interpreters that are tried.
 
 The exit code is 1 when no run is possible.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.showEnv(cmd.Context(), f, cwd, asJSON) },
-	}
-	f.add(cmd)
+		Run: func(ctx context.Context, _ []string) error { return a.showEnv(ctx, f, cwd, asJSON) },
+	}.Make()
+	f.Add(cmd)
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the session (default: this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (a *app) showEnv(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
-	waiting := a.startProgress("looking for an interpreter", asJSON)
-	o, err := f.options(coppice.GatewayOptions{}, coppice.Options{Env: a.env})
+func (a *app) showEnv(ctx context.Context, f console.HostFlags, cwd string, asJSON bool) error {
+	waiting := a.StartProgress("looking for an interpreter", asJSON)
+	o, err := f.Options(coppice.GatewayOptions{}, coppice.Options{Env: a.Env})
 	if err != nil {
-		waiting.done()
+		waiting.Done()
 		return err
 	}
 	report, err := coppice.Environment(ctx, o, cwd)
-	waiting.done()
+	waiting.Done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong, errors.Is(err, coppice.ErrOptions):
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
+		return &console.Exit{Code: console.Cancelled}
 	case err != nil:
-		return failure(err)
+		return err
 	}
 	if asJSON {
-		err = a.writeJSON(report)
+		err = a.WriteJSON(report)
 	} else {
-		a.out.lines(envLines(a.style(a.out), report)...)
+		a.Out.Lines(envLines(a.Style(a.Out), report)...)
 	}
 	if err == nil && report.Backend == "" {
-		return &codeError{code: codeRaised}
+		return &console.Exit{Code: console.Raised}
 	}
-	return failure(err)
+	return err
 }
 
 func envLines(s render.Style, r coppice.EnvReport) []string {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/environment"
 )
@@ -18,22 +19,20 @@ import (
 const gatewayStopTime = 20 * time.Second
 
 func (a *app) gatewayCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "gateway",
 		Short: "Look at, start and stop the shared Kernel Gateways",
 		Long: `The hosts and commands of one user share one local Kernel Gateway for each
 Python environment. It keeps the sessions of "coppice run --session", and ends
 itself when nobody has used it for five minutes. When one has all the kernels that
 it takes (150, or COPPICE_GATEWAY_KERNELS), sessions go to a further one, a shard.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
-	}
+	}.Make()
 	cmd.AddCommand(a.gatewaySub("status", "Show the shared gateways",
 		"The exit code is 0 when one answers, and 1 when none runs or one does not answer.",
 		func(ctx context.Context, o jupyter.ServerOptions) ([]jupyter.SharedStatus, error) {
 			found, err := jupyter.LookShared(ctx, o.Home)
 			if err == nil && !allRun(found) {
-				err = &codeError{code: codeRaised}
+				err = &console.Exit{Code: console.Raised}
 			}
 			return found, err
 		}))
@@ -59,38 +58,38 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, jupy
 		python string
 		asJSON bool
 	)
-	cmd := &cobra.Command{Use: name, Short: short, Long: short + ".\n\n" + long, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		waiting := a.startProgress("gateway "+name, asJSON)
-		defer waiting.done()
-		dir, err := environment.Dir(environment.Options{Env: a.env})
+	cmd := console.Command{Use: name, Short: short, Long: short + ".\n\n" + long, Run: func(ctx context.Context, _ []string) error {
+		waiting := a.StartProgress("gateway "+name, asJSON)
+		defer waiting.Done()
+		dir, err := environment.Dir(environment.Options{Env: a.Env})
 		if err != nil {
-			return usageError{err}
+			return console.UsageError{Err: err}
 		}
-		found, err := do(cmd.Context(), jupyter.ServerOptions{Home: dir, Env: a.env, Python: python})
-		waiting.done()
-		code, quiet := errors.AsType[*codeError](err)
+		found, err := do(ctx, jupyter.ServerOptions{Home: dir, Env: a.Env, Python: python})
+		waiting.Done()
+		code, quiet := errors.AsType[*console.Exit](err)
 		switch {
 		case errors.Is(err, jupyter.ErrOptions):
-			return usageError{err}
-		case cmd.Context().Err() != nil:
-			return &codeError{code: codeCancelled}
+			return console.UsageError{Err: err}
+		case ctx.Err() != nil:
+			return &console.Exit{Code: console.Cancelled}
 		case err != nil && !quiet:
-			return failure(err)
+			return err
 		}
 		if asJSON {
 			if found == nil {
 				found = []jupyter.SharedStatus{}
 			}
-			err = a.writeJSON(found)
+			err = a.WriteJSON(found)
 		} else {
-			a.out.lines(gatewayLines(a.style(a.out), name, found)...)
+			a.Out.Lines(gatewayLines(a.Style(a.Out), name, found)...)
 			err = nil
 		}
 		if err == nil && quiet {
 			return code
 		}
-		return failure(err)
-	}}
+		return err
+	}}.Make()
 	if name == "start" {
 		cmd.Flags().StringVar(&python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
 	}

@@ -7,17 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/environment"
 )
 
 func (a *app) helpersCommand() *cobra.Command {
 	var (
-		f      hostFlags
+		f      console.HostFlags
 		cwd    string
 		asJSON bool
 	)
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "helpers",
 		Short: "List the functions that every session has, your modules' among them",
 		Long: `List the functions that every session has: the built-in ones, then those of your
@@ -32,10 +33,9 @@ __all__, else those without an underscore. __category__ names the heading. The
 list is made by reading the files, without running them.
 
 The exit code is 1 when a module cannot be loaded.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.helpers(cmd.Context(), f, cwd, asJSON) },
-	}
-	f.add(cmd)
+		Run: func(ctx context.Context, _ []string) error { return a.helpers(ctx, f, cwd, asJSON) },
+	}.Make()
+	f.Add(cmd)
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the sessions (default: this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -47,35 +47,35 @@ type helperList struct {
 	Modules []environment.Module `json:"modules"`
 }
 
-func (a *app) helpers(ctx context.Context, f hostFlags, cwd string, asJSON bool) error {
-	waiting := a.startProgress("reading modules", asJSON)
-	defer waiting.done()
-	host, err := a.startHost(ctx, f, coldGateway, coppice.Options{})
+func (a *app) helpers(ctx context.Context, f console.HostFlags, cwd string, asJSON bool) error {
+	waiting := a.StartProgress("reading modules", asJSON)
+	defer waiting.Done()
+	host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{})
 	if err != nil {
 		return err
 	}
 	list := helperList{}
 	list.Helpers, list.Modules, err = host.HelpersIn(ctx, cwd)
-	host.end()
-	waiting.done()
+	host.End()
+	waiting.Done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong:
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled}
+		return &console.Exit{Code: console.Cancelled}
 	}
 	if asJSON {
-		err = errors.Join(err, a.writeJSON(list))
+		err = errors.Join(err, a.WriteJSON(list))
 	} else {
-		a.out.lines(helperLines(a.style(a.out), list)...)
+		a.Out.Lines(helperLines(a.Style(a.Out), list)...)
 	}
 	for _, m := range list.Modules {
 		if err == nil && m.Problem != "" {
-			return &codeError{code: codeRaised}
+			return &console.Exit{Code: console.Raised}
 		}
 	}
-	return failure(err)
+	return err
 }
 
 func helperLines(s render.Style, list helperList) []string {

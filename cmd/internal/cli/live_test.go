@@ -15,51 +15,6 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// TestProgress tells nothing of what takes under a second; then a line for each
-// stage, or one line that is repainted and removed.
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a, _, stderr := testApp(t, "")
-		p := a.startProgress("one", false)
-		time.Sleep(900 * time.Millisecond)
-		p.done()
-		p.done()
-		require.Empty(t, stderr.String())
-
-		p = a.startProgress("one", false)
-		time.Sleep(1500 * time.Millisecond)
-		p.stage("two", "1 of 2")
-		p.stage("two", "2 of 2")
-		p.stage("", "")
-		time.Sleep(time.Second)
-		p.done()
-		require.Equal(t, "coppice: one\ncoppice: two\n", stderr.String())
-	})
-	synctest.Test(t, func(t *testing.T) {
-		a, _, stderr := testApp(t, "")
-		a.err.terminal, a.err.width = true, 30
-		p := a.startProgress("one", true)
-		time.Sleep(1500 * time.Millisecond)
-		p.stage("one", "3 of 4")
-		time.Sleep(500 * time.Millisecond)
-		p.done()
-		text := stderr.String()
-		require.Contains(t, text, " one 3 of 4 (1.")
-		require.Contains(t, text, " one (1.2 s)\x1b[K\r")
-		require.True(t, strings.HasSuffix(text, "\r\x1b[K"), "the line is removed")
-		require.NotContains(t, text, "\n")
-	})
-	synctest.Test(t, func(t *testing.T) {
-		a, _, stderr := testApp(t, "")
-		p := a.startProgress("one", true)
-		p.stage("two", "")
-		time.Sleep(2 * time.Second)
-		p.done()
-		require.Empty(t, stderr.String(), "scripts are not told")
-	})
-}
-
 // TestStage draws the tree below what is said on a terminal, and only where it
 // is asked for elsewhere.
 func TestStage(t *testing.T) {
@@ -79,7 +34,7 @@ func TestStage(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		a, stdout, _ := testApp(t, "")
-		a.out.terminal = true
+		a.Out.Terminal = true
 		s := newStage(a, look, short)
 		time.Sleep(2*stageEvery + stageEvery/2)
 		s.tree(t.Context())
@@ -95,7 +50,7 @@ func TestStage(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		a, stdout, _ := testApp(t, "")
-		a.out.terminal = true
+		a.Out.Terminal = true
 		s := newStage(a, func(context.Context) (messages.Node, error) { return root, errors.New("no tree") }, short)
 		s.say("said\n")
 		synctest.Wait()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/agent"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 	"github.com/coppice-run/coppice/internal/file"
@@ -26,21 +27,21 @@ const mcpSessions = 32
 
 // mcpFlags are those of mcp.
 type mcpFlags struct {
-	hostFlags
+	console.HostFlags
 	http      string
 	tokenFile string
 	cwd       string
 	style     string
 	mode      string
 	notebooks bool
-	tools     toolDir
+	tools     console.ToolDir
 	sessions  int
 	shared    bool
 }
 
 func (a *app) mcpCommand() *cobra.Command {
 	var f mcpFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "mcp [--http 127.0.0.1:PORT]",
 		Short: "Serve Python to an agent over the Model Context Protocol",
 		Long: `Serve the tools python and bash, tools that read, edit and run notebooks, and
@@ -64,9 +65,8 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
   coppice mcp --http 127.0.0.1:7790 --token-file token
 
   {"mcpServers": {"python": {"command": "coppice", "args": ["mcp"]}}}`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.mcp(cmd.Context(), f) },
-	}
+		Run: func(ctx context.Context, _ []string) error { return a.mcp(ctx, f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.http, "http", "", "serve streamable HTTP on this loopback address in place of standard input")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for HTTP (default: mcp-token in Coppice's folder)")
@@ -76,29 +76,29 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
-	f.add(cmd)
-	f.tools.add(cmd)
+	f.Add(cmd)
+	f.tools.Add(cmd)
 	return cmd
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.sessions < 1 {
-		return usagef("--max-sessions must be at least 1, not %d", f.sessions)
+		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
 	}
 	if f.tokenFile != "" && f.http == "" {
-		return usagef("--token-file needs --http: there is no token on standard input")
+		return console.Usagef("--token-file needs --http: there is no token on standard input")
 	}
 	if f.shared && f.http == "" {
-		return usagef("--shared-sessions needs --http: standard input has one client")
+		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	host, err := a.startHost(ctx, f.hostFlags, coppice.GatewayOptions{}, coppice.Options{Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.launcher()})
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, coppice.Options{Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()})
 	if err != nil {
 		return err
 	}
-	defer host.end()
+	defer host.End()
 	tools := agent.Options{Mode: agent.Mode(f.mode), Style: agent.Style(f.style), Notebooks: f.notebooks, Cwd: f.cwd}
 	if _, why, err := agent.ModeOf(ctx, host.Host, tools); err == nil && why != "" {
-		a.err.lines("coppice mcp: the tool bash alone: " + why)
+		a.Err.Lines("coppice mcp: the tool bash alone: " + why)
 	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: readVersion().Version, Cwd: f.cwd,
@@ -106,17 +106,17 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	}
 	server, err := mcpserver.New(o)
 	if errors.Is(err, coppice.ErrOptions) {
-		return usageError{err}
+		return console.UsageError{Err: err}
 	} else if err != nil {
-		return failure(err)
+		return err
 	}
 	defer server.Close()
 	if f.http != "" {
 		return a.serveMCP(ctx, server, f, o)
 	}
 	backend, why := host.Backend()
-	a.err.lines(fmt.Sprintf("coppice mcp: serving on standard input and output, %s backend (%s)", backend, why))
-	return failure(mcpserver.ServeStdio(ctx, server, a.in, a.out))
+	a.Err.Lines(fmt.Sprintf("coppice mcp: serving on standard input and output, %s backend (%s)", backend, why))
+	return mcpserver.ServeStdio(ctx, server, a.In, a.Out)
 }
 
 // serveMCP serves over HTTP until ctx ends.
@@ -127,21 +127,21 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 	}
 	token, err := readToken(ctx, file)
 	if err != nil {
-		return failure(err)
+		return err
 	}
 	l, err := mcpserver.Listen(ctx, f.http, server, token, o)
 	switch {
 	case errors.Is(err, httpserver.ErrAddress):
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case err != nil:
-		return failure(fmt.Errorf("%w; another address: --http 127.0.0.1:0", err))
+		return fmt.Errorf("%w; another address: --http 127.0.0.1:0", err)
 	}
-	a.err.lines(fmt.Sprintf("coppice mcp: serving at %s%s, the token is in %s", l.URL(), mcpserver.Path, file))
+	a.Err.Lines(fmt.Sprintf("coppice mcp: serving at %s%s, the token is in %s", l.URL(), mcpserver.Path, file))
 	err = l.Serve(ctx)
 	if errors.Is(err, httpserver.ErrCut) { // the calls that run end with the host
 		err = nil
 	}
-	return failure(err)
+	return err
 }
 
 // maxToken bounds the file of a token, in bytes.

@@ -1,31 +1,36 @@
 package cli
 
 import (
+	"context"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
 // helpCommand is help, which says so when there is nothing to say.
 func helpCommand() *cobra.Command {
-	return &cobra.Command{
+	var cmd *cobra.Command
+	cmd = console.Command{
 		Use:   "help [COMMAND | TOPIC]",
 		Short: "Help about a command, or about exit-codes, environment, files",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:  console.Arguments{Most: console.Any},
+		Run: func(_ context.Context, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || found == nil || len(rest) > 0 {
 				near := ""
 				if found != nil && len(rest) > 0 {
 					near = meant(nearest(rest[0], names(found, true)))
 				}
-				return usagef("there is no help about %q%s", strings.Join(args, " "), near)
+				return console.Usagef("there is no help about %q%s", strings.Join(args, " "), near)
 			}
-			return failure(found.Help())
+			return found.Help()
 		},
-	}
+	}.Make()
+	return cmd
 }
 
 var (

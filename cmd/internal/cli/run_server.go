@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -18,10 +19,10 @@ func (a *app) server(f runFlags) *client.Client {
 	if !f.keep || f.own {
 		return nil
 	}
-	c, err := client.Find(client.FindOptions{Env: a.env, Client: client.Options{Patience: 10 * time.Second}})
+	c, err := client.Find(client.FindOptions{Env: a.Env, Client: client.Options{Patience: 10 * time.Second}})
 	if err != nil {
 		if !errors.Is(err, client.ErrNoServer) {
-			a.err.lines("coppice: the server is not used: " + err.Error())
+			a.Err.Lines("coppice: the server is not used: " + err.Error())
 		}
 		return nil
 	}
@@ -29,26 +30,23 @@ func (a *app) server(f runFlags) *client.Client {
 }
 
 // runOnServer makes the call in a session of the server.
-func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *progress) error {
+func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
 	cwd, err := filepath.Abs(f.cwd) // "" is this one
 	if err != nil {
-		return usageError{err}
+		return console.UsageError{Err: err}
 	}
-	ask := a.answers(f.stdin, file)
+	ask := a.Answers(f.stdin, file)
 	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, AllowStdin: ask != nil}
 	if timeout == 0 {
 		e.Timeout = coppice.NoTimeout.Seconds() // as here: without --timeout none
 	}
 	questions := &questioner{c: c, id: e.ID, ask: ask}
 	defer questions.wait()
-	result, err := a.writeEvents(questions.of(ctx, c.Run(ctx, e)), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
+	result, err := a.writeEvents(ctx, questions.of(ctx, c.Run(ctx, e)), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
 	if err != nil {
 		return serverFailure(err)
 	}
-	if code := outcomeCode(result.Outcome); code != codeOK {
-		return &codeError{code: code}
-	}
-	return nil
+	return console.Ended(result.Outcome)
 }
 
 // questioner answers the questions of an execution. Its goroutines, one for each
@@ -68,7 +66,7 @@ func (q *questioner) wait() {
 		defer close(done)
 		q.joins.Wait()
 	}()
-	timer := time.NewTimer(shutdownHurry)
+	timer := time.NewTimer(console.ShutdownHurry)
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
@@ -30,7 +31,7 @@ const serveSessions = 32
 
 // serveFlags are those of serve.
 type serveFlags struct {
-	hostFlags
+	console.HostFlags
 	addr      string
 	tools     string
 	cwd       string
@@ -44,7 +45,7 @@ type serveFlags struct {
 
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "serve",
 		Short: "Keep sessions and tools alive and serve them over HTTP on the loopback interface",
 		Long: `Serve sessions, and the tools of a folder, over HTTP: on the loopback interface
@@ -64,9 +65,8 @@ a second interrupt waits for nothing.`,
   coppice run --session work -c 'x = 40'
   coppice run --session work -c 'x + 2'
   coppice sessions list`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
-	}
+		Run: func(ctx context.Context, _ []string) error { return a.serve(ctx, f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", httpserver.DefaultAddr, "the loopback address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
@@ -77,7 +77,7 @@ a second interrupt waits for nothing.`,
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
-	f.add(cmd)
+	f.Add(cmd)
 	return cmd
 }
 
@@ -95,41 +95,41 @@ func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
 
 func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.sessions < 1 {
-		return usagef("--max-sessions must be at least 1, not %d", f.sessions)
+		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
 	}
-	path, err := a.serveFile()
-	if err != nil {
-		return failure(err)
-	}
-	if r, there, err := httpserver.ReadRecord(path); err == nil && there && r.Runs() {
-		return failure(fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL))
-	}
-	if f.cwd != "" {
-		if f.cwd, err = filepath.Abs(f.cwd); err != nil {
-			return usageError{err}
-		}
-	}
-	metrics := prom.New(prom.Options{})
-	host, err := a.startHost(ctx, f.hostFlags, coppice.GatewayOptions{}, f.hostOptions(metrics))
+	path, err := client.RecordPath(client.FindOptions{Env: a.Env})
 	if err != nil {
 		return err
 	}
-	defer host.end()
+	if r, there, err := client.ReadRecord(path); err == nil && there && r.Runs() {
+		return fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL)
+	}
+	if f.cwd != "" {
+		if f.cwd, err = filepath.Abs(f.cwd); err != nil {
+			return console.UsageError{Err: err}
+		}
+	}
+	metrics := prom.New(prom.Options{})
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(metrics))
+	if err != nil {
+		return err
+	}
+	defer host.End()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	logger := slog.New(slog.NewTextHandler(a.err, nil))
+	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: registry, Logger: logger})
 	if err != nil {
-		return failure(err)
+		return err
 	}
 	page, err := liveview.Mounts(readVersion().Version)
 	if err != nil {
-		return failure(errors.Join(err, api.Close()))
+		return errors.Join(err, api.Close())
 	}
 	ending := func(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(a.stops.hard, cancel)()
+		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
 	server, err := a.listen(ctx, f, path, ending, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
@@ -137,17 +137,17 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return errors.Join(err, api.Close())
 	}
 	err = a.serveUntil(ctx, f, server, path, host.Launcher().Dir())
-	return failure(errors.Join(err, api.Close()))
+	return errors.Join(err, api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
 func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func(context.Context), logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
-	o := httpserver.Options{Addr: f.addr, Token: a.getenv("COPPICE_TOKEN"), Ending: ending, Logger: logger}
+	o := httpserver.Options{Addr: f.addr, Token: a.Getenv("COPPICE_TOKEN"), Ending: ending, Logger: logger}
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
-	if r, there, err := httpserver.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
+	if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
 		_ = os.Remove(r.Socket) // of a server that was killed; it disturbs nobody
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
@@ -158,48 +158,32 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 	}
 	switch {
 	case errors.Is(err, httpserver.ErrAddress):
-		return nil, usageError{err}
+		return nil, console.UsageError{Err: err}
 	case err != nil:
-		return nil, failure(fmt.Errorf("%w; another address: --addr 127.0.0.1:0", err))
+		return nil, fmt.Errorf("%w; another address: --addr 127.0.0.1:0", err)
 	}
 	return server, nil
 }
 
 // serveUntil serves until ctx ends, and tells others of the server for that time.
 func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.Server, path, tools string) error {
-	record := httpserver.Record{
-		URL: server.URL(), Token: server.Token(), Socket: server.Socket(), PID: os.Getpid(), Began: client.ProcessBegan(os.Getpid()), Tools: tools,
-	}
+	record := server.Record(tools)
 	err := httpserver.WriteRecord(path, record)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	defer func() {
 		if err := httpserver.RemoveRecord(path, record); err != nil {
-			a.err.lines("coppice: " + err.Error())
+			a.Err.Lines("coppice: " + err.Error())
 		}
 	}()
 	if f.json {
-		err = a.writeJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
+		err = a.WriteJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
 	} else {
-		a.out.lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path+"; open the address in a browser, or run coppice top, to watch")
+		a.Out.Lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path+"; open the address in a browser, or run coppice top, to watch")
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
 	return server.Serve(ctx)
-}
-
-// endLauncher ends all tools, in a hurry when the process shall end.
-func (a *app) endLauncher(l *launcher.Launcher) {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
-	defer cancel()
-	stop := context.AfterFunc(a.stops.hard, func() {
-		timer := time.AfterFunc(shutdownHurry, cancel)
-		context.AfterFunc(ctx, func() { timer.Stop() })
-	})
-	defer stop()
-	if report := l.Shutdown(ctx); !report.Clean() {
-		a.err.lines("coppice: some tools did not end")
-	}
 }

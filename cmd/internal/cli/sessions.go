@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 )
 
 // sessionsFlags are those of all commands below sessions.
@@ -23,15 +25,13 @@ type sessionsFlags struct {
 
 func (a *app) sessionsCommand() *cobra.Command {
 	var f sessionsFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "sessions",
 		Short: "Look after the sessions of a running coppice serve",
 		Long: `Look after the sessions of the server that runs (see "coppice serve"). A session
 is named as "coppice run --session" names it; --cwd says which working directory
 when that is another than the server's.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return failure(cmd.Help()) },
-	}
+	}.Make()
 	cmd.PersistentFlags().StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: that of the server)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsLogsCommand(&f))
@@ -49,14 +49,14 @@ when that is another than the server's.`,
 			return c.Pin(ctx, key, false)
 		}},
 	} {
-		cmd.AddCommand(a.sessionCommand(&f, one.name+" SESSION", one.short, func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+		cmd.AddCommand(a.sessionCommand(&f, one.name, one.short, func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
 			if err := one.do(c, ctx, key); err != nil {
 				return err
 			}
 			if f.json {
-				return a.writeJSON(map[string]any{"session": key.Session, "done": one.name})
+				return a.WriteJSON(map[string]any{"session": key.Session, "done": one.name})
 			}
-			a.out.lines(key.Session + " " + one.done)
+			a.Out.Lines(key.Session + " " + one.done)
 			return nil
 		}))
 	}
@@ -64,19 +64,20 @@ when that is another than the server's.`,
 }
 
 // sessionCommand is a command about one session.
-func (a *app) sessionCommand(f *sessionsFlags, use, short string, do func(context.Context, *client.Client, messages.SessionKey) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: oneSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
+func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(context.Context, *client.Client, messages.SessionKey) error) *cobra.Command {
+	return console.Command{
+		Use: name + " SESSION", Short: short, Errors: serverFailure,
+		Args: console.Arguments{Least: 1, Most: 1, Wants: name + " wants the name of one session"},
+		Run: func(ctx context.Context, args []string) error {
 			return a.withServer(func(c *client.Client) error {
-				key, err := sessionKey(cmd.Context(), c, args[0], f.cwd)
+				key, err := sessionKey(ctx, c, args[0], f.cwd)
 				if err != nil {
 					return err
 				}
-				return do(cmd.Context(), c, key)
+				return do(ctx, c, key)
 			})
 		},
-	}
+	}.Make()
 }
 
 // sessionKey is the session of a name. Without a directory it is the one of that
@@ -86,7 +87,7 @@ func sessionKey(ctx context.Context, c *client.Client, name, cwd string) (messag
 	if cwd != "" {
 		var err error
 		if key.Cwd, err = filepath.Abs(cwd); err != nil {
-			return key, usageError{err}
+			return key, console.UsageError{Err: err}
 		}
 		return key, nil
 	}
@@ -112,68 +113,59 @@ func sessionKey(ctx context.Context, c *client.Client, name, cwd string) (messag
 			key.Cwd = runs[0].Cwd
 		}
 	default:
-		return key, usagef("there are %d sessions %s: say which with --cwd %s", len(found), name, strings.Join(found, ", or "))
+		return key, console.Usagef("there are %d sessions %s: say which with --cwd %s", len(found), name, strings.Join(found, ", or "))
 	}
 	return key, nil
 }
 
-func oneSession(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("%s wants the name of one session", cmd.Name())
-	}
-	return nil
-}
-
 // withServer does something with the client of the server that runs.
 func (a *app) withServer(do func(*client.Client) error) error {
-	c, err := client.Find(client.FindOptions{Env: a.env, Client: client.Options{Patience: 5 * time.Second}})
+	c, err := client.Find(client.FindOptions{Env: a.Env, Client: client.Options{Patience: 5 * time.Second}})
 	if err != nil {
-		return serverFailure(err)
+		return err
 	}
 	defer c.Close()
-	return serverFailure(do(c))
+	return do(c)
 }
 
 // serverFailure ends a command that a server said no to, or that found none.
 func serverFailure(err error) error {
 	told, isTold := errors.AsType[*client.Error](err)
-	_, isCode := errors.AsType[*codeError](err)
-	_, isUsage := errors.AsType[usageError](err)
 	switch {
-	case err == nil, isCode, isUsage:
+	case console.Decided(err):
 		return err
 	case errors.Is(err, client.ErrNoServer):
-		return failure(fmt.Errorf("%w: coppice serve", err))
+		return fmt.Errorf("%w: coppice serve", err)
 	case isTold && told.Code == "bad_request":
-		return &codeError{code: codeUsage, err: err}
+		return &console.Exit{Code: console.Usage, Err: err}
 	default:
-		return failure(err)
+		return err
 	}
 }
 
 func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the sessions that have a kernel", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return console.Command{
+		Use: "list", Short: "List the sessions that have a kernel", Errors: serverFailure,
+		Run: func(ctx context.Context, _ []string) error {
 			return a.withServer(func(c *client.Client) error {
-				list, err := c.Sessions(cmd.Context())
+				list, err := c.Sessions(ctx)
 				if err != nil {
 					return err
 				}
 				if f.json {
-					return a.writeJSON(map[string]any{"sessions": list})
+					return a.WriteJSON(map[string]any{"sessions": list})
 				}
 				if len(list) == 0 {
-					a.out.lines("no session has a kernel")
+					a.Out.Lines("no session has a kernel")
 					return nil
 				}
 				for _, s := range list {
-					a.out.lines(sessionLine(s))
+					a.Out.Lines(sessionLine(s))
 				}
 				return nil
 			})
 		},
-	}
+	}.Make()
 }
 
 // sessionLine is a session as one line.
@@ -192,7 +184,7 @@ func sessionLine(s client.Session) string {
 }
 
 func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
-	return a.sessionCommand(f, "show SESSION", "Show a session and its last executions", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+	return a.sessionCommand(f, "show", "Show a session and its last executions", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
 		s, err := c.Session(ctx, key)
 		if err != nil {
 			return err
@@ -202,14 +194,14 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 			return err
 		}
 		if f.json {
-			return a.writeJSON(map[string]any{"session": s, "executions": runs})
+			return a.WriteJSON(map[string]any{"session": s, "executions": runs})
 		}
-		a.out.lines(sessionLine(s), fmt.Sprintf("  process %d, %.1f s of CPU, %d calls answered", s.PID, s.CPU, s.Done))
+		a.Out.Lines(sessionLine(s), fmt.Sprintf("  process %d, %.1f s of CPU, %d calls answered", s.PID, s.CPU, s.Done))
 		if s.LastExit != nil {
-			a.out.lines("  the kernel before ended: " + string(s.LastExit.Kind) + " " + s.LastExit.Reason)
+			a.Out.Lines("  the kernel before ended: " + string(s.LastExit.Kind) + " " + s.LastExit.Reason)
 		}
 		for _, x := range runs {
-			a.out.lines(executionLine(x))
+			a.Out.Lines(executionLine(x))
 		}
 		return nil
 	})
@@ -226,16 +218,16 @@ func executionLine(x client.Execution) string {
 
 func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 	copies := 1
-	cmd := a.sessionCommand(f, "fork SESSION", "Copy a session with all that it has in memory", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+	cmd := a.sessionCommand(f, "fork", "Copy a session with all that it has in memory", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
 		made, err := c.Fork(ctx, key, copies, "")
 		if err != nil {
 			return err
 		}
 		if f.json {
-			return a.writeJSON(map[string]any{"sessions": made})
+			return a.WriteJSON(map[string]any{"sessions": made})
 		}
 		for _, k := range made {
-			a.out.lines(k.Session)
+			a.Out.Lines(k.Session)
 		}
 		return nil
 	})
@@ -244,26 +236,27 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 }
 
 func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
-	return a.sessionCommand(f, "logs SESSION", "Show what the last execution of a session printed, and follow it while it runs", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+	return a.sessionCommand(f, "logs", "Show what the last execution of a session printed, and follow it while it runs", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
 		runs, err := c.Executions(ctx, key)
 		if err != nil {
 			return err
 		}
 		if len(runs) == 0 {
-			return failure(fmt.Errorf("the server knows no execution of the session %s", key.Session))
+			return fmt.Errorf("the server knows no execution of the session %s", key.Session)
 		}
-		write := a.eventWriter()
+		lines := sinks.NewEvents(a.Out)
+		write := func(e messages.Event) error { return lines.Consume(ctx, e) }
 		if !f.json {
-			drawing := render.NewRun(render.RunOptions{Style: a.style(a.out), Cells: make([]messages.Cell, runs[0].Cells)})
+			drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Cells: make([]messages.Cell, runs[0].Cells)})
 			write = func(e messages.Event) error {
-				a.out.print(drawing.Event(e))
+				a.Out.Print(drawing.Event(e))
 				return nil
 			}
 		}
 		for e, err := range c.Events(ctx, runs[0].ID, 0) {
 			if err != nil {
 				if ctx.Err() != nil {
-					return &codeError{code: codeCancelled}
+					return &console.Exit{Code: console.Cancelled}
 				}
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/environment"
 )
@@ -22,7 +23,7 @@ type setupFlags struct {
 
 func (a *app) setupCommand() *cobra.Command {
 	var f setupFlags
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "setup",
 		Short: "Make the Python environment that kernels run in",
 		Long: `Make a virtual environment with a Jupyter Kernel Gateway and an IPython kernel
@@ -31,9 +32,8 @@ environment of their own. When it is there already nothing is done; an
 interrupted set-up is begun anew by the next one.
 
 With --check nothing is changed, and the exit code is 1 unless it is ready.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.setup(cmd.Context(), f) },
-	}
+		Run: func(ctx context.Context, _ []string) error { return a.setup(ctx, f) },
+	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "dir", "", "the environment to make (default: ~/.coppice/python-env)")
 	flags.StringVar(&f.python, "python", "", "the Python interpreter to make it with (default: python3)")
@@ -44,34 +44,34 @@ With --check nothing is changed, and the exit code is 1 unless it is ready.`,
 }
 
 func (a *app) setup(ctx context.Context, f setupFlags) error {
-	waiting := a.startProgress("looking at the environment", f.json)
-	defer waiting.done()
-	o := environment.SetupOptions{Dir: f.dir, Python: f.python, Env: a.env, Progress: func(s environment.Stage) {
-		waiting.stage(setupStage(s))
+	waiting := a.StartProgress("looking at the environment", f.json)
+	defer waiting.Done()
+	o := environment.SetupOptions{Dir: f.dir, Python: f.python, Env: a.Env, Progress: func(s environment.Stage) {
+		waiting.Stage(setupStage(s))
 	}}
 	do := environment.Setup
 	if f.check {
 		do = environment.CheckSetup
 	}
 	result, err := do(ctx, o)
-	waiting.done()
+	waiting.Done()
 	switch {
 	case errors.Is(err, environment.ErrOptions):
-		return usageError{err}
+		return console.UsageError{Err: err}
 	case ctx.Err() != nil:
-		return &codeError{code: codeCancelled, err: errors.New("the set-up was interrupted; run coppice setup again")}
+		return &console.Exit{Code: console.Cancelled, Err: errors.New("the set-up was interrupted; run coppice setup again")}
 	case err != nil:
-		return failure(err)
+		return err
 	}
 	if f.json {
-		err = a.writeJSON(result)
+		err = a.WriteJSON(result)
 	} else if result.Changed || !f.quiet || result.State != environment.Ready {
-		a.out.lines(setupLines(a.style(a.out), result)...)
+		a.Out.Lines(setupLines(a.Style(a.Out), result)...)
 	}
 	if err == nil && result.State != environment.Ready {
-		return &codeError{code: codeRaised}
+		return &console.Exit{Code: console.Raised}
 	}
-	return failure(err)
+	return err
 }
 
 // setupStage says in words what the set-up is doing, and where it stands.

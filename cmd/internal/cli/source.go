@@ -3,22 +3,18 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/notebook/run"
 )
-
-// maxSource is more than any script that a person wrote, in bytes.
-const maxSource = 64 << 20
 
 // readCells returns the cells of a command line: those of -c first, then those
 // of the file, which is a Python script, a notebook, or "-" for a script on
@@ -30,7 +26,7 @@ func (a *app) readCells(ctx context.Context, code []string, file string) ([]mess
 	}
 	if file == "" {
 		if len(cells) == 0 {
-			return nil, usagef("nothing to run: give -c CODE, a FILE.py or FILE.ipynb, or - for standard input")
+			return nil, console.Usagef("nothing to run: give -c CODE, a FILE.py or FILE.ipynb, or - for standard input")
 		}
 		return cells, nil
 	}
@@ -44,21 +40,21 @@ func (a *app) readCells(ctx context.Context, code []string, file string) ([]mess
 func (a *app) readFile(ctx context.Context, name string) ([]messages.Cell, error) {
 	switch {
 	case name == "-":
-		text, err := readAll(a.in)
+		text, err := a.ReadInput()
 		if err != nil {
-			return nil, usagef("read standard input: %w", err)
+			return nil, console.Usagef("read standard input: %w", err)
 		}
 		return scriptCells("standard input", text)
 	case notebook.IsPath(name):
 		return notebookCells(ctx, name)
 	case isDir(name):
-		return nil, usagef("%s is a folder; name a .py or .ipynb file in it", name)
+		return nil, console.Usagef("%s is a folder; name a .py or .ipynb file in it", name)
 	case !strings.EqualFold(filepath.Ext(name), ".py"):
-		return nil, usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", name)
+		return nil, console.Usagef("%s is neither a .py nor an .ipynb file; code goes after -c, standard input is -", name)
 	}
-	text, err := file.Read(ctx, name, maxSource)
+	text, err := file.Read(ctx, name, console.MaxSource)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, console.UsageError{Err: err}
 	}
 	return scriptCells(name, string(text))
 }
@@ -66,29 +62,6 @@ func (a *app) readFile(ctx context.Context, name string) ([]messages.Cell, error
 func isDir(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.IsDir()
-}
-
-func readAll(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxSource+1))
-	if err == nil && len(data) > maxSource {
-		err = fmt.Errorf("more than %d MiB", maxSource>>20)
-	}
-	return string(data), err
-}
-
-// readText reads a text that the command line names. A FIFO may stand for it, as a
-// shell makes one for <(command): it is read like standard input, up to its end.
-func readText(ctx context.Context, name string) ([]byte, error) {
-	data, err := file.Read(ctx, name, maxSource)
-	if other, is := errors.AsType[*file.NotRegularError](err); !is || other.Kind != file.FIFO {
-		return data, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	return file.ReadAll(ctx, f, maxSource)
 }
 
 // firstInvalid is where the first byte is that is no UTF-8.
@@ -107,11 +80,11 @@ func firstInvalid(text string) int {
 // there is nothing in them to run.
 func scriptCells(name, source string) ([]messages.Cell, error) {
 	if !utf8.ValidString(source) {
-		return nil, usagef("%s is not UTF-8 text, at byte %d; save it as UTF-8 (iconv -f latin1 -t utf-8), or name a Python file", name, firstInvalid(source))
+		return nil, console.Usagef("%s is not UTF-8 text, at byte %d; save it as UTF-8 (iconv -f latin1 -t utf-8), or name a Python file", name, firstInvalid(source))
 	}
 	text, err := notebook.ParseText(source, notebook.FormatPercent)
 	if err != nil {
-		return nil, usagef("%s: %w", name, err)
+		return nil, console.Usagef("%s: %w", name, err)
 	}
 	var cells []messages.Cell
 	for _, c := range text.Cells {
@@ -127,7 +100,7 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 		cells = append(cells, messages.Cell{Title: m.Title, Code: c.Source})
 	}
 	if len(cells) == 0 {
-		return nil, usagef("%s has no code", name)
+		return nil, console.Usagef("%s has no code", name)
 	}
 	return cells, nil
 }
@@ -137,10 +110,10 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 func notebookCells(ctx context.Context, file string) ([]messages.Cell, error) {
 	doc, err := notebook.Open(ctx, file)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, console.UsageError{Err: err}
 	}
 	if err := run.Check(doc.Document); err != nil {
-		return nil, usagef("%s: %w", file, err)
+		return nil, console.Usagef("%s: %w", file, err)
 	}
 	var cells []messages.Cell
 	for i, c := range doc.Cells() {
@@ -149,7 +122,7 @@ func notebookCells(ctx context.Context, file string) ([]messages.Cell, error) {
 		}
 	}
 	if len(cells) == 0 {
-		return nil, usagef("%s has no code", file)
+		return nil, console.Usagef("%s has no code", file)
 	}
 	return cells, nil
 }

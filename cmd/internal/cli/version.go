@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
 // version is set by the linker; a build without that asks the module system.
@@ -44,19 +47,18 @@ func readVersion() versionInfo {
 
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := console.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Run: func(context.Context, []string) error {
 			v := readVersion()
 			if asJSON {
-				return failure(a.writeJSON(v))
+				return a.WriteJSON(v)
 			}
-			a.out.print("coppice " + v.String() + "\n")
+			a.Out.Print("coppice " + v.String() + "\n")
 			return nil
 		},
-	}
+	}.Make()
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

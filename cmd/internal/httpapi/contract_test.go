@@ -28,7 +28,7 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	t.Parallel()
 	box := toolbox.New(t)
 	tools := &launcher.Options{Dir: box.Dir, ArtifactFiles: 2}
-	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, IdleTTL: -1, Launcher: tools}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
+	s := serveAs(t, load(t), coppice.Options{MaxSessions: 2, MaxWaiting: -1, IdleTTL: -1, Launcher: tools}, httpapi.Options{MaxRunning: 2, LockWait: 50 * time.Millisecond}, toolapi.Options{})
 	s.refusals()
 	s.lives()
 	s.executions()

@@ -4,9 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -180,18 +177,4 @@ func TestEndingComesFirst(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, <-served)
-}
-
-func TestTheFileIsForItsUserAlone(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "serve.json")
-	require.NoError(t, httpserver.WriteRecord(path, httpserver.Record{Token: "t"}))
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	if runtime.GOOS != "windows" {
-		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	}
-	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	_, _, err = httpserver.ReadRecord(path)
-	require.ErrorContains(t, err, "remove it if no server runs")
 }

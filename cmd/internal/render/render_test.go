@@ -208,6 +208,55 @@ func TestRunStreams(t *testing.T) {
 	require.Equal(t, "a\nb", terminal.Event(out(0, "a\nb")))
 }
 
+// TestRunOutput: what code prints reaches the terminal without what could change it, and
+// each of our lines begins one.
+func TestRunOutput(t *testing.T) {
+	t.Parallel()
+	terminal := render.Style{Terminal: true}
+	colour := render.Style{Terminal: true, Colour: true}
+	plain := func(s string) messages.Event {
+		return messages.Display{Data: messages.Bundle{messages.MIMEPlain: text(s)}}
+	}
+	warn := messages.Stream{Name: messages.StderrStream, Text: "warning\n"}
+	trace := messages.Error{ErrorDetails: messages.ErrorDetails{Traceback: []string{"\x1b[31mE\x1b[0m", "x"}}}
+	for name, tc := range map[string]struct {
+		o      render.RunOptions
+		events []messages.Event
+		want   string
+	}{
+		"text":                   {render.RunOptions{Style: terminal}, []messages.Event{out(0, "a\nb"), out(0, "c\n")}, "a\nbc\n"},
+		"the last line is ended": {render.RunOptions{Style: terminal}, []messages.Event{out(0, "a")}, "a\n"},
+		"both streams":           {render.RunOptions{Style: terminal}, []messages.Event{out(0, "a\n"), warn, out(0, "b\n")}, "a\nwarning\nb\n"},
+		"displays on their own":  {render.RunOptions{Style: terminal}, []messages.Event{out(0, "a"), plain("shown"), messages.ExecuteResult{Data: messages.Bundle{messages.MIMEPlain: text("2")}}}, "a\nshown\n2\n"},
+		"an error":               {render.RunOptions{Style: terminal}, []messages.Event{out(0, "a"), trace}, "a\nE\nx\n"},
+		"an error, colour":       {render.RunOptions{Style: colour}, []messages.Event{trace}, "\x1b[31mE\x1b[0m\nx\n"},
+		"a notice":               {render.RunOptions{Style: terminal}, []messages.Event{messages.Notice{Text: "no\x07tice"}}, "! notice\n"},
+		"no colour":              {render.RunOptions{Style: terminal}, []messages.Event{out(0, "\x1b[1mbold\x1b[0m\x1b[2J\x1b]0;t\x07\n")}, "bold\n"},
+		"colour":                 {render.RunOptions{Style: colour}, []messages.Event{out(0, "\x1b[1mbold\x1b[0m\x1b[2J\x1b]0;t\x07\n")}, "\x1b[1mbold\x1b[0m\n"},
+		"colour left on":         {render.RunOptions{Style: colour}, []messages.Event{out(0, "\x1b[1mbold\n")}, "\x1b[1mbold\n\x1b[0m"},
+		"colour ended below":     {render.RunOptions{Style: colour}, []messages.Event{out(0, "\x1b[1mbold\n\x1b[0m"), out(0, "plain\n")}, "\x1b[1mbold\n\x1b[0mplain\n"},
+		"a sequence that is cut": {render.RunOptions{Style: terminal}, []messages.Event{out(0, "\x1b]0;ti"), out(0, "tle\x07x\n")}, "x\n"},
+		"progress":               {render.RunOptions{Style: terminal}, []messages.Event{out(0, "1%\r"), out(0, "2%\r")}, "1%\r2%\r\n"},
+		"progress in a file":     {render.RunOptions{}, []messages.Event{out(0, "1%\r"), out(0, "2%\r")}, "2%\n"},
+		"prefix":                 {render.RunOptions{Style: terminal, Prefix: "s| "}, []messages.Event{out(0, "a\nb"), out(0, "c\n\n"), plain("d\ne")}, "s| a\ns| bc\ns| \ns| d\ns| e\n"},
+		"prefix and progress":    {render.RunOptions{Style: terminal, Prefix: "s| "}, []messages.Event{out(0, "1%\r2%")}, "s| 2%\n"},
+		"prefix and colour":      {render.RunOptions{Style: colour, Prefix: "s| "}, []messages.Event{out(0, "\x1b[1mx\n\x1b[0m")}, "s| x\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.o.Cells = make([]messages.Cell, 1)
+			run := render.NewRun(tc.o)
+			var b strings.Builder
+			for _, e := range append(tc.events, complete(0)) {
+				b.WriteString(run.Event(e))
+			}
+			got, footer, _ := strings.Cut(b.String(), tc.o.Prefix+strings.Repeat("\x1b[32m", boolInt(tc.o.Colour))+"✓")
+			require.Equal(t, tc.want, got)
+			require.NotEmpty(t, footer)
+		})
+	}
+}
+
 // TestRunPrefix draws two calls whose lines are told apart.
 func TestRunPrefix(t *testing.T) {
 	t.Parallel()

@@ -38,21 +38,21 @@ func (t *text) output(name messages.StreamName, chunk string) {
 	}
 	if t.folds {
 		t.screen.Write(stream, chunk)
-		t.raw(string(t.screen.Take()))
+		t.printed(string(t.screen.Take()))
 		return
 	}
-	t.raw(string(t.filters[stream].Append(nil, chunk)))
+	t.printed(string(t.filters[stream].Append(nil, chunk)))
 }
 
 // finish ends what code printed, and the last line.
 func (t *text) finish() {
 	if !t.folds {
 		for i := range t.filters {
-			t.raw(string(t.filters[i].Close(nil)))
+			t.printed(string(t.filters[i].Close(nil)))
 		}
 	} else {
 		t.screen.Close()
-		t.raw(string(t.screen.Take()))
+		t.printed(string(t.screen.Take()))
 	}
 	if t.middle {
 		t.out.WriteByte('\n')
@@ -64,6 +64,32 @@ func (t *text) finish() {
 func (t *text) line(s string) {
 	t.finish()
 	t.raw(s + "\n")
+}
+
+// printed adds what code printed, which has passed a filter. A control sequence alone,
+// such as the end of a colour, does not begin a line.
+func (t *text) printed(s string) {
+	for line := range strings.Lines(s) {
+		if !t.middle && onlySequences(line) {
+			t.out.WriteString(line)
+			continue
+		}
+		t.raw(line)
+	}
+}
+
+// onlySequences reports whether s has nothing but control sequences, in the form that
+// the filter lets pass: ESC [ … final.
+func onlySequences(s string) bool {
+	for s != "" {
+		rest, is := strings.CutPrefix(s, "\x1b[")
+		end := strings.IndexFunc(rest, func(r rune) bool { return r >= 0x40 && r <= 0x7e })
+		if !is || end < 0 {
+			return false
+		}
+		s = rest[end+1:]
+	}
+	return true
 }
 
 // raw adds text with the prefix at the head of each line.

@@ -47,13 +47,13 @@ func loadHistory(path string) *history {
 // add remembers text and writes it to the file.
 func (h *history) add(text string) error {
 	defer func() { h.at, h.typed = len(h.entries), "" }()
-	if h.path == "" {
-		return nil
-	}
 	if n := len(h.entries); text == "" || len(text) > maxEntryText || n > 0 && h.entries[n-1] == text {
 		return nil
 	}
 	h.entries = append(h.entries, text)
+	if h.path == "" { // for this screen alone
+		return nil
+	}
 	line, err := json.Marshal(text)
 	if err != nil {
 		return fmt.Errorf("write the history: %w", err)

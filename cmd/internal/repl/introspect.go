@@ -2,7 +2,10 @@ package repl
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
 )
@@ -43,12 +46,7 @@ func (m *model) completed(msg completeMsg) {
 	}
 	start := len([]rune(msg.code[:msg.c.Start]))
 	typed := string(m.editor.text[start:m.editor.cursor])
-	shared := found[0]
-	for _, f := range found[1:] {
-		for !strings.HasPrefix(f, shared) {
-			shared = shared[:len(shared)-1]
-		}
-	}
+	shared := sharedPrefix(found)
 	if len(shared) > len(typed) && strings.HasPrefix(shared, typed) {
 		m.editor.replace(start, shared)
 	}
@@ -56,6 +54,18 @@ func (m *model) completed(msg completeMsg) {
 	if len(found) > 1 {
 		m.help = render.Columns(m.style(), found)
 	}
+}
+
+// sharedPrefix is what all texts begin with, in whole characters.
+func sharedPrefix(texts []string) string {
+	shared := texts[0]
+	for _, t := range texts[1:] {
+		for !strings.HasPrefix(t, shared) {
+			_, last := utf8.DecodeLastRuneInString(shared)
+			shared = shared[:len(shared)-last]
+		}
+	}
+	return shared
 }
 
 func (m *model) inspect() {
@@ -79,4 +89,31 @@ func (m *model) inspected(msg inspectMsg) {
 	default:
 		m.help = strings.Split(msg.text, "\n")
 	}
+}
+
+// look asks for the tree: the status line and the pane show it.
+func (m *model) look() {
+	m.calls.run(func() {
+		ctx, cancel := context.WithTimeout(m.ctx, time.Second)
+		defer cancel()
+		node, err := m.o.Snapshot(ctx)
+		if err == nil {
+			m.send(treeMsg{node})
+		} else if !errors.Is(err, context.Canceled) {
+			m.send(treeMsg{})
+		}
+	})
+}
+
+// introspectWait is how long a person waits for a completion or an inspection, which
+// keeps the session from the next cell.
+const introspectWait = 15 * time.Second
+
+// introspect asks the session something in the background.
+func (m *model) introspect(f func(context.Context)) {
+	m.calls.run(func() {
+		ctx, cancel := context.WithTimeout(m.ctx, introspectWait)
+		defer cancel()
+		f(ctx)
+	})
 }

@@ -2,15 +2,54 @@ package repl
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"io"
+	"iter"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 )
+
+// Session is the session that the screen types into; *coppice.Session is one.
+type Session interface {
+	Key() messages.SessionKey
+	Stream(ctx context.Context, r coppice.Request) iter.Seq2[messages.Event, error]
+	SubmitInput(id, value string) (messages.InputStatus, error)
+	Interrupt() error
+	Complete(ctx context.Context, code string, cursor int) (coppice.Completion, error)
+	Inspect(ctx context.Context, code string, cursor int) (string, error)
+}
+
+// Options make a screen.
+type Options struct {
+	// Session runs the cells; Backend is what the status line calls its kind.
+	Session Session
+	Backend string
+	// Snapshot returns the tree that the pane shows.
+	Snapshot func(context.Context) (messages.Node, error)
+	// History is the file of what was run before. "": that of this screen is kept
+	// while it is shown.
+	History string
+	// Colour allows colours.
+	Colour bool
+	// In and Out are the terminal, Env what is known of it.
+	In  io.Reader
+	Out io.Writer
+	Env []string
+	// Now is the clock. nil: time.Now.
+	Now func() time.Time
+}
+
+func (o Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
+	}
+	return time.Now()
+}
 
 // entry is one call and what it showed.
 type entry struct {
@@ -75,239 +114,6 @@ type (
 	tickMsg struct{}
 )
 
-func (m *model) Init() tea.Cmd { return tick() }
-
-func tick() tea.Cmd {
-	return tea.Tick(500*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
-}
-
-// Update handles one message.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-		m.redraw()
-	case tea.KeyPressMsg:
-		return m, m.key(msg)
-	case tea.PasteMsg:
-		m.editor.insert(msg.Content)
-	case eventMsg:
-		msg.of.add(msg.e)
-		if ask, ok := msg.e.(messages.InputRequest); ok && msg.of == m.running {
-			m.asking = &ask
-		}
-	case endMsg:
-		m.ended(msg)
-	case treeMsg:
-		m.node = msg.node
-	case completeMsg:
-		m.completed(msg)
-	case inspectMsg:
-		m.inspected(msg)
-	case noteMsg:
-		m.note = msg.text
-	case tickMsg:
-		m.look()
-		return m, tick()
-	}
-	return m, nil
-}
-
-func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
-	name := msg.String()
-	if name != "ctrl+c" {
-		m.leaving = false
-	}
-	if name != "pgup" && name != "pgdown" {
-		m.note, m.scroll = "", 0
-	}
-	if name != "tab" {
-		m.help = nil
-	}
-	switch name {
-	case "ctrl+c":
-		return m.interrupt()
-	case "ctrl+d":
-		if m.editor.String() == "" && m.running == nil {
-			return tea.Quit
-		}
-		m.editor.deleteForward()
-	case "ctrl+o":
-		m.expand = !m.expand
-		m.redraw()
-	case "ctrl+t":
-		m.tree = !m.tree
-		m.redraw()
-		m.look()
-	case "ctrl+l":
-		m.entries = nil
-		if m.running != nil {
-			m.entries = []*entry{m.running}
-		}
-	case "pgup":
-		m.scroll += max(1, m.height/2)
-	case "pgdown":
-		m.scroll = max(0, m.scroll-m.height/2)
-	case "enter":
-		m.enter()
-	case "alt+enter", "shift+enter", "ctrl+j":
-		m.editor.newline()
-	case "tab":
-		m.tab()
-	case "shift+tab", "f1":
-		m.inspect()
-	default:
-		m.edit(name, msg.Text)
-	}
-	return nil
-}
-
-// edit handles the keys that change the text or move in it.
-func (m *model) edit(name, text string) {
-	e := &m.editor
-	switch name {
-	case "up":
-		if !e.up() {
-			if s, ok := m.history.back(e.String()); ok {
-				e.set(s)
-			}
-		}
-	case "down":
-		if !e.down() {
-			if s, ok := m.history.forward(); ok {
-				e.set(s)
-			}
-		}
-	case "left":
-		e.move(-1)
-	case "right":
-		e.move(1)
-	case "home", "ctrl+a":
-		e.cursor = e.lineStart()
-	case "end", "ctrl+e":
-		e.cursor = e.lineEnd()
-	case "backspace", "ctrl+h":
-		e.backspace()
-	case "delete":
-		e.deleteForward()
-	case "ctrl+u":
-		e.replace(e.lineStart(), "")
-	case "ctrl+k":
-		end := e.lineEnd()
-		e.text = append(e.text[:e.cursor:e.cursor], e.text[end:]...)
-	default:
-		if text != "" {
-			e.insert(text)
-		}
-	}
-}
-
-// interrupt stops the cell; without one it empties the text, and then leaves.
-func (m *model) interrupt() tea.Cmd {
-	switch {
-	case m.running != nil:
-		m.note = "interrupting the cell"
-		if err := m.o.Session.Interrupt(m.ctx); err != nil {
-			m.note = err.Error()
-		}
-	case m.editor.String() != "":
-		m.editor.set("")
-	case m.leaving:
-		return tea.Quit
-	default:
-		m.leaving = true
-		m.note = "Ctrl-C once more leaves"
-	}
-	return nil
-}
-
-// enter runs the text if it is complete.
-func (m *model) enter() {
-	code := strings.TrimRight(m.editor.String(), " \n")
-	switch {
-	case m.asking != nil:
-		m.answer()
-		return
-	case strings.TrimSpace(code) == "":
-		m.editor.set("")
-		return
-	case m.running != nil:
-		m.note = "a cell runs; Ctrl-C interrupts it"
-		return
-	case !m.editor.complete():
-		m.editor.newline()
-		return
-	}
-	m.editor.set("")
-	if err := m.history.add(code); err != nil {
-		m.note = err.Error()
-	}
-	x := &entry{n: len(m.entries) + 1, code: code, begun: m.o.now()}
-	if n := len(m.entries); n > 0 {
-		x.n = m.entries[n-1].n + 1
-	}
-	m.entries = append(m.entries, x)
-	m.running = x
-	m.calls.run(func() {
-		var end endMsg
-		end.of = x
-		for e, err := range m.o.Session.Stream(m.ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}, AllowStdin: true}) {
-			if err != nil {
-				end.err = err
-				break
-			}
-			if final, ok := e.(messages.Final); ok {
-				end.result = final.Result
-			}
-			m.send(eventMsg{x, e})
-		}
-		m.send(end)
-	})
-}
-
-// answer hands the text to the cell that asked for it. It is not kept in the
-// history: it may be a secret.
-func (m *model) answer() {
-	id, text := m.asking.ID, m.editor.String()
-	m.calls.run(func() {
-		if _, err := m.o.Session.SubmitInput(m.ctx, id, text); err != nil {
-			m.send(noteMsg{err.Error()})
-		}
-	})
-	m.asking = nil
-	m.editor.set("")
-}
-
-func (m *model) ended(msg endMsg) {
-	x := msg.of
-	x.took = m.o.now().Sub(x.begun)
-	x.result, x.rendered = &msg.result, nil
-	if msg.err != nil {
-		m.note = msg.err.Error()
-	}
-	if m.running == x {
-		m.running, m.asking = nil, nil
-		if m.note == "interrupting the cell" {
-			m.note = ""
-		}
-	}
-	m.look()
-}
-
-// look asks for the tree: the status line and the pane show it.
-func (m *model) look() {
-	m.calls.run(func() {
-		ctx, cancel := context.WithTimeout(m.ctx, time.Second)
-		defer cancel()
-		node, err := m.o.Snapshot(ctx)
-		if err == nil {
-			m.send(treeMsg{node})
-		} else if !errors.Is(err, context.Canceled) {
-			m.send(treeMsg{})
-		}
-	})
-}
-
 // add keeps one event.
 func (x *entry) add(e messages.Event) {
 	x.rendered = nil
@@ -324,3 +130,13 @@ func (m *model) redraw() {
 		x.rendered = nil
 	}
 }
+
+func (m *model) style() render.Style {
+	return render.Style{Colour: m.o.Colour, Width: max(m.width, 20), Images: render.Blocks}
+}
+
+// group owns the goroutines of a screen.
+type group struct{ running sync.WaitGroup }
+
+func (g *group) run(f func()) { g.running.Go(f) }
+func (g *group) wait()        { g.running.Wait() }

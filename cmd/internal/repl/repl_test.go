@@ -74,7 +74,11 @@ func TestHistory(t *testing.T) {
 	got, ok = h.forward()
 	require.True(t, ok)
 	require.Equal(t, "typed", got, "what was being typed comes back")
-	require.NoError(t, loadHistory("").add("not kept"))
+	h = loadHistory("")
+	require.NoError(t, h.add("for this screen alone"))
+	got, ok = h.back("")
+	require.True(t, ok)
+	require.Equal(t, "for this screen alone", got)
 }
 
 func TestStatusLine(t *testing.T) {

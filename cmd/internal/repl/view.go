@@ -17,10 +17,6 @@ const (
 	helpLines    = 10
 )
 
-func (m *model) style() render.Style {
-	return render.Style{Colour: m.o.Colour, Width: max(m.width, 20), Images: render.Blocks}
-}
-
 // View draws the screen: transcript, help, tree, text, status.
 func (m *model) View() tea.View {
 	v := tea.NewView("")

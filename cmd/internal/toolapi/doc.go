@@ -1,5 +1,5 @@
-// Package toolapi is the part of coppice serve that is about tools, and the
-// client of it.
+// Package toolapi is the part of coppice serve that is about tools. Its client is that
+// of package client.
 //
 //	GET  /api/healthz                     uptime and the warm tools
 //	GET  /api/tools                       the tools of the folder

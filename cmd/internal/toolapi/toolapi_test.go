@@ -5,11 +5,9 @@ package toolapi_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/messages"
@@ -29,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // server is one that serves a box of tools.
 type server struct {
 	t        *testing.T
-	record   httpserver.Record
-	client   *toolapi.Client
+	record   client.Record
+	client   *client.Client
 	launcher *launcher.Launcher
 	home     string
 	http     *http.Client
@@ -51,8 +50,9 @@ func serve(t *testing.T, o toolapi.Options, tools ...toolbox.Tool) *server {
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
-	out := &server{t: t, record: httpserver.Record{URL: s.URL(), Token: s.Token()}, launcher: l, home: home, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	out.client = toolapi.NewClient(out.record)
+	out := &server{t: t, record: client.Record{URL: s.URL(), Token: s.Token()}, launcher: l, home: home, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	out.client, err = client.New(client.Options{URL: s.URL(), Token: s.Token(), Patience: -1})
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		out.client.Close()
 		end()
@@ -126,12 +126,12 @@ func TestRoutes(t *testing.T) {
 		require.Equal(t, tc.status, status, "%s %s: %s", tc.method, tc.path, body)
 		require.Contains(t, body, tc.want, "%s %s", tc.method, tc.path)
 	}
-	list, err := s.client.List(t.Context())
+	list, err := s.client.Tools(t.Context())
 	require.NoError(t, err)
 	for i := range list {
 		list[i].Problem = strings.SplitN(list[i].Problem, ":", 2)[0]
 	}
-	require.Equal(t, toolapi.Summary{ID: "a", Name: "a", Category: "x/y", Status: "dormant", Validation: "unchecked"}, list[0])
+	require.Equal(t, client.Tool{ID: "a", Name: "a", Category: "x/y", Status: "dormant", Validation: "unchecked"}, list[0])
 	require.Equal(t, "failed", list[1].Status)
 	require.Equal(t, "failed", list[2].Status)
 	require.Equal(t, "fail", list[2].Validation)
@@ -176,7 +176,7 @@ func TestTheStateIsForDevelopers(t *testing.T) {
 	status, body := s.ask("GET", "/api/launcher/state", "")
 	require.Equal(t, 404, status)
 	require.Contains(t, body, "developer mode only")
-	_, err := s.client.State(t.Context())
+	_, err := s.client.ToolsState(t.Context())
 	require.ErrorContains(t, err, "developer mode only")
 }
 
@@ -184,7 +184,7 @@ func TestAStream(t *testing.T) {
 	t.Parallel()
 	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Stream: true})
 	var events []messages.ToolEvent
-	r, err := s.client.Stream(t.Context(), "a", toolapi.Request{Inputs: toolbox.Inputs("stream", 5)}, func(e messages.ToolEvent) error {
+	r, err := s.client.RunTool(t.Context(), "a", client.RunTool{Inputs: toolbox.Inputs("stream", 5)}, func(e messages.ToolEvent) error {
 		events = append(events, e)
 		return nil
 	})
@@ -192,7 +192,7 @@ func TestAStream(t *testing.T) {
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
 	require.Len(t, events, 5)
 	require.JSONEq(t, `{"result":"0 1 2 3 4 "}`, string(r.Outputs))
-	r, err = s.client.Stream(t.Context(), "none", toolapi.Request{}, nil)
+	r, err = s.client.RunTool(t.Context(), "none", client.RunTool{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, messages.ToolErrorNotFound, r.Error.Kind)
 }
@@ -202,7 +202,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	t.Parallel()
 	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Stream: true})
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.client.Stream(ctx, "a", toolapi.Request{Inputs: toolbox.Inputs("stream_slow")}, func(messages.ToolEvent) error {
+	_, err := s.client.RunTool(ctx, "a", client.RunTool{Inputs: toolbox.Inputs("stream_slow")}, func(messages.ToolEvent) error {
 		cancel()
 		return nil
 	})
@@ -211,27 +211,4 @@ func TestAClientThatLeaves(t *testing.T) {
 		st, err := s.launcher.State(t.Context())
 		return err == nil && st.Tools[0].InFlight == 0 && st.Tools[0].Runs == 1
 	}, time.Minute, 10*time.Millisecond)
-}
-
-func TestTheRecordOfAServer(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "home", "serve.json")
-	_, there, err := httpserver.ReadRecord(path)
-	require.NoError(t, err)
-	require.False(t, there)
-	mine, other := httpserver.Record{URL: "a", PID: 1}, httpserver.Record{URL: "b", PID: 2}
-	require.NoError(t, httpserver.WriteRecord(path, mine))
-	require.NoError(t, httpserver.WriteRecord(path, other))
-	require.NoError(t, httpserver.RemoveRecord(path, mine))
-	got, there, err := httpserver.ReadRecord(path)
-	require.NoError(t, err)
-	require.True(t, there, "it is another one's by now")
-	require.Equal(t, other, got)
-	data, err := json.Marshal(got)
-	require.NoError(t, err)
-	require.NotEmpty(t, data)
-	require.NoError(t, httpserver.RemoveRecord(path, other))
-	_, there, err = httpserver.ReadRecord(path)
-	require.NoError(t, err)
-	require.False(t, there)
 }

@@ -1,0 +1,6 @@
+package cli
+
+import "github.com/coppice-run/coppice/cmd/internal/cli/console"
+
+// app is what the commands of this package share.
+type app struct{ *console.Console }

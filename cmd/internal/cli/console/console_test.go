@@ -1,0 +1,89 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testConsole is a console that writes to buffers, with an environment of its own.
+func testConsole(t *testing.T, stdin string) (c *Console, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	return New(strings.NewReader(stdin), stdout, stderr, []string{"HOME=" + t.TempDir()}), stdout, stderr
+}
+
+// TestTimeout reads numbers of seconds.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute} {
+		got, err := ParseTimeout(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "5s", "0x10p"} {
+		_, err := ParseTimeout(text)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// TestOutcomeCodes holds the contract with scripts.
+func TestOutcomeCodes(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[messages.Outcome]int{
+		messages.OutcomeOK: 0, messages.OutcomeError: 1, messages.OutcomeTimeout: 124, messages.OutcomeCancelled: 130,
+		messages.OutcomeLost: 70, messages.OutcomeNotStarted: 70, "unheard-of": 70,
+	} {
+		require.Equal(t, want, CodeOf(outcome), outcome)
+	}
+}
+
+// TestReaderGone swallows what is written after the reader has left, and says
+// so once.
+func TestReaderGone(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	require.NoError(t, r.Close())
+	told := 0
+	o := &Output{W: w, OnBroken: func() { told++ }}
+	for range 3 {
+		n, err := o.Write([]byte("text"))
+		require.NoError(t, err)
+		require.Equal(t, 4, n)
+	}
+	o.Print("more")
+	require.Equal(t, 1, told)
+	full := &Output{W: failing{}}
+	_, err := full.Write([]byte("x"))
+	require.NoError(t, err, "the command goes on")
+	require.ErrorIs(t, full.Failure(), io.ErrShortWrite, "its end tells")
+	require.NoError(t, o.Failure())
+}
+
+// TestStageOf says what a change in the tree means to somebody who waits.
+func TestStageOf(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[messages.Lifecycle]string{
+		messages.ChildChanged{Kind: "server", Key: "kernel-gateway", To: messages.ChildStarting}: "starting the Kernel Gateway",
+		messages.ChildChanged{Kind: "server", Key: "fork-server", To: messages.ChildStarting}:    "starting Python",
+		messages.ChildChanged{Kind: "kernel", To: messages.ChildStarting}:                        "starting a kernel",
+		messages.ChildChanged{Kind: "kernel", To: messages.ChildIdle}:                            "",
+		messages.ChildChanged{Kind: "sink", To: messages.ChildStarting}:                          "",
+		messages.Dropped{}: "",
+	} {
+		require.Equal(t, want, StageOf(event))
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

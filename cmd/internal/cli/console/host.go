@@ -1,0 +1,114 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// How long the end of a host or a launcher may take: in order, and in a hurry.
+const (
+	shutdownGrace = 15 * time.Second
+	ShutdownHurry = 2 * time.Second
+)
+
+// What the command keeps of long outputs.
+const (
+	artifactAge   = 7 * 24 * time.Hour
+	artifactTotal = 2 << 30
+)
+
+// KeepOutput makes artifacts outlast the command that made them: for 7 days and up to
+// 2 GiB.
+func KeepOutput(o coppice.Options) coppice.Options {
+	o.Output.KeepArtifacts = true
+	o.Output.MaxAge, o.Output.MaxTotal = artifactAge, artifactTotal
+	return o
+}
+
+// Host is a coppice.Host that ends in a hurry when the process is to end.
+type Host struct {
+	*coppice.Host
+	console *Console
+
+	once   sync.Once
+	report messages.ShutdownReport
+	unhook func() bool
+}
+
+// StartHost starts the host of a command: with its flags and its environment, the
+// options of the gateway backend if it comes to that, and those of the host. The error
+// has its exit code. The caller ends the host with End.
+func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayOptions, o coppice.Options) (*Host, error) {
+	o, err := f.Options(g, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Env = c.Env
+	o = KeepOutput(o)
+	if v := c.Getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {
+		o.OnStartup = func(s coppice.StartupStage) { c.Err.Lines("coppice startup: " + s.String()) }
+	}
+	inner, err := coppice.Start(ctx, o)
+	switch {
+	case errors.Is(err, coppice.ErrOptions):
+		return nil, UsageError{err}
+	case ctx.Err() != nil:
+		return nil, &Exit{Code: Cancelled}
+	case err != nil:
+		return nil, &Exit{Code: Lost, Err: err}
+	}
+	h := &Host{Host: inner, console: c}
+	if file := inner.TraceFile(); file != "" {
+		c.Err.Lines("coppice: messages are traced to " + file)
+	}
+	for _, s := range inner.PassedOver() {
+		c.Err.Lines(fmt.Sprintf("coppice: %s (%s) is passed over: %s; coppice env shows which Python is used", s.Name, s.Path, s.Why))
+	}
+	// A call that runs then ends as cancelled, and whoever waits for it goes on.
+	h.unhook = context.AfterFunc(c.Hard, func() { h.shutdown() })
+	return h, nil
+}
+
+// shutdown ends the host, once; it returns when that is done.
+func (h *Host) shutdown() messages.ShutdownReport {
+	h.once.Do(func() { h.console.Ending(func(ctx context.Context) { h.report = h.Host.Shutdown(ctx) }) })
+	return h.report
+}
+
+// End ends the host and tells of what did not end.
+func (h *Host) End() messages.ShutdownReport {
+	h.unhook()
+	report := h.shutdown()
+	if !report.Clean() {
+		h.console.Err.Lines(render.Shutdown(h.console.Style(h.console.Err), report)...)
+	}
+	return report
+}
+
+// Ending calls shutdown with the time that it has: 15 s in order, and 2 s from when the
+// process is to end at once.
+func (c *Console) Ending(shutdown func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	hurry := make(chan struct{})
+	stop := context.AfterFunc(c.Hard, func() {
+		defer close(hurry)
+		select {
+		case <-ctx.Done():
+		case <-time.After(ShutdownHurry):
+			cancel()
+		}
+	})
+	shutdown(ctx)
+	cancel()
+	if !stop() {
+		<-hurry
+	}
+}
