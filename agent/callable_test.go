@@ -37,7 +37,8 @@ func TestAModelReadsWhatCodeCanCall(t *testing.T) {
 	search := func(context.Context, struct {
 		Query string `json:"query"`
 		Limit *int   `json:"limit"`
-	}) (int, error) {
+	},
+	) (int, error) {
 		return 0, nil
 	}
 	all := described(t, coppice.HostCallOptions{

@@ -33,8 +33,9 @@ type Options struct {
 	// CloseTimeout bounds the wait for agents that do not heed the end of their
 	// context. 0: 5 s.
 	CloseTimeout time.Duration
-	// OnCommit is called for every compaction that was committed, or could not be, at the end of the call that queued it, before that returns, which does
-	// not wait for it for ever. nil: the host is not called.
+	// OnCommit is called for every compaction that was committed, or could not be, at
+	// the end of the call that queued it and before that returns, which does not wait
+	// for it for ever. nil: the host is not called.
 	OnCommit func(Commit)
 	// Logger gets what a store did not do and no code waits for. nil: it is
 	// discarded.

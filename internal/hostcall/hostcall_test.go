@@ -217,8 +217,10 @@ func TestCodeLearnsWhyThereIsNoAnswer(t *testing.T) {
 			return strings.Repeat("x", 1<<20+1), nil
 		},
 		"the answer is not valid UTF-8": func(context.Context, messages.InputRequest) (string, error) { return "\xff", nil },
-		"the line is dead":              func(context.Context, messages.InputRequest) (string, error) { return "", errors.New("the line is dead") },
-		"":                              func(context.Context, messages.InputRequest) (string, error) { return "", io.EOF },
+		"the line is dead": func(context.Context, messages.InputRequest) (string, error) {
+			return "", errors.New("the line is dead")
+		},
+		"": func(context.Context, messages.InputRequest) (string, error) { return "", io.EOF },
 	} {
 		c := calls(host(hostcall.Options{}), hostcall.Offer{Input: handler})
 		a := <-c.Ask(t.Context(), messages.InputRequest{ID: "q"})
