@@ -4,7 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice"
 )
+
+// launchedPrefix begins the names of the launcher's tools before a model, so
+// that none takes the name of another tool. Code in cells says it the same way:
+// tool.word_count(...).
+const launchedPrefix = "tool_"
 
 // How much of what code can call stands in the description of a tool, in bytes: one
 // function, one pack, and each of the two lists. The rest is a call away.
@@ -16,9 +23,9 @@ const (
 
 // callableDocs is the part of a tool's description that says what code can call of
 // the host; "" when that is nothing.
-func (k kit) callableDocs() string {
+func callableDocs(host *coppice.Host) string {
 	var b strings.Builder
-	o := k.host.Options().HostCalls
+	o := host.Options().HostCalls
 	var lines []string
 	for _, f := range o.Functions {
 		call := "tool." + f.Name
@@ -30,7 +37,7 @@ func (k kit) callableDocs() string {
 		}
 		lines = append(lines, line(call+f.Signature, f.Description, maxFunctionLine))
 	}
-	launched := k.host.Launcher() != nil
+	launched := host.Launcher() != nil
 	if len(lines) > 0 || launched {
 		b.WriteString("\n\nCode calls functions of the host as tool.NAME(key=value). dir(tool) lists them, and help(tool.NAME) describes one.")
 		if launched {
@@ -39,7 +46,7 @@ func (k kit) callableDocs() string {
 		b.WriteString("\n" + listed(lines, "dir(tool)"))
 	}
 	lines = nil
-	for _, p := range k.host.Primitives().Packs() {
+	for _, p := range host.Primitives().Packs() {
 		names := make([]string, len(p.Primitives))
 		for i, one := range p.Primitives {
 			names[i] = strings.TrimPrefix(one.Name, p.Name+".")
@@ -65,18 +72,18 @@ const backendsStay = "A reset clears the variables alone: what the host keeps fo
 
 // line is an entry of a list, cut where it is long.
 func line(name, about string, most int) string {
-	text := "- " + name
+	entry := "- " + name
 	if about = strings.Join(strings.Fields(about), " "); about != "" {
-		text += ": " + about
+		entry += ": " + about
 	}
-	if len(text) <= most {
-		return text + "\n"
+	if len(entry) <= most {
+		return entry + "\n"
 	}
 	n := most - len("…")
-	for n > 0 && !utf8.RuneStart(text[n]) {
+	for n > 0 && !utf8.RuneStart(entry[n]) {
 		n--
 	}
-	return text[:n] + "…\n"
+	return entry[:n] + "…\n"
 }
 
 // listed are the lines that have room, and where to read the others.

@@ -28,7 +28,7 @@ func (k kit) pythonTool() Tool {
 		property{name: "title", schema: text("A few words about what the cell does.")},
 	)
 	return Tool{
-		Name: "python", Label: "Python", Description: pythonDescription + k.helperDocs() + k.callableDocs(), Destructive: true,
+		Name: "python", Label: "Python", Description: pythonDescription + k.helperDocs() + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "items": cell, "description": "Cells to run, in order."}, required: true},
 			pythonLimits.property("timeout"),
@@ -85,7 +85,7 @@ func (k kit) evalTool() Tool {
 		property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before this cell. What the host keeps for code (backends, conversations, forks) stays."}},
 	)
 	return Tool{
-		Name: "eval", Label: "Eval", Description: pythonDescription + k.helperDocs() + k.callableDocs(), Destructive: true,
+		Name: "eval", Label: "Eval", Description: pythonDescription + k.helperDocs() + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "minItems": 1, "items": cell, "description": "Cells to run, in order."}, required: true},
 		)...)),

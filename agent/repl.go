@@ -20,7 +20,7 @@ const executeCodeDescription = `Executes Python code in a REPL that stays alive 
 // executeCodeTool runs one piece of code.
 func (k kit) executeCodeTool() Tool {
 	return Tool{
-		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription + k.callableDocs(), Destructive: true,
+		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "code", schema: text("Python code to execute."), required: true},
 			replLimits.property("timeout_seconds"),
