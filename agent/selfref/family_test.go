@@ -21,7 +21,7 @@ func (w *world) gathered(session messages.SessionKey, arguments string) map[stri
 	w.t.Helper()
 	text, err := w.as(session, "main", "fork.gather_all", arguments)
 	require.NoError(w.t, err)
-	require.Less(w.t, len(text), 8<<20, "a host takes no more")
+	require.Less(w.t, len(text), 112<<10, "no more than gather_all returns")
 	var all map[string]selfref.ForkResult
 	require.NoError(w.t, json.Unmarshal([]byte(text), &all))
 	return all
@@ -74,23 +74,24 @@ func TestAForkTakesNoConversationOfOthers(t *testing.T) {
 // TestALongResponseIsNoEnd of gather_all: it is cut, a note says so, and the whole can
 // be read.
 func TestALongResponseIsNoEnd(t *testing.T) {
-	sizes := map[string]int{"small": 10, "twice": 5 << 20, "long": 9 << 20, "wide": 700_000}
+	sizes := map[string]int{"small": 10, "twice": 80 << 10, "long": 144 << 10, "wide": 12_000}
 	agent := func(_ context.Context, f selfref.Fork) (selfref.Answer, error) {
 		switch {
 		case f.Message == "list":
-			return selfref.Answer{Response: []string{strings.Repeat("<", 3<<20)}}, nil
+			return selfref.Answer{Response: []string{strings.Repeat("<", 48<<10)}}, nil
 		case f.Message == "wide":
 			return selfref.Answer{Response: strings.Repeat("é\n", sizes["wide"])}, nil
 		}
 		return selfref.Answer{Response: strings.Repeat("x", sizes[f.Message])}, nil
 	}
 	w := newWorld(t, selfref.Options{Agent: agent})
+	w.b.Gathers(112 << 10)
 	w.put("main", said("user", "u"))
 	spawn := func(message string) { w.ok("fork.spawn", `{"args":["`+message+`"]}`) }
 	spawn("small")
 	spawn("twice")
 	one := w.gathered(root, `{"args":["fork_2"]}`)["fork_2"]
-	require.Len(t, one.Response, 5<<20+2)
+	require.Len(t, one.Response, 80<<10+2)
 	require.Equal(t, "null", string(one.Result))
 	require.Contains(t, one.Note, "it is in response alone")
 	spawn("long")
@@ -113,15 +114,15 @@ func TestALongResponseIsNoEnd(t *testing.T) {
 			Next  *int
 			Total int
 		}
-		require.NoError(t, json.Unmarshal([]byte(w.ok("fork.read", fmt.Sprintf(`{"args":["fork_5",%d]}`, at))), &part))
+		require.NoError(t, json.Unmarshal([]byte(w.ok("fork.read", fmt.Sprintf(`{"args":["fork_5",%d,5000]}`, at))), &part))
 		whole += part.Text
-		require.Equal(t, 1_400_000, part.Total)
+		require.Equal(t, 24_000, part.Total)
 		if part.Next == nil {
 			break
 		}
 		at = *part.Next
 	}
-	require.Equal(t, strings.Repeat("é\n", 700_000), whole)
+	require.Equal(t, strings.Repeat("é\n", 12_000), whole)
 	w.fails("fork.read", `{"args":["fork_5",-1]}`, "start is 0 or more")
 	w.fails("fork.read", `{"args":[["fork_1","fork_2"]]}`, "read takes one fork at a time")
 	require.Equal(t, "4", w.ok("fork.drop", `{"args":[["fork_2","fork_3","fork_4",{"fork_id":"fork_5"}]]}`))

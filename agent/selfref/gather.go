@@ -13,11 +13,7 @@ import (
 )
 
 // maxGathered is how many bytes of JSON gather_all returns: a host takes 8 MiB.
-// Where histories are wanted, long responses leave some of it to them.
-const (
-	maxGathered  = 7 << 20
-	forHistories = 1 << 20
-)
+const maxGathered = 7 << 20
 
 // maxRead is how many characters fork.read returns at once, at most: in JSON one may
 // take twelve bytes.
@@ -49,14 +45,11 @@ func (b *Backend) gather(ctx context.Context, c *primitive.Call) (any, error) {
 		b.tell(c, f)
 		results[i] = resultOf(f, slices.Contains(waits, f))
 	}
-	room := maxGathered
+	forHistories := 0
 	if a.History {
-		room -= forHistories
+		forHistories = b.room / 8 // long responses leave it to them
 	}
-	room = fit(results, room)
-	if a.History {
-		room += forHistories
-	}
+	room := fit(results, b.room-forHistories) + forHistories
 	for i, f := range chosen {
 		b.addHistory(ctx, f, &results[i], a.History, &room)
 	}

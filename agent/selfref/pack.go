@@ -47,6 +47,7 @@ type Backend struct {
 	o    Options
 	life context.Context
 	end  context.CancelCauseFunc
+	room int // bytes of JSON that gather_all returns
 
 	mu       sync.Mutex
 	busy     map[string]chan struct{}        // keys that are being changed; guarded by mu
@@ -84,7 +85,7 @@ func New(o Options) *Backend {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	b := &Backend{
-		o: o, busy: map[string]chan struct{}{}, queued: map[queueKey]*compaction{}, made: map[string]struct{}{},
+		o: o, room: maxGathered, busy: map[string]chan struct{}{}, queued: map[queueKey]*compaction{}, made: map[string]struct{}{},
 		origins: map[messages.SessionKey]origin{}, families: map[messages.SessionKey]*family{}, names: map[*fork]struct{}{},
 	}
 	b.life, b.end = context.WithCancelCause(context.Background())
