@@ -85,7 +85,6 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 	}
 	result.Duration = time.Since(c.began)
 	result.Text = sinks.BuildText(result, limitOf(ctx, c.exec, c.began))
-	result = h.limit(result)
 	// A sink that does not return must not hold a result: it has as long as the
 	// end of a call's output has.
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)

@@ -82,8 +82,15 @@ type Options struct {
 	// IdleTTL is after how long an idle session's kernel is ended. 0: 5 min;
 	// negative: never.
 	IdleTTL time.Duration
-	// Heartbeat is how often kernels are asked whether they live. 0: 5 s.
+	// Heartbeat is how often kernels are asked whether they live. One that has been
+	// silent for two and a half times as long is ended; time in which it waited for a
+	// processor, as far as the backend can tell, or in which this process stood still,
+	// is not counted. 0: 5 s.
 	Heartbeat time.Duration
+	// HeartbeatCeiling is how long a kernel is waited for that never has a processor to
+	// answer with, without the time in which this process stood still. 0: 120 times
+	// Heartbeat.
+	HeartbeatCeiling time.Duration
 	// KernelMode is what calls use that do not say. "": session.
 	KernelMode messages.KernelMode
 

@@ -31,6 +31,7 @@ func (o Options) WithDefaults() Options {
 	o.MaxWaiting = max(cmp.Or(o.MaxWaiting, math.MaxInt32), 0)
 	o.IdleTTL = orNever(cmp.Or(o.IdleTTL, 5*time.Minute), never)
 	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), 5*time.Second)
+	o.HeartbeatCeiling = cmp.Or(o.HeartbeatCeiling, 120*o.Heartbeat)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
 	o.Timeout = orNever(cmp.Or(o.Timeout, 10*time.Minute), NoTimeout)
 	o.InputTimeout = cmp.Or(o.InputTimeout, 5*time.Minute)
@@ -78,6 +79,7 @@ func (o Options) validate() error {
 		{"MaxSessions", int64(o.MaxSessions)},
 		{"MaxPerOwner", int64(o.MaxPerOwner)},
 		{"MaxRSS", o.MaxRSS},
+		{"HeartbeatCeiling", int64(o.HeartbeatCeiling)},
 		{"StartTimeout", int64(o.StartTimeout)},
 		{"InterruptGrace", int64(o.InterruptGrace)},
 		{"InputTimeout", int64(o.InputTimeout)},

@@ -132,7 +132,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 	actor := gateway.New(gateway.Options{
 		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
-			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
+			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {

@@ -177,7 +177,7 @@ func joined(a, b messages.Result) messages.Result {
 		b.State, b.Reason = a.State, a.Reason
 	}
 	if b.Truncation == nil {
-		b.Truncation, b.Artifact = a.Truncation, a.Artifact
+		b.Truncation, b.Artifact, b.NotKept = a.Truncation, a.Artifact, a.NotKept
 	}
 	return b
 }

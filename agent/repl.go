@@ -50,11 +50,7 @@ func (k kit) callExecuteCode(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := c.run(ctx, s, coppice.Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout})
-	if err == nil {
-		r = result.Limit(r, result.DefaultTokens, k.host.Artifacts())
-	}
-	return resultOf(r, err)
+	return resultOf(c.run(ctx, s, coppice.Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout, Tokens: result.DefaultTokens}))
 }
 
 // resetTool clears the session.

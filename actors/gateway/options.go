@@ -63,6 +63,10 @@ type KernelSpec struct {
 type Policy struct {
 	// Heartbeat is how often kernels are expected to give a sign of life. 0: 5 s.
 	Heartbeat time.Duration
+	// HeartbeatCeiling is how long a kernel may be silent that has no processor to
+	// answer with, without the time in which this process stood still. 0: 120 times
+	// Heartbeat.
+	HeartbeatCeiling time.Duration
 	// IdleTTL is after how long an idle kernel is ended. 0: 5 min.
 	IdleTTL time.Duration
 	// MaxKernels is how many may live at once. 0: 4.
@@ -104,7 +108,8 @@ func (p Policy) Strategy() strategy.Strategy {
 	} else {
 		evict = append(evict, strategy.LRU(p.MaxKernels))
 	}
-	return strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(p.Heartbeat), strategy.Pin(strategy.Chain(evict...)))
+	hung := strategy.HeartbeatWithin(strategy.HeartbeatOptions{Every: p.Heartbeat, Ceiling: p.HeartbeatCeiling})
+	return strategy.Chain(strategy.RestartOnce(), hung, strategy.Pin(strategy.Chain(evict...)))
 }
 
 // New returns the gateway as a behaviour for a supervisor's tree.

@@ -28,9 +28,10 @@ type Options struct {
 	// all the same after 30 s, or InterruptGrace if that is more, in which this
 	// process did not stand still. 0: 1.5 s.
 	InterruptGrace time.Duration
-	// CloseTimeout bounds one attempt to close the interpreter. 0: 6 s, more
-	// than the 5.1 s that a Jupyter server takes for a process that ignores
-	// SIGTERM.
+	// CloseTimeout bounds one attempt to close the interpreter; time in which it had no
+	// processor to end with, or in which this process stood still, is not counted, for
+	// up to five times as long. 0: 6 s, more than the 5.1 s that a Jupyter server takes
+	// for a process that ignores SIGTERM.
 	CloseTimeout time.Duration
 	// CellRuntime is how long one cell may run before it is interrupted, whatever
 	// the deadline of its call is. 0: no limit.
@@ -41,8 +42,9 @@ type Options struct {
 	// long as the machine lets it: 5 min at most, or FlushTimeout when that is more.
 	// 0: 10 s.
 	FlushTimeout time.Duration
-	// HeartbeatEvery is how often the interpreter is asked whether it lives.
-	// 0: 5 s; negative: never.
+	// HeartbeatEvery is how often the interpreter is asked whether it lives. It has as
+	// long to answer, and up to six times that when it has no processor to answer
+	// with. 0: 5 s; negative: never.
 	HeartbeatEvery time.Duration
 }
 

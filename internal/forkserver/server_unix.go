@@ -22,6 +22,7 @@ import (
 type Server struct {
 	proc   *process.Process
 	stderr *process.Ring
+	env    []string // that it was started with
 	conn   *net.UnixConn
 	python string
 	warm   chan struct{}     // closed when the server has done what it does once
@@ -68,7 +69,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("use a socket pair: %w", err)
 	}
 	s := &Server{
-		stderr: process.NewRing(process.RingOptions{}), conn: conn.(*net.UnixConn),
+		stderr: process.NewRing(process.RingOptions{}), env: o.Env, conn: conn.(*net.UnixConn),
 		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
 	start, err := o.confined(process.Options{
@@ -130,8 +131,8 @@ func (s *Server) failure(err error) error {
 		}
 	case <-time.After(time.Second):
 	}
-	if tail := s.stderr.Tail(1); len(tail) > 0 {
-		return fmt.Errorf("start the fork server: %w, saying %q", err, tail[0])
+	if tail := s.stderr.Tail(saidMost); len(tail) > 0 {
+		return fmt.Errorf("start the fork server: %w, saying %s", err, said(tail, s.env))
 	}
 	return fmt.Errorf("start the fork server: %w", err)
 }

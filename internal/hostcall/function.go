@@ -56,7 +56,7 @@ func Of[In, Out any](name, description string, f func(context.Context, In) (Out,
 		if err := dec.Decode(&in); err != nil {
 			problem := strings.TrimPrefix(err.Error(), "json: ")
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-				problem = fmt.Sprintf("%s must be %s, not %s", wrong.Field, "a JSON "+JSONName(wrong.Type.Kind().String()), "a "+wrong.Value)
+				problem = fmt.Sprintf("%s must be %s, not a JSON %s", PathAt(args, wrong.Offset), JSONName(wrong.Type.Kind().String()), wrong.Value)
 			}
 			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
 		}
@@ -133,18 +133,18 @@ func failure(name string, err error) *messages.HostError {
 	return hostError(err)
 }
 
-// JSONName is the name that JSON has for a kind of Go.
+// JSONName is the name that JSON has for a kind of Go, with its article.
 func JSONName(kind string) string {
 	switch kind {
 	case "slice", "array":
-		return "list"
+		return "a list"
 	case "struct", "map":
-		return "object"
+		return "an object"
 	case "bool":
-		return "boolean"
+		return "true or false"
 	case "string":
-		return "string"
+		return "a string"
 	default:
-		return "number"
+		return "a number"
 	}
 }

@@ -69,7 +69,7 @@ func TestFunctions(t *testing.T) {
 	for _, want := range []struct{ name, args, value, kind, message string }{
 		{"upper", `{"text":"a"}`, `"A"`, "", ""},
 		{"upper", `{"txt":"a"}`, "", "TypeError", `upper(): unknown field "txt"`},
-		{"upper", `{"text":1}`, "", "TypeError", "upper(): text must be a JSON string, not a number"},
+		{"upper", `{"text":1}`, "", "TypeError", "upper(): text must be a string, not a JSON number"},
 		{"who", `{}`, `["c-1","e-1","o","s"]`, "", ""},
 		{"missing", `{}`, "", "FileNotFoundError", "file does not exist"},
 		{"own", `{}`, `"of this call"`, "", ""},

@@ -213,6 +213,12 @@ func showing(r messages.Result) string {
 		read = "Read " + *r.Artifact + " for full output"
 	}
 	t := r.Truncation
+	if t != nil && t.TruncatedBy == "tokens" {
+		return reminder(*t, r.NotKept)
+	}
+	if r.NotKept != "" {
+		read = r.NotKept
+	}
 	if t == nil {
 		if read == "" {
 			return ""
@@ -233,10 +239,12 @@ func showing(r messages.Result) string {
 	return "[" + text + "]"
 }
 
-// ranges says which lines are shown.
+// ranges says which lines are shown, or how much of them.
 func ranges(t messages.Truncation) string {
 	head := t.OutputLines - (t.ShownEnd - t.ShownStart + 1)
 	switch {
+	case t.OutputBytes > 0 && t.TotalBytes > t.OutputBytes && t.OutputLines >= t.TotalLines: // what is missing is within lines
+		return fmt.Sprintf("%s of %s, in %s", budget.Size(t.OutputBytes), budget.Size(t.TotalBytes), plural(t.TotalLines, "line"))
 	case t.ShownStart <= 0 || t.ShownEnd < t.ShownStart:
 		return fmt.Sprintf("%d of %d lines", t.OutputLines, t.TotalLines)
 	case t.Direction == "middle" && head > 0:

@@ -253,6 +253,7 @@ func (w *world) shutdown() {
 	w.mu.Lock()
 	w.closing = w.now()
 	w.mu.Unlock()
+	w.thaw()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	report := w.system.Shutdown(ctx)
