@@ -252,6 +252,14 @@ type Selfref struct {
 	// forks may go, MaxKept how many results are kept for each session. 0: 16, 4
 	// and 256.
 	MaxRunning, MaxDepth, MaxKept int
+	// MaxBytes bounds the responses that are kept for all sessions together: when
+	// they have more, the oldest are dropped. 0: 64 MiB.
+	MaxBytes int64
+	// OnCommit is called for every compaction that was committed at the end of its call,
+	// or could not be, in the goroutine of its own that does so: a loop of an agent
+	// that has the conversation in memory reads it again. The result of the call has
+	// a notice of a failure. nil: the host is not called.
+	OnCommit func(selfref.Commit)
 	// Timeout bounds one fork. 0: none.
 	Timeout time.Duration
 	// LiveFork makes the session of a fork that asks for a copy of the parent's

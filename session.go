@@ -87,9 +87,11 @@ func (s *Session) Reset(ctx context.Context) error {
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
-// cancelled, waiting ones are not started.
+// cancelled, waiting ones are not started, and what primitives keep for the session is
+// dropped: its forks end, and so do their results.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
+	defer s.host.primitives.SessionEnded(s.key)
 	if b, ok := can[kernel.Keeper](s.host); ok {
 		b.Closing(s.key)
 	}

@@ -20,7 +20,7 @@ const executeCodeDescription = `Executes Python code in a REPL that stays alive 
 // executeCodeTool runs one piece of code.
 func (k kit) executeCodeTool() Tool {
 	return Tool{
-		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription, Destructive: true,
+		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "code", schema: text("Python code to execute."), required: true},
 			replLimits.property("timeout_seconds"),
@@ -57,7 +57,7 @@ func (k kit) callExecuteCode(ctx context.Context, c Call) (Result, error) {
 func (k kit) resetTool() Tool {
 	return Tool{
 		Name: "reset_repl", Label: "Reset the REPL", Destructive: true,
-		Description: "Clears the REPL: the next execute_code starts with no variables, in a new interpreter.",
+		Description: "Clears the REPL: the next execute_code starts with no variables, in a new interpreter. " + backendsStay,
 		Schema:      render(schema(k.o.common()...)),
 		call:        k.callReset,
 	}

@@ -203,7 +203,12 @@ type Pin struct {
 type Drain struct{}
 
 // ReleaseOwner says that Owner has left: sessions that no other owner uses are
-// closed.
+// closed. It is answered with [Released].
 type ReleaseOwner struct {
 	Owner string `json:"owner"`
+}
+
+// Released are the sessions that were closed because their owner has left.
+type Released struct {
+	Sessions []SessionKey `json:"sessions"`
 }

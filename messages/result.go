@@ -69,6 +69,9 @@ type Result struct {
 	// Reason says why, when Outcome is lost or not_started, or why State is
 	// not kept; empty when there is nothing to explain.
 	Reason string `json:"reason,omitempty"`
+	// Notices say what the host could not do for the call, a sentence each: that a
+	// conversation which its code compacted was not saved.
+	Notices []string `json:"notices,omitempty"`
 	// Exceeded is set when a resource limit of the session ended the code.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`
 	// Exec is the call's id.

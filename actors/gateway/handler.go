@@ -74,10 +74,14 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 		h.close(s, m.Key.ID())
 		w.Settle(true)
 	case messages.ReleaseOwner:
+		var closed messages.Released
 		for _, child := range h.owners.release(m.Owner) {
 			h.close(s, child)
+			if key, ok := messages.ParseSessionKey(child); ok { // not that of a single call
+				closed.Sessions = append(closed.Sessions, key)
+			}
 		}
-		w.Settle(true)
+		w.Settle(closed)
 	case messages.Drain:
 		h.drains = append(h.drains, w)
 		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})

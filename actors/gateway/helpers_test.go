@@ -186,7 +186,8 @@ func (tr *tree) run(session, code string) messages.Result {
 
 func (tr *tree) ask(msg any) bool {
 	tr.t.Helper()
-	answer, err := supervisor.Ask[bool](context.Background(), tr.ref(), msg)
+	answer, err := supervisor.Ask[any](context.Background(), tr.ref(), msg)
 	require.NoError(tr.t, err)
-	return answer
+	yes, _ := answer.(bool)
+	return yes
 }

@@ -23,13 +23,17 @@ import (
 //   - what went wrong;
 //   - in brackets, what is not shown and where to read it;
 //   - in brackets, what became of the variables, when that is not what a caller
-//     expects.
+//     expects;
+//   - in brackets, each of the notices.
 func BuildText(r messages.Result, timeout time.Duration) string {
 	parts := []string{body(r)}
 	if r.StdinRequested {
 		parts = append(parts, "Kernel requested stdin; interactive input is not supported.")
 	}
 	parts = append(parts, failure(r, timeout), exceeded(r), showing(r), variables(r))
+	for _, n := range r.Notices {
+		parts = append(parts, "["+n+"]")
+	}
 	var b strings.Builder
 	for _, p := range parts {
 		if p == "" {

@@ -79,7 +79,7 @@ var layers = []layer{
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.
-	{dir: "agent", ours: []string{".", "actors/launcher", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
+	{dir: "agent", ours: []string{".", "actors/launcher", "agent/primitive", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/process", "internal/sse"}},

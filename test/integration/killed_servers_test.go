@@ -104,9 +104,7 @@ func TestCallsWaitForAServerThatIsKilled(t *testing.T) {
 			f := faultsOf(tc.sessions)
 			host := start(t, coppice.Options{Backend: tc.backend, MaxSessions: 2 * f.sessions})
 			all := &tally{outcomes: map[messages.Outcome]int{}, reasons: map[string]int{}}
-			for range f.burners {
-				burn(t)
-			}
+			burn(t, f.burners)
 			ctx, cancel := context.WithTimeout(t.Context(), f.lasts)
 			defer cancel()
 			var wg sync.WaitGroup

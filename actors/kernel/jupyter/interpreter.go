@@ -174,7 +174,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	case a.Idle > 0:
 		return i.kernel.Input(ctx, pysrc.IdleInput(a.Idle.Seconds()))
 	default:
-		return i.kernel.Input(ctx, pysrc.EndOfInput)
+		return i.kernel.Input(ctx, pysrc.NoInput(a.Reason))
 	}
 }
 

@@ -468,8 +468,8 @@ def _source(frame: _Frame) -> List[str]:
 def _hint(err: BaseException, cells: Cells) -> str:
     if _is(err, ModuleNotFoundError):
         name = str(err.name or "").split(".")[0]
-        if not name or name in sys.modules:
-            return ""
+        if not name or name in sys.modules or str(err).endswith("is not imported"):
+            return ""  # or what it is instead has been said
         return f"there is no module {name} here; install it with %pip install, if a package has it"
     if _is(err, SyntaxError):
         if isinstance(err.filename, str) and isinstance(err.lineno, int) and not cells.of(err.filename) and any(cells.of(f.filename) for f in _frames(err)):
