@@ -33,7 +33,7 @@ const (
 	searchMost = 1 << 10
 )
 
-// ErrBadText: a text to look for is empty, too long, or more than one line.
+// ErrBadText is that of a text to look for which is empty, too long, or more than one line.
 var ErrBadText = errors.New("the text to look for must be 1 to 1024 bytes of one line")
 
 // Search looks for a text, byte for byte, from offset on, and returns the first most
