@@ -139,7 +139,7 @@ var behaviours = map[string][]step{
 	"a magic that is not there": {
 		{cells: []string{"x = 1\n%nosuchmagic"}, outcome: raised, check: func(t *testing.T, r messages.Result) {
 			e := r.Cells[0].Error
-			require.Equal(t, []any{"UsageError", "<cell 1>", 2, "%nosuchmagic"}, []any{e.Name, e.Filename, e.Line, e.Snippet})
+			require.Equal(t, []any{"UsageError", 2, "%nosuchmagic"}, []any{e.Name, e.Line, e.Snippet})
 			require.Equal(t, 1, strings.Count(r.Text, "UsageError"), r.Text)
 		}},
 	},
