@@ -113,7 +113,7 @@ except TypeError as e:
 	// Output:
 	// ['tree 1', 'tree 2']
 	// refused: there is no word
-	// search(): word must be a JSON string, not a number
+	// search(): word must be a string, not a JSON number
 }
 
 // A notebook is run in a session, and keeps what its cells show.
