@@ -92,7 +92,7 @@ var layers = []layer{
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp"}},
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
-	{dir: "cmd/internal/top", ours: []string{"client", "messages", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
+	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/term", theirs: []string{"github.com/charmbracelet/x/term", "golang.org/x/sys/..."}},
 	{dir: "cmd/internal/cli/console", ours: append([]string{"cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},

@@ -26,7 +26,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	cmd, err := root.ExecuteContextC(stops.Soft)
-	return a.report(cmd, err)
+	return a.report(cmd, console.Stopped(stops.Soft, err))
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -57,7 +57,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	code := a.reportError(cmd, err)
 	// Who reads the output later would take what is there for the whole.
 	if lost := a.Out.Failure(); lost != nil {
-		_, _ = fmt.Fprintf(a.Err, "coppice: the output is not complete: %v\n", lost)
+		a.Err.Lines(fmt.Sprintf("coppice: the output is not complete: %v", lost))
 		code = max(code, console.Raised)
 	}
 	return code
@@ -69,11 +69,11 @@ func (a *app) reportError(cmd *cobra.Command, err error) int {
 	}
 	if coded, ok := errors.AsType[*console.Exit](err); ok {
 		if coded.Err != nil {
-			_, _ = fmt.Fprintf(a.Err, "coppice: %v\n", coded.Err)
+			a.Err.Lines(fmt.Sprintf("coppice: %v", coded.Err))
 		}
 		return coded.Code
 	}
 	// What is no error of ours comes from cobra: the command line is wrong.
-	_, _ = fmt.Fprintf(a.Err, "coppice: %s\nRun '%s --help' for how to use it.\n", mistake(cmd, err.Error()), cmd.CommandPath())
+	a.Err.Lines("coppice: "+mistake(cmd, err.Error()), fmt.Sprintf("Run '%s --help' for how to use it.", cmd.CommandPath()))
 	return console.Usage
 }

@@ -52,7 +52,7 @@ func (a *app) writeEvents(ctx context.Context, events iter.Seq2[messages.Event, 
 			if _, asks := e.(messages.InputRequest); asks && a.Err.Terminal && r.Input != nil {
 				return nil // who answers has shown it
 			}
-			a.Out.Print(drawing.Event(e))
+			a.Out.Draw(drawing.Event(e))
 			return nil
 		}
 	}

@@ -249,7 +249,7 @@ func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
 		if !f.json {
 			drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Cells: make([]messages.Cell, runs[0].Cells)})
 			write = func(e messages.Event) error {
-				a.Out.Print(drawing.Event(e))
+				a.Out.Draw(drawing.Event(e))
 				return nil
 			}
 		}

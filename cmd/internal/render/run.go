@@ -182,9 +182,7 @@ const (
 )
 
 func tracebackLines(s Style, traceback []string) []string {
-	filter := sanitise.Filter{Colour: s.Colour}
-	out := string(filter.Close(filter.Append(nil, strings.Join(traceback, "\n"))))
-	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(s.still(strings.Join(traceback, "\n")), "\n"), "\n")
 	if len(lines) == 1 && lines[0] == "" {
 		return nil
 	}
