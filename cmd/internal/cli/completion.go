@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
 // words are the values of flags that have few, by the flag's name; those of one
@@ -45,6 +47,17 @@ func complete(cmd *cobra.Command) {
 	}
 	if files := filesOf(cmd.CommandPath()); files != nil {
 		cmd.ValidArgsFunction = cobra.FixedCompletions(files, cobra.ShellCompDirectiveFilterFileExt)
+	}
+}
+
+// completionCommand adds the command for shells, which refuses a shell that it does not
+// know.
+func completionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return console.Failure(cmd.Help()) }
+		}
 	}
 }
 

@@ -123,12 +123,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		a := &app{console.New(strings.NewReader(""), &stdout, &stderr, []string{"COPPICE_HOME=" + p.home, "COPPICE_TOOLS=" + tools, "PATH=" + hostile})}
 		a.Out.Terminal, a.Err.Terminal, a.Out.Width, a.Err.Width = true, true, 100, 100
-		root := a.rootCommand()
-		root.SetArgs(args)
-		root.SetOut(a.Out)
-		root.SetErr(a.Err)
-		cmd, err := root.ExecuteContextC(t.Context())
-		a.report(cmd, err)
+		a.execute(t.Context(), args)
 		for _, shown := range []string{stdout.String(), stderr.String()} {
 			// What code prints may go back in its line.
 			rest := strings.ReplaceAll(harmlessSequence.ReplaceAllString(shown, ""), streamed, "")
@@ -161,7 +156,6 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		}
 	}
 	root := (&app{console.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, nil)}).rootCommand()
-	root.InitDefaultCompletionCmd()
 	walk(root)
 	for path := range rows {
 		require.True(t, seen[path], "there is no command %s", path)

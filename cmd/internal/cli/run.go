@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/sinks"
@@ -83,7 +84,7 @@ none.`,
 	flags.StringArrayVarP(&f.code, "code", "c", nil, "code to run, as one cell; may be repeated")
 	flags.StringVar(&f.session, "session", "default", "the session to run in; a named one is kept for the next command, with the gateway backend")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one)")
-	flags.StringVar(&f.timeout, "timeout", "", "seconds for the whole run, 1 to 600 (default: no limit)")
+	flags.StringVar(&f.timeout, "timeout", "", "how long the whole run may take, 1 to 600 s: seconds, or a time such as 5m (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
 	flags.StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, of any language (default python3)")
@@ -133,6 +134,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 
 // runHere makes the call in a session of a host of the command's own.
 func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
+	if _, err := home.WorkingDir(f.cwd); err != nil { // before anything is started for it
+		return console.UsageError{Err: err}
+	}
 	recording, err := f.recording()
 	if err != nil {
 		return err

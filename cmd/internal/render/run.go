@@ -17,6 +17,10 @@ type RunOptions struct {
 	Expand bool
 	// Cells are those of the call.
 	Cells []messages.Cell
+	// Shown is the rich output of each cell, by the cell's index, for [CellView]: a
+	// result does not say which cell its images and its JSON are from. nil: they are
+	// drawn after all cells.
+	Shown map[int][]messages.Bundle
 	// Prefix stands before every line: calls that are drawn side by side on one
 	// terminal tell each other apart by it.
 	Prefix string

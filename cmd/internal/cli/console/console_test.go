@@ -29,12 +29,12 @@ func testConsole(t *testing.T, stdin string) (c *Console, stdout, stderr *bytes.
 // TestTimeout reads numbers of seconds.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute} {
+	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute, "5s": 5 * time.Second, "10m": 10 * time.Minute} {
 		got, err := ParseTimeout(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "5s", "0x10p"} {
+	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "11m", "5x", "1e300", "0x10p"} {
 		_, err := ParseTimeout(text)
 		require.ErrorContains(t, err, text)
 	}
