@@ -204,10 +204,12 @@ func (h *Host) Spares() int {
 	return 0
 }
 
-// Keeps reports whether sessions outlive the host with Options.KeepSessions.
+// Keeps reports whether sessions outlive the host with Options.KeepSessions: the
+// backend must be able to, and its server must be one of this user's hosts, not one
+// that someone else runs (GatewayOptions.URL).
 func (h *Host) Keeps() bool {
 	_, ok := can[kernel.Keeper](h)
-	return ok
+	return ok && h.o.remoteURL() == ""
 }
 
 // Forks reports whether the host's sessions are forked from a warm interpreter,

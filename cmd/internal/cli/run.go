@@ -61,8 +61,12 @@ Without --session nothing is left behind. A session that is named is one of the
 "coppice serve" that runs, if one does: it lives there. Otherwise, and with
 --local, --backend, --python, --kernel, --kernel-mode or --record, it is kept,
 with its variables, in a gateway that the commands of this user share, for an
-hour after its last use; "coppice gateway stop" ends it. The runner backend keeps
-none.`,
+hour after its last use; "coppice gateway stop" ends it. The runner backend and a
+gateway that someone else runs (PI_PYTHON_GATEWAY_URL) keep none.
+
+--timeout does not count the start of Python, but for a session that is named,
+where it counts everything: another command may use that session, which is waited
+for.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
   echo 'print(1)' | coppice run - --json`,
@@ -147,6 +151,12 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
+	if f.keep && timeout > 0 {
+		// Another command may have the session for longer than that.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	if timeout == 0 {
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
@@ -157,8 +167,8 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	if err != nil {
 		return err
 	}
-	if backend, _ := host.Backend(); f.keep && !host.Keeps() {
-		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since the %s backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session, backend))
+	if f.keep && !host.Keeps() {
+		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since %s", f.session, whyNotKept(host.Host)))
 	}
 	session := host.Session(f.session, coppice.In(f.cwd))
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.Answers(f.stdin, file)}, f, starting)
@@ -174,6 +184,15 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 		return &console.Exit{Code: console.Lost, Err: err}
 	}
 	return console.Ended(result.Outcome)
+}
+
+// whyNotKept says why a host keeps no sessions, and what does.
+func whyNotKept(host *coppice.Host) string {
+	backend, _ := host.Backend()
+	if backend == "gateway" {
+		return "a gateway that someone else runs (PI_PYTHON_GATEWAY_URL) keeps none for the next command; coppice serve keeps its sessions there while it runs"
+	}
+	return "the " + backend + " backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs"
 }
 
 // recording is the sink that --record asks for.
