@@ -250,6 +250,7 @@ type runner struct {
 	session *coppice.Session
 	input   coppice.InputHandler
 	loaded  []byte // what FILE held when it was read; for --watch
+	behind  bool   // what the last cells showed is not in FILE, which was saved meanwhile
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -268,8 +269,8 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	r.session = host.Session(r.flags.session, coppice.In(r.flags.cwd))
 	report, err := r.once(ctx, starting)
-	if err == nil && r.flags.watch {
-		report, err = r.watch(ctx, report)
+	if r.flags.watch {
+		report, err = r.watch(ctx, report, err)
 	}
 	starting.Done()
 	ending := a.StartProgress("ending the kernel", r.flags.json)
