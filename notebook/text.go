@@ -113,6 +113,9 @@ func (t *Text) readCells(text string) error {
 	return nil
 }
 
+// coding matches the line of a script that names its encoding.
+var coding = regexp.MustCompile(`^#.*coding[:=]`)
+
 // misspelled matches a line that was meant as a marker of the view but is not one:
 // it has cell: after the type, or nothing but a type that there is not. Text
 // with such a line is a failed edit of the view and not in the percent format.
@@ -128,10 +131,13 @@ func failedEdit(line string) bool {
 
 // looksPercent reports whether text is in the percent format and cannot be the
 // view. A marker like "# %% [markdown]" is in both. What tells is a first line
-// that only percent has; or that no cell is marked [code], that there are bare
-// markers, and that all markdown is commented out.
+// that only percent has; or that no cell is marked [code], that all markdown is
+// commented out, and one thing more: bare markers, lines before the first marker, such
+// as a docstring, which the view never has, or comments that are no headings of
+// markdown.
 func looksPercent(text string) bool {
-	first, startsPercent := true, false
+	first, startsPercent, lead := true, false, false
+	comments, before := false, "" // lines that are comments rather than headings; the line before
 	bare, commented, plain := false, false, false
 	inMarkdown := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -143,7 +149,8 @@ func looksPercent(text string) bool {
 		_, percent := percentOptions(line)
 		if first && strings.TrimSpace(line) != "" {
 			first = false
-			startsPercent = !strict && (percent || strings.TrimSpace(line) == "# ---")
+			startsPercent = !strict && (percent || strings.TrimSpace(line) == "# ---" || strings.HasPrefix(line, "#!") || coding.MatchString(line))
+			lead = !strict && !startsPercent
 		}
 		switch {
 		case strict:
@@ -152,9 +159,17 @@ func looksPercent(text string) bool {
 			bare, inMarkdown = true, false
 		case inMarkdown && strings.HasPrefix(line, "#"):
 			commented = true
+			comments = comments || strings.HasPrefix(line, "# #") || strings.HasPrefix(line, "# ") && strings.HasPrefix(before, "# ") && !strings.HasPrefix(before, "# %%")
 		case inMarkdown && strings.TrimSpace(line) != "":
 			plain = true
 		}
+		before = line
 	}
-	return startsPercent || bare && commented && !plain
+	switch {
+	case startsPercent, bare && lead:
+		return true
+	case plain:
+		return false
+	}
+	return commented && (bare || lead || comments)
 }

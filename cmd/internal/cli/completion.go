@@ -14,6 +14,7 @@ var words = map[string][]string{
 	"backend":               {"auto", "gateway", "runner"},
 	"coppice bench backend": {"runner", "gateway", "fake"},
 	"coppice mcp tools":     {"both", "ipy-only", "bash-only"},
+	"format":                {"auto", "view", "percent"},
 	"kernel-mode":           {"session", "per-call"},
 	"style":                 {"python", "eval", "repl"},
 	"to":                    {"html", "md", "py"},

@@ -60,7 +60,9 @@ func (r *runner) watch(ctx context.Context, report run.Report, err error) (run.R
 
 // overtaken reports whether a run ended because somebody saved FILE while a cell ran:
 // for a watch that is news like any other.
-func (r *runner) overtaken(err error) bool { return r.flags.inPlace && errors.Is(err, notebook.ErrChanged) }
+func (r *runner) overtaken(err error) bool {
+	return r.flags.inPlace && errors.Is(err, notebook.ErrChanged)
+}
 
 // after returns the sources that have run and what is known of FILE, after a run that
 // ended with err.
