@@ -77,11 +77,14 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 		return refused(c.exec, ErrClosed), ErrClosed
 	}
 	if calls != nil {
-		calls.Ended(result.Outcome)
+		result.Notices = append(result.Notices, calls.Ended(ctx, result.Outcome, func(e messages.HostEvent) {
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventWait)
+			defer cancel()
+			_ = out.Emit(late, e.At(messages.Position{Cell: -1})) // a sink that is full goes without
+		})...)
 	}
 	result.Duration = time.Since(c.began)
 	result.Text = sinks.BuildText(result, limitOf(ctx, c.exec, c.began))
-	result = h.limit(result)
 	// A sink that does not return must not hold a result: it has as long as the
 	// end of a call's output has.
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
@@ -91,6 +94,9 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 	}
 	return result, nil
 }
+
+// eventWait bounds the wait for sinks that take what follows the last cell.
+const eventWait = time.Second
 
 // finishWait bounds the wait for sinks that take results.
 const finishWait = 30 * time.Second
@@ -187,7 +193,8 @@ func events(ctx context.Context, execute func(context.Context, sinks.Sink) (mess
 // there is none, and returns when the call has ended. When ctx ends first, the
 // call is interrupted and the result says cancelled, or timeout for a deadline
 // of ctx; Execute waits for that result, for no longer than the interrupt's
-// grace, the end of the output, and 30 s for sinks that take results (the audit log).
+// grace, the end of the output, 2 s for what primitives do at the end of a call (10 s
+// while ctx lasts), and 30 s for sinks that take results (the audit log).
 //
 // The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
 // ended before, or a *[messages.NotStartedError] when no kernel took the call, which

@@ -154,7 +154,10 @@ func (h *Host) Drain(ctx context.Context) error {
 // closed, those that others use too are kept. A running call of a session that
 // is closed is cancelled.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
-	_, err := supervisor.Ask[bool](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
+	closed, err := supervisor.Ask[messages.Released](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
+	for _, key := range closed.Sessions {
+		h.primitives.SessionEnded(key)
+	}
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}

@@ -40,7 +40,7 @@ func (h *Host) installPacks() error {
 }
 
 func (h *Host) selfref(o Selfref) *selfref.Backend {
-	so := selfref.Options{Store: o.Store, MaxRunning: o.MaxRunning, MaxDepth: o.MaxDepth, MaxKept: o.MaxKept, Timeout: o.Timeout}
+	so := selfref.Options{Store: o.Store, MaxRunning: o.MaxRunning, MaxDepth: o.MaxDepth, MaxKept: o.MaxKept, MaxBytes: o.MaxBytes, Timeout: o.Timeout, OnCommit: o.OnCommit, Logger: h.o.Logger}
 	if o.Agent != nil {
 		so.Agent = func(ctx context.Context, f selfref.Fork) (selfref.Answer, error) { return h.runFork(ctx, o, f) }
 	}

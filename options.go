@@ -82,8 +82,15 @@ type Options struct {
 	// IdleTTL is after how long an idle session's kernel is ended. 0: 5 min;
 	// negative: never.
 	IdleTTL time.Duration
-	// Heartbeat is how often kernels are asked whether they live. 0: 5 s.
+	// Heartbeat is how often kernels are asked whether they live. One that has been
+	// silent for two and a half times as long is ended; time in which it waited for a
+	// processor, as far as the backend can tell, or in which this process stood still,
+	// is not counted. 0: 5 s.
 	Heartbeat time.Duration
+	// HeartbeatCeiling is how long a kernel is waited for that never has a processor to
+	// answer with, without the time in which this process stood still. 0: 120 times
+	// Heartbeat.
+	HeartbeatCeiling time.Duration
 	// KernelMode is what calls use that do not say. "": session.
 	KernelMode messages.KernelMode
 
@@ -107,12 +114,19 @@ type Options struct {
 	// commands are refused.
 	Bash bool
 
-	// StartTimeout bounds the start of one kernel, and twice that the start of the
-	// process that kernels come from, a Kernel Gateway or a fork server. 0: 60 s.
+	// StartTimeout bounds the start of one kernel, and that of the process that
+	// kernels come from, a Kernel Gateway or a fork server: how long each may have had
+	// the chance to become ready. What it waits for a processor or a disk, or for its
+	// turn among others, and what this program stands still, is not counted. 0:
+	// COPPICE_START_TIMEOUT from Env, else 2 min.
 	StartTimeout time.Duration
+	// StartCeiling ends a start all the same, after so much time in which this program
+	// did not stand still. It bounds how long a call without a deadline waits for a
+	// process that has ended and does not come back, too. 0: five times StartTimeout.
+	StartCeiling time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// kernel is ended; time without a processor, as far as the backend can tell, is
-	// given to it again, for 30 s. 0: 1.5 s.
+	// given to it again, for 30 s. 0: COPPICE_INTERRUPT_GRACE from Env, else 1.5 s.
 	InterruptGrace time.Duration
 
 	// Timeout is the active time of calls that name none: waiting for earlier
@@ -238,6 +252,14 @@ type Selfref struct {
 	// forks may go, MaxKept how many results are kept for each session. 0: 16, 4
 	// and 256.
 	MaxRunning, MaxDepth, MaxKept int
+	// MaxBytes bounds the responses that are kept for all sessions together: when
+	// they have more, the oldest are dropped. 0: 64 MiB.
+	MaxBytes int64
+	// OnCommit is called for every compaction that was committed at the end of its call,
+	// or could not be, in the goroutine of its own that does so: a loop of an agent
+	// that has the conversation in memory reads it again. The result of the call has
+	// a notice of a failure. nil: the host is not called.
+	OnCommit func(selfref.Commit)
 	// Timeout bounds one fork. 0: none.
 	Timeout time.Duration
 	// LiveFork makes the session of a fork that asks for a copy of the parent's

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,7 +32,9 @@ func (o Options) WithDefaults() Options {
 	o.MaxWaiting = max(cmp.Or(o.MaxWaiting, math.MaxInt32), 0)
 	o.IdleTTL = orNever(cmp.Or(o.IdleTTL, 5*time.Minute), never)
 	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), 5*time.Second)
-	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
+	o.HeartbeatCeiling = cmp.Or(o.HeartbeatCeiling, 120*o.Heartbeat)
+	starting := opportunity.Starting(o.StartTimeout, o.StartCeiling)
+	o.StartTimeout, o.StartCeiling = starting.Opportunity, starting.Ceiling
 	o.Timeout = orNever(cmp.Or(o.Timeout, 10*time.Minute), NoTimeout)
 	o.InputTimeout = cmp.Or(o.InputTimeout, 5*time.Minute)
 	o.HostCalls = o.HostCalls.withDefaults()
@@ -78,7 +81,9 @@ func (o Options) validate() error {
 		{"MaxSessions", int64(o.MaxSessions)},
 		{"MaxPerOwner", int64(o.MaxPerOwner)},
 		{"MaxRSS", o.MaxRSS},
+		{"HeartbeatCeiling", int64(o.HeartbeatCeiling)},
 		{"StartTimeout", int64(o.StartTimeout)},
+		{"StartCeiling", int64(o.StartCeiling)},
 		{"InterruptGrace", int64(o.InterruptGrace)},
 		{"InputTimeout", int64(o.InputTimeout)},
 	} {
@@ -104,7 +109,9 @@ func oneOf[T ~string](what string, v T, known ...T) error {
 
 // FromEnvironment returns the options with what variables of o.Env say in place of
 // fields that are zero: COPPICE_HOME and HOME for Home, PI_ARTIFACTS_DIR and
-// PI_SESSION_FILE for Output.Artifacts, PI_PYTHON_IPC_TRACE for TraceIPC, and those
+// PI_SESSION_FILE for Output.Artifacts, PI_PYTHON_IPC_TRACE for TraceIPC,
+// COPPICE_START_TIMEOUT and COPPICE_INTERRUPT_GRACE for StartTimeout and InterruptGrace
+// (as "90s", or a number of seconds), and those
 // that the backend knows, as PI_PYTHON_GATEWAY_URL. The error matches [ErrOptions]
 // and names the variable. [Start] calls it.
 func (o Options) FromEnvironment() (Options, error) {
@@ -115,6 +122,15 @@ func (o Options) FromEnvironment() (Options, error) {
 	o.Brand, o.Home, o.Env = place.Brand, place.Path, place.Env
 	o.Output = o.Output.fromEnvironment(o.Env, place.Dir())
 	o.TraceIPC = o.TraceIPC || home.SwitchedOn(o.Env, "PI_PYTHON_IPC_TRACE")
+	for name, d := range map[string]*time.Duration{"COPPICE_START_TIMEOUT": &o.StartTimeout, "COPPICE_INTERRUPT_GRACE": &o.InterruptGrace} {
+		text := home.Lookup(o.Env, name)
+		if *d != 0 || text == "" {
+			continue
+		}
+		if *d, err = home.Duration(text); err != nil {
+			return o, fmt.Errorf("%w: %s: %w", ErrOptions, name, err)
+		}
+	}
 	if b, ok := cmp.Or(o.Backend, Auto()).(kernel.Configurable); ok {
 		if o.Backend, err = b.FromEnvironment(o.Env); err != nil {
 			return o, fmt.Errorf("%w: %w", ErrOptions, err)

@@ -61,6 +61,22 @@ func TestOptionsSettle(t *testing.T) {
 	require.ErrorContains(t, filled.Validate(), "PI_PYTHON_GATEWAY_URL or GatewayOptions.URL")
 	require.ErrorIs(t, filled.Validate(), coppice.ErrOptions)
 
+	o.Env = append(o.Env, "COPPICE_START_TIMEOUT=90", "COPPICE_INTERRUPT_GRACE=4s")
+	filled, err = o.FromEnvironment()
+	require.NoError(t, err)
+	require.Equal(t, 90*time.Second, filled.StartTimeout)
+	require.Equal(t, 4*time.Second, filled.InterruptGrace)
+	require.Equal(t, 450*time.Second, filled.WithDefaults().StartCeiling)
+	o.StartTimeout = time.Second
+	filled, err = o.FromEnvironment()
+	require.NoError(t, err)
+	require.Equal(t, time.Second, filled.StartTimeout, "an option comes before its variable")
+	o.Env = append(o.Env, "COPPICE_INTERRUPT_GRACE=soon")
+	_, err = o.FromEnvironment()
+	require.ErrorIs(t, err, coppice.ErrOptions)
+	require.ErrorContains(t, err, `COPPICE_INTERRUPT_GRACE: "soon" is no time`)
+	o.Env = o.Env[:2]
+
 	o.Backend = coppice.Gateway(coppice.GatewayOptions{URL: "http://127.0.0.1:1"})
 	filled, err = o.FromEnvironment()
 	require.NoError(t, err)
@@ -143,7 +159,7 @@ func TestAfterShutdownEverythingIsClosed(t *testing.T) {
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	_, err = host.Snapshot(t.Context())
 	require.ErrorIs(t, err, coppice.ErrClosed)
-	require.ErrorIs(t, s.Interrupt(t.Context()), coppice.ErrClosed)
+	require.ErrorIs(t, s.Interrupt(), coppice.ErrClosed)
 	require.ErrorIs(t, s.Reset(t.Context()), coppice.ErrClosed)
 	require.ErrorIs(t, s.Pin(t.Context(), true), coppice.ErrClosed)
 	require.ErrorIs(t, s.Close(t.Context()), coppice.ErrClosed)

@@ -3,10 +3,8 @@ package coppice
 import (
 	"fmt"
 
-	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/artifact"
-	"github.com/coppice-run/coppice/sinks/budget"
 	"github.com/coppice-run/coppice/sinks/result"
 )
 
@@ -16,17 +14,6 @@ func (o OutputOptions) tokens() int {
 		return result.DefaultTokens
 	}
 	return o.Tokens
-}
-
-// budget is what the result sink shows. With a limit of tokens it shows more of
-// the head than that can hold, so that the limit decides.
-func (o OutputOptions) budget() budget.Options {
-	b := o.Budget
-	if n := o.tokens(); n > 0 {
-		const most = 4 * 4 // characters of a token, and bytes of one
-		b.Bytes, b.HeadBytes, b.TailOnly, b.Lines = most*n, most*n, false, most*n
-	}
-	return b
 }
 
 // OpenArtifacts returns the artifacts that hosts with these options leave,
@@ -55,16 +42,7 @@ func (r resolved) store() *artifact.Store {
 
 func (r resolved) hub() sinks.HubOptions {
 	return sinks.HubOptions{
-		Name: nameSinks, Brand: r.Brand, Store: r.store(), Budget: r.Output.budget(), Sinks: r.Sinks, Metrics: r.Metrics,
-		Result: result.Options{MaxImageEdge: r.Output.MaxImageEdge},
+		Name: nameSinks, Brand: r.Brand, Store: r.store(), Budget: r.Output.Budget, Sinks: r.Sinks, Metrics: r.Metrics,
+		Result: result.Options{MaxImageEdge: r.Output.MaxImageEdge, Tokens: r.Output.tokens()},
 	}
-}
-
-// limit gives the text of a result the shape that counts tokens, if that was
-// asked for.
-func (h *Host) limit(r messages.Result) messages.Result {
-	if n := h.o.Output.tokens(); n > 0 {
-		return result.Limit(r, n, h.Artifacts())
-	}
-	return r
 }

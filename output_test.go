@@ -5,10 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks"
-	"github.com/coppice-run/coppice/sinks/budget"
 )
 
 func TestWhereArtifactsAre(t *testing.T) {
@@ -43,15 +39,10 @@ func TestWhereArtifactsAre(t *testing.T) {
 
 func TestTextsLimitedInTokens(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r, err := Options{Home: t.TempDir(), Output: OutputOptions{Artifacts: dir, Tokens: 5}}.resolve()
+	r, err := Options{Home: t.TempDir(), Output: OutputOptions{Artifacts: t.TempDir(), Tokens: 5}}.resolve()
 	require.NoError(t, err)
-	require.Equal(t, budget.Options{Bytes: 80, HeadBytes: 80, Lines: 80}, r.Output.budget())
+	require.Equal(t, 5, r.hub().Result.Tokens)
 	require.Equal(t, 20_000, OutputOptions{Tokens: -1}.tokens())
-	hub, err := sinks.NewHub(r.hub())
-	require.NoError(t, err)
-	long := messages.Result{Text: "1 2 3 4 5"}
-	require.Contains(t, (&Host{o: r, hub: hub}).limit(long).Text, filepath.Join(dir, "0.text.log"))
-	r.Output.Tokens = 0
-	require.Equal(t, long, (&Host{o: r, hub: hub}).limit(long))
+	require.Zero(t, OutputOptions{}.tokens())
+	require.Error(t, Request{Tokens: -1}.check())
 }

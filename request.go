@@ -46,6 +46,9 @@ type Request struct {
 	// Count numbers the cells as a notebook does, and keeps them in In and Out.
 	// It has a price on the gateway backend: one history file for all kernels.
 	Count bool
+	// Tokens gives the text of this call the shape of OutputOptions.Tokens: at most so
+	// many tokens from the beginning. 0: the shape that the host's options say.
+	Tokens int
 	// Memory is the key of the conversation that the call belongs to, for
 	// runtime.selfref. "": that of the fork whose session this is, else the only
 	// one that there is.
@@ -69,6 +72,9 @@ func (r Request) check() error {
 	}
 	if r.InputTimeout < 0 {
 		return &RequestError{"input_timeout", fmt.Sprintf("the input timeout %v is negative; use 0 for that of the host", r.InputTimeout)}
+	}
+	if r.Tokens < 0 {
+		return &RequestError{"tokens", fmt.Sprintf("the limit of %d tokens is negative; use 0 for the shape of the host's options", r.Tokens)}
 	}
 	if err := hostcall.Check(r.HostFunctions); err != nil {
 		return &RequestError{"host_functions", err.Error()}

@@ -48,7 +48,7 @@ func (s *Session) Key() messages.SessionKey { return s.key }
 // Interrupt stops what runs in the session, as Ctrl-C would; the session is
 // kept. Calls that wait are not touched. It returns when the request was
 // handed over; the interrupted call's result tells when it has stopped.
-func (s *Session) Interrupt(context.Context) error {
+func (s *Session) Interrupt() error {
 	if !s.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
 		return ErrClosed
 	}
@@ -61,7 +61,7 @@ func (s *Session) Interrupt(context.Context) error {
 // that the code lived to read it.
 //
 // The error is a *RequestError for a value that is no line.
-func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+func (s *Session) SubmitInput(id, value string) (messages.InputStatus, error) {
 	value, err := hostcall.Line(value)
 	if err != nil {
 		return "", &RequestError{"value", err.Error()}
@@ -71,7 +71,7 @@ func (s *Session) SubmitInput(_ context.Context, id, value string) (messages.Inp
 
 // SubmitInput is Session.SubmitInput for a host that knows the id of a question
 // and not the session that asked.
-func (h *Host) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+func (h *Host) SubmitInput(id, value string) (messages.InputStatus, error) {
 	value, err := hostcall.Line(value)
 	if err != nil {
 		return "", &RequestError{"value", err.Error()}
@@ -87,9 +87,11 @@ func (s *Session) Reset(ctx context.Context) error {
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
-// cancelled, waiting ones are not started.
+// cancelled, waiting ones are not started, and what primitives keep for the session is
+// dropped: its forks end, and so do their results.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
+	defer s.host.primitives.SessionEnded(s.key)
 	if b, ok := can[kernel.Keeper](s.host); ok {
 		b.Closing(s.key)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -118,21 +119,18 @@ func (h *Host) provision(ctx context.Context) error {
 	return nil
 }
 
-// startMargin is what the supervisor of a kernel allows beyond the kernel's own limit.
-const startMargin = 30 * time.Second
-
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
-	ko := kernel.Options{StartTimeout: h.o.StartTimeout, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
+	ko := kernel.Options{StartTimeout: h.o.StartTimeout, StartCeiling: h.o.StartCeiling, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	ko.Backend = h.backend
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
 		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StartTimeout: ko.StartTimeout + startMargin, StopTimeout: ko.StopTimeout(),
+		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{
-			Heartbeat: h.o.Heartbeat, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
+			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
@@ -271,14 +269,9 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		StartTimeout: serverStarts * h.o.StartTimeout,
+		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling),
 	}
 }
-
-// serverStarts is how many starts of a kernel the process may take that they come
-// from: who gives it up has to begin at nothing, and each kernel that waits for it
-// has a limit of its own.
-const serverStarts = 2
 
 // sessions is how many kernels the host keeps at once on a backend.
 func (r resolved) sessions(b Backend, s kernel.Site) int {

@@ -46,10 +46,12 @@ func arguments(c Call, v any) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	switch {
-	case errors.As(err, &kind) && kind.Field != "":
-		return &Error{Argument: kind.Field, Problem: fmt.Sprintf("is a JSON %s; it must be a %s", kind.Value, hostcall.JSONName(kind.Type.Kind().String()))}
 	case errors.As(err, &kind):
-		return &Error{Problem: fmt.Sprintf("the arguments are a JSON %s; they must be an object", kind.Value)}
+		path := hostcall.PathAt(raw, kind.Offset)
+		if path == "" {
+			return &Error{Problem: fmt.Sprintf("the arguments are a JSON %s; they must be an object", kind.Value)}
+		}
+		return &Error{Argument: path, Problem: fmt.Sprintf("is a JSON %s; it must be %s", kind.Value, hostcall.JSONName(kind.Type.Kind().String()))}
 	case errors.As(err, &syntax), errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Problem: "the arguments are not valid JSON: " + err.Error()}
 	}

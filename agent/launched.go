@@ -13,11 +13,6 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// launchedPrefix begins the names of the launcher's tools before a model, so
-// that none takes the name of another tool. Code in cells says it the same way:
-// tool.word_count(...).
-const launchedPrefix = "tool_"
-
 // toldLines is how much of a tool's standard error a model gets to see.
 const toldLines = 20
 

@@ -65,7 +65,9 @@ type Options struct {
 const checkTime = 15 * time.Second
 
 // Tools returns the tools of a host for a model: those for code, and with a launcher
-// those of its folder as it is now, as tool_NAME. The error matches
+// those of its folder as it is now, as tool_NAME. The descriptions of those for Python
+// name what code can call of the host, as it is now: functions, and packs with their
+// guidance, in a bounded length. The error matches
 // [coppice.ErrOptions] when an option is wrong; one about the launcher comes with the
 // tools for code. Any goroutine may call it.
 //

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice"
@@ -27,11 +28,11 @@ func (k kit) pythonTool() Tool {
 		property{name: "title", schema: text("A few words about what the cell does.")},
 	)
 	return Tool{
-		Name: "python", Label: "Python", Description: pythonDescription + k.helperDocs(), Destructive: true,
+		Name: "python", Label: "Python", Description: pythonDescription + k.helperDocs() + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "items": cell, "description": "Cells to run, in order."}, required: true},
 			pythonLimits.property("timeout"),
-			property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before the first cell."}},
+			property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before the first cell. What the host keeps for code (backends, conversations, forks) stays."}},
 		)...)),
 		call: k.callPython,
 	}
@@ -81,10 +82,10 @@ func (k kit) evalTool() Tool {
 		property{name: "code", schema: text("The code of the cell."), required: true},
 		property{name: "title", schema: text("A few words about what the cell does.")},
 		evalLimits.property("timeout"),
-		property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before this cell."}},
+		property{name: "reset", schema: map[string]any{"type": "boolean", "default": false, "description": "Start a new kernel before this cell. What the host keeps for code (backends, conversations, forks) stays."}},
 	)
 	return Tool{
-		Name: "eval", Label: "Eval", Description: pythonDescription + k.helperDocs(), Destructive: true,
+		Name: "eval", Label: "Eval", Description: pythonDescription + k.helperDocs() + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "cells", schema: map[string]any{"type": "array", "minItems": 1, "items": cell, "description": "Cells to run, in order."}, required: true},
 		)...)),
@@ -171,11 +172,12 @@ func joined(a, b messages.Result) messages.Result {
 	b.Images = append(a.Images, b.Images...)
 	b.StdinRequested = a.StdinRequested || b.StdinRequested
 	b.Duration += a.Duration
+	b.Notices = append(slices.Clone(a.Notices), b.Notices...)
 	if b.State == messages.StateKept { // what the first call said of the state holds for both
 		b.State, b.Reason = a.State, a.Reason
 	}
 	if b.Truncation == nil {
-		b.Truncation, b.Artifact = a.Truncation, a.Artifact
+		b.Truncation, b.Artifact, b.NotKept = a.Truncation, a.Artifact, a.NotKept
 	}
 	return b
 }

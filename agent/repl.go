@@ -20,7 +20,7 @@ const executeCodeDescription = `Executes Python code in a REPL that stays alive 
 // executeCodeTool runs one piece of code.
 func (k kit) executeCodeTool() Tool {
 	return Tool{
-		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription, Destructive: true,
+		Name: "execute_code", Label: "Execute code", Description: executeCodeDescription + callableDocs(k.host), Destructive: true,
 		Schema: render(schema(k.o.common(
 			property{name: "code", schema: text("Python code to execute."), required: true},
 			replLimits.property("timeout_seconds"),
@@ -50,18 +50,14 @@ func (k kit) callExecuteCode(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := c.run(ctx, s, coppice.Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout})
-	if err == nil {
-		r = result.Limit(r, result.DefaultTokens, k.host.Artifacts())
-	}
-	return resultOf(r, err)
+	return resultOf(c.run(ctx, s, coppice.Request{Cells: []messages.Cell{{Code: *a.Code}}, Timeout: timeout, Tokens: result.DefaultTokens}))
 }
 
 // resetTool clears the session.
 func (k kit) resetTool() Tool {
 	return Tool{
 		Name: "reset_repl", Label: "Reset the REPL", Destructive: true,
-		Description: "Clears the REPL: the next execute_code starts with no variables, in a new interpreter.",
+		Description: "Clears the REPL: the next execute_code starts with no variables, in a new interpreter. " + backendsStay,
 		Schema:      render(schema(k.o.common()...)),
 		call:        k.callReset,
 	}

@@ -95,7 +95,12 @@ func TestToolSchemas(t *testing.T) {
 func TestToolErrorsNameThePath(t *testing.T) {
 	all := tools(t, agent.Options{})
 	for _, row := range []struct{ tool, args, says string }{
-		{"python", `{"cells":[{"code":"1"},{"code":2}]}`, "python: cells.code: is a JSON number; it must be a string"},
+		{"python", `{"cells":[{"code":"1"},{"code":2}]}`, "python: cells[1].code: is a JSON number; it must be a string"},
+		{"python", `{"cells":["print(1)"]}`, "python: cells[0]: is a JSON string; it must be an object"},
+		{"python", `{"cells":"[{\"code\":\"1\"}]"}`, "python: cells: is a JSON string; it must be a list"},
+		{"python", `{"timeout":1,"cells":[{"title":"a \" , [{","code":"1"}, {"code":["x"]}]}`, "python: cells[1].code: is a JSON array; it must be a string"},
+		{"python", `{"cells":[{"code":"1"}],"reset":{"a":[1]}}`, "python: reset: is a JSON object; it must be true or false"},
+		{"eval", `{"cells":[{"language":"py","code":"1","timeout":"1"}]}`, "eval: cells[0].timeout: is a JSON string; it must be a number"},
 		{"python", `{"cells":[{"code":"1"},{}]}`, "python: cells[1].code: is missing; pass the Python code as a string"},
 		{"python", `{"cells":[],"cwd":"/no/such/place"}`, "python: cwd: Working directory does not exist: /no/such/place"},
 		{"python", `{"cells":[],"session":"a"}`, `python: there is no argument "session"; see the tool's schema`},

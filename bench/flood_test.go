@@ -175,7 +175,7 @@ func BenchmarkFloodInterrupt(b *testing.B) {
 					require.NoError(b, err)
 					if size += e.Size(); size > 32<<20 && at.IsZero() {
 						at = time.Now()
-						require.NoError(b, s.Interrupt(b.Context()))
+						require.NoError(b, s.Interrupt())
 					}
 					if final, ok := e.(messages.Final); ok {
 						require.Equal(b, messages.OutcomeCancelled, final.Result.Outcome)

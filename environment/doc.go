@@ -17,7 +17,7 @@
 //     and what is proved to be ours.
 //   - Nothing of this package starts a host. Doctor and TryToEscape run code in
 //     sessions only through what their caller hands them.
-//   - An interpreter that is looked at runs for at most 10 s, and sees of the
+//   - An interpreter that is looked at runs for at most a minute, and sees of the
 //     environment what a kernel sees: no secrets.
 //   - Settings are read from the Env of the options, and from this process only where
 //     Env is nil.

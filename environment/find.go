@@ -26,7 +26,7 @@ type (
 // environment, and python and python3 on PATH. A host has one interpreter: the
 // working directories of its sessions do not matter.
 //
-// Each candidate is run once, for at most 10 s. Runtime.Steps tells of those that
+// Each candidate is run once, for at most a minute. Runtime.Steps tells of those that
 // were tried, also with an error. The error is a [*NoPythonError], or matches
 // [ErrOptions].
 func Find(ctx context.Context, o Options) (Runtime, error) {
@@ -38,7 +38,7 @@ func Find(ctx context.Context, o Options) (Runtime, error) {
 }
 
 // Preflight says which packages for a Kernel Gateway an interpreter has. It runs it
-// once, for at most 10 s, and imports none of them. The error is a
+// once, for at most a minute, and imports none of them. The error is a
 // [*MissingPackagesError] when one is missing; the packages are then returned as
 // well.
 func Preflight(ctx context.Context, rt Runtime) ([]Package, error) {

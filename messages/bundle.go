@@ -19,6 +19,8 @@ const (
 	MIMEJSON     = "application/json"
 	MIMEPNG      = "image/png"
 	MIMEJPEG     = "image/jpeg"
+	MIMEGIF      = "image/gif"
+	MIMEWebP     = "image/webp"
 	MIMESVG      = "image/svg+xml"
 )
 

@@ -1,5 +1,7 @@
 package messages
 
+import "fmt"
+
 // Event is something that happened while a call ran. The types in this file
 // are all there are.
 type Event interface {
@@ -152,6 +154,22 @@ type Notice struct {
 	Code string `json:"code,omitempty"`
 	Text string `json:"text"`
 }
+
+// LateOutput is the code of the notices around what was printed between the cells.
+const LateOutput = "late-output"
+
+// LateBegins is the notice before the text that background code of earlier cells
+// printed since the last one. dropped is how many characters before it are lost.
+func LateBegins(dropped int64) Notice {
+	n := Notice{Code: LateOutput, Text: "[late output] Background code of earlier cells printed this between the cells:"}
+	if dropped > 0 {
+		n.Text += fmt.Sprintf(" (the first %d characters were not kept)", dropped)
+	}
+	return n
+}
+
+// LateEnds is the notice after that text: what follows is of the cell itself.
+func LateEnds() Notice { return Notice{Code: LateOutput, Text: "[end of late output]"} }
 
 // Final carries the result of the call; it is the last event of a stream that
 // a host reads. Kernels never emit it.

@@ -64,6 +64,10 @@ type Execute struct {
 	// the environment and replaced builtins are as they were at its start.
 	ResetNames bool `json:"reset_names,omitempty"`
 
+	// Tokens has the text show at most so many tokens from the beginning of the
+	// output, with a reminder of what is missing. 0: what the host shows.
+	Tokens int `json:"tokens,omitempty"`
+
 	// Introspect is set when the call asks about names instead of running code of
 	// the user. Its one cell holds Python code that finds the answer, for kernels
 	// that have no request of their own for it.
@@ -135,6 +139,9 @@ type Output struct {
 	Truncation *Truncation `json:"truncation,omitempty"`
 	// Artifact is artifact://N when the full output was kept in a file.
 	Artifact string `json:"artifact,omitempty"`
+	// NotKept says why the full output is not in a file, or not all of it; it is for
+	// people.
+	NotKept string `json:"not_kept,omitempty"`
 	// Lost says that the sink failed or was cut off: the output is not whole.
 	Lost string `json:"lost,omitempty"`
 }
@@ -196,7 +203,12 @@ type Pin struct {
 type Drain struct{}
 
 // ReleaseOwner says that Owner has left: sessions that no other owner uses are
-// closed.
+// closed. It is answered with [Released].
 type ReleaseOwner struct {
 	Owner string `json:"owner"`
+}
+
+// Released are the sessions that were closed because their owner has left.
+type Released struct {
+	Sessions []SessionKey `json:"sessions"`
 }

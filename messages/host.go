@@ -32,6 +32,8 @@ type InputAnswer struct {
 	Status InputStatus `json:"status"`
 	// Idle is how long the question waited before it expired.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Reason says why there is no answer, for the code; empty when input has ended.
+	Reason string `json:"reason,omitempty"`
 }
 
 // InputStatus says what became of an answer to a question.
@@ -58,6 +60,9 @@ const (
 	CallTool HostCallKind = "tool"
 	// CallPrimitive is a runtime primitive: runtime.name(...) in Python.
 	CallPrimitive HostCallKind = "primitive"
+	// CallFunctions asks which functions there are: dir(tool) and help(tool) in
+	// Python. The value is a list of objects with name, signature and description.
+	CallFunctions HostCallKind = "functions"
 )
 
 // HostCall is one call of a host's function by the code of a cell.

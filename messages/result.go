@@ -61,11 +61,17 @@ type Result struct {
 	Truncation *Truncation `json:"truncation"`
 	// Artifact is artifact://N when the full output was kept.
 	Artifact *string `json:"artifact"`
+	// NotKept says that the full output was not kept, or only a part of it, and why;
+	// empty when Artifact has all of it or nothing was to be kept.
+	NotKept string `json:"not_kept,omitempty"`
 	// StdinRequested says that code asked for input and got none.
 	StdinRequested bool `json:"stdin_requested"`
 	// Reason says why, when Outcome is lost or not_started, or why State is
 	// not kept; empty when there is nothing to explain.
 	Reason string `json:"reason,omitempty"`
+	// Notices say what the host could not do for the call, a sentence each: that a
+	// conversation which its code compacted was not saved.
+	Notices []string `json:"notices,omitempty"`
 	// Exceeded is set when a resource limit of the session ended the code.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`
 	// Exec is the call's id.
@@ -104,7 +110,7 @@ type Truncation struct {
 	// Direction is "tail" (the end is shown), "head", or "middle" (both ends
 	// are shown).
 	Direction string `json:"direction"`
-	// TruncatedBy is "bytes" or "lines".
+	// TruncatedBy is "bytes", "lines" or "tokens".
 	TruncatedBy string `json:"truncated_by"`
 	TotalLines  int64  `json:"total_lines"`
 	TotalBytes  int64  `json:"total_bytes"`
@@ -115,6 +121,13 @@ type Truncation struct {
 	// middle, of the part after the gap.
 	ShownStart int64 `json:"shown_start,omitempty"`
 	ShownEnd   int64 `json:"shown_end,omitempty"`
-	// Artifact is artifact://N when the whole can be read there.
+	// TotalTokens and MaxTokens are set when a limit of tokens cut the text: about
+	// how many the whole output has, and how many are shown.
+	TotalTokens int64 `json:"total_tokens,omitempty"`
+	MaxTokens   int64 `json:"max_tokens,omitempty"`
+	// Artifact is artifact://N when the whole, or what Result.NotKept says of it, can
+	// be read there.
 	Artifact string `json:"artifact,omitempty"`
+	// Path is the file of the artifact, with a limit of tokens.
+	Path string `json:"path,omitempty"`
 }

@@ -138,6 +138,9 @@ type ToolCancel struct {
 	Tool, Run string
 	// Cause is cancelled when empty.
 	Cause InterruptCause
+	// Limit is how long whoever asked had for the run and the wait for it, when the
+	// end of that time is the cause. 0: not known.
+	Limit time.Duration
 }
 
 // ToolPrewarm starts a tool ahead of its first run, if there is room. It

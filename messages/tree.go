@@ -76,11 +76,26 @@ type Node struct {
 	// RSS is the resident memory of that process in bytes, 0 if not known.
 	RSS int64 `json:"rss,omitempty"`
 	// Detail is what the child says of itself, for people: "interrupting".
-	Detail   string `json:"detail,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Busy tells what the machine owed the whole tree; of the root alone, and nil
+	// while there is nothing to tell.
+	Busy     *Busy  `json:"busy,omitempty"`
 	Children []Node `json:"children,omitempty"`
 	// Abandoned lists the incarnations of children that did not end in time and
 	// whose end is not confirmed yet. They keep their place in the capacity.
 	Abandoned []Leftover `json:"abandoned,omitempty"`
+}
+
+// Busy is what was lost on a machine with too much to do, since the tree was started.
+type Busy struct {
+	// Stalled is how long this process stood still or ran too late, in nanoseconds.
+	Stalled time.Duration `json:"stalled,omitempty"`
+	// Waited is how long children that were silent waited for a processor, in
+	// nanoseconds, added up over them.
+	Waited time.Duration `json:"waited,omitempty"`
+	// Postponed is how often the end of a child that was late was put off for that: a
+	// child that is late for long counts again and again.
+	Postponed int64 `json:"postponed,omitempty"`
 }
 
 // Lifecycle is something that happened in the supervision tree. The types in

@@ -206,7 +206,11 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 }
 
 func (h *Hub) subscribeResult(exec messages.Execute) *subscription {
-	s := &resultSink{fold: result.New(h.o.Result, len(exec.Cells))}
+	o := h.o.Result
+	if exec.Tokens > 0 {
+		o.Tokens = exec.Tokens
+	}
+	s := &resultSink{fold: result.New(o, len(exec.Cells))}
 	shard := maphash.Comparable(h.seed, exec.Key) % uint64(len(h.shards))
 	return h.add(h.shards[shard], &subscription{
 		name: "result", sink: s, credit: supervisor.NewCredit(h.o.Credit), max: h.o.Credit,

@@ -63,6 +63,7 @@ type child struct {
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start
 	due      instant       // the deadline of the present state, 0: none
+	dueFrom  instant       // when that was set
 	turn     uint64        // orders those in Supervisor.waitlist
 
 	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.waitlist
@@ -110,6 +111,7 @@ func (ch *child) view(clock clock) strategy.ChildView {
 		v.LastBeat = clock.at(instant(c.beat.Load()))
 		v.HandlingSince = clock.at(instant(c.handling.Load()))
 		v.WaitingForCredit = c.held.Load()
+		v.Waited, v.WaitedAfter = c.waited()
 		if f := c.facts.Load(); f != nil {
 			v.Detail, v.PID, v.RSS = f.Detail, f.PID, f.RSS
 		}

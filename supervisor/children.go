@@ -11,9 +11,10 @@ import (
 // at every child: who is idle, who waits, how many take a place. It belongs to
 // the supervisor's goroutine.
 type children struct {
-	clock clock
-	now   instant // of the present event
-	home  *slot   // the places of the children are below it
+	clock  clock
+	stalls Stalls
+	now    instant // of the present event
+	home   *slot   // the places of the children are below it
 
 	table       map[string]*child
 	first, last *child // the table in order
@@ -24,6 +25,7 @@ type children struct {
 	tallies        tallies   // how many dynamic children take a place
 
 	groupFailures []instant
+	excused       int                    // how many children were shown as silent that had an excuse
 	strays        map[*incarnation]stray // abandoned, and not back; nil without
 }
 

@@ -22,6 +22,7 @@ type commons struct {
 
 	engine *actor.Engine
 	events *events
+	stalls Stalls
 
 	serial       atomic.Int64 // makes actor ids unique
 	incarnations atomic.Int64 // incarnations that are not over
@@ -32,6 +33,8 @@ type commons struct {
 	inHand     atomic.Int64
 	closing    atomic.Bool
 	quiet      chan struct{}
+	waited     atomic.Int64 // what children said that they waited for a processor
+	postponed  atomic.Int64 // how often a child that was late was given more time
 	unanswered atomic.Int64 // work that was not answered by a child since closing
 
 	hurry latch         // the shutdown has no time left
@@ -119,7 +122,19 @@ func (s *commons) zombieEnded(c survivor) {
 func (s *commons) addOrphan(c survivor, limit time.Duration, late func(), giveUp func(*Exit)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.orphans[c] = orphan{time.AfterFunc(limit, late), giveUp}
+	begun := time.Now()
+	s.orphans[c] = orphan{time.AfterFunc(limit, func() {
+		rest := limit - s.listened(begun)
+		if rest <= 0 {
+			late()
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if o, ok := s.orphans[c]; ok {
+			o.timer.Reset(max(rest, catchUp))
+		}
+	}), giveUp}
 }
 
 // orphanEnded notes that it has ended, or was given up.

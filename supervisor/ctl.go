@@ -5,6 +5,7 @@ type ctlOp uint8
 
 const (
 	ctlUp       ctlOp = iota // the incarnation is ready for work
+	ctlWell                  // the incarnation does what it is for
 	ctlFinished              // the incarnation has finished the work t
 	ctlFail                  // the incarnation has failed and is suspended
 	ctlDying                 // the incarnation ends by itself; gone follows

@@ -7,7 +7,7 @@ import (
 )
 
 // Ctx is what a behaviour has of its supervisor. Context, Key, Epoch, Self,
-// Now, Tell, Beat, Hold, Note and Finish may be called from any goroutine, at
+// Now, Tell, Beat, Waited, Stalls, Hold, Note and Finish may be called from any goroutine, at
 // any time; the rest from the behaviour's own goroutine only: from Init, Handle
 // and Terminate.
 type Ctx struct{ c *incarnation }
@@ -87,9 +87,31 @@ func (c *Ctx) Up() {
 	}
 }
 
+// Well says that the child does what it is for: its earlier failures are forgotten, so
+// that strategies which count them begin anew.
+func (c *Ctx) Well() {
+	if c.c.phaseNow() == phaseLive {
+		c.c.parent.post(ctl{op: ctlWell, c: c.c})
+	}
+}
+
 // Beat says that the behaviour and what it owns are alive. [strategy.Heartbeat]
 // stops a child that has beaten once and then stays silent.
-func (c *Ctx) Beat() { c.c.beat.Store(int64(c.c.sys.now())) }
+func (c *Ctx) Beat() {
+	c.c.beat.Store(int64(c.c.sys.now()))
+	if w := c.c.waits.Load(); w != nil {
+		w.atBeat.Store(w.total.Load())
+	}
+}
+
+// Waited says that what the behaviour owns has waited for a processor for d more: it
+// had no chance to give a sign of life, or to end. That time is not held against it, by
+// [strategy.Heartbeat] and by Spec.StopTimeout. A negative d takes back what was said
+// in doubt.
+func (c *Ctx) Waited(d time.Duration) { c.c.addWaited(d) }
+
+// Stalls tells when this process stood still. It is one for the whole system.
+func (c *Ctx) Stalls() Stalls { return c.c.sys.stalls }
 
 // Hold says whether the behaviour waits for others now, such as a consumer without
 // credit: a call that does not return is then not a hang.

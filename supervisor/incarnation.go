@@ -58,6 +58,7 @@ type incarnation struct {
 	held     atomic.Bool
 	facts    atomic.Pointer[Facts]
 	above    atomic.Pointer[overseer] // the behaviour, if it is a supervisor
+	waits    atomic.Pointer[waits]    // nil: it has never said that it waits
 	dropped  atomic.Int32
 
 	// mu makes "taken" exact: a message is in the mailbox before the request

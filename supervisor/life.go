@@ -49,7 +49,7 @@ func (s *Supervisor) stop(ch *child, exit *Exit, next sequel) {
 	s.toEnding(ch, exit)
 	if !asked {
 		s.endings++
-		s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
+		s.endBy(ch)
 		ch.live.stop(exit)
 	}
 }
@@ -140,7 +140,7 @@ func (s *Supervisor) onDying(ch *child) {
 		return
 	}
 	s.to(ch, messages.ChildStopping, nil)
-	s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
+	s.endBy(ch)
 }
 
 // onGone hears that the incarnation is over.

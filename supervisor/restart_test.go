@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,67 @@ func TestNotBegun(t *testing.T) {
 		require.Equal(t, []string{"1 1", "2 2", "2 3"}, epochs.take())
 		stop(t, sys)
 	})
+}
+
+// TestNotBegunIsWithdrawn: work that an incarnation which ends has not begun is taken
+// back at once, however long that end takes; when the key is ended it is answered.
+func TestNotBegunIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		act  func(*supervisor.Supervisor, supervisor.Work)
+		want error
+	}{
+		"withdrawn": {act: func(s *supervisor.Supervisor, w supervisor.Work) {
+			if s.Withdraw("a", w) {
+				w.Settle(errTest)
+			}
+		}, want: errTest},
+		"the key is ended": {act: func(s *supervisor.Supervisor, _ supervisor.Work) { s.End("a", supervisor.Exit{}) }, want: supervisor.ErrEnded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				hold := make(chan struct{})
+				epochs := &log{}
+				child := behaviour{
+					handle: func(c *supervisor.Ctx, m any) error {
+						if w, ok := m.(supervisor.Work); ok {
+							epochs.add(fmt.Sprint(c.Epoch(), " ", w.Msg))
+							c.Finish(w, w.Msg)
+							return nil
+						}
+						<-hold
+						return errTest
+					},
+					terminate: func(_ *supervisor.Ctx, e supervisor.Exit) {
+						if e.Failure() {
+							time.Sleep(time.Second)
+						}
+					},
+				}
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+					supervise("gate", supervisor.Options{Handler: dynamic(child), Strategy: strategy.RestartOnce()}),
+				}})
+				gate := sys.Ref("gate")
+				answer(t, submit(t, gate, "a", 1))
+				require.True(t, sys.Ref("gate", "a").Tell("fail, when you may"))
+				w, reply := supervisor.NewWork[any](2)
+				in(t, gate, func(s *supervisor.Supervisor) { s.Submit("a", w) })
+				synctest.Wait()
+				in(t, gate, func(s *supervisor.Supervisor) { require.False(t, s.Withdraw("a", w), "it may be begun") })
+				close(hold)
+				synctest.Wait() // its end has begun
+				begin := time.Now()
+				in(t, gate, func(s *supervisor.Supervisor) { tc.act(s, w) })
+				_, err := reply.Wait(t.Context())
+				require.ErrorIs(t, err, tc.want)
+				require.Zero(t, time.Since(begin))
+				require.Equal(t, 3, answer(t, submit(t, gate, "a", 3)))
+				require.NotContains(t, epochs.take(), "2 2")
+				stop(t, sys)
+			})
+		})
+	}
 }
 
 // TestReturn: a behaviour that finds that what should do the work is gone

@@ -63,6 +63,7 @@ func (s *System) shutdown() {
 	<-s.root.gone
 	s.endOrphans()
 	s.trip.stop()
+	s.unwatch()
 	s.report = messages.ShutdownReport{
 		Stopped:    int(s.stopped.Load() - stopped),
 		Leftovers:  s.leftovers(),
@@ -85,6 +86,7 @@ func (s *System) drain(d time.Duration) {
 	if !sh.box.post(ctl{op: ctlDrain, round: r}) {
 		return
 	}
+	begun := time.Now()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	hurry := s.hurry.wait()
@@ -95,7 +97,11 @@ func (s *System) drain(d time.Duration) {
 			drained = nil
 		case <-s.quiet:
 		case <-timer.C:
-			return
+			rest := d - s.listened(begun)
+			if rest <= 0 {
+				return
+			}
+			timer.Reset(max(rest, catchUp))
 		case <-hurry:
 			return
 		case <-s.root.gone:

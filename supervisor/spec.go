@@ -25,10 +25,12 @@ type Spec struct {
 	ManualUp bool
 	// StartTimeout bounds the time from spawn to up. 0: 30 s, and 5 min when
 	// the behaviour is a Supervisor, whose children have timeouts of their own.
+	// Neither it nor StopTimeout runs while this process stands still.
 	StartTimeout time.Duration
 	// StopTimeout bounds the time from the request to stop to the end of
 	// Terminate; then the incarnation is abandoned. 0: 5 s, and 1 min when the
-	// behaviour is a Supervisor.
+	// behaviour is a Supervisor. What the child says that it waited for a processor
+	// meanwhile (Ctx.Waited) is not counted, for up to five times StopTimeout.
 	StopTimeout time.Duration
 	// Significant children can end their supervisor; see
 	// [strategy.AutoShutdown].
@@ -45,6 +47,9 @@ const (
 	supervisorStartTimeout = 5 * time.Minute
 	supervisorStopTimeout  = time.Minute
 	inboxSize              = 8
+	// stopCeilings is how often StopTimeout fits into the time after which a child is
+	// abandoned that has no processor to end with.
+	stopCeilings = 6
 )
 
 func (s *Spec) startTimeout(supervises bool) time.Duration {

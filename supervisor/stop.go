@@ -63,6 +63,11 @@ func (s *Supervisor) End(key string, exit Exit) bool {
 	}
 	s.ungroup(ch)
 	s.stop(ch, &exit, sequelForget)
+	if s.missed(ch) { // the end may take its time, and has nothing to do with it
+		w := ch.work()
+		s.release(ch)
+		s.unserve(&w, ErrEnded, &exit, false)
+	}
 	return true
 }
 

@@ -57,15 +57,27 @@ func (s *Supervisor) unknown(key string) *child {
 }
 
 // Withdraw takes w, which waits for the child of key, out of the queue without
-// disturbing the order of the rest. It is the caller's again. False: it was
-// dispatched already, or is not known.
+// disturbing the order of the rest. It is the caller's again. Work that was
+// dispatched to an incarnation which ends and has not begun it waits, too. False: it
+// was begun, or may still be, or is not known.
 func (s *Supervisor) Withdraw(key string, w Work) bool {
 	ch := s.table[key]
-	if ch == nil || !ch.queue.remove(w) {
+	switch {
+	case ch == nil:
+		return false
+	case ch.handT != nil && ch.handT == w.t && s.missed(ch):
+		s.release(ch)
+	case !ch.queue.remove(w):
 		return false
 	}
 	s.kick(ch) // a key that waits for capacity may have nothing to wait for now
 	return true
+}
+
+// missed reports whether the child has work in hand that its incarnation will never
+// begin: it was asked to end first.
+func (s *Supervisor) missed(ch *child) bool {
+	return ch.handT != nil && ch.live != nil && ch.live.phaseNow() != phaseLive && ch.live.begun() != ch.work().seq
 }
 
 // Running returns the work that the child of key has in hand.

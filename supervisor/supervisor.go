@@ -89,6 +89,10 @@ type Supervisor struct {
 	armed    instant // when the timer fires, 0: not armed
 	nextTick instant
 
+	resumed time.Time // when this process last came back from standing still, as far as a tick has told
+
+	lent time.Duration // how much longer than its StopTimeout a child was waited for, at most
+
 	draining *Exit // no new work is taken
 	ending   *Exit // Terminate runs
 	opened   bool  // Handler.Open was entered, so Handler.Close is owed
@@ -113,7 +117,7 @@ func New(o Options) *Supervisor {
 // them.
 func (s *Supervisor) Init(ctx *Ctx) error {
 	s.ctx, s.sys = ctx, ctx.c.sys
-	s.clock, s.home = s.sys.clock, ctx.c.slot
+	s.clock, s.stalls, s.home = s.sys.clock, s.sys.stalls, ctx.c.slot
 	self := ctx.c
 	s.box.rewire(func() { self.send(wakeMsg{}) })
 	s.now = s.sys.now()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anthdm/hollywood/actor"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
@@ -35,6 +36,9 @@ type SystemOptions struct {
 	Logger *slog.Logger
 	// Tick is the root's Options.Tick. 0: 1 s.
 	Tick time.Duration
+	// Stalls tells when this process stood still. nil: the system looks itself, ten
+	// times a second.
+	Stalls Stalls
 	// Drain is how long Shutdown lets running work finish before it stops the
 	// children, and at most half of the time that its ctx has left. 0: 1 s;
 	// negative: not at all.
@@ -50,6 +54,8 @@ type System struct {
 	o    SystemOptions
 	root *guardian
 	trip *tripwire
+	// unwatch ends what looks for stalls.
+	unwatch func()
 
 	once   sync.Once               // starts the shutdown
 	report messages.ShutdownReport // set before done is closed
@@ -75,7 +81,12 @@ func Start(ctx context.Context, o SystemOptions) (*System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the actor engine: %w", err)
 	}
-	s := &System{commons: newCommons(engine, o.Logger), o: o}
+	s := &System{commons: newCommons(engine, o.Logger), o: o, unwatch: func() {}}
+	if s.stalls = o.Stalls; s.stalls == nil {
+		w := &opportunity.Watch{}
+		w.Start()
+		s.stalls, s.unwatch = w, w.Stop
+	}
 	if o.OnEvent != nil {
 		s.events.watch(o.OnEvent)
 	}
@@ -242,7 +253,7 @@ func (g *guardian) supervisor() *Supervisor {
 
 // node describes the root.
 func (g *guardian) node(s *System) messages.Node {
-	n := messages.Node{Name: s.o.Name, Kind: "supervisor", Epoch: 1, Since: g.since, StartedAt: s.began, State: messages.ChildStarting}
+	n := messages.Node{Name: s.o.Name, Kind: "supervisor", Epoch: 1, Since: g.since, StartedAt: s.began, State: messages.ChildStarting, Busy: s.busy()}
 	select {
 	case <-g.up:
 		n.State = messages.ChildIdle

@@ -15,7 +15,7 @@ import (
 
 // deadline sets the child's deadline to d from now.
 func (s *Supervisor) deadline(ch *child, d time.Duration) {
-	ch.due = s.now + instant(d)
+	ch.due, ch.dueFrom = s.now+instant(d), s.now
 	if ch.index < 0 {
 		heap.Push(&s.due, ch)
 	} else {
@@ -58,15 +58,19 @@ func (s *Supervisor) arm() {
 // onTimer serves what is due.
 func (s *Supervisor) onTimer() {
 	s.armed = 0
-	if late := s.now - s.nextTick; late >= 0 {
+	if s.nextTick <= s.now {
 		s.skipTicks()
 		s.leaveWaitlist()
-		s.decide(strategy.Tick{Late: time.Duration(late)}, nil)
+		shown, ends := s.excused, s.endings
+		s.decide(s.tick(), nil)
+		s.sys.postponed.Add(int64(max(0, s.excused-shown-(s.endings-ends))))
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {
 		ch := s.due[0]
 		s.undue(ch)
-		s.expired(ch)
+		if !s.postpone(ch) {
+			s.expired(ch)
+		}
 	}
 }
 
@@ -84,10 +88,6 @@ func (s *Supervisor) expired(ch *child) {
 		s.kick(ch)
 	case ch.state == messages.ChildStarting:
 		limit := ch.spec.startTimeout(ch.supervises())
-		if rest := time.Duration(ch.startedAt) + limit - time.Duration(s.now); rest > 0 && ch.supervises() {
-			s.deadline(ch, rest) // only now it is known to be a supervisor
-			return
-		}
 		s.onFail(ch, &Exit{Kind: messages.ExitFailed, Err: fmt.Errorf("%w (%v)", ErrStartTimeout, limit)})
 	default:
 		exit := strategy.Exitf(messages.ExitHung, "did not end within %v", ch.spec.stopTimeout(ch.supervises()))

@@ -56,6 +56,8 @@ func (s *Supervisor) on(m ctl) {
 	switch m.op {
 	case ctlUp:
 		s.onUp(ch)
+	case ctlWell:
+		ch.failures, ch.restarts = nil, 0
 	case ctlFinished:
 		s.onFinished(ch, m.t)
 	case ctlFail:

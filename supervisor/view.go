@@ -103,7 +103,15 @@ func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 				continue
 			}
 			inCall, beat := ch.live.handling.Load(), ch.live.beat.Load()
-			if (inCall != 0 && inCall <= limit || beat != 0 && beat <= limit) && !yield(ch.view(v.clock)) {
+			if (inCall == 0 || inCall > limit) && (beat == 0 || beat > limit) {
+				continue
+			}
+			view := ch.view(v.clock)
+			view.Stalled, view.StalledInCall = stalledSince(v.stalls, view.HeardAt()), stalledSince(v.stalls, view.HandlingSince)
+			if view.Stalled+view.StalledInCall+view.Waited > 0 {
+				v.excused++
+			}
+			if !yield(view) {
 				return
 			}
 		}

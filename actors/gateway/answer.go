@@ -3,19 +3,43 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
 // withdrawn is the result of a call that left the queue.
-func (h *handler) withdrawn(c *call, cause messages.InterruptCause) messages.Result {
+func (h *handler) withdrawn(s *supervisor.Supervisor, c *call, cause messages.InterruptCause) messages.Result {
 	r := messages.NotStarted(c.exec, h.o.Name, "", "the call was cancelled before it started")
 	r.Outcome = messages.OutcomeCancelled
 	if cause == messages.CauseTimeout {
 		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
 	}
+	r.Reason += waited(s, c)
 	return r
+}
+
+// waited says what a call has waited for that no kernel has begun, how long, and what
+// to do; "" when it was for earlier calls.
+func waited(s *supervisor.Supervisor, c *call) string {
+	child, ok := s.Child(c.child)
+	if !ok {
+		return ""
+	}
+	long := s.Now().Sub(c.arrived).Round(time.Millisecond)
+	switch {
+	case child.State == messages.ChildStarting && child.WaitingForCredit:
+		return fmt.Sprintf(": for %v its kernel was %s; make the call again, and run coppice doctor if it lasts", long, child.Detail)
+	case child.State == messages.ChildStarting && child.Detail != "":
+		return fmt.Sprintf(": after %v its kernel was still starting (%s); give the call more time", long, child.Detail)
+	case child.State == messages.ChildStopping, child.State == messages.ChildRestarting:
+		return fmt.Sprintf(": after %v the kernel before it had not ended yet; make the call again", long)
+	case child.State == messages.ChildWaiting:
+		return fmt.Sprintf(": for %v there was no place for its kernel; close a session, or raise the number of sessions", long)
+	default:
+		return ""
+	}
 }
 
 // unserved is the result of a call that no kernel will answer.

@@ -27,11 +27,16 @@ func (h *handler) arm(s *supervisor.Supervisor, c *call) {
 	if c.deadline.IsZero() || (!h.due.at.IsZero() && !c.deadline.Before(h.due.at)) {
 		return
 	}
+	h.set(s, c.deadline)
+}
+
+// set has the timer fire at a time.
+func (h *handler) set(s *supervisor.Supervisor, at time.Time) {
 	if h.due.stop != nil {
 		h.due.stop()
 	}
-	h.due.at = c.deadline
-	h.due.stop = s.Ctx().After(c.deadline.Sub(s.Now()), deadlinesDue{})
+	h.due.at = at
+	h.due.stop = s.Ctx().After(at.Sub(s.Now()), deadlinesDue{})
 }
 
 // deadlines ends what is overdue, in the order in which it became so, and sets the
@@ -58,17 +63,31 @@ func (h *handler) deadlines(s *supervisor.Supervisor) {
 	slices.SortFunc(over, func(a, b *call) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), a.arrived.Compare(b.arrived), cmp.Compare(a.exec.ID, b.exec.ID))
 	})
+	again := false
 	for _, c := range over {
-		h.deadline(s, c)
+		again = !h.deadline(s, c) || again
+	}
+	if soon := s.Now().Add(lookAgain); again && (h.due.at.IsZero() || soon.Before(h.due.at)) {
+		h.set(s, soon)
 	}
 }
 
+// lookAgain is how often it is looked whether a start that is longer than the time of
+// its calls has come to wait for a process that must be started again.
+const lookAgain = 250 * time.Millisecond
+
 // deadline ends an overdue call, unless its kernel is still starting: then the
-// time that the start takes is added when it is up.
-func (h *handler) deadline(s *supervisor.Supervisor, c *call) {
-	c.rung = true
+// time that the start takes is added when it is up. But a start that waits because the
+// process has ended that kernels come from is no longer one: no one knows how long
+// that takes, and the call has said how long it wants to wait. False: it starts, and
+// may come to that.
+func (h *handler) deadline(s *supervisor.Supervisor, c *call) bool {
 	if _, starting := h.starting[c.child]; starting {
-		return // extend arms it again
+		if child, ok := s.Child(c.child); !ok || !child.WaitingForCredit {
+			return false // extend arms it again
+		}
 	}
+	c.rung = true
 	h.interrupt(s, messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseTimeout, Active: true})
+	return true
 }

@@ -55,3 +55,37 @@ func TestEachCallEndsAtItsOwnDeadline(t *testing.T) {
 		}
 	})
 }
+
+// While its kernel starts, a call's time stands still. While the process is away that
+// kernels come from, it waits for as long as it has time, and says what for.
+func TestACallWaitsForTheProcessForAsLongAsItHasTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		away, start time.Duration // away negative: never
+		outcome     messages.Outcome
+		at          time.Duration
+		reason      string
+	}{
+		"a long start":                {away: -1, start: time.Minute, outcome: messages.OutcomeOK, at: time.Minute},
+		"it comes back in time":       {start: 9 * time.Second, outcome: messages.OutcomeOK, at: 9 * time.Second},
+		"it does not":                 {start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "the time was up before the call started: for 10s its kernel was waiting for the shared process, which is started again: it was killed; make the call again, and run coppice doctor if it lasts"},
+		"it dies under a long start":  {away: 30 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 30 * time.Second, reason: "the time was up before the call started: for 30"},
+		"it dies when time is left":   {away: 5 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "the time was up before the call started: for 10s"},
+		"and is back before it is up": {away: 5 * time.Second, start: 8 * time.Second, outcome: messages.OutcomeOK, at: 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+				tr.start = tc.start
+				if tc.away >= 0 {
+					tr.away = &tc.away
+				}
+				begin := time.Now()
+				c := call("1", "a", "x")
+				c.Deadline = begin.Add(10 * time.Second)
+				r := tr.wait(tr.begin(c))
+				require.Equal(t, tc.outcome, r.Outcome, r.Reason)
+				require.InDelta(t, tc.at, time.Since(begin), float64(300*time.Millisecond))
+				require.Contains(t, r.Reason, tc.reason)
+			})
+		})
+	}
+}

@@ -12,7 +12,8 @@
 //     leaves does not disturb the order of the others.
 //   - A call's deadline counts while it waits for other calls and while it
 //     runs. It does not count while its kernel starts: the start has a limit of
-//     its own.
+//     its own. It does count while the process is away that kernels come from: a
+//     call waits until that is back, for as long as it has time.
 //   - A key has at most one kernel. A reset, an eviction or a restart that
 //     meets an arriving call never loses it: it waits and runs on the next
 //     kernel.

@@ -74,10 +74,14 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 		h.close(s, m.Key.ID())
 		w.Settle(true)
 	case messages.ReleaseOwner:
+		var closed messages.Released
 		for _, child := range h.owners.release(m.Owner) {
 			h.close(s, child)
+			if key, ok := messages.ParseSessionKey(child); ok { // not that of a single call
+				closed.Sessions = append(closed.Sessions, key)
+			}
 		}
-		w.Settle(true)
+		w.Settle(closed)
 	case messages.Drain:
 		h.drains = append(h.drains, w)
 		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})
@@ -164,13 +168,17 @@ func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 
 // withdraw answers a call that waits and is to end early.
 func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
-	if c.left == "" || !s.Withdraw(c.child, c.work) {
+	if c.left == "" {
+		return false
+	}
+	r := h.withdrawn(s, c, c.left) // what it waits for changes with it
+	if !s.Withdraw(c.child, c.work) {
 		return false
 	}
 	if c.work.Last { // its kernel starts for nothing
 		s.End(c.child, supervisor.Exit{Kind: messages.ExitShutdown})
 	}
-	h.answer(c, h.withdrawn(c, c.left))
+	h.answer(c, r)
 	return true
 }
 

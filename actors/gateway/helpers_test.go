@@ -32,6 +32,7 @@ type scripted struct {
 
 type (
 	ready struct{}
+	held  struct{}
 	over  struct{}
 )
 
@@ -42,13 +43,20 @@ func (k *scripted) Init(ctx *supervisor.Ctx) error {
 		}
 		return errors.New("fork: too many open files")
 	}
+	if k.tree.away != nil {
+		ctx.Note(supervisor.Facts{Detail: "waiting for the shared process, which is started again: it was killed"})
+		ctx.After(*k.tree.away, held{})
+	}
 	ctx.After(k.start, ready{})
 	return nil
 }
 
 func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
+	case held:
+		ctx.Hold(true)
 	case ready:
+		ctx.Hold(false)
 		ctx.Up()
 	case supervisor.Work:
 		k.work = &m
@@ -121,6 +129,7 @@ type tree struct {
 	// refusal is what they fail with, set before the first. nil: an error of fork.
 	refusal error
 	start   time.Duration
+	away    *time.Duration // after how long a start waits for the shared process; nil: it does not
 }
 
 func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
@@ -177,7 +186,8 @@ func (tr *tree) run(session, code string) messages.Result {
 
 func (tr *tree) ask(msg any) bool {
 	tr.t.Helper()
-	answer, err := supervisor.Ask[bool](context.Background(), tr.ref(), msg)
+	answer, err := supervisor.Ask[any](context.Background(), tr.ref(), msg)
 	require.NoError(tr.t, err)
-	return answer
+	yes, _ := answer.(bool)
+	return yes
 }

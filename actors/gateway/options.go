@@ -28,15 +28,16 @@ type Options struct {
 	NewKernel func(KernelSpec) supervisor.Behaviour
 	// StopTimeout bounds the end of one kernel. 0: 17 s.
 	StopTimeout time.Duration
-	// StartTimeout bounds the start of one kernel, the wait for a shared
-	// process included. 0: 90 s.
+	// StartTimeout bounds the start of a kernel that does not end it itself. A kernel
+	// has a budget of its own, and may have to wait for its turn. 0: 24 h.
 	StartTimeout time.Duration
 	// Server is the child with the process that the kernels share; its kind is
 	// [KindServer]. nil: they share no process.
 	Server *supervisor.Spec
 	// Strategy decides about kernels. nil: Policy{}.Strategy().
 	Strategy strategy.Strategy
-	// ServerStrategy decides about Server. nil: restart with backoff.
+	// ServerStrategy decides about Server. nil: restart with backoff, from a tenth of
+	// a second to ten.
 	ServerStrategy strategy.Strategy
 	// Exhausted tells whether a failed start means that the machine has no
 	// descriptors, processes or memory left. nil: by the text that operating
@@ -63,6 +64,10 @@ type KernelSpec struct {
 type Policy struct {
 	// Heartbeat is how often kernels are expected to give a sign of life. 0: 5 s.
 	Heartbeat time.Duration
+	// HeartbeatCeiling is how long a kernel may be silent that has no processor to
+	// answer with, without the time in which this process stood still. 0: 120 times
+	// Heartbeat.
+	HeartbeatCeiling time.Duration
 	// IdleTTL is after how long an idle kernel is ended. 0: 5 min.
 	IdleTTL time.Duration
 	// MaxKernels is how many may live at once. 0: 4.
@@ -104,7 +109,8 @@ func (p Policy) Strategy() strategy.Strategy {
 	} else {
 		evict = append(evict, strategy.LRU(p.MaxKernels))
 	}
-	return strategy.Chain(strategy.RestartOnce(), strategy.Heartbeat(p.Heartbeat), strategy.Pin(strategy.Chain(evict...)))
+	hung := strategy.HeartbeatWithin(strategy.HeartbeatOptions{Every: p.Heartbeat, Ceiling: p.HeartbeatCeiling})
+	return strategy.Chain(strategy.RestartOnce(), hung, strategy.Pin(strategy.Chain(evict...)))
 }
 
 // New returns the gateway as a behaviour for a supervisor's tree.
@@ -113,7 +119,7 @@ func New(o Options) *supervisor.Supervisor {
 		o.StopTimeout = 17 * time.Second
 	}
 	if o.StartTimeout == 0 {
-		o.StartTimeout = 90 * time.Second
+		o.StartTimeout = 24 * time.Hour
 	}
 	if o.Strategy == nil {
 		o.Strategy = Policy{}.Strategy()
@@ -125,7 +131,9 @@ func New(o Options) *supervisor.Supervisor {
 	var children []supervisor.Spec
 	if o.Server != nil {
 		if o.ServerStrategy == nil {
-			o.ServerStrategy = strategy.Backoff(strategy.BackoffOptions{})
+			// Calls wait for it: what was up for a while is started again at once, and
+			// what does not come up soon enough for whoever tries again.
+			o.ServerStrategy = strategy.Backoff(strategy.BackoffOptions{Initial: 100 * time.Millisecond, Max: 10 * time.Second})
 		}
 		policy = strategy.Chain(policy, strategy.For(KindServer, o.ServerStrategy))
 		server := *o.Server

@@ -37,6 +37,9 @@ type Actor struct {
 	run     *run        // the call in hand, nil when idle
 	served  bool        // a cell was begun on this interpreter
 	pinging bool
+	// silence measures the chance that the interpreter had since it left a ping without
+	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.
+	silence *silence
 	// rss is the interpreter's memory when it was last looked at, weighed when that
 	// was; weighing says that it will be looked at again shortly. facts is what was
 	// noted last.
@@ -44,8 +47,6 @@ type Actor struct {
 	weighed  time.Time
 	weighing bool
 	facts    supervisor.Facts
-	// watch runs while a run is interrupted; any goroutine may use it.
-	watch opportunity.Watch
 
 	// pumps counts the goroutines that the actor started; Terminate waits.
 	pumps sync.WaitGroup
@@ -78,8 +79,12 @@ type (
 	weighDue struct{}
 	pingDue  struct{}
 	pong     struct {
-		err error
-		rss int64
+		err     error
+		rss     int64
+		silence *silence
+		// again says that the interpreter had no chance to answer, and is asked
+		// again at once.
+		again bool
 	}
 )
 
@@ -90,11 +95,14 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 	ctx.Note(supervisor.Facts{Detail: "starting " + a.o.Backend.Name() + " kernel"})
 	epoch := ctx.Epoch()
 	a.pump(func() {
-		c, cancel := context.WithTimeoutCause(a.life, a.o.StartTimeout, fmt.Errorf("not ready after %v", a.o.StartTimeout))
-		defer cancel()
+		c, cancel := context.WithCancelCause(a.life)
+		defer cancel(nil)
+		p := &patience{ctx: ctx, life: c, budget: opportunity.Starting(a.o.StartTimeout, a.o.StartCeiling), cancel: cancel}
+		p.wait(Waiting{})
+		defer p.end()
 		interp, err := a.o.Backend.Start(c, StartOptions{
 			Key: a.o.Key, Epoch: epoch, Env: a.o.Env, Once: a.o.Once,
-			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) },
+			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) }, Waiting: p.wait,
 		})
 		if err == nil {
 			a.made <- interp
@@ -139,6 +147,7 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.weighing = false
 		a.note()
 	case pingDue:
+		a.ctx.After(a.o.HeartbeatEvery, pingDue{})
 		a.ping()
 	case pong:
 		a.pong(m)
@@ -179,33 +188,6 @@ func (a *Actor) died(m died) error {
 		return nil
 	}
 	return m.err
-}
-
-// ping asks the interpreter whether it lives, off the actor's goroutine; only
-// an answer beats, so silence is what package supervisor's Heartbeat sees.
-func (a *Actor) ping() {
-	a.ctx.After(a.o.HeartbeatEvery, pingDue{})
-	if a.pinging || a.interp == nil {
-		return
-	}
-	a.pinging = true
-	interp := a.interp
-	a.pump(func() {
-		c, cancel := context.WithTimeout(a.life, a.o.HeartbeatEvery)
-		defer cancel()
-		err := interp.Ping(c)
-		a.ctx.Tell(pong{err: err, rss: interp.RSS()})
-	})
-}
-
-func (a *Actor) pong(m pong) {
-	a.pinging = false
-	if m.err != nil {
-		return
-	}
-	a.ctx.Beat()
-	a.rss, a.weighed = m.rss, time.Now()
-	a.note()
 }
 
 // Terminate ends what runs and closes the interpreter. It tries until the
@@ -254,8 +236,10 @@ func (a *Actor) close(interp Interpreter) {
 		}
 	})
 	const least, most = time.Second, 30 * time.Second
+	late := &silence{meter: a.meter(interp)}
+	patience := opportunity.Budget{Opportunity: a.o.CloseTimeout, Ceiling: closeCeilings * a.o.CloseTimeout}
 	for wait := least; ; wait = min(2*wait, most) {
-		c, cancel := context.WithTimeout(all, a.o.CloseTimeout)
+		c, cancel := opportunity.Context(all, patience, late.meter, late.tell(a.ctx.Waited))
 		err := interp.Close(c)
 		cancel()
 		if err == nil {
@@ -269,6 +253,10 @@ func (a *Actor) close(interp Interpreter) {
 		}
 	}
 }
+
+// closeCeilings is how often CloseTimeout fits into the time that an interpreter without
+// a processor has to end.
+const closeCeilings = 5
 
 // pump runs f in a goroutine that Terminate joins.
 func (a *Actor) pump(f func()) { a.pumps.Go(f) }

@@ -43,7 +43,7 @@ func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 
 func (h *handler) Spec(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
 	return supervisor.Spec{
-		Key: childKey, Kind: "kernel", ManualUp: true, StopTimeout: h.o.StopTimeout(),
+		Key: childKey, Kind: "kernel", ManualUp: true, StartTimeout: 24 * time.Hour, StopTimeout: h.o.StopTimeout(),
 		New: func() supervisor.Behaviour { return kernel.New(h.o) },
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Backend makes interpreters. Packages kernel/jupyter and kernel/runner
@@ -18,7 +19,8 @@ type Backend interface {
 	Name() string
 	// Start makes one interpreter that is ready for cells: its working
 	// directory, environment and import path are set and the prelude has run.
-	// It blocks; ctx bounds it. When it fails, nothing of the attempt is left
+	// It blocks; ctx bounds it. While the process that interpreters come from has
+	// ended and is to come back, also when it ends under the start, it waits. When it fails, nothing of the attempt is left
 	// behind, neither process nor server-side kernel.
 	Start(ctx context.Context, o StartOptions) (Interpreter, error)
 }
@@ -35,6 +37,10 @@ type StartOptions struct {
 	// Progress, if not nil, hears of the stages of a slow start. It is called
 	// from the goroutine that called Start.
 	Progress func(stage string)
+	// Waiting, if not nil, hears what the start waits for, so that only the time
+	// counts against the interpreter in which it is that. It is called from the
+	// goroutine that called Start, with each change.
+	Waiting func(Waiting)
 }
 
 // Info describes a running interpreter.
@@ -173,7 +179,10 @@ type LostError struct {
 	// Replaced is true when a new, empty interpreter already answers under the
 	// same name: code may have run in it.
 	Replaced bool
-	Err      error
+	// Elsewhere is true when it died with the process that it came from: that says
+	// nothing about the session, whose kernel is then restarted as often as it takes.
+	Elsewhere bool
+	Err       error
 }
 
 // Error returns the reason.
@@ -181,6 +190,9 @@ func (e *LostError) Error() string { return e.Reason }
 
 // Unwrap returns what was observed.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// Is reports whether target is [strategy.ErrElsewhere], and this is.
+func (e *LostError) Is(target error) bool { return e.Elsewhere && target == strategy.ErrElsewhere }
 
 // TooLong is the reply to a cell that did not run because no request holds it; why
 // says how long it may be. The error goes to emit too, for those who read events.

@@ -19,6 +19,8 @@ import (
 type fakeBackend struct {
 	startDelay time.Duration
 	startErr   error
+	// waits is what a start waits for before startDelay, one after the other.
+	waits []wait
 
 	mu    sync.Mutex
 	all   []*fakeInterp
@@ -27,7 +29,22 @@ type fakeBackend struct {
 
 func (b *fakeBackend) Name() string { return "fake" }
 
+// wait is a part of a start.
+type wait struct {
+	kernel.Waiting
+	lasts time.Duration
+}
+
 func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Interpreter, error) {
+	for _, w := range b.waits {
+		o.Waiting(w.Waiting)
+		select {
+		case <-time.After(w.lasts):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	o.Waiting(kernel.Waiting{})
 	select {
 	case <-time.After(b.startDelay):
 	case <-ctx.Done():
@@ -74,11 +91,12 @@ type fakeInterp struct {
 	grown   atomic.Int64 // what it has grown by
 	starved atomic.Int64 // how long it has no processor after it is first looked at
 
-	mu      sync.Mutex
-	counter int
-	silent  bool // does not answer pings
-	pings   int
-	request kernel.CellRequest // the last one
+	mu          sync.Mutex
+	counter     int
+	hungryUntil time.Time
+	silent      bool // does not answer pings
+	pings       int
+	request     kernel.CellRequest // the last one
 }
 
 func (i *fakeInterp) Info() kernel.Info     { return kernel.Info{ID: "fake", PID: 1000 + int(i.epoch)} }
@@ -120,11 +138,29 @@ func (i *fakeInterp) Ping(ctx context.Context) error {
 	i.pings++
 	silent := i.silent
 	i.mu.Unlock()
-	if silent {
-		<-ctx.Done()
+	var soon <-chan time.Time
+	if !silent {
+		soon = time.After(time.Until(i.hungry()))
+	}
+	select {
+	case <-soon:
+		return nil
+	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return nil
+}
+
+// starve takes the processor away for so long, from now on.
+func (i *fakeInterp) starve(d time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hungryUntil = time.Now().Add(d)
+}
+
+func (i *fakeInterp) hungry() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.hungryUntil
 }
 
 // Execute obeys statements with a semicolon between them: count, print TEXT,
@@ -224,7 +260,7 @@ type fakeSubject struct {
 }
 
 func (s *fakeSubject) Look(now time.Time) (opportunity.Sample, error) {
-	starved := time.Duration(s.i.starved.Load())
+	starved := max(time.Duration(s.i.starved.Load()), s.i.hungry().Sub(s.begun))
 	if passed := now.Sub(s.begun); passed < starved {
 		return opportunity.Sample{Pending: passed, Known: opportunity.Waits}, nil
 	}

@@ -25,9 +25,7 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 		cause = messages.CauseCancelled
 	}
 	r.interruptCause.Store(&cause)
-	a.watch.Start()
-	context.AfterFunc(r.life, a.watch.Stop)
-	r.grace = a.meter(r)
+	r.grace = a.meter(r.interp)
 	a.sendInterrupt(r)
 	a.note()
 	a.ctx.After(a.o.InterruptGrace/8, hurryDue{r})
@@ -107,13 +105,14 @@ func (a *Actor) sendInterrupt(r *run) {
 // before it is given up all the same.
 const starvedMost = 30 * time.Second
 
-// meter begins to measure the chance that the interpreter of a run has.
-func (a *Actor) meter(r *run) *opportunity.Meter {
+// meter begins to measure the chance that an interpreter has. Any goroutine may call
+// it.
+func (a *Actor) meter(interp Interpreter) *opportunity.Meter {
 	var s opportunity.Subject
-	if w, ok := r.interp.(Witness); ok {
+	if w, ok := interp.(Witness); ok {
 		s = w.Subject()
 	}
-	return opportunity.Begin(s, &a.watch)
+	return opportunity.Begin(s, a.ctx.Stalls())
 }
 
 // graceOver gives the interpreter up, unless it has not had the grace to heed the
@@ -131,7 +130,7 @@ func (a *Actor) graceOver(m graceOver) {
 	}
 	if (m.run.waiting.Load() || m.run.backlogged()) && m.run.output.Err() == nil {
 		m.run.discard(errKilled)
-		m.run.grace = a.meter(m.run)
+		m.run.grace = a.meter(m.run.interp)
 		a.ctx.After(a.o.InterruptGrace, graceOver(m))
 		return
 	}

@@ -20,17 +20,26 @@ type Options struct {
 	// none, or when it had never run code.
 	Past *messages.Exit
 
-	// StartTimeout bounds the start of the interpreter. 0: 60 s.
+	// StartTimeout bounds the start of the interpreter: how long it may have had the
+	// chance to become ready. What it waited for a processor or a disk, for its turn,
+	// for the process that it comes from, and what this process stood still, is not
+	// counted. 0: 2 min.
 	StartTimeout time.Duration
+	// StartCeiling ends a start all the same, after so much time in which this process
+	// did not stand still and the start did not wait for its turn. It bounds the wait
+	// for the process that the interpreter comes from, too. 0: five times
+	// StartTimeout.
+	StartCeiling time.Duration
 	// InterruptGrace is how long an interrupted cell has to end before its
 	// interpreter is ended; time in which it had no processor, as far as that can be
 	// told, or in which this process stood still, is given to it again. It is ended
 	// all the same after 30 s, or InterruptGrace if that is more, in which this
 	// process did not stand still. 0: 1.5 s.
 	InterruptGrace time.Duration
-	// CloseTimeout bounds one attempt to close the interpreter. 0: 6 s, more
-	// than the 5.1 s that a Jupyter server takes for a process that ignores
-	// SIGTERM.
+	// CloseTimeout bounds one attempt to close the interpreter; time in which it had no
+	// processor to end with, or in which this process stood still, is not counted, for
+	// up to five times as long. 0: 6 s, more than the 5.1 s that a Jupyter server takes
+	// for a process that ignores SIGTERM.
 	CloseTimeout time.Duration
 	// CellRuntime is how long one cell may run before it is interrupted, whatever
 	// the deadline of its call is. 0: no limit.
@@ -41,8 +50,9 @@ type Options struct {
 	// long as the machine lets it: 5 min at most, or FlushTimeout when that is more.
 	// 0: 10 s.
 	FlushTimeout time.Duration
-	// HeartbeatEvery is how often the interpreter is asked whether it lives.
-	// 0: 5 s; negative: never.
+	// HeartbeatEvery is how often the interpreter is asked whether it lives. It has as
+	// long to answer, and up to six times that when it has no processor to answer
+	// with. 0: 5 s; negative: never.
 	HeartbeatEvery time.Duration
 }
 
@@ -52,7 +62,6 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
-	def(&o.StartTimeout, 60*time.Second)
 	def(&o.InterruptGrace, 1500*time.Millisecond)
 	def(&o.CloseTimeout, 6*time.Second)
 	def(&o.FlushTimeout, 10*time.Second)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -54,9 +55,10 @@ type Site struct {
 	// idle one is ended.
 	MaxSessions int
 	IdleTTL     time.Duration
-	// StartTimeout bounds the start of the process that interpreters come from. 0:
-	// as long as the backend thinks right.
-	StartTimeout time.Duration
+	// Start bounds the start of the process that interpreters come from: how long it
+	// may have had the chance to become ready. The zero value is that of
+	// [opportunity.Starting].
+	Start opportunity.Budget
 	// HostCalls says that code may call functions of the host.
 	HostCalls bool
 	// Limits bound each session, Isolation says what it is kept from, and Keep that

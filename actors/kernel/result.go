@@ -52,7 +52,7 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 	res := messages.Result{
 		Outcome: outcome, State: messages.StateKept, Backend: a.o.Backend.Name(),
 		Session: r.exec.Key.Session, Cwd: r.exec.Key.Cwd,
-		Cells: r.cells, JSON: r.out.JSON, Images: r.out.Images, Truncation: r.out.Truncation,
+		Cells: r.cells, JSON: r.out.JSON, Images: r.out.Images, Truncation: r.out.Truncation, NotKept: r.out.NotKept,
 		StdinRequested: r.stdin, Reason: reason, Exceeded: r.exceeded, Exec: r.exec.ID,
 	}
 	switch {

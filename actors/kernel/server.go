@@ -15,7 +15,8 @@ type Server interface {
 	// Run starts the process, calls up once when it can be used, and returns when
 	// it has ended: nil when ctx ended and the process was stopped, else why it
 	// could not start or why it ended. Whatever Run started is gone when it returns.
-	// It is called again after a failure, never twice at once.
+	// It is called again after a failure, soon when it was up before, never twice at
+	// once.
 	Run(ctx context.Context, up func(pid int)) error
 }
 
@@ -30,8 +31,14 @@ type server struct {
 
 type (
 	serverUp    struct{ pid int }
+	serverWell  struct{}
 	serverEnded struct{ err error }
 )
+
+// wellAfter is how long a process has to be up for its earlier failures to be
+// forgotten: one that is killed again and again is started again each time, without
+// waiting longer for it than for the first.
+const wellAfter = time.Second
 
 // Init starts the process; it does not wait for it.
 func (a *server) Init(ctx *supervisor.Ctx) error {
@@ -50,6 +57,9 @@ func (a *server) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case serverUp:
 		ctx.Note(supervisor.Facts{PID: m.pid})
+		ctx.After(wellAfter, serverWell{})
+	case serverWell:
+		ctx.Well()
 	case serverEnded:
 		if m.err == nil {
 			return supervisor.ErrDone

@@ -82,8 +82,10 @@ type reply struct {
 const (
 	// startMargin is what a start may take beyond the limit of the process itself.
 	startMargin = 15 * time.Second
-	hardGrace   = time.Second     // for a process that did not cancel a run
-	stopMargin  = 7 * time.Second // what a killed process may take to be reaped
+	// mostHardGrace is what a process that did not cancel a run gets of the grace to
+	// end in order.
+	mostHardGrace = time.Second
+	stopMargin    = 7 * time.Second // what a killed process may take to be reaped
 )
 
 // newActor returns the launcher as a behaviour for a supervisor's tree. It serves one

@@ -19,6 +19,8 @@ var (
 type toolErrorer interface {
 	error
 	ToolError() *messages.ToolError
+	// Log is the end of standard error, which a ToolError has less of.
+	Log() string
 }
 
 // refused is the result of a run that no process has seen.
@@ -84,14 +86,33 @@ const (
 	causeOther     cause = "other" // another run of the tool did not end
 )
 
+// rounded is a time for people.
+func rounded(d time.Duration) time.Duration {
+	if d >= 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return max(d.Round(time.Millisecond), time.Millisecond)
+}
+
+// times says how long a run went on that has ended for its time.
+type times struct {
+	limit time.Duration // of the caller; 0: not known
+	took  time.Duration // until now, counted as limit is
+}
+
 // error is the error that the caller gets, and the outcome.
-func (c cause) error(t *plan, o *Options, limit time.Duration) (messages.Outcome, *messages.ToolError) {
+func (c cause) error(t *plan, o *Options, of times) (messages.Outcome, *messages.ToolError) {
+	ended := fmt.Sprintf(": it was ended after %v", rounded(of.took))
 	switch c {
 	case causeTimeout:
-		return messages.OutcomeTimeout, &messages.ToolError{Kind: messages.ToolErrorRuntime, Message: fmt.Sprintf("the run did not end within the %v that the caller gave it", limit)}
+		within := "in the time"
+		if of.limit > 0 {
+			within = fmt.Sprintf("within the %v", rounded(of.limit))
+		}
+		return messages.OutcomeTimeout, &messages.ToolError{Kind: messages.ToolErrorRuntime, Message: "the run did not end " + within + " that the caller gave it" + ended}
 	case causeRuntime:
 		return messages.OutcomeTimeout, &messages.ToolError{
-			Kind: messages.ToolErrorRuntime, Message: fmt.Sprintf("ResourceLimitExceeded: runtime (max_runtime_seconds is %v)", t.MaxRuntime.Seconds()),
+			Kind: messages.ToolErrorRuntime, Message: fmt.Sprintf("ResourceLimitExceeded: runtime (max_runtime_seconds is %v)", t.MaxRuntime.Seconds()) + ended,
 			Hint: "view stderr; let the run do less, or raise max_runtime_seconds in tool.json",
 		}
 	case causeMemory:

@@ -25,13 +25,17 @@
 //   - A failed start or a crash is not held against the tool: the next run tries
 //     again. The reason and the end of standard error are kept.
 //   - A run that takes longer than the tool allows, by the clock on the wall, is
-//     ended. The time of one run does not count towards another's.
+//     ended, and has ended when the grace is over too. The time of one run does not
+//     count towards another's. Its error names the limit and how long it went on.
+//   - A tool that uses more memory than it may is ended, busy or idle, and its state
+//     and the events say why.
 //   - Runs of a tool that is not concurrent go one after the other, in the order
 //     of their arrival, whether they stream or not.
 //   - A run that a process never began is given to the next process.
 //   - The end of the launcher ends all processes, at the same time.
 //   - The callbacks of a stream and of a set-up run in the goroutine that asked for it:
-//     a panic there is the caller's, and cancels the run.
+//     a panic there is the caller's, and cancels the run. A panic of the logger costs
+//     a tool at most.
 //
 // # The actor
 //
@@ -65,5 +69,5 @@
 //	                 (none) ◀──────── stopping: TERM, 5 s, KILL
 //
 // A run ends early in two steps: the tool is asked to cancel it, and when it has
-// not within the grace, the process is ended.
+// not, the process is ended at the end of the grace: TERM, at most 1 s, KILL.
 package launcher

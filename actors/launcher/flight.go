@@ -59,6 +59,7 @@ type (
 	cut struct {
 		run   string
 		cause cause
+		limit time.Duration // of the caller's time, 0: not known
 	}
 	// leased tells the launcher that a lease has begun.
 	leased struct{ lease *lease }
@@ -131,9 +132,6 @@ func (r *record) failed(at time.Time, e *messages.ToolError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = &messages.ToolFailure{At: at, Error: *e}
-	if r.proc == nil && e.Stderr != "" {
-		r.stderr, r.ended = e.Stderr, true
-	}
 }
 
 func (r *record) down(stderr string) {

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -287,7 +288,7 @@ func (h *handler) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
 		why = causeTimeout
 	}
 	if e.flying[m.Run] == f {
-		s.Send(f.run.Tool, cut{m.Run, why})
+		s.Send(f.run.Tool, cut{m.Run, why, m.Limit})
 		return
 	}
 	e.waiting = slices.DeleteFunc(e.waiting, func(o *flight) bool { return o == f })
@@ -295,6 +296,9 @@ func (h *handler) cancel(s *supervisor.Supervisor, m messages.ToolCancel) {
 	r.Outcome = messages.OutcomeCancelled
 	if why == causeTimeout {
 		r.Outcome, r.Error.Message = messages.OutcomeTimeout, "the time was up before the run began"
+		if m.Limit > 0 {
+			r.Error.Message = fmt.Sprintf("the %v that the caller gave the run were up before it began", rounded(m.Limit))
+		}
 	}
 	h.answer(e, f, r)
 	h.pump(s, e, ended{})

@@ -40,13 +40,20 @@ type Options struct {
 	StartTimeout time.Duration
 	// StopGrace is what a tool gets between the request to end and force. 0: 5 s.
 	StopGrace time.Duration
-	// CancelGrace is what a run gets to end when it was cancelled, before its
-	// tool is ended. 0: 5 s.
+	// CancelGrace is what a run gets to end when it was cancelled or its time was up.
+	// In the last second of it, or the last half if that is less, its tool is asked
+	// to end, and then killed: a run takes no longer than its limit and the grace.
+	// 0: 5 s.
 	CancelGrace time.Duration
 	// MaxParallel is how many runs of one tool go on at once; more wait. 0: 64.
 	MaxParallel int
 	// MaxWaiting is how many runs of one tool may wait; more are refused. 0: 1024.
 	MaxWaiting int
+	// MaxOpenFiles bounds the files and connections that one process of a tool has open
+	// at once, on Linux; max_open_files of its tool.json may be lower. Nothing bounds
+	// the processor time of tools, but for what one run gets: max_runtime_seconds, by
+	// the clock on the wall. 0: what tool.json says, else the limit of the host.
+	MaxOpenFiles int
 	// ArtifactBytes and ArtifactFiles bound what one run may write to its folder
 	// for files. 0: 10 GiB and 10,000.
 	ArtifactBytes int64
@@ -123,7 +130,7 @@ func either[T comparable](v, otherwise T) T {
 // first.
 func (o Options) Validate() error {
 	for name, n := range map[string]int64{
-		"WarmMax": int64(o.WarmMax), "MemoryBudgetMB": int64(o.MemoryBudgetMB), "MaxParallel": int64(o.MaxParallel), "MaxWaiting": int64(o.MaxWaiting),
+		"WarmMax": int64(o.WarmMax), "MemoryBudgetMB": int64(o.MemoryBudgetMB), "MaxParallel": int64(o.MaxParallel), "MaxOpenFiles": int64(o.MaxOpenFiles), "MaxWaiting": int64(o.MaxWaiting),
 		"ArtifactBytes": o.ArtifactBytes, "ArtifactFiles": int64(o.ArtifactFiles), "Heartbeat": int64(o.Heartbeat),
 		"StartTimeout": int64(o.StartTimeout), "StopGrace": int64(o.StopGrace), "CancelGrace": int64(o.CancelGrace),
 	} {
@@ -149,7 +156,7 @@ func (o Options) open() (Options, *toolbox.Box, error) {
 	if err := o.Validate(); err != nil {
 		return o, nil, err
 	}
-	box, err := toolbox.Open(toolbox.Options{Dir: o.Dir, Env: o.Env, Artifacts: o.Artifacts, Cache: o.place().Join("cache"), StartTimeout: o.StartTimeout})
+	box, err := toolbox.Open(toolbox.Options{Dir: o.Dir, Env: o.Env, Artifacts: o.Artifacts, Cache: o.place().Join("cache"), StartTimeout: o.StartTimeout, MaxOpenFiles: o.MaxOpenFiles})
 	if err != nil {
 		return o, nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}

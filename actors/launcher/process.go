@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/toolproc"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -68,4 +69,10 @@ func (p *toolProcess) Written(run string) (bytes int64, files int) {
 	return u.Bytes, u.Files
 }
 
-var _ process = (*toolProcess)(nil)
+// Subject is the process, whose threads answer.
+func (p *toolProcess) Subject() opportunity.Subject { return opportunity.Processes(p.Identity()) }
+
+var (
+	_ process = (*toolProcess)(nil)
+	_ witness = (*toolProcess)(nil)
+)

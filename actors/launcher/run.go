@@ -51,6 +51,7 @@ func (l *Launcher) Stream(ctx context.Context, r Request, emit func(messages.Too
 }
 
 func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) (messages.ToolResult, error) {
+	began := time.Now()
 	run := launch{ToolRun: messages.ToolRun{ID: r.ID, Tool: r.Tool, Inputs: r.Inputs, Timeout: r.Timeout, Fetch: r.fetch, Out: out}}
 	if run.ID == "" {
 		run.ID = messages.NewID()
@@ -77,11 +78,14 @@ func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) 
 	}
 	result, err := reply.Wait(ctx)
 	if err != nil && ctx.Err() != nil {
-		cause := messages.CauseCancelled
-		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			cause = messages.CauseTimeout
+		end := messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: messages.CauseCancelled}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			end.Cause = messages.CauseTimeout
+			if deadline, ok := ctx.Deadline(); ok {
+				end.Limit = max(0, deadline.Sub(began))
+			}
 		}
-		l.actor.Tell(messages.ToolCancel{Tool: run.Tool, Run: run.ID, Cause: cause})
+		l.actor.Tell(end)
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {

@@ -100,7 +100,7 @@ func TestACrashLosesWhatRanAndNothingElse(t *testing.T) {
 func TestACancelInTwoSteps(t *testing.T) {
 	inBubble(t, launcher.Options{}, func(w *world) {
 		w.tool("soft", nil)
-		w.tool("deaf", func(k *kind) { k.deaf = true })
+		w.tool("deaf", func(k *kind) { k.deaf, k.hangs = true, true })
 		for tool, want := range map[string]time.Duration{"soft": 0, "deaf": 5 * time.Second} {
 			id, reply := w.begin(tool, "for 1h")
 			synctest.Wait()
@@ -123,7 +123,7 @@ func TestTheLimitsOfARun(t *testing.T) {
 		began := time.Now()
 		r := w.run("a", "for 1h")
 		require.Equal(t, messages.OutcomeTimeout, r.Outcome)
-		require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 10)", r.Error.Message)
+		require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 10): it was ended after 10s", r.Error.Message)
 		require.Equal(t, 10*time.Second, time.Since(began))
 		for range 5 {
 			require.Equal(t, messages.OutcomeOK, w.run("a", "for 9s").Outcome, "the time of runs does not add up")

@@ -28,17 +28,23 @@ type tool struct {
 	first  bool // no run was answered yet
 	over   bool // the process has ended
 	killed bool // because we wanted it
+	// why is what the process was ended for, when that is its own fault. nil: it is not.
+	why error
 	// looking says that a look at the process is under way; unlook stops the
 	// timer of the next one.
 	looking bool
-	unlook  func()
+	// mute measures the chance that the process had since it last said that it is well;
+	// nil while it does. The look that is under way owns it.
+	mute   *mute
+	unlook func()
 }
 
 // running is one run in flight.
 type running struct {
 	flight *flight
 	mark   int64
-	limit  time.Duration
+	began  time.Time       // when its time began to count
+	limit  time.Duration   // of the caller, 0 for none
 	life   context.Context // until the run has ended
 	cancel context.CancelFunc
 	stop   []func() // of its timers
@@ -66,10 +72,18 @@ type (
 	looked    struct {
 		memory  int64
 		healthy error
+		mute    *mute
 		over    []string // runs that have written too much
 	}
 	procEnded struct{}
 	giveUp    struct{}
+	// report is what a goroutine of the actor has for the log, of a run or of the
+	// process: the logger is the host's, and what it does is to happen where it is
+	// guarded.
+	report struct {
+		run string
+		err error
+	}
 )
 
 // Dropped ends a process that would have no owner.
@@ -103,7 +117,7 @@ func (a *tool) Handle(ctx *supervisor.Ctx, msg any) error {
 	case begin:
 		a.begin(ctx, m.flight)
 	case cut:
-		a.end(ctx, a.runs[m.run], m.cause)
+		a.cut(ctx, m)
 	case overdue:
 		a.end(ctx, a.runs[m.run], causeRuntime)
 	case graceOver:
@@ -117,6 +131,12 @@ func (a *tool) Handle(ctx *supervisor.Ctx, msg any) error {
 		a.looked(ctx, m)
 	case procEnded:
 		return a.procEnded(ctx)
+	case report:
+		if m.run != "" {
+			a.o.Logger.Info("the tool did not take a cancel", "tool", a.plan.ID, "run", m.run, "err", m.err)
+		} else {
+			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", m.err)
+		}
 	case giveUp:
 		for _, r := range a.runs {
 			r.cancel()
@@ -149,11 +169,14 @@ func (a *tool) started(ctx *supervisor.Ctx, m started) error {
 
 // fail keeps the reason of a failure.
 func (a *tool) fail(ctx *supervisor.Ctx, err error) {
-	told := &messages.ToolError{Kind: messages.ToolErrorSpawn, Message: err.Error()}
+	told, log := &messages.ToolError{Kind: messages.ToolErrorSpawn, Message: err.Error()}, ""
 	if t, ok := errors.AsType[toolErrorer](err); ok {
-		told = t.ToolError()
+		told, log = t.ToolError(), t.Log()
 	}
 	a.record.failed(ctx.Now(), told)
+	if log != "" {
+		a.record.down(log)
+	}
 }
 
 func (a *tool) work(ctx *supervisor.Ctx, w supervisor.Work) error {
@@ -191,13 +214,13 @@ func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 	}
 	f.begun.Store(true)
 	life, cancel := context.WithCancel(ctx.Context())
-	r := &running{flight: f, mark: a.proc.Mark(), life: life, cancel: cancel, limit: f.run.Timeout}
+	r := &running{flight: f, mark: a.proc.Mark(), life: life, cancel: cancel, began: time.Now(), limit: f.run.Timeout}
 	a.runs[f.run.ID] = r
 	if a.plan.MaxRuntime > 0 {
 		r.stop = append(r.stop, ctx.After(a.plan.MaxRuntime, overdue{f.run.ID}))
 	}
 	if r.limit > 0 {
-		r.stop = append(r.stop, ctx.After(r.limit, cut{f.run.ID, causeTimeout}))
+		r.stop = append(r.stop, ctx.After(r.limit, cut{f.run.ID, causeTimeout, r.limit}))
 	}
 	if len(a.runs) == 1 {
 		a.arm(ctx) // sooner than for an idle tool
@@ -207,52 +230,6 @@ func (a *tool) begin(ctx *supervisor.Ctx, f *flight) {
 		defer cancel()
 		reply := proc.Do(life, f.run.ToolRun)
 		ctx.Tell(runEnded{f.run.ID, reply})
-	})
-}
-
-// end asks the tool to cancel a run, and begins the grace.
-func (a *tool) end(ctx *supervisor.Ctx, r *running, why cause) {
-	if r == nil || r.cause != "" {
-		return
-	}
-	r.cause = why
-	if a.over || a.killed {
-		return
-	}
-	run, proc, life := r.flight.run.ID, a.proc, r.life
-	a.pumps.Go(func() {
-		if err := proc.Cancel(life, run); err != nil && life.Err() == nil {
-			a.o.Logger.Info("the tool did not take a cancel", "tool", a.plan.ID, "run", run, "err", err)
-		}
-	})
-	r.stop = append(r.stop, ctx.After(a.o.CancelGrace, graceOver{run}))
-}
-
-// force ends the process because a run of it does not end.
-func (a *tool) force(ctx *supervisor.Ctx, r *running) {
-	if r == nil {
-		return
-	}
-	r.hard = true
-	a.kill(ctx, hardGrace)
-}
-
-// kill ends the process. Its other runs end with it.
-func (a *tool) kill(ctx *supervisor.Ctx, grace time.Duration) {
-	if a.killed || a.over {
-		return
-	}
-	a.killed = true
-	for _, r := range a.runs {
-		if r.cause == "" {
-			r.cause = causeOther
-		}
-	}
-	proc := a.proc
-	a.pumps.Go(func() {
-		if err := proc.Stop(context.WithoutCancel(ctx.Context()), grace); err != nil {
-			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", err)
-		}
 	})
 }
 
@@ -277,7 +254,7 @@ func (a *tool) ended(r *running, reply reply) {
 		res.Outcome = outcomeOf(res.Error)
 	}
 	if r.cause != "" {
-		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.limit)
+		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.times())
 		if reply.Error != nil {
 			res.Error.Stderr = reply.Error.Stderr
 		}
@@ -331,6 +308,8 @@ func (a *tool) last() error {
 	switch {
 	case !a.over || len(a.runs) > 0:
 		return nil
+	case a.why != nil:
+		return a.why
 	case a.killed:
 		return supervisor.ErrDone
 	default:
@@ -369,7 +348,7 @@ func (a *tool) cutOff(r *running, exit supervisor.Exit) messages.ToolResult {
 	}
 	switch {
 	case r.cause != "":
-		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.limit)
+		res.Outcome, res.Error = r.cause.error(&a.plan, a.o, r.times())
 	case exit.Failure():
 		res.Outcome, res.Error = messages.OutcomeLost, a.proc.Ended(r.mark)
 	}

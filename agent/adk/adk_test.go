@@ -138,7 +138,7 @@ func TestAnAgentRunsCells(t *testing.T) {
 		call("3", "python", cells("1/0")),
 		call("4", "python", map[string]any{"cells": "x"}),
 		call("5", "bash", map[string]any{"command": "echo $((6*7))"}),
-		call("6", "python", cells(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)),
+		call("6", "python", cells(`display({"image/png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC"}, raw=True)`)),
 	)
 	require.NoError(t, err)
 	require.Len(t, said, 6)
@@ -167,10 +167,10 @@ func TestAnAgentRunsCells(t *testing.T) {
 // A picture that is not kept is told of.
 func TestPicturesWithoutArtifacts(t *testing.T) {
 	a := newAnalyst(t, start(t), adk.Options{}, nil)
-	said, err := a.run(t.Context(), "one", call("1", "python", cells(`print("drawn")`, `display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
+	said, err := a.run(t.Context(), "one", call("1", "python", cells(`print("drawn")`, `display({"image/png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC"}, raw=True)`)))
 	require.NoError(t, err)
 	require.Contains(t, said[0]["result"], "drawn")
-	require.Contains(t, said[0]["result"], "[picture 1: image/png, 0 x 0]")
+	require.Contains(t, said[0]["result"], "[picture 1: image/png, 1 x 1]")
 }
 
 // A schema that cannot be read is named.

@@ -135,12 +135,12 @@ func TestToolsDescribeThemselves(t *testing.T) {
 func TestPictures(t *testing.T) {
 	node, err := compose.NewToolNode(t.Context(), &compose.ToolsNodeConfig{Tools: toolsOf(t, start(t), eino.Options{Session: alone, Images: true})})
 	require.NoError(t, err)
-	out, err := node.Invoke(t.Context(), ask("python", cells(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
+	out, err := node.Invoke(t.Context(), ask("python", cells(`display({"image/png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC"}, raw=True)`)))
 	require.NoError(t, err)
 	data, err := json.Marshal(out)
 	require.NoError(t, err)
 	require.Contains(t, string(data), "image/png")
-	require.Contains(t, string(data), "iVBORw0KGgo=")
+	require.Contains(t, string(data), "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC")
 }
 
 // A context that ends interrupts the code, and the session is kept; a host that

@@ -91,7 +91,7 @@ func TestAGenerationRunsCells(t *testing.T) {
 		&ai.ToolRequest{Name: "python", Ref: "3", Input: cells("1/0")},
 		&ai.ToolRequest{Name: "python", Ref: "4", Input: cells(" ", "")},
 		&ai.ToolRequest{Name: "bash", Ref: "5", Input: map[string]any{"command": "echo $((6*7))"}},
-		&ai.ToolRequest{Name: "python", Ref: "6", Input: cells(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)},
+		&ai.ToolRequest{Name: "python", Ref: "6", Input: cells(`display({"image/png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC"}, raw=True)`)},
 	)
 	response, err := genkit.Generate(ctx, g, ai.WithModel(model), ai.WithPrompt("go"), ai.WithTools(tools...), ai.WithMaxTurns(10))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestAGenerationRunsCells(t *testing.T) {
 	require.NotEmpty(t, said[3].Output)
 	require.Contains(t, said[4].Output, "42")
 	require.Len(t, said[5].Content, 1)
-	require.Equal(t, "data:image/png;base64,iVBORw0KGgo=", said[5].Content[0].Text)
+	require.Equal(t, "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC", said[5].Content[0].Text)
 	require.Contains(t, heard, "working\n")
 }
 

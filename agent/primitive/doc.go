@@ -20,10 +20,10 @@
 // # Words
 //
 // A pack is a namespace of primitives with one backend, which is any object of
-// the host. A backend that is an [Installer], a [Cloner], a [CallEnder] or a
-// [Closer] is notified of its life:
+// the host. A backend that is an [Installer], a [Cloner], a [CallEnder], a
+// [SessionEnder] or a [Closer] is notified of its life:
 //
-//	Install ──▶ in use ──CallEnded*──▶ Close
+//	Install ──▶ in use ──ends of calls and sessions──▶ Close
 //	               └──Fork──▶ a registry whose Cloners gave it backends of its own ──▶ Close
 //
 // A Registry may be used from any goroutine; handlers run in that of the call.

@@ -188,7 +188,9 @@ type hooked struct {
 
 func (h *hooked) OnInstall(*primitive.Registry) error { h.installed++; return nil }
 func (h *hooked) OnClose() error                      { h.closed++; return nil }
-func (h *hooked) OnCallEnd(primitive.CallEnd)         { h.ended++ }
+func (h *hooked) OnSessionEnd(messages.SessionKey)    { h.ended++ }
+
+func (h *hooked) OnCallEnd(context.Context, primitive.CallEnd) error { return nil }
 func (h *hooked) CloneForFork(primitive.Fork) (any, error) {
 	h.cloned++
 	return &hooked{}, h.cloneErr
@@ -216,14 +218,15 @@ func TestBackendsHearOfTheirLife(t *testing.T) {
 	got, err = call(t, fork, "p.who", `{}`)
 	require.NoError(t, err)
 	require.JSONEq(t, `["p",true,7,false,false]`, got, "a backend of its own")
-	fork.CallEnded(primitive.CallEnd{})
+	fork.SessionEnded(messages.SessionKey{})
 	require.NoError(t, fork.Close())
 	require.Equal(t, hooked{installed: 1, cloned: 1}, *first, "what the fork does is the copy's affair")
 
 	pack.Backend = second
 	require.NoError(t, r.Install(pack, true))
 	require.Equal(t, hooked{installed: 1, cloned: 1, closed: 1}, *first)
-	r.CallEnded(primitive.CallEnd{})
+	r.SessionEnded(messages.SessionKey{})
+	require.Len(t, r.CallEnders(), 1)
 	require.Equal(t, hooked{installed: 1, ended: 1}, *second)
 	second.cloneErr = errors.New("no more")
 	_, err = r.Fork(primitive.Fork{ID: "fork_2"})

@@ -21,7 +21,8 @@ var ErrPack = errors.New("invalid pack")
 type Pack struct {
 	// Name is the namespace: a letter, then letters, digits and underscores.
 	Name string
-	// Guidance tells whoever writes code when to use the pack; it may be empty.
+	// Guidance tells whoever writes code when to use the pack; it may be empty. Models
+	// read its first 800 bytes or so in the descriptions of the tools that run code.
 	Guidance string
 	// BackendName names the backend. "": Name. It need not be an identifier.
 	BackendName string
@@ -64,8 +65,15 @@ type (
 		CloneForFork(Fork) (backend any, err error)
 	}
 	// CallEnder is a backend that hears of the end of each call, whatever came of
-	// it.
-	CallEnder interface{ OnCallEnd(CallEnd) }
+	// it. The result of the call waits until it returns, for no longer than ctx; its
+	// error stands in the result and is logged.
+	CallEnder interface {
+		OnCallEnd(ctx context.Context, end CallEnd) error
+	}
+	// SessionEnder is a backend that is notified when a session was closed: another one of
+	// the same name has nothing of it. It must not block. A session that only loses
+	// its interpreter, by a reset, a crash or to make room, goes on.
+	SessionEnder interface{ OnSessionEnd(messages.SessionKey) }
 	// Closer is a backend that hears that it is not used any more.
 	Closer interface{ OnClose() error }
 )
@@ -81,6 +89,9 @@ type CallEnd struct {
 	Session messages.SessionKey
 	Exec    string
 	Outcome messages.Outcome
+	// Emit emits an event into the stream of the call. It does nothing after
+	// OnCallEnd has returned. It is never nil for a backend.
+	Emit func(name string, data any)
 }
 
 // Registry holds packs. The zero value is not usable; New makes one.
@@ -258,14 +269,32 @@ func (r *Registry) Fork(f Fork) (*Registry, error) {
 	return c, nil
 }
 
-// CallEnded tells the backends of the end of a call.
-func (r *Registry) CallEnded(end CallEnd) {
+// CallEnders returns the backends that hear of the end of a call, by name. It is for
+// the host, which calls each in a goroutine of its own. Any goroutine may call it.
+func (r *Registry) CallEnders() map[string]CallEnder {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var enders map[string]CallEnder
+	for name, b := range r.backends {
+		if e, ok := b.(CallEnder); ok {
+			if enders == nil {
+				enders = map[string]CallEnder{}
+			}
+			enders[name] = e
+		}
+	}
+	return enders
+}
+
+// SessionEnded tells the backends that a session was closed. It is for the host. Any
+// goroutine may call it.
+func (r *Registry) SessionEnded(key messages.SessionKey) {
 	r.mu.RLock()
 	backends := slices.Collect(maps.Values(r.backends))
 	r.mu.RUnlock()
 	for _, b := range backends {
-		if hears, ok := b.(CallEnder); ok {
-			hears.OnCallEnd(end)
+		if hears, ok := b.(SessionEnder); ok {
+			hears.OnSessionEnd(key)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package selfref
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html"
 	"regexp"
@@ -26,65 +28,87 @@ type Summary struct {
 	Relevant      []string `json:"relevant_files_directories"`
 }
 
-const (
-	openExperience, closeExperience = "<experience>", "</experience>"
-	openSummary, closeSummary       = "<context_summary>", "</context_summary>"
-)
+const openSummary, closeSummary = "<context_summary>", "</context_summary>"
 
-// parts is a conversation taken apart: the text of the system message without
-// what is remembered, that, and the other messages.
+// parts is a conversation taken apart: the system message without what is
+// remembered, that, and the other messages. The section with what is remembered
+// stands between before and after, which are the host's text byte for byte.
 type parts struct {
-	hasSystem   bool
-	system      Message
-	experiences []Experience
-	rest        []Message
+	system        *Message // nil when there is none
+	before, after string
+	found         bool // the section was there
+	experiences   []Experience
+	rest          []Message
 }
 
-var experienceLine = regexp.MustCompile(`^- \[(exp_\d+)\] (.*)$`)
+// section is what the pack has written into a system message, with the empty line
+// before it. Its check is that of the lines in it: text that merely looks like a
+// section is not one.
+var (
+	section        = regexp.MustCompile(`(?:\n\n)?<experience by="runtime\.selfref" check="([0-9a-f]{16})">\n((?:- \[exp_\d+\] [^\n]*\n)+)</experience>`)
+	experienceLine = regexp.MustCompile(`^- \[(exp_\d+)\] (.*)$`)
+)
+
+func checkOf(lines string) string {
+	sum := sha256.Sum256([]byte(lines))
+	return hex.EncodeToString(sum[:8])
+}
 
 // split takes a conversation apart.
 func split(list []Message) parts {
-	var p parts
-	p.rest = list
-	if len(list) > 0 && list[0].Role == "system" {
-		p.hasSystem, p.system, p.rest = true, list[0], list[1:]
-	}
-	text := p.system.Content
-	start := strings.LastIndex(text, openExperience)
-	end := strings.LastIndex(text, closeExperience)
-	if start < 0 || end < start {
+	p := parts{rest: list}
+	if len(list) == 0 || list[0].Role != "system" {
 		return p
 	}
-	for line := range strings.SplitSeq(text[start+len(openExperience):end], "\n") {
-		if m := experienceLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+	p.system, p.rest, p.before = &list[0], list[1:], list[0].Content
+	for _, at := range slices.Backward(section.FindAllStringSubmatchIndex(p.before, -1)) {
+		lines := p.before[at[4]:at[5]]
+		if p.before[at[2]:at[3]] != checkOf(lines) {
+			continue
+		}
+		for line := range strings.Lines(lines) {
+			m := experienceLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 			p.experiences = append(p.experiences, Experience{ID: m[1], Text: html.UnescapeString(m[2])})
 		}
+		p.found, p.before, p.after = true, p.before[:at[0]], p.before[at[1]:]
+		break
 	}
-	p.system.Content = strings.TrimRight(text[:start], "\n") + text[end+len(closeExperience):]
 	return p
 }
 
 // join puts a conversation together again.
-func (p parts) join(rest []Message) []Message {
-	if !p.hasSystem && len(p.experiences) == 0 {
-		return slices.Clone(rest)
-	}
-	system := p.system
-	system.Role = "system"
-	if len(p.experiences) > 0 {
-		var b strings.Builder
-		b.WriteString(strings.TrimRight(system.Content, "\n"))
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
+func (p parts) join() []Message {
+	if !p.found && len(p.experiences) == 0 {
+		if p.system == nil {
+			return slices.Clone(p.rest)
 		}
-		b.WriteString(openExperience + "\n")
-		for _, e := range p.experiences {
-			fmt.Fprintf(&b, "- [%s] %s\n", e.ID, html.EscapeString(e.Text))
-		}
-		b.WriteString(closeExperience)
-		system.Content = b.String()
+		return append([]Message{*p.system}, p.rest...)
 	}
-	return append([]Message{system}, rest...)
+	system := Message{Role: "system"}
+	if p.system != nil {
+		system = *p.system
+	}
+	system.Content = p.before + p.section() + p.after
+	if system.Content == "" {
+		return slices.Clone(p.rest) // all of it was the pack's
+	}
+	return append([]Message{system}, p.rest...)
+}
+
+// section is the text for what is remembered.
+func (p parts) section() string {
+	if len(p.experiences) == 0 {
+		return ""
+	}
+	var lines, b strings.Builder
+	for _, e := range p.experiences {
+		fmt.Fprintf(&lines, "- [%s] %s\n", e.ID, html.EscapeString(e.Text))
+	}
+	if p.before != "" {
+		b.WriteString("\n\n")
+	}
+	fmt.Fprintf(&b, "<experience by=\"runtime.selfref\" check=\"%s\">\n%s</experience>", checkOf(lines.String()), lines.String())
+	return b.String()
 }
 
 // remember adds a text, unless it is there.

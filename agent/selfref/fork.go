@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/messages"
@@ -23,8 +21,9 @@ type Fork struct {
 	ID, Parent string
 	// Depth is 1 for a fork of the root.
 	Depth int
-	// Source is the key of the parent's conversation, Key that of the fork's own:
-	// <source>::fork::N. It holds History already.
+	// Source is the key of the parent's conversation, Key that of the fork's own,
+	// which no other conversation has or had: see [IsForkKey]. It holds History
+	// already.
 	Source, Key string
 	// Message is the task.
 	Message string
@@ -62,16 +61,8 @@ const (
 
 // origin says which fork a session belongs to.
 type origin struct {
-	root  messages.SessionKey
-	id    string
-	depth int
-	key   string
-}
-
-// family are the forks of one session at the root, and theirs.
-type family struct {
-	last  int // the number of the last one
-	forks []*fork
+	root messages.SessionKey
+	fork *fork
 }
 
 // fork is one that was started. Its fields but the last are set before it runs.
@@ -79,7 +70,9 @@ type fork struct {
 	Fork
 	n      int
 	root   messages.SessionKey
+	family *family
 	exec   string // the call that started it
+	named  bool   // code has named its conversation, which stays
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	copied chan struct{} // closed by Copied, at the latest with done
@@ -87,6 +80,8 @@ type fork struct {
 
 	sessions []messages.SessionKey // bound to it; guarded by the backend's mu
 	events   []event               // not told yet; guarded by the backend's mu
+	waits    map[*fork]int         // the forks that it gathers now, each so often; guarded by the backend's mu
+	dropped  bool                  // the result is not wanted; guarded by the backend's mu
 	// answer and err are written before done is closed.
 	answer json.RawMessage
 	err    *messages.HostError
@@ -101,7 +96,7 @@ type event struct {
 var errCancelled = errors.New("the fork was cancelled")
 
 // spawn starts a fork.
-func (b *Backend) spawn(c *primitive.Call) (any, error) {
+func (b *Backend) spawn(ctx context.Context, c *primitive.Call) (any, error) {
 	var a struct {
 		Message string
 		Kwargs  map[string]json.RawMessage
@@ -140,81 +135,120 @@ func (b *Backend) spawn(c *primitive.Call) (any, error) {
 		return nil, bad("ValueError", "kernel is fresh or live, not %q", kernel)
 	}
 	f.Args = a.Kwargs
-	key, err := b.key(b.life, c, f.Source)
+	key, err := b.key(ctx, c, f.Source)
 	if err != nil {
 		return nil, err
 	}
-	list, err := b.load(b.life, key)
+	list, err := b.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	f.Source, f.History = key, Snapshot(list)
-	if err := b.begin(f); err != nil {
+	f.Source, f.History, f.named = key, Snapshot(list), f.Key != ""
+	if err := b.place(f); err != nil {
+		return nil, err
+	}
+	err = b.found(ctx, f)
+	if err == nil {
+		err = context.Cause(ctx) // the code may have given it up meanwhile
+	}
+	if err == nil {
+		err = b.begin(f)
+	}
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.running--
+		if _, ok := b.made[f.Key]; ok {
+			b.deleteLocked(f)
+		}
 		return nil, err
 	}
 	b.tell(c, f)
 	return f.handle(statusRunning), nil
 }
 
-// begin gives a fork its place and starts it.
-func (b *Backend) begin(f *fork) error {
+// place gives a fork its place among those that run, and its number.
+func (b *Backend) place(f *fork) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from, nested := b.origins[f.ParentSession]
 	f.root = f.ParentSession
-	if nested {
-		f.root, f.Parent, f.Depth = from.root, from.id, from.depth
+	if from, nested := b.origins[f.ParentSession]; nested {
+		f.root, f.Parent, f.Depth = from.root, from.fork.ID, from.fork.Depth
 	}
 	f.Depth++
 	switch {
 	case b.life.Err() != nil:
-		return bad("RuntimeError", "the host is shutting down and starts no forks")
+		return errClosing()
 	case f.Depth > b.o.MaxDepth:
 		return bad("RuntimeError", "forks of forks may be %d deep, and this one would be %d", b.o.MaxDepth, f.Depth)
 	case b.running >= b.o.MaxRunning:
 		return bad("RuntimeError", "%d forks run already, and %d is the most; gather or cancel some", b.running, b.o.MaxRunning)
 	}
-	fam := b.families[f.root]
-	if fam == nil {
-		fam = &family{}
-		b.families[f.root] = fam
+	if f.family = b.families[f.root]; f.family == nil {
+		f.family = &family{}
+		b.families[f.root] = f.family
 	}
-	fam.last++
-	f.n = fam.last
+	f.family.last++
+	f.n = f.family.last
 	f.ID = "fork_" + strconv.Itoa(f.n)
-	if f.Key == "" {
-		f.Key = fmt.Sprintf("%s::fork::%d", f.Source, f.n)
+	if !f.named {
+		f.Key = forkKey(f.Source, f.n)
 	}
-	b.forkKeys[f.Key] = true
-	fam.forks = append(fam.forks, f)
-	b.dropOldLocked(fam)
+	b.running++
+	return nil
+}
+
+func errClosing() error { return bad("RuntimeError", "the host is shutting down and starts no forks") }
+
+// found makes the conversation of a fork. It never takes the place of another.
+func (b *Backend) found(ctx context.Context, f *fork) error {
+	unlock, err := b.lock(ctx, f.Key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch _, err := b.o.Store.Load(ctx, f.Key); {
+	case err == nil:
+		return bad("ValueError", "there is a conversation %q already, and a fork begins one of its own; give fork_memory_key another name, or leave it out", f.Key)
+	case !errors.Is(err, ErrNoConversation):
+		return fmt.Errorf("load the conversation %q: %w", f.Key, err)
+	}
+	if f.named {
+		if err := b.save(ctx, markKey(f.Key), nil); err != nil {
+			return err
+		}
+	} else {
+		b.mu.Lock()
+		b.made[f.Key] = struct{}{}
+		b.mu.Unlock()
+	}
+	return b.save(ctx, f.Key, f.History)
+}
+
+// begin starts a fork.
+func (b *Backend) begin(f *fork) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.life.Err() != nil:
+		return errClosing()
+	case b.families[f.root] != f.family:
+		return bad("RuntimeError", "the session has ended and starts no forks")
+	}
+	f.family.add(f)
+	b.dropOldLocked(f.family)
 	f.Bind = func(key messages.SessionKey) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		f.sessions = append(f.sessions, key)
-		b.origins[key] = origin{root: f.root, id: f.ID, depth: f.Depth, key: f.Key}
+		b.origins[key] = origin{root: f.root, fork: f}
 	}
-	b.running++
 	b.names[f] = struct{}{}
 	ctx, cancel := context.WithCancelCause(b.life)
 	f.cancel = cancel
 	b.noteLocked(f, "selfref_fork_spawned", statusRunning, nil)
 	b.forks.Go(func() { b.run(ctx, f) })
 	return nil
-}
-
-// dropOldLocked forgets the oldest results beyond what is kept.
-func (b *Backend) dropOldLocked(fam *family) {
-	over := len(fam.forks) - b.o.MaxKept
-	fam.forks = slices.DeleteFunc(fam.forks, func(f *fork) bool {
-		select {
-		case <-f.done:
-			over--
-			return over >= 0
-		default:
-			return false
-		}
-	})
 }
 
 // run is the goroutine of a fork.
@@ -226,12 +260,9 @@ func (b *Backend) run(ctx context.Context, f *fork) {
 		defer stop()
 	}
 	supervisor.Guarded(func() error {
-		if err := b.save(ctx, f.Key, f.History); err != nil {
-			return err
-		}
 		b.note(f, "selfref_fork_start", statusRunning, nil)
 		given := f.Fork
-		given.History = slices.Clone(f.History)
+		f.History = nil // the store has it
 		answer, err := b.o.Agent(ctx, given)
 		if err != nil {
 			return err
@@ -264,10 +295,22 @@ func (b *Backend) ended(ctx context.Context, f *fork, err error) {
 	}
 	f.Copied()
 	close(f.done)
+	b.keepLocked(f)
 }
 
 // failure is why a fork failed, for the code that started it.
 func failure(ctx context.Context, err error) *messages.HostError {
+	he := reasonOf(ctx, err)
+	if len(he.Message) <= maxReason {
+		return he
+	}
+	return &messages.HostError{Type: he.Type, Message: strings.ToValidUTF8(he.Message[:maxReason], "") + "…"}
+}
+
+// maxReason is how many bytes of an agent's error code sees.
+const maxReason = 4 << 10
+
+func reasonOf(ctx context.Context, err error) *messages.HostError {
 	if exit, ok := errors.AsType[supervisor.Exit](err); ok {
 		return &messages.HostError{Type: "RuntimeError", Message: "the agent failed inside (" + string(exit.Kind) + ")"}
 	}
@@ -315,57 +358,3 @@ func (b *Backend) tell(c *primitive.Call, f *fork) {
 		c.Emit(e.name, e.data)
 	}
 }
-
-func (b *Backend) cancel(c *primitive.Call) (any, error) {
-	raw := c.Args["fork_id"]
-	chosen, err := b.choose(c.Session, raw)
-	if err != nil {
-		return nil, err
-	}
-	ran := false
-	for _, f := range chosen {
-		select {
-		case <-f.done:
-		default:
-			ran = true
-			f.cancel(errCancelled)
-		}
-	}
-	return ran, nil
-}
-
-// cancelOf cancels the forks that a call started.
-func (b *Backend) cancelOf(exec string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for f := range b.names {
-		if f.exec == exec {
-			f.cancel(errCancelled)
-		}
-	}
-}
-
-// OnClose cancels what runs and waits for it.
-func (b *Backend) OnClose() error {
-	b.end(errors.New("the host is shutting down"))
-	ended := make(chan struct{})
-	go func() { // ends with the last fork
-		b.forks.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(b.o.CloseTimeout)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return fmt.Errorf("%d forks have not ended", len(b.names))
-}
-
-var (
-	_ primitive.CallEnder = (*Backend)(nil)
-	_ primitive.Closer    = (*Backend)(nil)
-)

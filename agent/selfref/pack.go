@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,13 +22,24 @@ type Options struct {
 	// are no forks.
 	Agent func(ctx context.Context, f Fork) (Answer, error)
 	// MaxRunning is how many forks may run at once, MaxDepth how deep forks of
-	// forks may go, MaxKept how many results are kept. 0: 16, 4 and 256.
+	// forks may go, MaxKept how many results are kept for each session. 0: 16, 4
+	// and 256.
 	MaxRunning, MaxDepth, MaxKept int
+	// MaxBytes bounds the responses that are kept for all sessions together: when
+	// they have more, the oldest are dropped. 0: 64 MiB.
+	MaxBytes int64
 	// Timeout bounds one fork. 0: none.
 	Timeout time.Duration
 	// CloseTimeout bounds the wait for agents that do not heed the end of their
 	// context. 0: 5 s.
 	CloseTimeout time.Duration
+	// OnCommit is called for every compaction that was committed, or could not be, at
+	// the end of the call that queued it and before that returns, which does not wait
+	// for it for ever. nil: the host is not called.
+	OnCommit func(Commit)
+	// Logger gets what a store did not do and no code waits for. nil: it is
+	// discarded.
+	Logger *slog.Logger
 }
 
 // Backend is the pack's backend. Any goroutine may use it.
@@ -36,23 +47,19 @@ type Backend struct {
 	o    Options
 	life context.Context
 	end  context.CancelCauseFunc
+	room int // bytes of JSON that gather_all returns
 
 	mu       sync.Mutex
 	busy     map[string]chan struct{}        // keys that are being changed; guarded by mu
-	queued   map[string]*compaction          // by key, until the call's end; guarded by mu
-	forkKeys map[string]bool                 // conversations of forks; guarded by mu
+	queued   map[queueKey]*compaction        // until the call's end; guarded by mu
 	origins  map[messages.SessionKey]origin  // of sessions that belong to forks; guarded by mu
 	families map[messages.SessionKey]*family // by the session at the root; guarded by mu
-	running  int                             // guarded by mu
+	running  int                             // forks that have a place; guarded by mu
 	names    map[*fork]struct{}              // those that run; guarded by mu
+	kept     []*fork                         // those whose result is kept, by their end; guarded by mu
+	bytes    int64                           // of their responses; guarded by mu
+	made     map[string]struct{}             // the conversations that were made for forks; guarded by mu
 	forks    sync.WaitGroup
-}
-
-// compaction is one that waits for the end of its call.
-type compaction struct {
-	exec     string
-	summary  Summary
-	remember []string
 }
 
 // New returns a backend.
@@ -68,12 +75,18 @@ func New(o Options) *Backend {
 	def(&o.MaxRunning, 16)
 	def(&o.MaxDepth, 4)
 	def(&o.MaxKept, 256)
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 64 << 20
+	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = 5 * time.Second
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	b := &Backend{
-		o: o, busy: map[string]chan struct{}{}, queued: map[string]*compaction{},
-		forkKeys: map[string]bool{}, origins: map[messages.SessionKey]origin{}, families: map[messages.SessionKey]*family{}, names: map[*fork]struct{}{},
+		o: o, room: maxGathered, busy: map[string]chan struct{}{}, queued: map[queueKey]*compaction{}, made: map[string]struct{}{},
+		origins: map[messages.SessionKey]origin{}, families: map[messages.SessionKey]*family{}, names: map[*fork]struct{}{},
 	}
 	b.life, b.end = context.WithCancelCause(context.Background())
 	return b
@@ -84,7 +97,8 @@ func (b *Backend) Pack() primitive.Pack {
 	return primitive.Pack{Name: "selfref", Backend: b, Guidance: guidance, Primitives: append(b.contextPrimitives(), b.forkPrimitives()...)}
 }
 
-const guidance = "Use runtime.selfref.context to see, remember and shorten your own conversation, and runtime.selfref.fork to let copies of yourself work on parts of a task."
+const guidance = "Use runtime.selfref.context to see, remember and shorten your own conversation, and runtime.selfref.fork to let copies of yourself work on parts of a task. " +
+	"runtime.selfref.guide() says how to use it well."
 
 func bad(kind, format string, args ...any) error {
 	return &messages.HostError{Type: kind, Message: fmt.Sprintf(format, args...)}
@@ -116,7 +130,7 @@ func (b *Backend) lock(ctx context.Context, key string) (unlock func(), err erro
 }
 
 // key is the conversation that a call means: the one it names, that of its call,
-// or the only one that there is.
+// or the only one that there is beside those of forks.
 func (b *Backend) key(ctx context.Context, c *primitive.Call, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -128,19 +142,23 @@ func (b *Backend) key(ctx context.Context, c *primitive.Call, named string) (str
 	case c.Memory != "":
 		return c.Memory, nil
 	case isFork:
-		return o.key, nil
+		return o.fork.Key, nil
 	}
 	keys, err := b.o.Store.Keys(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list the conversations: %w", err)
 	}
-	b.mu.Lock()
-	keys = slices.DeleteFunc(keys, func(k string) bool { return b.forkKeys[k] })
-	b.mu.Unlock()
-	if len(keys) == 1 {
-		return keys[0], nil
+	only, n := "", 0
+	for _, k := range keys {
+		if !IsForkKey(k) && !slices.Contains(keys, markKey(k)) {
+			only = k
+			n++
+		}
 	}
-	return "", bad("ValueError", "there are %d conversations; say which one with key", len(keys))
+	if n == 1 {
+		return only, nil
+	}
+	return "", bad("ValueError", "there are %d conversations; say which one with key", n)
 }
 
 // load reads a conversation; one that does not exist is a KeyError.
@@ -170,7 +188,7 @@ func (b *Backend) change(ctx context.Context, key string, f func(*parts) (write 
 	if !f(&p) {
 		return nil
 	}
-	return b.save(ctx, key, p.join(p.rest))
+	return b.save(ctx, key, p.join())
 }
 
 func (b *Backend) save(ctx context.Context, key string, list []Message) error {
@@ -181,219 +199,4 @@ func (b *Backend) save(ctx context.Context, key string, list []Message) error {
 		return fmt.Errorf("save the conversation %q: %w", key, err)
 	}
 	return nil
-}
-
-// OnCallEnd commits the compactions that the call queued, and cancels its forks
-// when it was cut off.
-func (b *Backend) OnCallEnd(end primitive.CallEnd) {
-	b.mu.Lock()
-	due := map[string]*compaction{}
-	for key, q := range b.queued {
-		if q.exec == end.Exec {
-			due[key] = q
-			delete(b.queued, key)
-		}
-	}
-	b.mu.Unlock()
-	for key, q := range due {
-		// A store that fails leaves the conversation as it was; the next inspect
-		// shows that nothing is pending and nothing was committed.
-		_ = b.change(b.life, key, func(p *parts) bool {
-			for _, text := range q.remember {
-				p.remember(text)
-			}
-			p.rest = []Message{{Role: "assistant", Content: q.summary.render()}}
-			return true
-		})
-	}
-	if end.Outcome != messages.OutcomeOK && end.Outcome != messages.OutcomeError {
-		b.cancelOf(end.Exec)
-	}
-	b.awaitCopies(end.Exec)
-}
-
-// awaitCopies waits until the live forks of a call have their copies: the next
-// call of the session could wait for them, and they for its end.
-func (b *Backend) awaitCopies(exec string) {
-	b.mu.Lock()
-	var live []*fork
-	for f := range b.names {
-		if f.Live && f.exec == exec {
-			live = append(live, f)
-		}
-	}
-	b.mu.Unlock()
-	timer := time.NewTimer(copyWait)
-	defer timer.Stop()
-	for _, f := range live {
-		select {
-		case <-f.copied:
-		case <-timer.C:
-			f.cancel(errors.New("the session could not be copied in time"))
-			return
-		}
-	}
-}
-
-// copyWait bounds the wait for the copies of one call.
-const copyWait = 10 * time.Second
-
-// contextPrimitives are those about the conversation.
-func (b *Backend) contextPrimitives() []primitive.Primitive {
-	key := primitive.Parameter{Name: "key", Type: "str | None", Kind: primitive.KeywordOnly, Optional: true, Default: "None", Description: "Which conversation; the one that the cell belongs to if left out."}
-	text := func(name, description string) primitive.Parameter {
-		return primitive.Parameter{Name: name, Type: "str", Description: description}
-	}
-	texts := func(name, description string) primitive.Parameter {
-		return primitive.Parameter{Name: name, Type: "list[str]", Description: description}
-	}
-	keyLast := key
-	keyLast.Kind = primitive.PositionalOrKeyword
-	return []primitive.Primitive{
-		{
-			Name: "guide", Description: "Says what the pack is for and how to use it well.", OutputType: "dict", OutputParsing: "namespace, overview, best_practices.",
-			BestPractices: []string{"Read it once, before the first use of the pack."},
-			Handler: func(context.Context, *primitive.Call) (any, error) {
-				return map[string]any{"namespace": "selfref", "overview": guidance, "best_practices": practices}, nil
-			},
-		},
-		{
-			Name: "context.inspect", Description: "Shows the conversation, what it remembers, and the summary that it goes on from.", OutputType: "dict",
-			OutputParsing: "active_key, experiences, summary or None, messages, has_pending_compaction.", Parameters: []primitive.Parameter{keyLast},
-			BestPractices: []string{"Look before you compact: what is not in the summary is gone."},
-			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.inspect(ctx, c) },
-		},
-		{
-			Name: "context.remember", Description: "Remembers a text for good: it becomes part of the system message.", OutputType: "dict", OutputParsing: "id and text.",
-			Parameters:    []primitive.Parameter{text("text", "One short sentence."), keyLast},
-			BestPractices: []string{"Remember what will matter later, one fact at a time."},
-			NextSteps:     []string{"Keep the id: runtime.selfref.context.forget(id) takes it back."},
-			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.remember(ctx, c) },
-		},
-		{
-			Name: "context.forget", Description: "Forgets what was remembered.", OutputType: "bool", OutputParsing: "Whether there was such an entry.",
-			Parameters:    []primitive.Parameter{text("experience_id", "exp_N."), keyLast},
-			BestPractices: []string{"Forget what has turned out to be wrong."},
-			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.forget(ctx, c) },
-		},
-		{
-			Name: "context.compact", Description: "Replaces the conversation by a summary, at the end of this call.", OutputType: "dict",
-			OutputParsing: "status queued, active_key, summary, assistant_message, remember.",
-			Parameters: []primitive.Parameter{
-				text("goal", "What all of this is for."), text("instruction", "What was asked."), texts("discoveries", "What was found out."),
-				texts("completed", "What is done."), text("current_status", "Where things stand."), texts("likely_next_work", "What comes next."),
-				texts("relevant_files_directories", "Where to look."),
-				{Name: "remember", Type: "list[str] | None", Kind: primitive.KeywordOnly, Optional: true, Default: "None", Description: "What to remember besides."},
-				key,
-			},
-			BestPractices: []string{"Say everything that whoever goes on must know; the other messages go."},
-			NextSteps:     []string{"End the cell: the summary takes effect then."},
-			Handler:       func(ctx context.Context, c *primitive.Call) (any, error) { return b.compact(ctx, c) },
-		},
-	}
-}
-
-var practices = []string{
-	"Inspect before you change anything.", "Remember facts, not plans.", "Compact when a piece of work is done, not in the middle of it.",
-	"Fork for work that can be done apart; a fork sees the conversation, not your variables.", "Look at the status of a fork's result before its response.",
-}
-
-func (b *Backend) inspect(ctx context.Context, c *primitive.Call) (any, error) {
-	var a struct{ Key string }
-	if err := c.Bind(&a); err != nil {
-		return nil, err
-	}
-	key, err := b.key(ctx, c, a.Key)
-	if err != nil {
-		return nil, err
-	}
-	list, err := b.load(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	p := split(list)
-	b.mu.Lock()
-	pending := b.queued[key] != nil
-	b.mu.Unlock()
-	return struct {
-		Key         string       `json:"active_key"`
-		Experiences []Experience `json:"experiences"`
-		Summary     *Summary     `json:"summary"`
-		Messages    []Message    `json:"messages"`
-		Pending     bool         `json:"has_pending_compaction"`
-	}{key, append([]Experience{}, p.experiences...), lastSummary(list), append([]Message{}, list...), pending}, nil
-}
-
-func (b *Backend) remember(ctx context.Context, c *primitive.Call) (any, error) {
-	var a struct{ Text, Key string }
-	if err := c.Bind(&a); err != nil {
-		return nil, err
-	}
-	if strings.TrimSpace(a.Text) == "" {
-		return nil, bad("ValueError", "there is nothing to remember: the text is blank")
-	}
-	key, err := b.key(ctx, c, a.Key)
-	if err != nil {
-		return nil, err
-	}
-	var e Experience
-	err = b.change(ctx, key, func(p *parts) bool {
-		n := len(p.experiences)
-		e = p.remember(a.Text)
-		return len(p.experiences) > n
-	})
-	return e, err
-}
-
-func (b *Backend) forget(ctx context.Context, c *primitive.Call) (any, error) {
-	var a struct {
-		ID  string `json:"experience_id"`
-		Key string `json:"key"`
-	}
-	if err := c.Bind(&a); err != nil {
-		return nil, err
-	}
-	key, err := b.key(ctx, c, a.Key)
-	if err != nil {
-		return nil, err
-	}
-	found := false
-	err = b.change(ctx, key, func(p *parts) bool { found = p.forget(a.ID); return found })
-	return found, err
-}
-
-func (b *Backend) compact(ctx context.Context, c *primitive.Call) (any, error) {
-	var a struct {
-		Summary
-		Remember []string `json:"remember"`
-		Key      string   `json:"key"`
-	}
-	if err := c.Bind(&a); err != nil {
-		return nil, err
-	}
-	for name, text := range map[string]*string{"goal": &a.Goal, "instruction": &a.Instruction, "current_status": &a.CurrentStatus} {
-		if *text = strings.TrimSpace(*text); *text == "" {
-			return nil, bad("ValueError", "%s is blank", name)
-		}
-	}
-	for _, l := range []*[]string{&a.Discoveries, &a.Completed, &a.LikelyNext, &a.Relevant, &a.Remember} {
-		kept := []string{}
-		for _, s := range *l {
-			if s = strings.Join(strings.Fields(s), " "); s != "" {
-				kept = append(kept, s)
-			}
-		}
-		*l = kept
-	}
-	key, err := b.key(ctx, c, a.Key)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.load(ctx, key); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	b.queued[key] = &compaction{exec: c.Exec, summary: a.Summary, remember: slices.Clone(a.Remember)}
-	b.mu.Unlock()
-	return map[string]any{"status": "queued", "active_key": key, "summary": a.Summary, "assistant_message": a.Summary.render(), "remember": a.Remember}, nil
 }

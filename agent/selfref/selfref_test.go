@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -67,8 +68,28 @@ func (w *world) fails(name, arguments, want string) {
 	require.ErrorContains(w.t, err, want, name)
 }
 
+// ended ends a call, as a host does.
+func (w *world) ended(end primitive.CallEnd) {
+	w.t.Helper()
+	require.NoError(w.t, w.end(end))
+}
+
+func (w *world) end(end primitive.CallEnd) error {
+	end.Emit = func(name string, data any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, fmt.Sprint(name, " ", data.(map[string]any)["memory_key"]))
+	}
+	return w.b.OnCallEnd(w.t.Context(), end)
+}
+
 func (w *world) put(key string, list ...selfref.Message) {
 	require.NoError(w.t, w.store.Save(w.t.Context(), key, list))
+}
+
+// plain takes what no one can know out of the keys of forks.
+func plain(text string) string {
+	return regexp.MustCompile(`(::fork::\d+)-[0-9a-f]{12}`).ReplaceAllString(text, "$1-KEY")
 }
 
 func said(role, text string) selfref.Message { return selfref.Message{Role: role, Content: text} }
@@ -82,7 +103,7 @@ func TestMemoryIsPartOfTheSystemMessage(t *testing.T) {
 	require.JSONEq(t, `{"id":"exp_2","text":"</experience>"}`, w.ok("context.remember", `{"args":["</experience>"]}`))
 	list, err := w.store.Load(t.Context(), "main")
 	require.NoError(t, err)
-	require.Equal(t, "be good\n\n<experience>\n- [exp_1] a &lt;b&gt; fact\n- [exp_2] &lt;/experience&gt;\n</experience>", list[0].Content)
+	require.Equal(t, "be good\n\n<experience by=\"runtime.selfref\" check=\"34a636bdefd7e8fb\">\n- [exp_1] a &lt;b&gt; fact\n- [exp_2] &lt;/experience&gt;\n</experience>", list[0].Content)
 	require.Equal(t, "hello", list[1].Content)
 	require.Equal(t, "true", w.ok("context.forget", `{"args":["exp_1"]}`))
 	require.Equal(t, "false", w.ok("context.forget", `{"args":["exp_1"]}`))
@@ -122,9 +143,9 @@ func TestACompactionIsCommittedAtTheEndOfItsCall(t *testing.T) {
 		w.ok("context.compact", strings.Replace(compaction, `"g"`, `"first"`, 1))
 		require.Contains(t, w.ok("context.compact", compaction), `"status":"queued"`)
 		require.Contains(t, w.ok("context.inspect", `{}`), `"has_pending_compaction":true`)
-		w.r.CallEnded(primitive.CallEnd{Exec: "another", Outcome: outcome})
+		w.ended(primitive.CallEnd{Exec: "another", Outcome: outcome})
 		require.Contains(t, w.ok("context.inspect", `{}`), `"has_pending_compaction":true`)
-		w.r.CallEnded(primitive.CallEnd{Exec: "exec-1", Outcome: outcome})
+		w.ended(primitive.CallEnd{Exec: "exec-1", Outcome: outcome})
 		list, err := w.store.Load(t.Context(), "main")
 		require.NoError(t, err)
 		require.Len(t, list, 2)
@@ -153,7 +174,7 @@ func TestSummariesComeBack(t *testing.T) {
 		raw, err := json.Marshal(map[string]any{"kwargs": in})
 		require.NoError(t, err)
 		w.ok("context.compact", string(raw))
-		w.r.CallEnded(primitive.CallEnd{Exec: "exec-1"})
+		w.ended(primitive.CallEnd{Exec: "exec-1"})
 		var got struct{ Summary selfref.Summary }
 		require.NoError(t, json.Unmarshal([]byte(w.ok("context.inspect", `{}`)), &got))
 		require.Equal(t, in, got.Summary)
@@ -198,7 +219,7 @@ func TestForks(t *testing.T) {
 	w := newWorld(t, selfref.Options{Agent: agent, MaxRunning: 2})
 	w.put("main", said("system", "s"), said("user", "u"), selfref.Message{Role: "assistant", ToolCalls: []selfref.ToolCall{{ID: "1"}}})
 	require.Equal(t, "true", w.ok("fork.is_bound", `{}`))
-	require.JSONEq(t, `{"fork_id":"fork_1","parent_fork_id":null,"depth":1,"source_memory_key":"main","memory_key":"main::fork::1","status":"running"}`, w.ok("fork.spawn", `{"args":["wait"],"kwargs":{"tone":"kind"}}`))
+	require.JSONEq(t, `{"fork_id":"fork_1","parent_fork_id":null,"depth":1,"source_memory_key":"main","memory_key":"main::fork::1-KEY","status":"running"}`, plain(w.ok("fork.spawn", `{"args":["wait"],"kwargs":{"tone":"kind"}}`)))
 	w.ok("fork.spawn", `{"args":["wait"],"kwargs":{"source_memory_key":"main","fork_memory_key":"mine","kernel":"live"}}`)
 	w.fails("fork.gather_all", `{"args":["fork_2"]}`, "fork_2 copies this interpreter when the call has ended")
 	w.fails("fork.spawn", `{"args":["more"]}`, "2 forks run already, and 2 is the most")
@@ -209,8 +230,8 @@ func TestForks(t *testing.T) {
 	w.fails("fork.gather_all", `{"args":[[5]]}`, "TypeError: fork_ids are ids or handles")
 	close(gate)
 	w.exec = "exec-2"
-	require.JSONEq(t, `{"fork_1":{"status":"completed","fork_id":"fork_1","parent_fork_id":null,"depth":1,"source_memory_key":"main","memory_key":"main::fork::1","response":"did wait","result":"did wait","history_count":2,"history_included":true,"history":[{"role":"system","content":"s"},{"role":"user","content":"u"}]}}`,
-		w.ok("fork.gather_all", `{"args":[{"fork_id":"fork_1"}],"kwargs":{"include_history":true}}`))
+	require.JSONEq(t, `{"fork_1":{"status":"completed","fork_id":"fork_1","parent_fork_id":null,"depth":1,"source_memory_key":"main","memory_key":"main::fork::1-KEY","response":"did wait","result":"did wait","history_count":2,"history_included":true,"history":[{"role":"system","content":"s"},{"role":"user","content":"u"}]}}`,
+		plain(w.ok("fork.gather_all", `{"args":[{"fork_id":"fork_1"}],"kwargs":{"include_history":true}}`)))
 	first, _ := seen.Load("fork_1")
 	require.JSONEq(t, `"kind"`, string(first.(selfref.Fork).Args["tone"]))
 	for first, _ = seen.Load("fork_2"); first == nil; first, _ = seen.Load("fork_2") {
@@ -259,7 +280,7 @@ func TestForksOfForks(t *testing.T) {
 	w.ok("fork.spawn", `{"args":["start"]}`)
 	text := w.ok("fork.gather_all", `{}`)
 	require.Contains(t, text, `"parent_fork_id":"fork_1"`)
-	require.Contains(t, text, `"depth":2,"source_memory_key":"main::fork::1","memory_key":"main::fork::1::fork::2"`)
+	require.Contains(t, plain(text), `"depth":2,"source_memory_key":"main::fork::1-KEY","memory_key":"main::fork::1-KEY::fork::2-KEY"`)
 	require.Contains(t, text, "forks of forks may be 2 deep, and this one would be 3")
 	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(text), &all))
@@ -283,12 +304,12 @@ func TestForksAreCancelled(t *testing.T) {
 	require.Contains(t, w.ok("fork.gather_all", `{"args":["fork_1"]}`), `"error_type":"CancelledError","error_message":"the fork was cancelled"`)
 	require.Equal(t, "false", w.ok("fork.cancel", `{"args":["fork_1"]}`))
 
-	w.r.CallEnded(primitive.CallEnd{Exec: "exec-1", Outcome: messages.OutcomeOK}) // they run on
+	w.ended(primitive.CallEnd{Exec: "exec-1", Outcome: messages.OutcomeOK}) // they run on
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := w.r.Call(ctx, &primitive.Call{Name: "selfref.fork.gather_all", Session: root, Emit: func(string, any) {}}, nil)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "who waits is not held by a fork")
-	w.r.CallEnded(primitive.CallEnd{Exec: "exec-1", Outcome: messages.OutcomeLost})
+	w.ended(primitive.CallEnd{Exec: "exec-1", Outcome: messages.OutcomeLost})
 	require.Contains(t, w.ok("fork.gather_all", `{"args":["fork_2"]}`), "CancelledError")
 
 	w.ok("fork.spawn", `{"args":["x"]}`)
@@ -320,7 +341,7 @@ func TestWithoutAnAgentThereAreNoForks(t *testing.T) {
 	w.fails("fork.spawn", `{"args":["x"]}`, "it has no agent")
 	require.Equal(t, "{}", w.ok("fork.gather_all", `{}`))
 	require.Contains(t, w.ok("guide", `{}`), `"namespace":"selfref"`)
-	require.Len(t, w.r.Names("selfref.", ""), 9)
+	require.Len(t, w.r.Names("selfref.", ""), 11)
 	for _, name := range w.r.Names("", "") {
 		spec, ok := w.r.Spec(name)
 		require.True(t, ok)

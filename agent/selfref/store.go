@@ -34,7 +34,8 @@ var ErrNoConversation = errors.New("there is no conversation with that key")
 
 // Store holds conversations. Its methods may be called from any goroutine; the
 // pack makes one change at a time for each key. What it returns and is given is
-// not changed afterwards.
+// not changed afterwards. A method that hangs holds up the code that asked, until
+// its cell ends, and no result of a call.
 type Store interface {
 	// Load returns a conversation; the error matches ErrNoConversation when it does not
 	// exist.
@@ -43,6 +44,9 @@ type Store interface {
 	Save(ctx context.Context, key string, messages []Message) error
 	// Keys returns all keys, sorted.
 	Keys(ctx context.Context) ([]string, error)
+	// Delete removes a conversation. That there is none is no error. The pack
+	// deletes those that it has made for forks, see [IsForkKey], and no others.
+	Delete(ctx context.Context, key string) error
 }
 
 // Memory is a Store that forgets everything at the end of the program. The zero
@@ -79,6 +83,14 @@ func (m *Memory) Keys(context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Sorted(maps.Keys(m.all)), nil
+}
+
+// Delete removes a conversation.
+func (m *Memory) Delete(_ context.Context, key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, key)
+	return nil
 }
 
 // Check says what is wrong with a conversation: a role that does not exist, or a

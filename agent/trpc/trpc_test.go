@@ -2,6 +2,7 @@ package trpc_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"testing"
 	"time"
@@ -56,11 +57,14 @@ func TestExecuteCode(t *testing.T) {
 	require.Contains(t, run(input("b", codeexecutor.CodeBlock{Code: "1/0"})).Output, "ZeroDivisionError")
 	require.Empty(t, run(input("a")).Output)
 
-	out := run(input("a", python(`display({"image/png": "iVBORw0KGgo="}, raw=True)`)))
+	const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC"
+	pixel, err := base64.StdEncoding.DecodeString(picture)
+	require.NoError(t, err)
+	out := run(input("a", python(`display({"image/png": "`+picture+`"}, raw=True)`)))
 	require.Len(t, out.OutputFiles, 1)
-	require.Equal(t, codeexecutor.File{Name: "picture-1.png", MIMEType: "image/png", Content: "\x89PNG\r\n\x1a\n", SizeBytes: 8}, out.OutputFiles[0])
+	require.Equal(t, codeexecutor.File{Name: "picture-1.png", MIMEType: "image/png", Content: string(pixel), SizeBytes: int64(len(pixel))}, out.OutputFiles[0])
 
-	_, err := e.ExecuteCode(t.Context(), input("a", python("x = 1"), codeexecutor.CodeBlock{Language: "rust", Code: "fn main() {}"}))
+	_, err = e.ExecuteCode(t.Context(), input("a", python("x = 1"), codeexecutor.CodeBlock{Language: "rust", Code: "fn main() {}"}))
 	var language *trpc.LanguageError
 	require.ErrorAs(t, err, &language)
 	require.Equal(t, 2, language.Block)

@@ -75,7 +75,7 @@ func stop(ctx context.Context, s *coppice.Session, code string, after time.Durat
 				return 0, err
 			}
 			begin = time.Now()
-			if err := s.Interrupt(ctx); err != nil {
+			if err := s.Interrupt(); err != nil {
 				return 0, err
 			}
 		case messages.Final:

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -60,6 +61,8 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		r, err := f.Session.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: f.Message}}})
 		return selfref.Answer{Response: r.Text}, err
 	}}
+	var notSaved error // a loop that has the conversation in memory would read it again in OnCommit
+	o.HostCalls.Selfref.OnCommit = func(c selfref.Commit) { notSaved = c.Err }
 	host, err := coppice.Start(ctx, o)
 	if err != nil {
 		return err
@@ -76,9 +79,15 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		return err
 	}
 	session := host.Session("agent")
-	for _, code := range script {
-		// What a cell changes in the conversation is there when the turn is added.
-		if err := say(ctx, store, "assistant", code); err != nil {
+	for i, code := range script {
+		// What a cell changes in the conversation is there when the answer is added: a
+		// compaction keeps the call that it is to follow.
+		args, err := json.Marshal(map[string]string{"code": code})
+		if err != nil {
+			return err
+		}
+		asks := selfref.ToolCall{ID: fmt.Sprintf("call-%d", i+1), Name: "python", Arguments: args}
+		if err := say(ctx, store, selfref.Message{Role: "assistant", ToolCalls: []selfref.ToolCall{asks}}); err != nil {
 			return err
 		}
 		r, err := session.Execute(ctx, coppice.Request{
@@ -88,10 +97,13 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if notSaved != nil {
+			return notSaved
+		}
 		if _, err := fmt.Fprintf(out, "%s: %s\n", r.Outcome, r.Text); err != nil {
 			return err
 		}
-		if err := say(ctx, store, "user", r.Text); err != nil {
+		if err := say(ctx, store, selfref.Message{Role: "tool", ToolCallID: asks.ID, Content: r.Text}); err != nil {
 			return err
 		}
 	}
@@ -100,14 +112,17 @@ func run(ctx context.Context, o coppice.Options, out io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%d messages are left; the first ends:\n%s\n", len(left), left[0].Content)
+	if err == nil {
+		err = selfref.Check(left) // a provider would refuse one that does not hold together
+	}
 	return err
 }
 
 // say adds a message to the conversation.
-func say(ctx context.Context, store selfref.Store, role, text string) error {
+func say(ctx context.Context, store selfref.Store, m selfref.Message) error {
 	list, err := store.Load(ctx, memory)
 	if err != nil {
 		return err
 	}
-	return store.Save(ctx, memory, append(list, selfref.Message{Role: role, Content: text}))
+	return store.Save(ctx, memory, append(list, m))
 }

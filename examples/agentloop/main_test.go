@@ -24,7 +24,7 @@ func TestTheConversation(t *testing.T) {
 			require.NoError(t, run(t.Context(), coppice.Options{Backend: backends.Named(backend), Python: testpython.Path(t), Home: t.TempDir()}, &out))
 			for _, want := range []string{
 				"ok: {'tea': 4, 'milk': 1}", "for Ada", "'exp_1'", "fork_1 completed 4", "fork_2 completed 8", "fork_3 completed 12", "'queued'",
-				"3 messages are left", "- [exp_1] the tea is for Ada",
+				"4 messages are left", "- [exp_1] the tea is for Ada",
 			} {
 				require.Contains(t, out.String(), want)
 			}

@@ -16,7 +16,7 @@
 //
 // POST /v1/tool with "Authorization: Bearer TOKEN" and a JSON object:
 //
-//	{"session": ID, "run": any text, "name": …, "args": {…}, "kind": "tool" | "primitive"}
+//	{"session": ID, "run": any text, "name": …, "args": {…}, "kind": "tool" | "primitive" | "functions"}
 //
 // kind may be left out: it is tool then. The answer has status 200 and is
 // {"ok":true,"value":…} or {"ok":false,"error":…,"error_type":…}. Requests that are

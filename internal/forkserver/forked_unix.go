@@ -67,7 +67,7 @@ func (f *forked) kill(ctx context.Context, number syscall.Signal, group bool) er
 	if id.PID <= 1 {
 		return nil // it never said who it is: closing its descriptors is what ends it
 	}
-	_, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeSignal, PID: id.PID, Signal: int(number), Group: group})
+	_, err := f.server.order(ctx, ndjson.Request{Type: ndjson.TypeSignal, PID: id.PID, Signal: int(number), Group: group})
 	if !errors.Is(err, ErrServerGone) {
 		return err
 	}
@@ -234,15 +234,20 @@ func exitOf(f ndjson.Frame) error {
 func watch(orphans []*forked) {
 	ticker := time.NewTicker(orphanPoll)
 	defer ticker.Stop()
+	var ending sync.WaitGroup
+	defer ending.Wait()
 	for len(orphans) > 0 {
 		left := orphans[:0]
 		for _, c := range orphans {
-			if id := c.identity(); process.Alive(id) {
+			id := c.identity()
+			if process.Alive(id) {
 				left = append(left, c)
-			} else {
+				continue
+			}
+			ending.Go(func() { // together: what one waits for, all do
 				killGroupOf(id.PID)
 				c.end.set(&LostError{PID: id.PID}, Output{})
-			}
+			})
 		}
 		orphans = left
 		if len(orphans) > 0 {

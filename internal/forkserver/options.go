@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
@@ -13,12 +13,21 @@ import (
 // Errors that callers decide by.
 var (
 	// ErrUnsupported: this system cannot hand descriptors to a child.
-	ErrUnsupported = errors.New("the runner backend does not work on this system yet: it cannot pass descriptors to a child process")
+	ErrUnsupported error = unsupportedError{}
 	// ErrNoFork: this interpreter has no os.fork; use [Spawn].
 	ErrNoFork = errors.New("the interpreter cannot fork")
 	// ErrServerGone: the fork server has ended.
 	ErrServerGone = errors.New("the fork server has ended")
 )
+
+type unsupportedError struct{}
+
+func (unsupportedError) Error() string {
+	return "the runner backend does not work on this system yet: it cannot pass descriptors to a child process"
+}
+
+// Lasting reports that trying again is of no use.
+func (unsupportedError) Lasting() bool { return true }
 
 // Options says which interpreter to run. The zero value of a field is its
 // default.
@@ -38,13 +47,14 @@ type Options struct {
 	Prelude string
 	// Rules confine the fork server and all its sessions. The zero value does not.
 	Rules sandbox.Rules
-	// StartTimeout bounds the start of the fork server. 0: 20 s.
-	StartTimeout time.Duration
+	// Start bounds the start of the fork server: how long it may have had the chance
+	// to become ready. The zero value is that of [opportunity.Starting].
+	Start opportunity.Budget
 }
 
 func (o Options) withDefaults() Options {
-	if o.StartTimeout <= 0 {
-		o.StartTimeout = 20 * time.Second
+	if o.Start.Opportunity <= 0 {
+		o.Start = opportunity.Starting(0, o.Start.Ceiling)
 	}
 	o.Env = environment(o.Env)
 	return o

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,4 +53,33 @@ func TestWhatIsNoInterpreterIsTold(t *testing.T) {
 		_, err := forkserver.Launch(t.Context(), forkserver.Options{Python: path, Env: os.Environ()})
 		require.Error(t, err, path)
 	}
+}
+
+// TestAModuleThatShadowsTheStandardLibrary: the error names the file, and that Python
+// found it through PYTHONPATH.
+func TestAModuleThatShadowsTheStandardLibrary(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "json.py"), []byte("\nraise RuntimeError('shadow json')\n"), 0o600))
+	_, err := forkserver.Launch(t.Context(), forkserver.Options{Python: python(t), Env: append(os.Environ(), "PYTHONPATH="+dir)})
+	require.ErrorContains(t, err, `start the fork server: exited with code 1, saying "RuntimeError: shadow json" (`+filepath.Join(dir, "json.py")+", line 2); Python found this file through PYTHONPATH")
+	require.ErrorContains(t, err, "take "+dir+" out of PYTHONPATH")
+}
+
+// TestTooFewDescriptors: a fork under a limit of open files that is too low names it.
+func TestTooFewDescriptors(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "python")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\nulimit -n 22\nexec '"+python(t)+"' \"$@\"\n"), 0o700))
+	s, err := forkserver.Launch(t.Context(), forkserver.Options{Python: file, Env: os.Environ()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	c, err := s.Fork(nil)
+	require.NoError(t, err)
+	select {
+	case <-c.Done():
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the fork neither failed nor ended")
+	}
+	require.ErrorContains(t, c.Err(), "the limit of open files is 22")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // Server is a fork server. This system has no fork servers.
@@ -16,6 +17,12 @@ func Launch(context.Context, Options) (*Server, error) { return nil, ErrUnsuppor
 
 // PID returns 0.
 func (*Server) PID() int { return 0 }
+
+// Identity returns the zero value.
+func (*Server) Identity() process.Identity { return process.Identity{} }
+
+// Answers returns false.
+func (*Server) Answers() bool { return false }
 
 // Python returns "".
 func (*Server) Python() string { return "" }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 )
@@ -22,6 +23,7 @@ import (
 type Server struct {
 	proc   *process.Process
 	stderr *process.Ring
+	env    []string // that it was started with
 	conn   *net.UnixConn
 	python string
 	warm   chan struct{}     // closed when the server has done what it does once
@@ -36,6 +38,7 @@ type Server struct {
 	children map[int]*forked              // by pid, until their exit frame
 	replies  map[uint64]chan ndjson.Frame // other requests, by number
 	empty    chan struct{}                // closed when the last child is gone; nil while nothing waits for that
+	silent   error                        // why it was ended although it had not; nil when it was not
 }
 
 // Launch starts a fork server and waits until it can fork. The error is
@@ -43,8 +46,6 @@ type Server struct {
 // pass descriptors, and else says what the interpreter printed last.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("not ready after %v", o.StartTimeout))
-	defer cancel()
 	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude})
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("use a socket pair: %w", err)
 	}
 	s := &Server{
-		stderr: process.NewRing(process.RingOptions{}), conn: conn.(*net.UnixConn),
+		stderr: process.NewRing(process.RingOptions{}), env: o.Env, conn: conn.(*net.UnixConn),
 		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
 	start, err := o.confined(process.Options{
@@ -82,7 +83,10 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	_ = theirs.Close() // or the end of a server that dies at once would not be seen
-	if err := s.handshake(ctx, load); err != nil {
+	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	err = s.handshake(bound, load)
+	done()
+	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return nil, errors.Join(err, s.Close(c))
@@ -118,6 +122,7 @@ func (s *Server) handshake(ctx context.Context, load []byte) error {
 	// It ends with the server's end of the connection, and then when the last
 	// session that was left has: Child.Done is its join.
 	go s.read(lines)
+	go s.listen() // ends with the process, which Close sees to
 	return nil
 }
 
@@ -130,14 +135,25 @@ func (s *Server) failure(err error) error {
 		}
 	case <-time.After(time.Second):
 	}
-	if tail := s.stderr.Tail(1); len(tail) > 0 {
-		return fmt.Errorf("start the fork server: %w, saying %q", err, tail[0])
+	if tail := s.stderr.Tail(saidMost); len(tail) > 0 {
+		return fmt.Errorf("start the fork server: %w, saying %s", err, said(tail, s.env))
 	}
 	return fmt.Errorf("start the fork server: %w", err)
 }
 
 // PID returns the process id of the server.
 func (s *Server) PID() int { return s.proc.PID() }
+
+// Identity names the process of the server for good.
+func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+
+// Answers reports whether the server can still be asked for sessions: false from the
+// moment in which its connection has ended.
+func (s *Server) Answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone
+}
 
 // Python returns the version of the interpreter.
 func (s *Server) Python() string { return s.python }
@@ -166,6 +182,12 @@ func (s *Server) Err() error {
 	err := s.proc.Err()
 	if err == nil {
 		return ErrServerGone
+	}
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if silent != nil {
+		return fmt.Errorf("%w: it %w, because it did not answer: %w", ErrServerGone, err, silent)
 	}
 	if tail := s.stderr.Tail(1); len(tail) > 0 {
 		return fmt.Errorf("%w: it %w, saying %q", ErrServerGone, err, tail[0])

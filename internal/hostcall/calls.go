@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -47,11 +48,6 @@ func (h *Host) Calls(exec messages.Execute, o Offer) *Calls {
 	return c
 }
 
-// Ended tells the primitives that the call has ended.
-func (d *Calls) Ended(outcome messages.Outcome) {
-	d.offer.Primitives.CallEnded(primitive.CallEnd{Session: d.exec.Key, Exec: d.exec.ID, Outcome: outcome})
-}
-
 // ByName is a table of functions by name.
 func ByName(list []Function) map[string]Function {
 	table := make(map[string]Function, len(list))
@@ -66,7 +62,7 @@ func (d *Calls) Pauses(c messages.HostCall) bool {
 	if c.Kind == messages.CallPrimitive {
 		return d.offer.Primitives.Pauses(c.Name)
 	}
-	return d.functions[c.Name].Pause
+	return c.Kind == messages.CallTool && d.functions[c.Name].Pause
 }
 
 // Call serves one host call; see messages.HostCalls.
@@ -155,6 +151,11 @@ func (d *Calls) find(ctx context.Context, c messages.HostCall) (func(context.Con
 	case messages.CallPrimitive:
 		return func(ctx context.Context, m *eventSink) (messages.HostResult, error) {
 			return d.callPrimitive(ctx, c, m)
+		}, 0, nil
+	case messages.CallFunctions:
+		return func(ctx context.Context, _ *eventSink) (messages.HostResult, error) {
+			raw, err := encodeValue("the list of functions", d.list(ctx))
+			return messages.HostResult{Value: raw}, err
 		}, 0, nil
 	default:
 		return nil, 0, &messages.HostError{Type: "HostCallError", Message: fmt.Sprintf("the host knows no calls of kind %q", c.Kind)}
@@ -274,12 +275,24 @@ func (d *Calls) Ask(ctx context.Context, r messages.InputRequest) <-chan message
 					in.settle(id, messages.InputAnswer{Value: value, Status: messages.InputAccepted})
 				case ctx.Err() == nil:
 					d.host.o.Logger.Debug("an input handler gave no answer", "err", err)
-					in.settle(id, messages.InputAnswer{Status: messages.InputExpired})
+					in.settle(id, messages.InputAnswer{Status: messages.InputExpired, Reason: unanswered(err)})
 				}
 			})
 		})
 	}
 	return answered
+}
+
+// unanswered is why there is no answer, for the code that asked: nothing where the
+// input has come to its end.
+func unanswered(err error) string {
+	if errors.Is(err, io.EOF) {
+		return ""
+	}
+	if exit, ok := errors.AsType[supervisor.Exit](err); ok {
+		return fmt.Sprintf("the input handler failed inside (%s)", exit.Kind)
+	}
+	return err.Error()
 }
 
 // callPrimitive serves a call of a primitive.

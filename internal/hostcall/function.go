@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"strings"
 	"time"
 
@@ -22,8 +23,12 @@ import (
 type Function struct {
 	// Name is what code calls it by. It must not begin with an underscore.
 	Name string
-	// Description is for whoever writes the code.
+	// Description is for whoever writes the code: models read it in the descriptions
+	// of the tools that run code, and code has it in help(tool.search).
 	Description string
+	// Signature is what the function takes, as Python writes it, with the brackets:
+	// "(query: str, limit: int = ...)". "": it is not known. [Of] derives it.
+	Signature string
 	// Call serves one call. args is a JSON object with the arguments. The value
 	// is sent as JSON. ctx ends when the cell does, when the code gives the call
 	// up, and after Timeout; a function that goes on regardless holds nothing up,
@@ -44,14 +49,14 @@ type Function struct {
 // Of makes a Function of f. The arguments are decoded into In, and
 // one that In does not have is a TypeError in the code.
 func Of[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Function {
-	return Function{Name: name, Description: description, Call: func(ctx context.Context, args json.RawMessage) (any, error) {
+	return Function{Name: name, Description: description, Signature: signature(reflect.TypeFor[In]()), Call: func(ctx context.Context, args json.RawMessage) (any, error) {
 		var in In
 		dec := json.NewDecoder(bytes.NewReader(args))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
 			problem := strings.TrimPrefix(err.Error(), "json: ")
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-				problem = fmt.Sprintf("%s must be %s, not %s", wrong.Field, "a JSON "+JSONName(wrong.Type.Kind().String()), "a "+wrong.Value)
+				problem = fmt.Sprintf("%s must be %s, not a JSON %s", PathAt(args, wrong.Offset), JSONName(wrong.Type.Kind().String()), wrong.Value)
 			}
 			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
 		}
@@ -128,18 +133,18 @@ func failure(name string, err error) *messages.HostError {
 	return hostError(err)
 }
 
-// JSONName is the name that JSON has for a kind of Go.
+// JSONName is the name that JSON has for a kind of Go, with its article.
 func JSONName(kind string) string {
 	switch kind {
 	case "slice", "array":
-		return "list"
+		return "a list"
 	case "struct", "map":
-		return "object"
+		return "an object"
 	case "bool":
-		return "boolean"
+		return "true or false"
 	case "string":
-		return "string"
+		return "a string"
 	default:
-		return "number"
+		return "a number"
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -68,7 +69,7 @@ func TestFunctions(t *testing.T) {
 	for _, want := range []struct{ name, args, value, kind, message string }{
 		{"upper", `{"text":"a"}`, `"A"`, "", ""},
 		{"upper", `{"txt":"a"}`, "", "TypeError", `upper(): unknown field "txt"`},
-		{"upper", `{"text":1}`, "", "TypeError", "upper(): text must be a JSON string, not a number"},
+		{"upper", `{"text":1}`, "", "TypeError", "upper(): text must be a string, not a JSON number"},
 		{"who", `{}`, `["c-1","e-1","o","s"]`, "", ""},
 		{"missing", `{}`, "", "FileNotFoundError", "file does not exist"},
 		{"own", `{}`, `"of this call"`, "", ""},
@@ -152,8 +153,8 @@ func TestQuestions(t *testing.T) {
 			want   messages.InputAnswer
 		}{
 			{func(context.Context, messages.InputRequest) (string, error) { return "typed\r\n", nil }, messages.InputAnswer{Value: "typed", Status: messages.InputAccepted}},
-			{func(context.Context, messages.InputRequest) (string, error) { return "", errors.New("no") }, messages.InputAnswer{Status: messages.InputExpired}},
-			{func(context.Context, messages.InputRequest) (string, error) { panic("no") }, messages.InputAnswer{Status: messages.InputExpired}},
+			{func(context.Context, messages.InputRequest) (string, error) { return "", errors.New("no") }, messages.InputAnswer{Status: messages.InputExpired, Reason: "no"}},
+			{func(context.Context, messages.InputRequest) (string, error) { panic("no") }, messages.InputAnswer{Status: messages.InputExpired, Reason: "the input handler failed inside (panicked)"}},
 		} {
 			require.Equal(t, handler.want, <-calls(h, hostcall.Offer{Input: handler.answer}).Ask(t.Context(), messages.InputRequest{ID: messages.NewID()}))
 		}
@@ -177,4 +178,52 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "longer than 1 MiB")
 	_, err = hostcall.Line("\xff")
 	require.ErrorContains(t, err, "not valid UTF-8")
+}
+
+// TestCodeSeesTheFunctions that it can call: those of the host, of the call, and of the
+// launcher.
+func TestCodeSeesTheFunctions(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		Query    string
+		MaxItems *int            `json:"max_items"`
+		Tags     []string        `json:"tags,omitempty"`
+		ID       json.RawMessage `json:",omitzero"`
+		At       time.Time       `json:"at"`
+		Hidden   int             `json:"-"`
+	}
+	none := func(context.Context, struct{}) (any, error) { return nil, nil }
+	h := host(hostcall.Options{
+		Functions: []hostcall.Function{hostcall.Of("search", "of the host", func(context.Context, in) (any, error) { return nil, nil }), hostcall.Of("both", "of the host", none)},
+		Tools: func(context.Context) map[string]hostcall.Function {
+			return map[string]hostcall.Function{"shout": {Name: "shout", Description: "a tool"}, "both": {Name: "both"}}
+		},
+	})
+	c := calls(h, hostcall.Offer{Functions: []hostcall.Function{hostcall.Of("both", "of the call", func(context.Context, map[string]int) (any, error) { return nil, nil })}})
+	require.False(t, c.Pauses(messages.HostCall{Kind: messages.CallFunctions, Name: "both"}))
+	r := c.Call(t.Context(), messages.HostCall{ID: "c-1", Kind: messages.CallFunctions, Name: "functions"}, func(messages.HostEvent) {})
+	require.Nil(t, r.Error)
+	require.JSONEq(t, `[
+		{"name":"both","signature":"","description":"of the call"},
+		{"name":"search","signature":"(query: str, max_items: int = ..., tags: list[str] = ..., id = ..., at)","description":"of the host"},
+		{"name":"shout","signature":"","description":"a tool"}]`, string(r.Value))
+}
+
+// TestCodeLearnsWhyThereIsNoAnswer, unless the input has just come to its end.
+func TestCodeLearnsWhyThereIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for want, handler := range map[string]hostcall.InputHandler{
+		"the answer is longer than 1 MiB; put it in a file and answer with its name": func(context.Context, messages.InputRequest) (string, error) {
+			return strings.Repeat("x", 1<<20+1), nil
+		},
+		"the answer is not valid UTF-8": func(context.Context, messages.InputRequest) (string, error) { return "\xff", nil },
+		"the line is dead": func(context.Context, messages.InputRequest) (string, error) {
+			return "", errors.New("the line is dead")
+		},
+		"": func(context.Context, messages.InputRequest) (string, error) { return "", io.EOF },
+	} {
+		c := calls(host(hostcall.Options{}), hostcall.Offer{Input: handler})
+		a := <-c.Ask(t.Context(), messages.InputRequest{ID: "q"})
+		require.Equal(t, messages.InputAnswer{Status: messages.InputExpired, Reason: want}, a)
+	}
 }

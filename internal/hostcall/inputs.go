@@ -11,7 +11,7 @@ import (
 )
 
 // InputHandler answers a question of a call's code: a line, without its end.
-// With an error input() raises EOFError. ctx ends when the question is answered
+// With an error input() raises EOFError, which has the text of all but io.EOF. ctx ends when the question is answered
 // otherwise, has waited for too long, or its cell has ended. It is called in a
 // goroutine of its own; several questions may wait at once.
 type InputHandler func(ctx context.Context, q messages.InputRequest) (string, error)

@@ -42,9 +42,21 @@ func decodeOutput(kind recordKind, id string, content []byte) (messages.Event, e
 		var in struct {
 			Name messages.StreamName `json:"name"`
 			Text string              `json:"text"`
+			// Late is what code of ours in the kernel sends around the text that was
+			// printed since the last cell.
+			Late *struct {
+				Begin   bool  `json:"begin"`
+				Dropped int64 `json:"dropped"`
+			} `json:"coppice_late"`
 		}
 		if json.Unmarshal(content, &in) != nil || (in.Name != messages.StdoutStream && in.Name != messages.StderrStream) {
 			return nil, contentError(typeStream)
+		}
+		switch late := in.Late; {
+		case late != nil && late.Begin:
+			return messages.LateBegins(late.Dropped), nil
+		case late != nil:
+			return messages.LateEnds(), nil
 		}
 		return messages.Stream{Name: in.Name, Text: in.Text}, nil
 	case recordDisplay, recordUpdate:

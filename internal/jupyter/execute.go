@@ -237,6 +237,10 @@ func (k *Kernel) abandon(x *execution) {
 	x.spool.Close()
 }
 
+// namesNone reports whether a reply says that something was raised, and not what: an
+// ipykernel does so when showing the cell's value raised.
+func namesNone(e messages.ErrorDetails) bool { return e.Name == "NoneType" && e.Message == "None" }
+
 // conclude makes the reply of x, whose spool was drained: so it is over, and
 // its fields do not change any more.
 func (k *Kernel) conclude(ctx context.Context, x *execution, raised *messages.ErrorDetails, malformed int, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
@@ -257,7 +261,7 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *messages.Er
 			return ExecuteReply{}, lost
 		}
 		r.Broken = done.breaks > 0
-		if r.Error != nil && raised != nil && raised.Name == r.Error.Name {
+		if r.Error != nil && raised != nil && (raised.Name == r.Error.Name || namesNone(*r.Error)) {
 			r.Error = raised // which says where it came from
 		}
 	}

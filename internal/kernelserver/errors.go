@@ -1,7 +1,6 @@
 package kernelserver
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,12 +46,9 @@ func (e *ExitedError) Unwrap() error { return e.Err }
 
 func withLastLine(text string, tail []string) string {
 	for _, l := range slices.Backward(tail) {
-		if l = strings.TrimSpace(l); l != "" {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "[I ") { // a note of what went well
 			return fmt.Sprintf("%s (its last line: %s)", text, l)
 		}
 	}
 	return text
 }
-
-// errNotReady is the cause when StartTimeout has passed.
-var errNotReady = errors.New("it gave no answer in time")

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -82,12 +83,12 @@ func TestLaunchFailures(t *testing.T) {
 			want: "start a kernel gateway: it exited with code 1 (its last line: ERROR: the notebook server could not be started because no available port could be found.)",
 		},
 		{
-			name: "it never answers", fake: fake{Deaf: true, Stubborn: true}, opts: kernelserver.Options{StartTimeout: time.Second},
-			want: "start a kernel gateway: it gave no answer in time: ",
+			name: "it never answers", fake: fake{Deaf: true, Stubborn: true}, opts: kernelserver.Options{Start: opportunity.Budget{Opportunity: time.Second}},
+			want: "start a kernel gateway: it gave no answer in ",
 		},
 		{
-			name: "another server answers", fake: fake{Foreign: true}, opts: kernelserver.Options{StartTimeout: 2 * time.Second},
-			want: "start a kernel gateway: it gave no answer in time: another server answers on its port",
+			name: "another server answers", fake: fake{Foreign: true}, opts: kernelserver.Options{Start: opportunity.Budget{Opportunity: 2 * time.Second}},
+			want: ": another server answers on its port",
 		},
 		{
 			name: "the caller gives up", fake: fake{Deaf: true, Prints: "here I am\n"}, cancel: true, starts: 1,

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -22,8 +23,6 @@ import (
 // [*LaunchError] and nothing of the attempt is left.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, errNotReady)
-	defer cancel()
 	for attempt := 1; ; attempt++ {
 		s, err := launchOnce(ctx, o)
 		if err == nil {
@@ -64,7 +63,10 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 		err = errors.Join(err, dir.remove())
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	if err := s.awaitHealth(ctx); err != nil {
+	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	err = s.awaitHealth(bound)
+	done()
+	if err != nil {
 		failed := &LaunchError{Problem: err.Error(), Err: err}
 		// No grace: it has no kernels yet, and ctx may have ended.
 		if err := s.stop(context.WithoutCancel(ctx), -1); err != nil {
@@ -127,8 +129,8 @@ func (s *Server) awaitHealth(ctx context.Context) error {
 			}
 			return errors.New("it exited with code 0")
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errNotReady) {
-				return fmt.Errorf("%w: %w", errNotReady, last)
+			if spent, ok := errors.AsType[*opportunity.SpentError](context.Cause(ctx)); ok {
+				return fmt.Errorf("it gave %w: %w", spent, last)
 			}
 			return fmt.Errorf("given up: %w", context.Cause(ctx))
 		case <-ticker.C:

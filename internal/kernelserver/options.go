@@ -8,18 +8,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
 const (
-	defaultStartTimeout = 30 * time.Second
 	// attempts bounds how often another port is tried. Between choosing a free
 	// port and listening on it lies the start of Python.
 	attempts = 5
 	// healthEvery is the pause between two questions to a starting gateway, and
-	// healthTimeout bounds one: the first makes it scan for kernelspecs.
+	// healthTimeout bounds one. A question that is given up was answered for nothing:
+	// the first makes the gateway scan for kernelspecs, which takes a while where
+	// others want the processors, too. One that dies breaks the connection.
 	healthEvery   = 50 * time.Millisecond
-	healthTimeout = 5 * time.Second
+	healthTimeout = 30 * time.Second
 	// stopGrace is for the gateway to end its kernels, which it does one after
 	// the other.
 	stopGrace = 2 * time.Second
@@ -60,8 +62,9 @@ type Options struct {
 	// MaxKernels is where the gateway refuses a further kernel with 403. It
 	// checks before it waits, so that a burst overshoots. 0: no limit.
 	MaxKernels int
-	// StartTimeout bounds Launch over all attempts. Zero is 30 s.
-	StartTimeout time.Duration
+	// Start bounds each attempt of Launch: how long the gateway may have had the
+	// chance to answer. The zero value is that of [opportunity.Starting].
+	Start opportunity.Budget
 	// TempDir is where the private directory is made; "" is the system's own, or
 	// /tmp where that path is too long for sockets.
 	TempDir string
@@ -78,8 +81,8 @@ func (o Options) withDefaults() Options {
 	if o.KernelVars == nil {
 		o.KernelVars = DefaultKernelVars
 	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = defaultStartTimeout
+	if o.Start.Opportunity <= 0 {
+		o.Start = opportunity.Starting(0, o.Start.Ceiling)
 	}
 	return o
 }

@@ -47,10 +47,12 @@ type Request struct {
 	Code       *string `json:"code,omitempty"`
 	AllowStdin bool    `json:"allow_stdin,omitempty"`
 
-	// input. No value: there is none, after Idle seconds if that is set.
+	// input. No value: there is none, after Idle seconds if that is set, and for
+	// Reason.
 	Request string  `json:"request,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Idle    float64 `json:"idle,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
 
 	// signal, drain
 	PID    int  `json:"pid,omitempty"`

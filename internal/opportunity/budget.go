@@ -15,6 +15,19 @@ type Budget struct {
 	Ceiling time.Duration
 }
 
+// Starting is the budget of a start, of a process or of what it makes: so much
+// opportunity, 0 for two minutes, and so long at most, 0 for five times that.
+func Starting(opportunity, ceiling time.Duration) Budget {
+	const usual, most = 2 * time.Minute, 5
+	if opportunity <= 0 {
+		opportunity = usual
+	}
+	if ceiling <= 0 {
+		ceiling = most * opportunity
+	}
+	return Budget{Opportunity: opportunity, Ceiling: ceiling}
+}
+
 // ceilings is how often Opportunity fits into the default ceiling.
 const ceilings = 20
 

@@ -60,34 +60,29 @@
 //
 // # Who uses it, and who should
 //
-// In use: the grace of an interrupted cell and the second ping of a session of the
-// runner. All other places that decide by time that somebody is dead, hung or gone:
+// In use, with one Watch for each system of actors, which the supervisor owns: the
+// heartbeat, the pings of kernels and tools, the grace of an interrupted cell, the end
+// of a kernel, exit functions, and the outer limits of starts and ends of children; the
+// starts of kernels, of fork servers and of gateways, the heartbeat of a fork server,
+// the suspicion against a shared gateway, and the look at an interpreter.
+// [process.Process.Stop] does the same in its own way, below this package. All other
+// places that decide by time that somebody is dead, hung or gone:
 //
 //	place                                        limit            budget, and subject
-//	supervisor/strategy/heartbeat.go             2.5 heartbeats   a Watch in place of Tick.Late; a meter for each ping
-//	actors/kernel/actor.go (ping)                one heartbeat    {a heartbeat, 6 of them}, the interpreter's Subject
 //	actors/kernel/jupyter/interpreter.go (Ping)  Look, Ticks      the interpreter's Subject in place of process.Look
-//	actors/kernel/options.go (StartTimeout)      60 s             {60 s, 5 min}, fork server or gateway, and the kernel
-//	actors/kernel/options.go (CloseTimeout)      6 s              {6 s, 30 s}, the interpreter's Subject
 //	actors/kernel/copy.go                        30 s             {30 s, 2 min}, the session that is copied
 //	actors/kernel/runner/control.go (native)     0.5 s            {0.5 s, 5 s}: else SIGINT comes too early
-//	actors/kernel/runner/control.go (exitWait)   1 s, 0.5 s       {the same, 10 s}: exit functions, SIGTERM
+//	actors/kernel/runner/control.go (termWait)   0.5 s            {the same, 10 s}: SIGTERM
 //	actors/kernel/runner/server.go               6 s              {6 s, 30 s}, the fork server
 //	actors/kernel/bash/interpreter.go            1 s              {1 s, 10 s}, the Tree of the command
 //	actors/kernel/jupyter/warm.go (warmPing)     1 s              {1 s, 10 s}, the kernel that waits, and its gateway
-//	actors/launcher/options.go                   heartbeat, 5 s   {the same, 6 times that}, the tool
+//	actors/launcher/options.go (StopGrace)       5 s              {the same, 6 times that}, the tool
 //	actors/launcher/options.go (StartTimeout)    1 min            {1 min, 5 min}, the Tree of the tool
 //	actors/launcher/actor.go (hardGrace)         1 s              {1 s, 10 s}, the tool
 //	internal/toolproc/options.go (health)        1 s, 2 s, 30 s   {the same, 10 times that}, the tool
-//	internal/forkserver/options.go               20 s             {20 s, 2 min}, the fork server
 //	internal/forkserver/forked_unix.go           2 s, 5 s         {the same, 30 s}, the session; Stopped ends it at once
-//	internal/kernelserver/options.go             30 s; 5 s        {30 s, 5 min}, the gateway; {5 s, 1 min} for its health
 //	internal/jupyter/options.go, recovery.go     10 s to 1 min    {the same, 5 times that}, kernel and gateway
 //	internal/jupyter/interrupt.go                0.5 s, 2 s       {the same, 10 times that}, kernel and gateway
-//	internal/sharedgateway/watch.go (Suspicion)  1 min            {1 min, 10 min}, the gateway
-//	internal/sharedgateway/find.go (ownWait)     10 s             {10 s, 1 min}, whoever holds the lock
-//	internal/process/stop.go                     2 s, 5 s         {the same, 30 s}, the child
-//	internal/pyenv/probe.go                      1 min            {1 min, 5 min}, the probe
 //	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone
 //	sinks/actor.go, sinks/call.go                0.25 s to 10 s   no subject: it is us; a Watch alone
 //	client/client.go (Silence, Patience)         45 s, 30 s       no subject: a Watch alone

@@ -98,3 +98,18 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%d s", int64(d/time.Second))
 	}
 }
+
+// After is the part of m that came after before, an earlier measure of the same meter.
+func (m Measure) After(before Measure) Measure {
+	m.Wall -= before.Wall
+	m.Opportunity -= before.Opportunity
+	m.Most = max(m.Opportunity, m.Most-before.Opportunity)
+	m.Listened -= before.Listened
+	m.Waited = max(0, m.Waited-before.Waited)
+	m.Disk -= before.Disk
+	m.Stalled -= before.Stalled
+	m.Throttled -= before.Throttled
+	m.Slept -= before.Slept
+	m.Ran -= before.Ran
+	return m
+}

@@ -34,3 +34,45 @@ func Wait(ctx context.Context, b Budget, m *Meter, done <-chan struct{}) error {
 		}
 	}
 }
+
+// Context returns a context that ends with ctx, and with a [*SpentError] as its cause
+// when the budget is spent. look, if not nil, is given what was measured: at the
+// beginning, whenever that is looked at, and at least every ten parts of the budget's
+// opportunity. cancel waits for its goroutine.
+func Context(ctx context.Context, b Budget, m *Meter, look func(Measure)) (_ context.Context, cancel func()) {
+	const looks = 10
+	c, end := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	begun := m.Measure()
+	if look != nil {
+		look(begun)
+	}
+	go func() {
+		defer close(over)
+		for {
+			seen := m.Measure()
+			if look != nil {
+				look(seen)
+			}
+			left := b.Left(seen.After(begun))
+			if left <= 0 {
+				end(&SpentError{Budget: b, Measure: seen.After(begun), By: b.Expired(seen.After(begun))})
+				return
+			}
+			if look != nil {
+				left = min(left, max(settleLeast, b.Opportunity/looks))
+			}
+			timer := time.NewTimer(left)
+			select {
+			case <-c.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+		}
+	}()
+	return c, func() {
+		end(context.Canceled)
+		<-over
+	}
+}

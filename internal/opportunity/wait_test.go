@@ -174,3 +174,37 @@ func TestMeasureText(t *testing.T) {
 		require.Equal(t, want, m.String())
 	}
 }
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	b := Budget{Opportunity: 2 * time.Second, Ceiling: 30 * time.Second}
+	for name, tc := range map[string]struct {
+		side  side
+		takes time.Duration
+	}{
+		"it has its chance":      {takes: 2 * time.Second},
+		"it waits, and is quiet": {side: side{share: 1, well: 20 * time.Second}, takes: 22 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := tc.side
+				s.begun = time.Now()
+				ctx, done := Within(t.Context(), b, &s)
+				<-ctx.Done()
+				require.InDelta(t, tc.takes, time.Since(s.begun), float64(time.Second))
+				var spent *SpentError
+				require.ErrorAs(t, context.Cause(ctx), &spent)
+				done()
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // nothing is left of one that was in time
+		ctx, done := Within(t.Context(), b, nil)
+		time.Sleep(time.Second)
+		require.NoError(t, ctx.Err())
+		done()
+		done()
+		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
+	})
+}

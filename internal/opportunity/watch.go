@@ -40,6 +40,7 @@ type Watch struct {
 	due     time.Time // when it wakes next; zero: it does not run
 	timer   *time.Timer
 	stalled time.Duration
+	history history
 }
 
 // Start lets it run until Stop has been called as often.
@@ -63,7 +64,7 @@ func (w *Watch) Stop() {
 	if w.holds--; w.holds > 0 {
 		return
 	}
-	w.stalled += late(w.due, w.clock())
+	w.saw(w.clock())
 	w.timer.Stop()
 	w.due = time.Time{}
 }
@@ -84,9 +85,16 @@ func (w *Watch) tick() {
 	if w.due.IsZero() || now.Before(w.due) { // it was stopped, and perhaps started again
 		return
 	}
-	w.stalled += late(w.due, now)
+	w.saw(now)
 	w.due = now.Add(watchEvery)
 	w.timer.Reset(watchEvery)
+}
+
+// saw counts how late it is. The lock is held.
+func (w *Watch) saw(now time.Time) {
+	d := late(w.due, now)
+	w.stalled += d
+	w.history.add(now, d)
 }
 
 // Self is what is known of this process.

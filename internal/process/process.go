@@ -61,6 +61,10 @@ type Options struct {
 	// starts, may map, in bytes. 0: no limit. Start fails when the limit
 	// cannot be set; outside Linux it is not, see [LimitsMemory].
 	AddressSpace uint64
+	// MaxFiles limits how many files the child, and each process that it starts, may
+	// have open at once. 0: the limit of the host. Start fails when the limit cannot be
+	// set; outside Linux it is not.
+	MaxFiles uint64
 }
 
 // Process is a child. The zero value is of no use; see [Start].
@@ -129,17 +133,29 @@ func Start(o Options) (*Process, error) {
 	if o.NoFile > 0 {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
-	var limited error
-	if o.AddressSpace > 0 {
-		limited = limitMemory(p.id.PID, o.AddressSpace)
-	}
+	limited := limit(p.id.PID, o)
 	go p.wait() // ends when the child does; Done is its join
 	if limited != nil {
 		p.kill()
 		<-p.done
-		return nil, fmt.Errorf("start %s: limit its memory to %d bytes: %w", o.Path, o.AddressSpace, limited)
+		return nil, fmt.Errorf("start %s: %w", o.Path, limited)
 	}
 	return p, nil
+}
+
+// limit sets the limits that a child was given.
+func limit(pid int, o Options) error {
+	if o.AddressSpace > 0 {
+		if err := limitMemory(pid, o.AddressSpace); err != nil {
+			return fmt.Errorf("limit its memory to %d bytes: %w", o.AddressSpace, err)
+		}
+	}
+	if o.MaxFiles > 0 {
+		if err := limitFiles(pid, o.MaxFiles); err != nil {
+			return fmt.Errorf("limit its open files to %d: %w", o.MaxFiles, err)
+		}
+	}
+	return nil
 }
 
 // wait reaps the child. It is the only goroutine that does.

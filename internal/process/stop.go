@@ -20,8 +20,9 @@ const (
 
 // StopOptions bounds [Process.Stop].
 type StopOptions struct {
-	// Grace is the time between the request to end (SIGTERM) and SIGKILL. Zero
-	// is 2 s; negative kills at once. On Windows the request is CTRL_BREAK, which
+	// Grace is the time between the request to end (SIGTERM) and SIGKILL, without
+	// that in which the child had no processor or this process stood still, of which
+	// there may be 30 s. Zero is 2 s; negative kills at once. On Windows the request is CTRL_BREAK, which
 	// needs a console; without one the child is killed at once.
 	Grace time.Duration
 }
@@ -43,25 +44,14 @@ func (p *Process) Stop(ctx context.Context, o StopOptions) error {
 	if grace == 0 {
 		grace = defaultGrace
 	}
-	if grace > 0 && p.terminate() {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-p.done:
-			return nil
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+	if grace > 0 && p.terminate() && endsWithin(ctx, grace, p.done, p.id) {
+		return nil
 	}
 	p.kill()
-	timer := time.NewTimer(killWait)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return nil
-	case <-timer.C:
+	if !endsWithin(context.WithoutCancel(ctx), killWait, p.done, p.id) {
 		return &NotEndedError{PIDs: []int{p.id.PID}}
 	}
+	return nil
 }
 
 // terminate asks the group to end and reports whether asking is possible.

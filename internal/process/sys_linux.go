@@ -52,13 +52,18 @@ func raiseNoFile(pid int, want uint64) {
 	}
 }
 
-func limitMemory(pid int, bytes uint64) error {
+func limitMemory(pid int, bytes uint64) error { return lower(pid, unix.RLIMIT_AS, bytes) }
+
+func limitFiles(pid int, n uint64) error { return lower(pid, unix.RLIMIT_NOFILE, n) }
+
+// lower sets a limit for good, to no more than it is: the host itself may have one.
+func lower(pid, resource int, to uint64) error {
 	var l unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_AS, nil, &l); err != nil {
+	if err := unix.Prlimit(pid, resource, nil, &l); err != nil {
 		return err
 	}
-	bytes = min(bytes, l.Max) // the host itself may have a limit
-	return unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes}, nil)
+	to = min(to, l.Max)
+	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: to, Max: to}, nil)
 }
 
 // onMainThread reports whether the caller runs on the thread that the process

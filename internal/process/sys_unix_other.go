@@ -22,4 +22,6 @@ func raiseNoFile(int, uint64) {}
 
 func limitMemory(int, uint64) error { return nil }
 
+func limitFiles(int, uint64) error { return nil }
+
 func onMainThread() bool { return false }

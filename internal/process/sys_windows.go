@@ -28,6 +28,8 @@ func raiseNoFile(int, uint64) {}
 
 func limitMemory(int, uint64) error { return nil }
 
+func limitFiles(int, uint64) error { return nil }
+
 // terminateGroup sends CTRL_BREAK to the group that the child leads. It reports
 // false when that cannot be done, as in a host without a console: then the child
 // is killed at once.

@@ -11,6 +11,9 @@ type NoPythonError struct {
 	Asked string
 	// Steps are the places that were tried, at least one.
 	Steps []Step
+	// Disturbed says that one of them was ended from outside while it was asked, or got
+	// no processor: it may be found the next time.
+	Disturbed bool
 }
 
 // Error says what was wrong and how to get a Python.
@@ -31,6 +34,12 @@ func (e *NoPythonError) Error() string {
 	return text + "; install one from your system's packages or python.org, or name one with --python"
 }
 
+// Lasting reports whether this stays so until somebody changes something.
+func (e *NoPythonError) Lasting() bool { return !e.Disturbed }
+
+// Passing reports whether it says nothing about the next time.
+func (e *NoPythonError) Passing() bool { return e.Disturbed }
+
 // MissingPackagesError says that an interpreter runs and lacks packages.
 type MissingPackagesError struct {
 	Python  string
@@ -39,6 +48,9 @@ type MissingPackagesError struct {
 	// Missing are names to install.
 	Missing []string
 }
+
+// Lasting reports that this stays so until somebody installs them.
+func (e *MissingPackagesError) Lasting() bool { return true }
 
 // Error names the packages and both ways to get them.
 func (e *MissingPackagesError) Error() string {

@@ -29,12 +29,15 @@ var allowed = nameSet(`
 // allowedPrefixes admit whole families of names, except what denies says.
 var allowedPrefixes = []string{"LC_", "XDG_", "PI_"}
 
-// denied are never admitted, whatever else is said of them.
+// denied are never admitted, whatever else is said of them: secrets, and the place
+// of a host's own tool bridge, which is of no use without its token. A session that
+// has a bridge of its own is told of it by another way.
 var denied = nameSet(`
 	OPENAI_API_KEY ANTHROPIC_API_KEY GOOGLE_API_KEY GEMINI_API_KEY
 	OPENROUTER_API_KEY PERPLEXITY_API_KEY PERPLEXITY_COOKIES EXA_API_KEY
 	AZURE_OPENAI_API_KEY MISTRAL_API_KEY
-	PI_PYTHON_GATEWAY_TOKEN PI_TOOL_BRIDGE_TOKEN`)
+	PI_PYTHON_GATEWAY_TOKEN
+	PI_TOOL_BRIDGE_TOKEN PI_TOOL_BRIDGE_URL PI_TOOL_BRIDGE_SESSION`)
 
 // Filter returns the entries of an environment that may reach an interpreter:
 // the names on the allow list and those with the prefixes LC_, XDG_ and PI_,

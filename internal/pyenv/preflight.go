@@ -38,7 +38,7 @@ func JupyterServerOnly(packages []Package) bool {
 }
 
 // Preflight says which packages for a kernel gateway an interpreter has. It
-// runs the interpreter once, for at most 10 s, and imports none of them. The
+// runs the interpreter once, for at most a minute, and imports none of them. The
 // packages are returned also with a [*MissingPackagesError], which is the error
 // when one is missing. Jupyter Server 2 or newer may stand in for a missing
 // Kernel Gateway: see [JupyterServerOnly].

@@ -11,13 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// probeTimeout bounds one run of a candidate. An interpreter answers in 30 ms;
-// one on a cold network drive may need seconds, and each on a machine with much to
-// do. One that never answers is rare.
-const probeTimeout = time.Minute
+// probeBudget bounds one run of a candidate. An interpreter answers in 30 ms; one on
+// a cold network drive may need seconds, and what each waits for a processor on a
+// machine with much to do is not counted. One that never answers is rare.
+var probeBudget = opportunity.Budget{Opportunity: time.Minute, Ceiling: 5 * time.Minute}
 
 // minVersion is the oldest Python that is served: the oldest that the packages
 // of requirements.txt are locked for.
@@ -88,10 +89,8 @@ const (
 
 // run runs an interpreter to its end and returns what it printed to stdout, at
 // most the last 64 KiB. One that is ended from outside has said nothing about
-// itself: it is run again, a few times, within the same bound.
+// itself: it is run again, a few times.
 func run(ctx context.Context, c command) (out string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, errTooSlow)
-	defer cancel()
 	pause := firstPause
 	for n := 1; ; n++ {
 		out, err = runOnce(ctx, c)
@@ -99,16 +98,22 @@ func run(ctx context.Context, c command) (out string, err error) {
 			return out, err
 		}
 		if n == mostRuns {
-			return out, fmt.Errorf("%w, %d times in a row", err, n)
+			return out, &passingError{fmt.Errorf("%w, %d times in a row", err, n)}
 		}
 		select {
 		case <-time.After(pause):
 			pause *= 2
 		case <-ctx.Done():
-			return out, err
+			return out, &passingError{err}
 		}
 	}
 }
+
+// passingError is a failure that says nothing about the interpreter.
+type passingError struct{ error }
+
+// Unwrap returns what was observed.
+func (e *passingError) Unwrap() error { return e.error }
 
 // endedFromOutside says that a run was ended by a signal of those by which people
 // and programs end others. Signals of the system for what a program has done itself,
@@ -144,11 +149,13 @@ func runOnce(ctx context.Context, c command) (string, error) {
 		}
 		return "", fmt.Errorf("does not run: %w", err)
 	}
+	bound, done := opportunity.Within(ctx, probeBudget, opportunity.Tree(p.Identity())) // a shim runs another
+	defer done()
 	select {
 	case <-p.Done():
-	case <-ctx.Done():
-		_ = p.Stop(ctx, process.StopOptions{Grace: -1}) // why it had to be stopped is the better news
-		return "", fmt.Errorf("does not run: %w", context.Cause(ctx))
+	case <-bound.Done():
+		_ = p.Stop(bound, process.StopOptions{Grace: -1}) // why it had to be stopped is the better news
+		return "", &passingError{fmt.Errorf("does not run: %w", context.Cause(bound))}
 	}
 	if err := p.Err(); err != nil {
 		if last := stderr.Tail(1); len(last) > 0 {
@@ -158,5 +165,3 @@ func runOnce(ctx context.Context, c command) (string, error) {
 	}
 	return stdout.String(), nil
 }
-
-var errTooSlow = fmt.Errorf("gave no answer in %v", probeTimeout)

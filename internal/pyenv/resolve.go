@@ -2,6 +2,7 @@ package pyenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,7 +83,7 @@ type Runtime struct {
 // environment, and python and python3 on PATH; after VIRTUAL_ENV comes an active
 // conda environment, but not conda's base, which is on PATH. What cannot be used is passed
 // over and told in Runtime.Steps, which is set also when Resolve fails. Each
-// candidate is run once, for at most 10 s.
+// candidate is run once, for at most a minute of time in which it could run.
 //
 // The error is a [*NoPythonError].
 func Resolve(ctx context.Context, o Options) (Runtime, error) {
@@ -150,6 +151,8 @@ type resolver struct {
 	dir   string  // where candidates run; "" when cwd is not a directory
 	steps []Step
 	found Runtime
+	// disturbed says that what was wrong with one of them says nothing about it.
+	disturbed bool
 }
 
 func (r *resolver) done() bool { return r.found.Path != "" }
@@ -243,6 +246,7 @@ func (r *resolver) try(ctx context.Context, s Source, python, venv string, onPat
 	p, err := probe(ctx, python, env, r.dir)
 	if err != nil {
 		r.skip(s, python, OutcomeBroken, err.Error())
+		r.disturbed = r.disturbed || errors.As(err, new(*passingError))
 		return
 	}
 	if !p.recent() {
@@ -285,7 +289,7 @@ func (r *resolver) explicit(python string) string {
 func (r *resolver) result(asked string) (Runtime, error) {
 	r.found.Steps = r.steps
 	if !r.done() {
-		return r.found, &NoPythonError{Asked: asked, Steps: r.steps}
+		return r.found, &NoPythonError{Asked: asked, Steps: r.steps, Disturbed: r.disturbed}
 	}
 	return r.found, nil
 }

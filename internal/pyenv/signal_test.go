@@ -33,8 +33,10 @@ func TestASignalSaysNothingAboutPython(t *testing.T) {
 			python := tc.fake.install(t, filepath.Join(w.bin, "python"))
 			rt, err := pyenv.Resolve(t.Context(), w.options())
 			if tc.why != "" {
-				require.ErrorAs(t, err, new(*pyenv.NoPythonError))
+				var none *pyenv.NoPythonError
+				require.ErrorAs(t, err, &none)
 				require.Equal(t, tc.why, rt.Steps[4].Why)
+				require.Equal(t, name != "again and again", none.Lasting())
 				return
 			}
 			require.NoError(t, err)

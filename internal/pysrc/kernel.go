@@ -60,8 +60,15 @@ finally:
 const ResetCode = `__import__("sys").modules["` + kernelModule + `"].cell.reset()`
 
 // IdleInput is what answers a question of such a kernel that waited for so many
-// seconds in vain, and EndOfInput one that has no answer.
+// seconds in vain.
 func IdleInput(seconds float64) string { return fmt.Sprintf("\x04coppice-idle:%g", seconds) }
 
-// EndOfInput raises EOFError in input().
-const EndOfInput = "\x04"
+// NoInput answers a question of such a kernel that has no answer: input() raises
+// EOFError. reason says why; "": the input has come to its end.
+func NoInput(reason string) string {
+	const end = "\x04"
+	if reason == "" {
+		return end
+	}
+	return end + "coppice-none:" + reason
+}

@@ -17,8 +17,9 @@ from coppice_hostcalls import Call, HostCallError, install
 
 # What the host answers to a question that waited too long, with the seconds; to
 # one that has no answer it sends the first character alone, which is the end of
-# input for a kernel.
+# input for a kernel, or why there is none.
 _IDLE = "\x04coppice-idle:"
+_NONE = "\x04coppice-none:"
 
 
 class InputTimeout(TimeoutError):
@@ -147,6 +148,8 @@ def patch_input(shell: Any) -> None:
         value = ask(*args, **kwargs)
         if isinstance(value, str) and value.startswith(_IDLE):
             raise InputTimeout(f"input request timed out: no answer came within {float(value[len(_IDLE):]):g} seconds")
+        if isinstance(value, str) and value.startswith(_NONE):
+            raise EOFError(f"there is no answer: {value[len(_NONE):]}")
         return value
 
     request.coppice = True  # type: ignore[attr-defined]

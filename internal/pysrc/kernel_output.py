@@ -16,6 +16,7 @@ then the oldest messages are forgotten, and the host learns which.
 """
 
 import _thread
+import collections
 import os
 import sys
 import threading
@@ -36,6 +37,8 @@ REQUESTS = ("execute_request", "complete_request", "inspect_request")
 WINDOW, WINDOW_MESSAGES = 4 << 20, 600
 PIECE = 256 << 10
 ROOM, ROOM_MESSAGES = 8 << 20, 20000
+# How many characters of what is printed between the cells are kept for the next one.
+MOST_LATE = 64 << 10
 # How many requests are remembered.
 BOXES = 4
 # How long a cell waits for a host that says nothing: before it has ever said
@@ -49,6 +52,27 @@ def weigh(content):
     data = content.get("data") or content.get("traceback") or content
     values = data.values() if isinstance(data, dict) else data
     return 256 + sum(len(v) if isinstance(v, (str, bytes)) else 64 for v in values)
+
+
+def plain(value):
+    """Returns a content as UTF-8 can carry it: a lone surrogate, as the names of files
+    have them that are not UTF-8, becomes its escape, as on a stream with the errors
+    "backslashreplace"."""
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return value.encode("utf-8", "backslashreplace").decode()
+        return value
+    if isinstance(value, dict):
+        made = {plain(k): plain(v) for k, v in value.items()}
+        same = len(made) == len(value) and all(a is c and b is d for (a, b), (c, d) in zip(value.items(), made.items()))
+        return value if same else made
+    if isinstance(value, (list, tuple)):
+        made = [plain(v) for v in value]
+        return value if all(a is b for a, b in zip(value, made)) else made
+    return value
 
 
 class Box:
@@ -78,6 +102,9 @@ class Output:
         self.patience = FIRST_PATIENCE
         self.heard = 0  # counts what the host said
         self.writer = None  # the thread that wrote last
+        self.late = collections.deque()  # stream and text of what no cell printed that runs
+        self.late_size = self.late_dropped = 0
+        self.current = None  # the header of the cell that runs
         self.bell = _thread.allocate_lock()  # locked; whoever waits takes it
         self.bell.acquire()
 
@@ -103,6 +130,44 @@ class Output:
                 box.done = True
             self.forget(box)
             self.full = self.behind()
+
+    def begin(self, header):
+        """Notes that a cell begins, and returns what was printed since the last one:
+        pairs of a stream and a text, and how many characters before them are lost."""
+        with self.lock:
+            self.current = dict(header) if header else None
+            late, dropped = list(self.late), self.late_dropped
+            self.late.clear()
+            self.late_size = self.late_dropped = 0
+        return late, dropped
+
+    def belated(self, msg):
+        """Takes the text of a thread that has outlived its cell: while another runs, it
+        is that one's, and else it is kept for the next. Returns whether it is kept."""
+        parent = msg.get("parent_header") or {}
+        if msg["header"]["msg_type"] != "stream" or parent.get("msg_type") != "execute_request":
+            return False
+        with self.lock:
+            box = self.boxes.get(parent["msg_id"])
+            if box is not None and not box.done:
+                return False
+            now = self.current and self.boxes.get(self.current["msg_id"])
+            if now is not None and not now.done:
+                msg["parent_header"] = self.current
+                return False
+            if box is None and (now is None or parent["msg_id"] == self.current["msg_id"]):
+                return False  # of a cell that begins
+            name, text = msg["content"]["name"], msg["content"]["text"]
+            self.late.append((name, text))
+            self.late_size += len(text)
+            while self.late_size > MOST_LATE:
+                name, text = self.late.popleft()
+                over = min(len(text), self.late_size - MOST_LATE)
+                self.late_size -= over
+                self.late_dropped += over
+                if over < len(text):
+                    self.late.appendleft((name, text[over:]))
+            return True
 
     def behind(self):
         return any(not b.done and (b.weight > WINDOW or len(b.rows) > WINDOW_MESSAGES) for b in self.boxes.values())
@@ -221,7 +286,19 @@ def start(kernel, streams):
         msg = msg_or_type
         if not isinstance(msg, dict):
             msg = make(msg, content=content, parent=parent, header=header, metadata=metadata)
+        try:
+            content = plain(msg["content"])
+        except (KeyError, RecursionError):
+            pass
+        else:
+            if content is not msg["content"]:
+                msg = dict(msg, content=content)
         if os.getpid() == output.pid:
+            try:
+                if output.belated(msg):
+                    return msg
+            except Exception:
+                pass  # it goes where it would have gone
             if output.full and msg["header"]["msg_type"].endswith("display_data") and _thread.get_ident() not in exempt():
                 output.wait()
             try:
@@ -248,8 +325,25 @@ def start(kernel, streams):
             if not isinstance(stream.write, Writer):
                 stream.write = Writer(output, stream, exempt)
 
+    def catch_up(_info=None):
+        """Shows a cell that begins what was printed since the last one, between marks."""
+        if not streams:
+            return
+        stream = streams[0]
+        header = stream.parent_header
+        late, dropped = output.begin(header)
+
+        def show(name, text, **more):
+            sending(stream.pub_thread, "stream", dict(more, name=name, text=text), parent=header, ident=b"stream." + name.encode())
+
+        if late or dropped:
+            show("stdout", "", coppice_late={"begin": True, "dropped": dropped})
+            for name, text in late:
+                show(name, text)
+            show("stdout", "", coppice_late={"end": True})
+
     guard()
-    return output, guard
+    return output, guard, catch_up
 
 
 def start_here():
@@ -259,11 +353,12 @@ def start_here():
     from IPython import get_ipython
 
     shell = get_ipython()
-    output, guard = start(shell.kernel, (sys.stdout, sys.stderr))
+    output, guard, catch_up = start(shell.kernel, (sys.stdout, sys.stderr))
     # IPython 9 has a writer of its own, for each cell, and puts the old one back.
     # It keeps everything that was ever printed, for %notebook alone: a flood
     # would stay in the memory of the kernel.
     shell.events.register("pre_execute", guard)
+    shell.events.register("pre_run_cell", catch_up)  # not for what the host asks by itself
     if hasattr(shell, "_tee"):
         shell._tee = lambda channel: contextlib.nullcontext()
     return output

@@ -179,6 +179,42 @@ def _group(error, depth=0):
     return hasattr(error, "exceptions") and hasattr(error, "derive") or _group(error.__cause__, depth + 1) or _group(error.__context__, depth + 1)
 
 
+# From this depth on a traceback is not given to IPython, which takes seconds for what
+# no one reads, and does not heed an interrupt while it does so.
+_DEEP = 100
+
+
+def _deep(error):
+    """Says whether the traceback of an exception, or of one that it is chained to, is
+    very long."""
+    for _ in range(20):
+        if error is None:
+            return False
+        trace, depth = error.__traceback__, 0
+        while trace is not None and depth <= _DEEP:
+            trace, depth = trace.tb_next, depth + 1
+        if depth > _DEEP:
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return True
+
+
+def _plain(error, texts):
+    """Says whether IPython has no form for an exception that tells where it came from:
+    a SyntaxError that code raised, which may lack what the compiler's own has, and
+    what a magic that is not there raises."""
+    if type(error).__name__ == "UsageError":
+        return True
+    if not isinstance(error, SyntaxError):
+        return False
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in texts:
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def _interrupt(error):
     """Says whether an exception is what ends a cell that is interrupted, and none
     that code raised itself."""
@@ -221,12 +257,15 @@ def _places(shell):
         while len(texts) > 2000:
             del texts[next(iter(texts))]
 
-    def place(error):
+    def known(name):
         if not places:
-            found = {}  # an interrupt may come half-way
+            found = {"__name__": LOCATE}  # an interrupt may come half-way
             exec(_code(LOCATE), found)
             places.update(found)
-        cells = places["Cells"](texts.get)
+        return places[name]
+
+    def place(error):
+        cells = known("Cells")(texts.get)
         error = places["plainer"](error, cells, ran[1])
         found = places["locate"](error, cells, ran[1])
         found = {k: v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for k, v in found.items()}
@@ -265,18 +304,27 @@ def _places(shell):
         # somebody waits for the end of what was interrupted: its own traceback
         # would have to load a library first, and then to parse asyncio.
         stopped = _interrupt(error) and getattr(shell.InteractiveTB, "mode", "") == "Context"
-        if not stopped and not _group(error):
+        deep = not stopped and (_deep(error) or _plain(error, texts))
+        if not stopped and not deep and not _group(error):
             return traces(exc_tuple, *args, **more)
-        import traceback
+        begun = []
 
-        told = traceback.TracebackException.from_exception(error)
-        while told.stack and told.stack[0].filename not in texts:
-            del told.stack[0]
-        if stopped:
+        def wanted(filename):
+            if filename in texts:
+                begun.append(True)
+            return bool(begun)
+
+        if stopped or deep:
             shell._get_exc_info(exc_tuple)  # for %debug and %tb
-            for frame in told.stack:  # their lines have been read
-                frame.filename = texts.get(frame.filename, (frame.filename,))[0]
-        tell(type(error), error, "".join(told.format()).splitlines())
+        try:
+            told = known("described")(error, wanted)
+            if stopped or deep:
+                for frame in told.stack:  # their lines have been read
+                    frame.filename = texts.get(frame.filename, (frame.filename,))[0]
+            lines = "".join(told.format()).splitlines()
+        except Exception as failed:  # an exception that fights back
+            lines = ["%s (the traceback could not be made: %s)" % (type(error).__name__, type(failed).__name__)]
+        tell(type(error), error, lines)
 
     shell.events.register("pre_run_cell", remember)
     shell._showtraceback, shell.showtraceback = tell, trace

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
@@ -28,11 +29,13 @@ type Options struct {
 	// Check says whether the interpreter can run a gateway. It is asked only when
 	// one could not be started, to say why. nil: the error of the start has to do.
 	Check func(context.Context) error
-	// StartTimeout bounds the start of a gateway. 0: 30 s.
-	StartTimeout time.Duration
-	// Suspicion is how long a gateway may be silent, while its process lives,
-	// before it is ended and replaced. Acquire waits for no longer than this and
-	// StartTimeout together. 0: 60 s.
+	// Start bounds the start of a gateway: how long it may have had the chance to
+	// answer. The zero value is that of [opportunity.Starting].
+	Start opportunity.Budget
+	// Suspicion is how long a gateway may be silent, while its process lives and
+	// could answer, before it is ended and replaced; ten times that when it gets no
+	// processor. Acquire waits for no longer than that and the ceiling of Start
+	// together. 0: 60 s.
 	Suspicion time.Duration
 	// IdleEnd is how long a gateway that is started may be without hosts and
 	// kernels before it ends itself. 0: 5 min.
@@ -48,7 +51,9 @@ func (o Options) withDefaults() Options {
 			*d = v
 		}
 	}
-	def(&o.StartTimeout, 30*time.Second)
+	if o.Start.Opportunity <= 0 {
+		o.Start = opportunity.Starting(0, o.Start.Ceiling)
+	}
 	def(&o.Suspicion, time.Minute)
 	def(&o.IdleEnd, 5*time.Minute)
 	def(&o.Keep, time.Hour)
@@ -61,8 +66,11 @@ func (o Options) withDefaults() Options {
 // ErrUnsupported says that this system has no shared gateways.
 var ErrUnsupported = errors.New("gateways cannot be shared on this system")
 
-// errSlow is the cause when the time for an Acquire has passed.
-var errSlow = errors.New("it took too long")
+// suspicion is the budget of a gateway that is silent.
+func (o Options) suspicion() opportunity.Budget {
+	const most = 10
+	return opportunity.Budget{Opportunity: o.Suspicion, Ceiling: most * o.Suspicion}
+}
 
 // Lease is a host's hold on a shared gateway, until Release.
 type Lease struct {
@@ -96,8 +104,9 @@ func Acquire(ctx context.Context, o Options) (*Lease, error) {
 		return nil, ErrUnsupported
 	}
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout+o.Suspicion, errSlow)
-	defer cancel()
+	most := o.Start.Ceiling + o.suspicion().Ceiling
+	ctx, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: most, Ceiling: most}, nil) // our own standing still is no time
+	defer done()
 	if err := prepare(o.Dir); err != nil {
 		return nil, err
 	}
@@ -121,7 +130,7 @@ func Acquire(ctx context.Context, o Options) (*Lease, error) {
 // client makes the requests that ask whether a gateway lives: no connection is
 // kept, no proxy, no redirect takes the token elsewhere.
 var client = &http.Client{
-	Timeout:       2 * time.Second,
+	Timeout:       5 * time.Second, // an answer that is given up was made for nothing, by a gateway that is late anyway
 	Transport:     &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -37,7 +38,7 @@ const (
 	lastLook  = 250 * time.Millisecond
 	// ownWait bounds the wait for a gateway that is not recorded: one that is
 	// ending is gone in an instant, one whose record was lost puts itself back
-	// within seconds.
+	// within seconds, of which those count in which we did not stand still.
 	ownWait = 10 * time.Second
 )
 
@@ -48,8 +49,11 @@ var errOwned = errors.New("start a kernel gateway: another one that is not recor
 func (s *search) find(ctx context.Context) (Gateway, error) {
 	begin := time.Now()
 	defer func() { s.waits.Answer = time.Since(begin) - s.waits.Lock }()
+	var stalls opportunity.Watch
+	stalls.Start()
+	defer stalls.Stop()
 	var silent Gateway // the one that does not answer, and since when
-	var since, owned time.Time
+	var since, owned *opportunity.Meter
 	for pause := firstLook; ; pause = min(pause+pause/4, lastLook) {
 		g, ok := s.recorded()
 		if !ok {
@@ -63,15 +67,15 @@ func (s *search) find(ctx context.Context) (Gateway, error) {
 			if !errors.Is(err, errOwned) {
 				return Gateway{}, err
 			}
-			if owned.IsZero() {
-				owned = time.Now()
+			if owned == nil {
+				owned = opportunity.Begin(nil, &stalls)
 			}
-			if time.Since(owned) > ownWait || !sleep(ctx, pause) {
+			if owned.Opportunity() > ownWait || !sleep(ctx, pause) {
 				return Gateway{}, err
 			}
 			continue
 		}
-		owned = time.Time{}
+		owned = nil
 		err := answers(ctx, g)
 		if err == nil {
 			if g.settled() {
@@ -82,13 +86,13 @@ func (s *search) find(ctx context.Context) (Gateway, error) {
 			}
 		}
 		if silent.Dir != g.Dir {
-			silent, since = g, time.Now()
+			silent, since = g, opportunity.Begin(opportunity.Processes(g.process()), &stalls)
 		}
-		limit := s.o.Suspicion
+		limit := s.o.suspicion()
 		if !g.settled() {
-			limit = s.o.StartTimeout // it never answered
+			limit = s.o.Start // it never answered
 		}
-		if time.Since(since) > limit {
+		if limit.Expired(since.Measure()) != opportunity.Open {
 			if err := s.replace(ctx, g); err != nil {
 				return Gateway{}, err
 			}
@@ -313,6 +317,15 @@ func replace(ctx context.Context, dir string, g Gateway) error {
 	}
 	kernelserver.Remove(ctx, id, g.Dir)
 	return write(dir, r.without(g))
+}
+
+// process is the gateway's, as far as it is known: one that starts tells it late.
+func (g Gateway) process() process.Identity {
+	if g.settled() {
+		return g.Process
+	}
+	id, _ := kernelserver.SharedProcess(g.Dir)
+	return id
 }
 
 // settled says whether the gateway has answered once, so that its process is

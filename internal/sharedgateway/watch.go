@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -33,7 +34,10 @@ func (l *Lease) Watch(ctx context.Context, suspect func(error)) error {
 	ask := time.NewTimer(askEvery)
 	defer ask.Stop()
 	pause := askEvery
-	var since time.Time
+	var stalls opportunity.Watch
+	stalls.Start()
+	defer stalls.Stop()
+	var silent *opportunity.Meter // since it does not answer; nil: it does
 	for {
 		var err error
 		select {
@@ -47,16 +51,16 @@ func (l *Lease) Watch(ctx context.Context, suspect func(error)) error {
 		case lives.Err() != nil:
 			return fmt.Errorf("the shared %v ended", l.Gateway)
 		case err == nil:
-			if !since.IsZero() && suspect != nil {
+			if silent != nil && suspect != nil {
 				suspect(nil)
 			}
-			since, pause = time.Time{}, askEvery
-		case since.IsZero():
+			silent, pause = nil, askEvery
+		case silent == nil:
 			if suspect != nil {
 				suspect(err)
 			}
-			since, pause = time.Now(), askAgain
-		case time.Since(since) > l.o.Suspicion:
+			silent, pause = opportunity.Begin(opportunity.Processes(l.Process), &stalls), askAgain
+		case l.o.suspicion().Expired(silent.Measure()) != opportunity.Open:
 			if err := replace(ctx, l.o.Dir, l.Gateway); err != nil {
 				return err
 			}

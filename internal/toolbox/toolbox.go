@@ -22,6 +22,9 @@ type Options struct {
 	Artifacts string
 	// Cache is a folder for what Python compiles; "": nothing is kept.
 	Cache string
+	// MaxOpenFiles bounds the files that a tool has open at once, on Linux. 0: what
+	// its tool.json says.
+	MaxOpenFiles int
 	// StartTimeout bounds a start. 0: 60 s.
 	StartTimeout time.Duration
 }
@@ -64,7 +67,7 @@ func (b *Box) Find(ctx context.Context, id string) (toolspec.Entry, error) {
 // Start starts a process of a tool that Find returned. It returns when the process
 // is healthy; ctx bounds the start.
 func (b *Box) Start(ctx context.Context, e toolspec.Entry) (*toolproc.Process, error) {
-	return toolproc.Start(ctx, toolproc.Options{Tool: e.Tool, Dir: e.Dir, Env: b.o.Env, Artifacts: b.o.Artifacts, Cache: b.o.Cache, StartTimeout: b.o.StartTimeout})
+	return toolproc.Start(ctx, toolproc.Options{Tool: e.Tool, Dir: e.Dir, Env: b.o.Env, Artifacts: b.o.Artifacts, Cache: b.o.Cache, StartTimeout: b.o.StartTimeout, MaxOpenFiles: b.o.MaxOpenFiles})
 }
 
 // OpenRunFile opens a file that a run left in its folder. The error matches

@@ -171,3 +171,24 @@ func TestAValidationThatIsGivenUp(t *testing.T) {
 	require.Len(t, r.Checks, 12)
 	require.Empty(t, proc.WithEnv("TOOLBOX_MARK", box.Mark))
 }
+
+// TestAValidationThatIsGivenUpDuringARun does not say that a limit has passed.
+func TestAValidationThatIsGivenUpDuringARun(t *testing.T) {
+	t.Parallel()
+	box := toolbox.New(t)
+	dir := box.Add(toolbox.Tool{ID: "x", Set: map[string]any{"inputs": []any{
+		map[string]any{"key": "do", "label": "Do", "type": "text", "default": "sleep"},
+		map[string]any{"key": "arg", "label": "Arg", "type": "json", "default": 30},
+	}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := toolcheck.Validate(ctx, toolcheck.Options{Dir: dir, Progress: func(c toolcheck.Check) {
+		if c.Name == toolcheck.SchemaMatchesDisk {
+			time.AfterFunc(100*time.Millisecond, cancel) // in the sample run, which is next
+		}
+	}})
+	require.ErrorIs(t, err, context.Canceled)
+	for _, c := range r.Checks {
+		require.NotContains(t, c.Message, "did not end within")
+	}
+}

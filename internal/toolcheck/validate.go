@@ -270,12 +270,13 @@ func (c *checker) sampleLimit() time.Duration {
 
 // call makes one run.
 func (c *checker) call(ctx context.Context, inputs json.RawMessage, limit time.Duration, emit func(messages.ToolEvent) error) toolproc.Answer {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	caller := ctx
+	ctx, cancel := context.WithTimeout(caller, limit)
 	defer cancel()
 	c.runs++
 	id := fmt.Sprintf("validate-%d", c.runs)
 	a := c.proc.Do(ctx, toolproc.Call{Run: id, Inputs: inputs, Dir: filepath.Join(c.temp, id), Emit: emit})
-	if ctx.Err() != nil && a.Error != nil {
+	if ctx.Err() != nil && caller.Err() == nil && a.Error != nil {
 		a.Error.Message = fmt.Sprintf("the run did not end within %v", limit)
 	}
 	return a

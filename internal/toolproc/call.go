@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,7 +62,13 @@ func (p *Process) Do(ctx context.Context, c Call) Answer {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorInput, Message: err.Error()}
 		return a
 	}
-	if err := makeRunDir(in.dir); err != nil {
+	if err := makeRunDir(in.dir); errors.Is(err, fs.ErrExist) {
+		a.Error = &messages.ToolError{
+			Kind: messages.ToolErrorInput, Message: "a run with the id " + c.Run + " has left files today",
+			Hint: "give each run an id of its own, or none: then it gets one",
+		}
+		return a
+	} else if err != nil {
 		a.Error = &messages.ToolError{Kind: messages.ToolErrorTool, Message: err.Error()}
 		return a
 	}
@@ -116,7 +123,7 @@ func (p *Process) run(ctx context.Context, c *call, body *payload) Answer {
 		return p.broken(ctx, c, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	data, err := p.readBody(resp.Body)
+	data, err := p.readBody(resp)
 	if err != nil {
 		if errors.Is(err, errTooLarge) {
 			return Answer{Error: &messages.ToolError{Kind: messages.ToolErrorOutput, Message: err.Error(), Hint: "write large results to the run's folder for files"}}
@@ -131,8 +138,20 @@ func (p *Process) run(ctx context.Context, c *call, body *payload) Answer {
 
 var errTooLarge = errors.New("the answer is too large")
 
-func (p *Process) readBody(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, p.o.MaxBody+1))
+// readBody reads an answer into one piece of memory, of its size when the tool says
+// what that is.
+func (p *Process) readBody(resp *http.Response) ([]byte, error) {
+	if resp.ContentLength > p.o.MaxBody {
+		return nil, fmt.Errorf("%w: %d bytes, and %d are read at most", errTooLarge, resp.ContentLength, p.o.MaxBody)
+	}
+	if resp.ContentLength >= 0 {
+		data := make([]byte, resp.ContentLength)
+		if _, err := io.ReadFull(resp.Body, data); err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		return data, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, p.o.MaxBody+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
@@ -144,30 +163,26 @@ func (p *Process) readBody(r io.Reader) ([]byte, error) {
 
 // judge compares an answer with what the tool declares.
 func (p *Process) judge(c *call, data []byte) Answer {
-	var outputs map[string]json.RawMessage
-	if err := json.Unmarshal(data, &outputs); err != nil || outputs == nil {
+	whole, outputs, err := toolspec.Object(data)
+	if err != nil || outputs == nil {
 		return Answer{Error: &messages.ToolError{
 			Kind: messages.ToolErrorOutput, Status: http.StatusOK, Stderr: p.since(c),
 			Message: "the tool returned " + brief(data) + ", which is not an object of its outputs",
 		}}
 	}
 	if inner, wrapped := outputs["outputs"]; wrapped && p.o.Tool.Output("outputs") == nil {
-		var unwrapped map[string]json.RawMessage
-		if json.Unmarshal(inner, &unwrapped) == nil && unwrapped != nil {
-			outputs = unwrapped
+		if _, unwrapped, err := toolspec.Object(inner); err == nil && unwrapped != nil {
+			outputs, whole = unwrapped, inner
 		}
 	}
-	return p.finish(c, outputs)
+	return p.finish(c, outputs, whole)
 }
 
-// finish makes the answer of a run that returned outputs.
-func (p *Process) finish(c *call, outputs map[string]json.RawMessage) Answer {
-	var a Answer
+// finish makes the answer of a run that returned outputs, which are the members of data.
+func (p *Process) finish(c *call, outputs map[string]json.RawMessage, data []byte) Answer {
+	a := Answer{Outputs: data}
 	wrong, warnings := p.o.Tool.Conform(outputs)
 	a.Warnings = toolspec.Lines(warnings, maxDiffs)
-	if data, err := json.Marshal(outputs); err == nil {
-		a.Outputs = data
-	}
 	if len(wrong) > 0 {
 		a.Error = &messages.ToolError{
 			Kind: messages.ToolErrorOutput, Status: http.StatusOK, Stderr: p.since(c),
@@ -194,7 +209,27 @@ func (p *Process) broken(ctx context.Context, c *call, err error) Answer {
 		return Answer{Error: p.Ended(c.before), Ended: true}
 	case <-timer.C:
 	}
-	return Answer{Error: &messages.ToolError{Kind: messages.ToolErrorTool, Message: "the tool broke the connection: " + err.Error(), Stderr: p.since(c)}}
+	return Answer{Error: p.brokenError(c, err)}
+}
+
+// brokenError says what is known of a connection that a tool broke which lives on.
+func (p *Process) brokenError(c *call, err error) *messages.ToolError {
+	p.settleStderr(c)
+	e := &messages.ToolError{
+		Kind: messages.ToolErrorTool, Message: "the tool broke the connection: " + err.Error(), Stderr: p.since(c),
+		Hint: "view stderr",
+	}
+	if strings.TrimSpace(e.Stderr) == "" {
+		e.Hint = "the tool wrote nothing to standard error: let it answer each run, also one that fails"
+	}
+	switch why, _ := traced(p.said(c.before)); {
+	case why.memory():
+		return p.memoryError(e)
+	case why.thread():
+		return p.threadError(e)
+	default:
+		return e
+	}
 }
 
 // Mark is how much was written to standard error until now, for [Process.Ended].
@@ -207,16 +242,9 @@ func (p *Process) Ended(mark int64) *messages.ToolError {
 		Kind: messages.ToolErrorCrashed, Message: "the tool " + p.Exit() + " during the run", Stderr: p.after(mark),
 		Hint: "see its standard error; the next run starts it again",
 	}
-	if memoryText(e.Stderr) {
+	if p.endedForMemory(p.said(mark)) {
 		return p.memoryError(e)
 	}
-	return e
-}
-
-func (p *Process) memoryError(e *messages.ToolError) *messages.ToolError {
-	e.Kind = messages.ToolErrorMemory
-	e.Message = fmt.Sprintf("ResourceLimitExceeded: memory (max_memory_mb is %d)", p.o.Tool.MaxMemoryMB)
-	e.Hint = "view stderr; let the tool use less, or raise max_memory_mb in its tool.json"
 	return e
 }
 
@@ -244,7 +272,27 @@ func (p *Process) settleStderr(c *call) {
 // since is what was written to standard error since a call began.
 func (p *Process) since(c *call) string { return p.after(c.before) }
 
-func (p *Process) after(mark int64) string {
+// after is the end of said, as a result has it.
+func (p *Process) after(mark int64) string { return bounded(p.said(mark)) }
+
+// maxStderr bounds what of standard error a result has, in bytes. The logs have more.
+const maxStderr = 8 << 10
+
+// bounded is the end of a text that is too long for a result, from the beginning of a
+// line on if one begins there.
+func bounded(text string) string {
+	if len(text) <= maxStderr {
+		return text
+	}
+	end := text[len(text)-maxStderr:]
+	if _, rest, ok := strings.Cut(end, "\n"); ok && rest != "" {
+		end = rest
+	}
+	return fmt.Sprintf("[%d bytes before this are in the tool's log]\n", len(text)-len(end)) + strings.ToValidUTF8(end, "")
+}
+
+// said is what is kept of standard error since a mark.
+func (p *Process) said(mark int64) string {
 	text, written := p.stderr.String(), p.stderr.Written()-mark
 	if written <= 0 {
 		return ""

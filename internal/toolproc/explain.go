@@ -21,13 +21,18 @@ func (p *Process) explain(c *call, status int, body []byte) *messages.ToolError 
 		e.Kind = messages.ToolErrorInput
 		e.Message = fmt.Sprintf("the tool refused the inputs (status %d): %s", status, detail)
 		e.Hint = "compare the inputs with those that tool.json declares"
-	case status >= 500 && (memoryText(e.Stderr) || memoryText(detail)):
-		return p.memoryError(e)
 	case status >= 500:
+		why := failedWith(detail, e.Stderr)
+		if why.memory() {
+			return p.memoryError(e)
+		}
 		e.Message = fmt.Sprintf("the tool failed (status %d): %s", status, detail)
 		e.Hint = "view stderr"
 		if strings.TrimSpace(e.Stderr) == "" {
 			e.Hint = "the tool wrote nothing to standard error: it caught its own exception; let it raise, or print it there"
+		}
+		if why.thread() {
+			return p.threadError(e)
 		}
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		e.Message = fmt.Sprintf("the tool has no POST /run (status %d): %s", status, detail)

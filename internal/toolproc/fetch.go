@@ -38,7 +38,7 @@ func (p *Process) Fetch(ctx context.Context, path string) (*messages.ToolFetched
 		return nil, p.broken(ctx, c, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	data, err := p.readBody(resp.Body)
+	data, err := p.readBody(resp)
 	what, _, _ := strings.Cut(path, "?")
 	switch {
 	case err != nil:

@@ -42,8 +42,11 @@ func (e *StartError) Unwrap() error { return e.Err }
 
 // ToolError is the error as a run reports it.
 func (e *StartError) ToolError() *messages.ToolError {
-	return &messages.ToolError{Kind: e.Kind, Message: e.Error(), Hint: e.Hint, Stderr: e.Tail}
+	return &messages.ToolError{Kind: e.Kind, Message: e.Error(), Hint: e.Hint, Stderr: bounded(e.Tail)}
 }
+
+// Log is all that is kept of standard error.
+func (e *StartError) Log() string { return e.Tail }
 
 func (e *StartError) portTaken() bool {
 	var exited *process.ExitError
@@ -134,6 +137,9 @@ func (p *Process) Healthy(ctx context.Context) error {
 	return nil
 }
 
+// Identity names the process, also when another one has its number.
+func (p *Process) Identity() process.Identity { return p.proc.Identity() }
+
 // compareSchema compares what the process says of itself with tool.json.
 func (p *Process) compareSchema(ctx context.Context) ([]toolspec.Problem, error) {
 	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
@@ -205,14 +211,16 @@ func brief(body []byte) string {
 func (p *Process) startHint(err error) string {
 	tail := p.stderr.String()
 	var exited *process.ExitError
+	why, _ := traced(tail)
+	limited := p.o.memoryBytes() > 0
 	ended, isEnd := errors.AsType[*exitedError](err)
 	switch {
 	case isEnd && ended.err == nil && strings.TrimSpace(tail) == "":
 		return p.o.Tool.Entrypoint + ` starts no server: is if __name__ == "__main__": missing at its end?`
-	case isEnd && (strings.Contains(tail, "ModuleNotFoundError") || strings.Contains(tail, "ImportError")):
-		return "a package is missing in the tool's environment: coppice tool setup " + p.o.Tool.ID
-	case isEnd && memoryText(tail), isEnd && errors.As(err, &exited) && exited.Signal != 0 && p.o.memoryBytes() > 0:
+	case isEnd && limited && (why.memory() || why.thread() || why.unmapped() || errors.As(err, &exited) && exited.Signal != 0):
 		return fmt.Sprintf("max_memory_mb is %d; the tool may need more", p.o.Tool.MaxMemoryMB)
+	case isEnd && why.missing():
+		return "a package is missing in the tool's environment: coppice tool setup " + p.o.Tool.ID
 	case isEnd:
 		return p.o.Tool.Entrypoint + " ends on start; see its standard error"
 	case errors.Is(err, errNotHealthy):
@@ -220,14 +228,4 @@ func (p *Process) startHint(err error) string {
 	default:
 		return ""
 	}
-}
-
-// memoryText reports whether a text says that memory ran out.
-func memoryText(text string) bool {
-	for _, sign := range []string{"MemoryError", "std::bad_alloc", "Cannot allocate memory", "cannot allocate memory", "out of memory", "can't start new thread", "failed to map segment"} {
-		if strings.Contains(text, sign) {
-			return true
-		}
-	}
-	return false
 }

@@ -24,6 +24,9 @@ type Options struct {
 	Validate bool
 	// NoMemoryLimit leaves max_memory_mb to whoever watches the process.
 	NoMemoryLimit bool
+	// MaxOpenFiles bounds the files that any tool has open at once; max_open_files of
+	// the tool may be lower. 0: only that counts.
+	MaxOpenFiles int
 	// MaxBody bounds what is read of an answer, in bytes. 0: 64 MiB.
 	MaxBody int64
 }
@@ -62,4 +65,13 @@ func (o Options) memoryBytes() uint64 {
 		return 0
 	}
 	return uint64(o.Tool.MaxMemoryMB) << 20
+}
+
+// openFiles is the limit on open files, 0 for none.
+func (o Options) openFiles() uint64 {
+	own := max(0, o.Tool.MaxOpenFiles)
+	if o.MaxOpenFiles > 0 && (own == 0 || o.MaxOpenFiles < own) {
+		own = o.MaxOpenFiles
+	}
+	return uint64(own)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/process"
@@ -26,11 +27,13 @@ type Process struct {
 	token  string
 	proc   *process.Process
 	stderr *process.Ring
+	oom    oomCount
 	client *http.Client
 	drift  []toolspec.Problem
 	// driftErr says why the schemas were not compared, nil when they were.
 	driftErr error
 	took     time.Duration
+	swept    sync.Once
 }
 
 // Start starts a tool and returns when it is up. ctx bounds the start alone. A
@@ -68,22 +71,18 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 		return nil, fail(messages.ToolErrorSpawn, "", err)
 	}
 	p.stderr = process.NewRing(process.RingOptions{})
+	theKeeper.watch(python, p.token, process.Identity{})
 	p.proc, err = process.Start(process.Options{
 		Path: python, Args: []string{o.Tool.Entrypoint, "--port", strconv.Itoa(p.port)}, Env: p.env.Vars, Dir: o.Dir,
-		Stderr: p.stderr, AddressSpace: o.memoryBytes(),
+		Stderr: p.stderr, AddressSpace: o.memoryBytes(), MaxFiles: o.openFiles(),
 	})
 	if err != nil {
+		theKeeper.forget(p.token)
 		return nil, fail(messages.ToolErrorSpawn, "", err)
 	}
-	p.client = &http.Client{
-		// A client of its own: no proxy, no connection shared with another tool
-		// or left behind. A redirect would take the token elsewhere.
-		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableCompression: true,
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	theKeeper.watch(python, p.token, p.proc.Identity())
+	p.oom = countOOM(p.proc.PID())
+	p.client = newClient()
 	if err := p.awaitHealth(ctx, began); err != nil {
 		_ = p.stop(context.WithoutCancel(ctx), failedGrace) // what failed is the news
 		return nil, fail(messages.ToolErrorSpawn, p.startHint(err), err)
@@ -91,6 +90,18 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 	p.drift, p.driftErr = p.compareSchema(ctx)
 	p.took = time.Since(began)
 	return p, nil
+}
+
+// newClient is a client of one tool: no proxy, no connection shared with another tool or
+// left behind. A redirect would take the token elsewhere.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, DisableCompression: true,
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // failedGrace is what a process that did not come up gets between TERM and
@@ -191,14 +202,20 @@ func (p *Process) Memory() int64 {
 	return total
 }
 
-// Stop ends the process and its group: TERM, grace, KILL. It returns when the
-// process was reaped. A negative grace kills at once.
+// Stop ends the process and its group: TERM, grace, KILL, and on Linux then what it has
+// started in other sessions. It returns when the process was reaped. A negative grace
+// kills at once.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error { return p.stop(ctx, grace) }
 
 func (p *Process) stop(ctx context.Context, grace time.Duration) error {
 	defer p.client.CloseIdleConnections()
+	started, _ := process.Descendants(p.proc.Identity()) // of one that has ended none are known
 	if err := p.proc.Stop(ctx, process.StopOptions{Grace: grace}); err != nil {
 		return fmt.Errorf("stop the tool %s: %w", p.o.Tool.ID, err)
 	}
+	p.swept.Do(func() {
+		sweep(ctx, p.token, started)
+		theKeeper.forget(p.token)
+	})
 	return nil
 }

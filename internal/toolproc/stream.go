@@ -28,7 +28,7 @@ func (p *Process) stream(ctx context.Context, c *call, body *payload) Answer {
 		}
 		return p.broken(ctx, c, err)
 	}
-	first, err := p.readBody(resp.Body)
+	first, err := p.readBody(resp)
 	_ = resp.Body.Close()
 	if err != nil {
 		return p.broken(ctx, c, err)
@@ -56,7 +56,7 @@ func (p *Process) follow(ctx context.Context, c *call, g *gathering, events *sse
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) && g.allDone():
-			return p.finish(c, g.outputs())
+			return p.complete(c, g)
 		case errors.Is(err, io.EOF):
 			a := p.broken(ctx, c, errors.New("the stream ended before the outputs were complete"))
 			a.Outputs = g.partial()
@@ -72,7 +72,7 @@ func (p *Process) follow(ctx context.Context, c *call, g *gathering, events *sse
 		case "error":
 			return Answer{Outputs: g.partial(), Error: p.streamError(c, e.Data)}
 		case "done":
-			return p.finish(c, g.outputs())
+			return p.complete(c, g)
 		}
 		if p.tooLarge(g) {
 			return Answer{Outputs: g.partial(), Error: &messages.ToolError{Kind: messages.ToolErrorOutput, Message: fmt.Sprintf("%v: more than %d bytes", errTooLarge, p.o.MaxBody)}}
@@ -84,9 +84,19 @@ func (p *Process) follow(ctx context.Context, c *call, g *gathering, events *sse
 			}
 		}
 		if g.allDone() && g.complete() {
-			return p.finish(c, g.outputs())
+			return p.complete(c, g)
 		}
 	}
+}
+
+// complete makes the answer of a stream that has ended well.
+func (p *Process) complete(c *call, g *gathering) Answer {
+	outputs := g.outputs()
+	data, err := json.Marshal(outputs)
+	if err != nil {
+		data = nil // a value that is no JSON; finish says which
+	}
+	return p.finish(c, outputs, data)
 }
 
 func (p *Process) tooLarge(g *gathering) bool { return g.size > p.o.MaxBody }
@@ -102,8 +112,12 @@ func (p *Process) streamError(c *call, data string) *messages.ToolError {
 	}
 	p.settleStderr(c)
 	e := &messages.ToolError{Kind: messages.ToolErrorTool, Message: "the tool failed: " + p.env.Mask(text), Stderr: p.since(c), Hint: "view stderr"}
-	if memoryText(e.Stderr) || memoryText(text) {
+	switch why := failedWith(text, e.Stderr); {
+	case why.memory():
 		return p.memoryError(e)
+	case why.thread():
+		return p.threadError(e)
+	default:
+		return e
 	}
-	return e
 }

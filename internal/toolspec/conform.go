@@ -1,6 +1,7 @@
 package toolspec
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -12,17 +13,21 @@ func (t *Tool) Conform(outputs map[string]json.RawMessage) (wrong, warnings []Pr
 	var p, w problems
 	for i := range t.Outputs {
 		o := &t.Outputs[i]
-		raw, there := outputs[o.Key]
+		given, there := outputs[o.Key]
 		if !there {
 			p.add(o.Key, "the output is missing")
 			continue
 		}
-		var v any
-		if err := json.Unmarshal(raw, &v); err != nil {
+		if err := valid(given); err != nil {
 			p.add(o.Key, "it is not JSON: %v", err)
 			continue
 		}
-		o.conform(&p, v)
+		v := shaped{raw: bytes.TrimLeft(given, blanks)}
+		if v.tooLarge() {
+			p.add(o.Key, "the number %.40s is too large", v.raw)
+			continue
+		}
+		o.conform(&p, &v)
 	}
 	for _, key := range sortedKeys(outputs) {
 		if t.Output(key) == nil {
@@ -49,28 +54,49 @@ var shapes = map[string][]shape{
 	"image_grid": {isList, isObject}, "image_compare": {isObject},
 }
 
+// shaped is a value whose shape is looked at. It is not decoded, for it may be large.
+type shaped struct {
+	raw
+
+	keys map[string]json.RawMessage // of an object, once they were asked for
+}
+
+func (v *shaped) object() (map[string]json.RawMessage, bool) {
+	if v.keys == nil {
+		v.keys, _ = v.members()
+	}
+	return v.keys, v.keys != nil
+}
+
 // shape is one form that a value may have.
 type shape struct {
 	says string
-	ok   func(v any) bool
+	ok   func(v *shaped) bool
 }
 
 var (
-	isText   = shape{"a string", func(v any) bool { _, ok := v.(string); return ok }}
-	isNumber = shape{"a number", func(v any) bool { _, ok := v.(float64); return ok }}
-	isBool   = shape{"true or false", func(v any) bool { _, ok := v.(bool); return ok }}
-	isList   = shape{"a list", func(v any) bool { _, ok := v.([]any); return ok }}
-	isObject = shape{"an object", func(v any) bool { _, ok := v.(map[string]any); return ok }}
-	isRows   = shape{"a list of objects", func(v any) bool {
-		list, ok := v.([]any)
-		for _, e := range list {
-			if _, object := e.(map[string]any); !object {
+	isText   = being("a string")
+	isNumber = being("a number")
+	isBool   = being("true or false")
+	isList   = being("a list")
+	isObject = being("an object")
+	isRows   = shape{"a list of objects", func(v *shaped) bool {
+		if v.raw[0] != '[' {
+			return false
+		}
+		for e := range v.elements() {
+			if e[0] != '{' {
 				return false
 			}
 		}
-		return ok
+		return true
 	}}
 )
+
+// being is a shape that is all that is said of the value.
+func being(says string) shape {
+	return shape{says, func(v *shaped) bool { return v.is() == says }}
+}
 
 func has(keys ...string) shape {
 	says := "an object with "
@@ -80,8 +106,8 @@ func has(keys ...string) shape {
 		}
 		says += k
 	}
-	return shape{says, func(v any) bool {
-		m, ok := v.(map[string]any)
+	return shape{says, func(v *shaped) bool {
+		m, ok := v.object()
 		for _, k := range keys {
 			if _, there := m[k]; !there {
 				return false
@@ -91,27 +117,27 @@ func has(keys ...string) shape {
 	}}
 }
 
-func (o *Output) conform(p *problems, v any) {
+func (o *Output) conform(p *problems, v *shaped) {
 	forms, known := shapes[o.Type]
 	if !known {
 		return // any shape goes for maps and the rarer charts
 	}
 	// A scalar may be wrapped: {"value": 3}.
-	if m, ok := v.(map[string]any); ok && len(m) <= 2 {
-		if inner, wrapped := m["value"]; wrapped && o.fits(forms, inner) {
+	if m, ok := v.object(); ok && len(m) <= 2 {
+		if inner, wrapped := m["value"]; wrapped && o.fits(forms, &shaped{raw: raw(inner)}) {
 			return
 		}
 	}
-	if v == nil || !o.fits(forms, v) {
+	if !o.fits(forms, v) {
 		says := forms[0].says
 		for _, f := range forms[1:] {
 			says += ", or " + f.says
 		}
-		p.add(o.Key, "%s of type %s is expected to be %s, and is %s", "an output", o.Type, says, typeName(v))
+		p.add(o.Key, "%s of type %s is expected to be %s, and is %s", "an output", o.Type, says, v.is())
 	}
 }
 
-func (o *Output) fits(forms []shape, v any) bool {
+func (o *Output) fits(forms []shape, v *shaped) bool {
 	for _, f := range forms {
 		if f.ok(v) {
 			return true

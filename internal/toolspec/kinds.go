@@ -5,6 +5,7 @@ import "maps"
 // The bounds of what a tool may ask for.
 const (
 	maxMemoryMB   = 65536
+	maxOpenFiles  = 1 << 20
 	maxSeconds    = 86400
 	maxRetainRuns = 1_000_000
 	maxInteger    = 1 << 53
@@ -131,7 +132,7 @@ var document = object(map[string]rule{
 	"id":      must(name), "name": must(name),
 	"description": optText, "version": optText, "category": optText, "icon": optText, "package": optText, "workspace_default": optText,
 	"layout":            may(oneOf("form", "chat", "split")),
-	"warm_keep_seconds": may(integer(0, maxSeconds)), "max_memory_mb": may(integer(0, maxMemoryMB)), "max_runtime_seconds": may(integer(1, maxSeconds)),
+	"warm_keep_seconds": may(integer(0, maxSeconds)), "max_memory_mb": may(integer(0, maxMemoryMB)), "max_open_files": may(integer(0, maxOpenFiles)), "max_runtime_seconds": may(integer(1, maxSeconds)),
 	"secrets":        may(listOf(object(map[string]rule{"key": must(name), "description": optText, "required": optBool}))),
 	"schema_version": may(text), "concurrent": optBool, "validator_timeout_override": may(orNull(integer(1, maxSeconds))),
 	"requires_data_persistence": optBool, "provides_file_endpoint": optBool, "provides_autocomplete": optBool, "archived": optBool,

@@ -188,7 +188,7 @@ func TestConform(t *testing.T) {
 	t.Parallel()
 	for kind, tc := range map[string]struct{ good, bad []string }{
 		"text":        {[]string{`"a"`, `{"value":"a"}`}, []string{`1`, `null`, `{"value":1}`}},
-		"number":      {[]string{`1.5`, `{"value":2}`}, []string{`"1"`, `[]`}},
+		"number":      {[]string{`1.5`, `{"value":2}`}, []string{`"1"`, `[]`, `1e999`, `1.`}},
 		"boolean":     {[]string{`true`}, []string{`1`}},
 		"table":       {[]string{`{"columns":[],"rows":[]}`, `[{"a":1}]`}, []string{`{"rows":[]}`, `[1]`}},
 		"chart_line":  {[]string{`{"x":[],"series":[]}`}, []string{`{"x":[]}`, `[]`}},

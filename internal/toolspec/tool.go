@@ -25,7 +25,11 @@ type Tool struct {
 	WarmKeepSeconds int `json:"warm_keep_seconds"`
 	// MaxMemoryMB bounds the memory of the process; 0 does not.
 	MaxMemoryMB int `json:"max_memory_mb"`
-	// MaxRuntimeSeconds bounds one run, by the clock on the wall.
+	// MaxOpenFiles bounds the files and connections that the process, and each that
+	// it starts, has open at once, on Linux; 0 does not.
+	MaxOpenFiles int `json:"max_open_files"`
+	// MaxRuntimeSeconds bounds one run, by the clock on the wall. Nothing bounds the
+	// processor time: that of a process that is kept adds up over its runs.
 	MaxRuntimeSeconds int      `json:"max_runtime_seconds"`
 	Secrets           []Secret `json:"secrets"`
 	SchemaVersion     string   `json:"schema_version"`

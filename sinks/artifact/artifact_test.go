@@ -199,6 +199,9 @@ func TestReadLines(t *testing.T) {
 			t.Parallel()
 			part, err := s.ReadLines(uri, tc.r)
 			require.NoError(t, err)
+			require.EqualValues(t, text.Len(), part.Size)
+			require.Equal(t, string(tc.want.Text), text.String()[part.Begin:part.End])
+			part.Begin, part.End, part.Size = 0, 0, 0
 			require.Empty(t, cmp.Diff(tc.want, part))
 		})
 	}

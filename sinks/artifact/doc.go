@@ -16,7 +16,7 @@
 // # Names
 //
 // artifact://N names an artifact in text that a model reads. [Store.Resolve],
-// [Store.Open] and [Store.ReadLines] take that form. Their errors are meant to
+// [Store.Open], [Store.ReadLines], [Store.ReadBytes] and [Store.Search] take that form. Their errors are meant to
 // be read by the model too, so they say what is available instead.
 //
 // # Retention

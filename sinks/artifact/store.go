@@ -81,7 +81,7 @@ type Info struct {
 // URI is the artifact's name.
 func (i Info) URI() string { return URI(i.ID) }
 
-var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.[A-Za-z0-9_-]+\.(?:log|svg|json)$`)
+var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.[A-Za-z0-9_-]+\.(?:log|svg|json|bin)$`)
 
 // number returns the number in the name of an artifact's file.
 func number(name string) (int, bool) {
@@ -156,7 +156,7 @@ func (s *Store) tool() string {
 }
 
 // Keep makes an artifact of data that is all there: a drawing, a document. kind
-// is the middle of the file's name, extension its end: log, svg or json.
+// is the middle of the file's name, extension its end: log, svg, json or bin.
 func (s *Store) Keep(kind, extension string, data []byte) (Info, error) {
 	w, err := s.create(kind, extension)
 	if err != nil {

@@ -36,6 +36,10 @@ func (w *Writer) URI() string { return URI(w.id) }
 // Path is the artifact's file.
 func (w *Writer) Path() string { return w.file.Name() }
 
+// Kept returns how many bytes were written, and how many of them the file has: fewer
+// when the cap cut it, or after an error. It may not be called while Write is.
+func (w *Writer) Kept() (kept, written int64) { return w.kept, w.total }
+
 // Write adds p. What goes past the cap is counted and not kept; that is not an
 // error. After an error, which is returned again by every later call, the file
 // holds the beginning of the output.

@@ -37,7 +37,8 @@ func (x entry) kind() int {
 
 // add captures what a display has, in place at, or last if that is negative, and
 // returns notes about what it does not keep.
-func (c *captured) add(cell int, e messages.Display, at int) (notes []string) {
+// keep stores what is no image elsewhere, and says where.
+func (c *captured) add(cell int, e messages.Display, at int, keep func(about, extension string, data []byte) string) (notes []string) {
 	put := func(x entry, mime string) {
 		x.cell, x.display = cell, e.DisplayID
 		note := c.put(x, mime, at)
@@ -48,17 +49,22 @@ func (c *captured) add(cell int, e messages.Display, at int) (notes []string) {
 			at++
 		}
 	}
-	for _, mime := range []string{messages.MIMEPNG, messages.MIMEJPEG} {
+	for _, mime := range imageTypes {
 		text, ok := e.Data.Text(mime)
 		if !ok {
 			continue
 		}
 		data, ok := base64Data(text)
 		if !ok {
-			notes = append(notes, mime+" not kept: its data is not base64")
+			notes = append(notes, keep(mime+" not shown, its data is not base64", "log", []byte(text)))
 			continue
 		}
-		put(entry{image: fitImage(messages.Image{MIME: mime, Data: data}, c.o.MaxImageEdge)}, mime)
+		picture, err := readImage(data)
+		if err != nil {
+			notes = append(notes, keep(mime+" not shown, "+err.Error(), "bin", data))
+			continue
+		}
+		put(entry{image: fitImage(picture, data, c.o.MaxImageEdge)}, mime)
 	}
 	if raw, ok := e.Data[messages.MIMEJSON]; ok {
 		put(entry{json: raw}, messages.MIMEJSON)

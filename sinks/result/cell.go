@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/budget"
@@ -13,6 +14,7 @@ type cell struct {
 	index    int
 	screen   sanitise.Screen
 	window   *budget.Window
+	tokens   *estimate // of all that was written, nil when no one asks
 	columns  int
 	events   []messages.RawJSON
 	markdown bool
@@ -26,24 +28,43 @@ func (c *cell) stream(name messages.StreamName, text string) {
 		to = sanitise.Err
 	}
 	c.screen.Write(to, text)
-	c.window.Write(c.screen.Take())
+	c.write(c.screen.Take())
+}
+
+// write adds text that is clean. It ends with a whole character.
+func (c *cell) write(text []byte) {
+	c.count(text)
+	c.window.Write(text)
+}
+
+// count adds text to the estimate.
+func (c *cell) count(text []byte) {
+	if c.tokens == nil {
+		return
+	}
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		c.tokens.add(r)
+		text = text[n:]
+	}
 }
 
 // endRow makes the next text begin a line.
 func (c *cell) endRow() {
 	c.screen.Break()
-	c.window.Write(c.screen.Take())
+	c.write(c.screen.Take())
 }
 
 // block adds text that begins a line and ends one.
 func (c *cell) block(text string) {
 	c.endRow()
-	c.window.Write([]byte(text))
+	c.write([]byte(text))
 }
 
 // slot adds such text so that it can be replaced.
 func (c *cell) slot(text string) *budget.Slot {
 	c.endRow()
+	c.count([]byte(text))
 	return c.window.Slot([]byte(text))
 }
 
@@ -53,7 +74,7 @@ func (c *cell) passed() bool { return c.window.Truncated() || c.window.Cut() }
 // end commits the last row. More may come after it, on the same line.
 func (c *cell) end() {
 	c.screen.Close()
-	c.window.Write(c.screen.Take())
+	c.write(c.screen.Take())
 }
 
 // output returns what is kept of the cell.

@@ -2,6 +2,7 @@ package result
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -55,7 +56,7 @@ func bundleText(b messages.Bundle, status string, limit int) (text string, markd
 	var notes []string
 	for _, mime := range slices.Sorted(maps.Keys(b)) {
 		switch mime {
-		case messages.MIMEPNG, messages.MIMEJPEG, messages.MIMEHTML, status:
+		case messages.MIMEPNG, messages.MIMEJPEG, messages.MIMEGIF, messages.MIMEWebP, messages.MIMEHTML, status:
 		default:
 			notes = append(notes, fmt.Sprintf("[%s of %s not shown]", mime, budget.Size(int64(len(b[mime])))))
 		}
@@ -87,29 +88,17 @@ func statusEvent(raw messages.RawJSON) bool {
 	return json.Unmarshal(raw, &o) == nil && o.Op != nil
 }
 
-// base64Data removes the white space that kernels put into base64; false when
-// something else is in it that does not belong there.
-func base64Data(s string) (string, bool) {
-	clean := true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/', c == '=':
-		case c == '\n', c == '\r', c == ' ', c == '\t':
-			clean = false
-		default:
-			return "", false
-		}
-	}
-	if clean {
-		return s, s != ""
-	}
+// base64Data decodes base64 as kernels write it: with white space in it, and with or
+// without its padding; false when it is none.
+func base64Data(s string) ([]byte, bool) {
 	s = strings.Map(func(r rune) rune {
-		if r <= ' ' {
+		if r == '\n' || r == '\r' || r == ' ' || r == '\t' {
 			return -1
 		}
 		return r
 	}, s)
-	return s, s != ""
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	return data, err == nil && len(data) > 0
 }
 
 // told is the text of an exception for a result: the user's own frames, when

@@ -37,8 +37,9 @@
 // Vega, Plotly) are kept as artifacts of their own, and a line says what they
 // are and where.
 //
-// [LimitTokens] is another shape of a text that is too long: its head, counted in
-// tokens, and a reminder for the model.
+// Options.Tokens, and [LimitTokens] for any text, give a text that is too long another
+// shape: its head, counted in tokens, and a reminder for the model. The sizes in it, as
+// those in every text here, are of the whole output, counted while it came.
 //
 // A [Fold] may not be used by two goroutines at once; the functions may.
 package result

@@ -93,12 +93,18 @@ func (f *Fold) cell(index int) *cell {
 		bytes, lines = bytes-usedBytes, lines-usedLines
 	}
 	left := f.total - index
+	if f.o.Tokens > 0 { // the first ones come first
+		left = 1
+	}
 	share := b
 	share.Bytes = min(max(bytes/left, MinShare), b.Bytes)
 	share.Lines = min(max(lines/left, MinShareLines), b.Lines)
 	share.HeadBytes = int(int64(b.HeadBytes) * int64(share.Bytes) / int64(b.Bytes))
 	share.TailOnly = b.HeadBytes == 0
 	c := &cell{index: index, window: budget.New(share), columns: b.Columns}
+	if f.o.Tokens > 0 {
+		c.tokens = &estimate{}
+	}
 	f.cells = slices.Insert(f.cells, at, c)
 	return c
 }
@@ -129,11 +135,8 @@ func (f *Fold) block(c *cell, text string) {
 // keep opens the artifact when the text of c does not hold everything, or when
 // too much is held for one.
 func (f *Fold) keep(c *cell, over bool) {
-	if over || c.passed() {
+	if over || c.passed() || f.o.Tokens > 0 && f.seen() > f.o.Tokens {
 		f.spill.open()
-	}
-	if note := f.spill.notice(); note != "" {
-		c.block(lineOf(note))
 	}
 }
 
@@ -193,7 +196,7 @@ func (f *Fold) update(e messages.Display, raw string, markdown bool) bool {
 // keep.
 func (f *Fold) capture(c *cell, e messages.Display, text string, at int) string {
 	text = lineOf(text)
-	for _, n := range f.captured.add(c.index, e, at) {
+	for _, n := range f.captured.add(c.index, e, at, f.attach) {
 		text += "[" + n + "]\n"
 	}
 	return text
@@ -226,6 +229,9 @@ func (f *Fold) clear(e messages.ClearOutput) {
 
 func (f *Fold) empty(c *cell) {
 	c.clear, c.markdown = false, false
+	if c.tokens != nil {
+		*c.tokens = estimate{}
+	}
 	c.screen.Clear()
 	c.window.Reset()
 	f.captured.forget(func(x entry) bool { return x.cell == c.index })
@@ -256,8 +262,11 @@ func (f *Fold) Output() messages.Output {
 		out.Cells = append(out.Cells, c.output())
 	}
 	out.JSON, out.Images = f.captured.json(), f.captured.images()
-	out.Artifact = f.spill.uri()
+	out.Artifact, out.NotKept = f.spill.uri(), f.spill.missing()
 	out.Truncation = f.truncation(out.Artifact)
+	if f.o.Tokens > 0 {
+		out.Truncation = f.limit(out.Cells, out.Truncation)
+	}
 	return out
 }
 

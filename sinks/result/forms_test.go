@@ -88,7 +88,7 @@ func TestFormsOfLongOutput(t *testing.T) {
 		"middle, by lines": {budget.Options{Bytes: 100, Lines: 5}, lines(9), "1\n2\n[… 4 lines, 8B elided …]\n7\n8\n9\n\n[Showing lines 1-2 and 7-9 of 9. Read artifact://0 for full output]", lines(9)},
 		"middle, by bytes": {budget.Options{Bytes: 20}, lines(20), "1\n2\n3\n4\n[… 12 lines, 31B elided …]\n17\n18\n19\n20\n\n[Showing lines 1-4 and 17-20 of 20 (20B limit). Read artifact://0 for full output]", lines(20)},
 		"tail":             {budget.Options{Lines: 2, TailOnly: true}, lines(9), "8\n9\n\n[Showing lines 8-9 of 9. Read artifact://0 for full output]", lines(9)},
-		"one line":         {budget.Options{Bytes: 10}, "abcdefghijklmnop", "abcd\n[… 6B elided …]\nklmnop\n\n[Showing lines 1-1 of 1 (10B limit). Read artifact://0 for full output]", "abcdefghijklmnop"},
+		"one line":         {budget.Options{Bytes: 10}, "abcdefghijklmnop", "abcd\n[… 6B elided …]\nklmnop\n\n[Showing 10B of 16B, in 1 line (10B limit). Read artifact://0 for full output]", "abcdefghijklmnop"},
 		"columns":          {budget.Options{Columns: 4}, "12345678\n1\n", "1234…\n1\n[Some lines truncated to 4 bytes: 1]\n\n[Read artifact://0 for full output]", "12345678\n1\n"},
 		"overwritten":      {budget.Options{Bytes: 10}, "1%\r2%\r3%\rdone\n", "done\n\n[Read artifact://0 for full output]", "1%\r2%\r3%\rdone\n"},
 	} {

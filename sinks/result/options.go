@@ -18,6 +18,11 @@ type Options struct {
 	Brand string
 	// Budget is the text of the whole call.
 	Budget budget.Options
+	// Tokens gives the text another shape: at most so many tokens from the beginning,
+	// as [EstimateTokens] counts them, and [BuildText] reminds the model of the rest
+	// and of the file that has it. Budget's bytes and lines are passed over then. 0:
+	// the text keeps its head and its tail, as Budget says.
+	Tokens int
 	// Store takes the raw output of a call whose text is cut. nil, or one
 	// without a directory: it is lost.
 	Store *artifact.Store
@@ -55,6 +60,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Brand == "" {
 		o.Brand = "coppice"
+	}
+	if n := o.Tokens; n > 0 {
+		// More of the head than the tokens can have, so that they decide: one has 4
+		// characters at most, of 1 byte each, and a head may be cut by a quarter.
+		const most = 4 * 4
+		o.Budget.Bytes, o.Budget.HeadBytes, o.Budget.TailOnly, o.Budget.Lines = most*n, most*n, false, most*n
 	}
 	o.Budget = o.Budget.WithDefaults()
 	return o

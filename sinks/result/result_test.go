@@ -100,25 +100,27 @@ func TestBrand(t *testing.T) {
 
 func TestCapturesAreBounded(t *testing.T) {
 	t.Parallel()
-	o := result.Options{Images: 2, ImageBytes: 10, JSON: 1, JSONBytes: 100, Events: 1, JSONText: 20}
+	red, green, blue, white := pixel(t, 1, 255, 0, 0), pixel(t, 1, 0, 255, 0), pixel(t, 1, 0, 0, 255), pixel(t, 1, 255, 255, 255)
+	large := noise(t)
+	o := result.Options{Images: 2, ImageBytes: 200, JSON: 1, JSONBytes: 100, Events: 1, JSONText: 20}
 	got := fold(o, 1,
-		show(0, "", map[string]any{"image/png": "AAAA"}), show(0, "", map[string]any{"image/png": "AAAAAAAA"}),
-		show(0, "", map[string]any{"image/jpeg": "BBBB"}), show(0, "", map[string]any{"image/png": "CCCC"}),
+		show(0, "", map[string]any{"image/png": red}), show(0, "", map[string]any{"image/png": large}),
+		show(0, "", map[string]any{"image/jpeg": green}), show(0, "", map[string]any{"image/png": blue}),
 		show(0, "", map[string]any{"application/json": strings.Repeat("é", 30)}), show(0, "", map[string]any{"application/json": 2, "text/plain": "two"}),
 		messages.Status{Data: messages.RawJSON(`{"op":"a"}`)}, messages.Status{Data: messages.RawJSON(`{"op":"b"}`)})
-	require.Equal(t, []messages.Image{{MIME: "image/png", Data: "AAAA"}, {MIME: "image/jpeg", Data: "BBBB"}}, got.Images)
+	require.Equal(t, []messages.Image{{MIME: "image/png", Data: red, Width: 1, Height: 1}, {MIME: "image/png", Data: green, Width: 1, Height: 1}}, got.Images)
 	require.Len(t, got.JSON, 1)
 	require.Len(t, got.Cells[0].Events, 1)
-	require.Equal(t, "[image/png of 8B not kept: the limit of a call is 10B]\n[image/png of 4B not kept: the call has 2 already]\n"+
+	require.Equal(t, "[image/png of 1.1KB not kept: the limit of a call is 200B]\n[image/png of 100B not kept: the call has 2 already]\n"+
 		"\"ééééééééé\n[… 43B more …]\ntwo\n[application/json of 1B not kept: the call has 1 already]\n[1 more status events not kept]\n", got.Cells[0].Text)
 
-	got = fold(o, 1, show(0, "i", map[string]any{"image/png": "AAAA"}), show(0, "", map[string]any{"image/png": "BBBB"}),
+	got = fold(o, 1, show(0, "i", map[string]any{"image/png": red}), show(0, "", map[string]any{"image/png": green}),
 		func() messages.Event {
-			d := show(0, "i", map[string]any{"image/png": "CCCC", "image/jpeg": "DDDD"})
+			d := show(0, "i", map[string]any{"image/png": blue, "image/jpeg": white})
 			d.Update = true
 			return d
 		}())
-	require.Equal(t, []messages.Image{{MIME: "image/png", Data: "CCCC"}, {MIME: "image/png", Data: "BBBB"}}, got.Images, "an update gives its room back and keeps its place")
+	require.Equal(t, []messages.Image{{MIME: "image/png", Data: blue, Width: 1, Height: 1}, {MIME: "image/png", Data: green, Width: 1, Height: 1}}, got.Images, "an update gives its room back and keeps its place")
 }
 
 func TestManyDisplaysThatCanBeUpdated(t *testing.T) {
@@ -238,7 +240,7 @@ func TestArtifactThatCannotBeMade(t *testing.T) {
 	o := fold(result.Options{Store: artifact.New(artifact.Options{Dir: filepath.Join(file, "x")}), Budget: budget.Options{Bytes: 2000}}, 1,
 		out(0, strings.Repeat("x", 3000)), out(0, "\nlast\n"))
 	require.Empty(t, o.Artifact)
-	require.Contains(t, o.Cells[0].Text, "[the full output could not be kept: make artifacts directory")
+	require.Contains(t, o.NotKept, "The full output could not be kept: make artifacts directory")
 }
 
 // TestSharesStayWithinTheBudget: whatever the cells print, late output of

@@ -1,6 +1,11 @@
 package result
 
-import "github.com/coppice-run/coppice/sinks/artifact"
+import (
+	"fmt"
+
+	"github.com/coppice-run/coppice/sinks/artifact"
+	"github.com/coppice-run/coppice/sinks/budget"
+)
 
 // spill keeps the raw output of a call until it is known whether an artifact is
 // needed, and writes it to one from then on.
@@ -10,7 +15,7 @@ type spill struct {
 	held  []byte // before the artifact is opened
 	file  *artifact.Writer
 	err   error // why nothing is kept, or why it is not whole
-	told  bool  // err was reported
+	size  int64 // of all that was written
 	last  byte  // the last byte, to begin a block on a line of its own
 }
 
@@ -20,6 +25,7 @@ func (s *spill) write(text string) bool {
 		return false
 	}
 	s.last = text[len(text)-1]
+	s.size += int64(len(text))
 	switch {
 	case s.err != nil:
 	case s.file != nil:
@@ -74,6 +80,14 @@ func (s *spill) uri() string {
 	return s.file.URI()
 }
 
+// path returns the artifact's file, "" without one.
+func (s *spill) path() string {
+	if s.file == nil {
+		return ""
+	}
+	return s.file.Path()
+}
+
 // close ends the artifact.
 func (s *spill) close() error {
 	if s.file == nil {
@@ -82,14 +96,18 @@ func (s *spill) close() error {
 	return s.file.Close()
 }
 
-// notice returns, once, what a reader has to know about the artifact.
-func (s *spill) notice() string {
-	if s.err == nil || s.told {
-		return ""
+// missing says what of the output the artifact does not have, or why there is none;
+// "" when it has all of it, and when nothing had to be kept.
+func (s *spill) missing() string {
+	switch {
+	case s.err != nil && s.file == nil:
+		return "The full output could not be kept: " + s.err.Error()
+	case s.err != nil:
+		return fmt.Sprintf("%s is not whole: it has the beginning of %s of output: %v", s.uri(), budget.Size(s.size), s.err)
+	case s.file != nil:
+		if kept, written := s.file.Kept(); kept < written {
+			return fmt.Sprintf("%s is not whole: it has the first %s of %s of output", s.uri(), budget.Size(kept), budget.Size(s.size))
+		}
 	}
-	s.told = true
-	if s.file == nil {
-		return "[the full output could not be kept: " + s.err.Error() + "]"
-	}
-	return "[" + s.uri() + " is not whole: " + s.err.Error() + "]"
+	return ""
 }

@@ -23,13 +23,17 @@ import (
 //   - what went wrong;
 //   - in brackets, what is not shown and where to read it;
 //   - in brackets, what became of the variables, when that is not what a caller
-//     expects.
+//     expects;
+//   - in brackets, each of the notices.
 func BuildText(r messages.Result, timeout time.Duration) string {
 	parts := []string{body(r)}
 	if r.StdinRequested {
 		parts = append(parts, "Kernel requested stdin; interactive input is not supported.")
 	}
 	parts = append(parts, failure(r, timeout), exceeded(r), showing(r), variables(r))
+	for _, n := range r.Notices {
+		parts = append(parts, "["+n+"]")
+	}
 	var b strings.Builder
 	for _, p := range parts {
 		if p == "" {
@@ -209,6 +213,12 @@ func showing(r messages.Result) string {
 		read = "Read " + *r.Artifact + " for full output"
 	}
 	t := r.Truncation
+	if t != nil && t.TruncatedBy == "tokens" {
+		return reminder(*t, r.NotKept)
+	}
+	if r.NotKept != "" {
+		read = r.NotKept
+	}
 	if t == nil {
 		if read == "" {
 			return ""
@@ -229,10 +239,12 @@ func showing(r messages.Result) string {
 	return "[" + text + "]"
 }
 
-// ranges says which lines are shown.
+// ranges says which lines are shown, or how much of them.
 func ranges(t messages.Truncation) string {
 	head := t.OutputLines - (t.ShownEnd - t.ShownStart + 1)
 	switch {
+	case t.OutputBytes > 0 && t.TotalBytes > t.OutputBytes && t.OutputLines >= t.TotalLines: // what is missing is within lines
+		return fmt.Sprintf("%s of %s, in %s", budget.Size(t.OutputBytes), budget.Size(t.TotalBytes), plural(t.TotalLines, "line"))
 	case t.ShownStart <= 0 || t.ShownEnd < t.ShownStart:
 		return fmt.Sprintf("%d of %d lines", t.OutputLines, t.TotalLines)
 	case t.Direction == "middle" && head > 0:

@@ -2,10 +2,10 @@ package result
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks/artifact"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
@@ -76,8 +76,20 @@ func LimitTokens(text string, limit int, path string) (limited string, cut bool)
 	if limit <= 0 {
 		limit = DefaultTokens
 	}
+	head, total := headOf(text, limit)
+	if total <= limit {
+		return text, false
+	}
+	return head + "\n" + reminder(messages.Truncation{
+		TotalTokens: int64(total), MaxTokens: int64(limit), TotalBytes: int64(len(text)), TotalLines: linesIn(text), Path: path,
+	}, ""), true
+}
+
+// headOf returns the longest beginning of a text that has at most limit tokens, and how
+// many the text has.
+func headOf(text string, limit int) (head string, total int) {
 	var e estimate
-	fits, total := 0, 0
+	fits := 0
 	for i, r := range text {
 		e.add(r)
 		// The estimate can fall where a word ends, so what comes later counts.
@@ -89,40 +101,102 @@ func LimitTokens(text string, limit int, path string) (limited string, cut bool)
 		}
 	}
 	if total = e.tokens(); total <= limit {
-		return text, false
+		return text, total
 	}
-	fits = budget.Floor(text, fits)
-	where := "It was not kept; print less, or print it in parts."
-	if path != "" {
-		where = "All of it is in " + path + ". Read only the parts that you need, with your file tools or with Python; if you cannot read files, tell the user that the output was cut."
-	}
-	return fmt.Sprintf("%s\n<system-reminder>\nThe output was too long (about %d tokens) and was cut after about %d tokens. %s\n</system-reminder>",
-		text[:fits], total, limit, where), true
+	return text[:budget.Floor(text, fits)], total
 }
 
-// Limit is [LimitTokens] for the text of a whole result: a text that is cut and has
-// no artifact yet is kept in store, if that can be written. limit 0 is
-// [DefaultTokens].
-func Limit(r messages.Result, limit int, store *artifact.Store) messages.Result {
-	if limit <= 0 {
-		limit = DefaultTokens
+// linesIn counts the lines of a text; the last one counts without a newline, too.
+func linesIn(text string) int64 {
+	n := int64(strings.Count(text, "\n"))
+	if text != "" && text[len(text)-1] != '\n' {
+		n++
 	}
-	if EstimateTokens(r.Text) <= limit {
-		return r
+	return n
+}
+
+// reminder tells a model that a limit of tokens cut the text, how long the whole is,
+// and where to read it. notKept says why that is not whole.
+func reminder(t messages.Truncation, notKept string) string {
+	size := fmt.Sprintf("about %d tokens", t.TotalTokens)
+	if t.TotalBytes > 0 {
+		size += fmt.Sprintf(", %s, %s", plural(t.TotalLines, "line"), budget.Size(t.TotalBytes))
 	}
-	if r.Artifact == nil {
-		if info, err := store.Keep("text", "log", []byte(r.Text)); err == nil {
-			uri := info.URI()
-			r.Artifact = &uri
+	const read = "Read only the parts that you need, with your file tools or with Python; if you cannot read files, tell the user that the output was cut."
+	where := t.Path
+	if where == "" {
+		where = t.Artifact
+	}
+	switch {
+	case where != "" && notKept != "":
+		where = notKept + ". That part is in " + where + ". " + read
+	case where != "":
+		where = "All of it is in " + where + ". " + read
+	case notKept != "":
+		where = notKept + ". Print less, or print it in parts."
+	default:
+		where = "It was not kept; print less, or print it in parts."
+	}
+	return fmt.Sprintf("<system-reminder>\nThe output was too long (%s) and was cut after about %d tokens. %s\n</system-reminder>", size, t.MaxTokens, where)
+}
+
+// plural is a number with the word for what is counted.
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// seen is about how many tokens all cells have written.
+func (f *Fold) seen() (n int) {
+	for _, c := range f.cells {
+		n += c.tokens.tokens()
+	}
+	return n
+}
+
+// limit leaves as many tokens of the cells' texts as the options allow, from the
+// beginning, and says what is missing: nil if that is nothing. t is what the windows
+// say of that.
+func (f *Fold) limit(cells []messages.CellOutput, t *messages.Truncation) *messages.Truncation {
+	whole := t == nil
+	if whole {
+		t = &messages.Truncation{}
+	}
+	total, left := 0, f.o.Tokens
+	shown := messages.Truncation{
+		Direction: "head", TruncatedBy: "tokens", TotalLines: t.TotalLines, TotalBytes: t.TotalBytes, MaxTokens: int64(f.o.Tokens),
+		Artifact: f.spill.uri(), Path: f.spill.path(),
+	}
+	for i, c := range f.cells {
+		text, elided := cells[i].Text, c.window.Truncated()
+		if elided {
+			text, _, _ = c.window.Parts()
 		}
-	}
-	path := ""
-	if r.Artifact != nil {
-		path = *r.Artifact
-		if info, err := store.Resolve(path); err == nil {
-			path = info.Path
+		head, tokens := headOf(text, left)
+		if elided { // and the limit is passed in any case
+			tokens = max(tokens, c.tokens.tokens())
 		}
+		total += tokens
+		if whole {
+			s := c.window.Stats()
+			shown.TotalBytes += s.TotalBytes
+			shown.TotalLines += s.TotalLines
+		}
+		if left == 0 && text != "" {
+			head = "[not shown]\n"
+		} else {
+			shown.OutputBytes += int64(len(head))
+			shown.OutputLines += linesIn(head)
+		}
+		if left -= tokens; left < 0 || elided {
+			left = 0
+		}
+		cells[i].Text = head
 	}
-	r.Text, _ = LimitTokens(r.Text, limit, path)
-	return r
+	if shown.TotalTokens = int64(total); whole && total <= f.o.Tokens {
+		return nil
+	}
+	return &shown
 }

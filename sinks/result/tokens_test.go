@@ -1,8 +1,6 @@
 package result_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/sinks/artifact"
 	"github.com/coppice-run/coppice/sinks/result"
 )
 
@@ -33,8 +29,8 @@ func TestLimitTokens(t *testing.T) {
 		path       string
 	}{
 		"fits":     {text: "1 2 3", limit: 5, want: "1 2 3"},
-		"cut":      {text: "1 2 3 4", limit: 5, path: "/tmp/7.python.log", want: "1 2 3\n<system-reminder>\nThe output was too long (about 7 tokens) and was cut after about 5 tokens. All of it is in /tmp/7.python.log. Read only the parts that you need, with your file tools or with Python; if you cannot read files, tell the user that the output was cut.\n</system-reminder>"},
-		"not kept": {text: "木林森", limit: 4, want: "木林\n<system-reminder>\nThe output was too long (about 6 tokens) and was cut after about 4 tokens. It was not kept; print less, or print it in parts.\n</system-reminder>"},
+		"cut":      {text: "1 2 3 4", limit: 5, path: "/tmp/7.python.log", want: "1 2 3\n<system-reminder>\nThe output was too long (about 7 tokens, 1 line, 7B) and was cut after about 5 tokens. All of it is in /tmp/7.python.log. Read only the parts that you need, with your file tools or with Python; if you cannot read files, tell the user that the output was cut.\n</system-reminder>"},
+		"not kept": {text: "木林森", limit: 4, want: "木林\n<system-reminder>\nThe output was too long (about 6 tokens, 1 line, 9B) and was cut after about 4 tokens. It was not kept; print less, or print it in parts.\n</system-reminder>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,28 +68,4 @@ func TestLimitTokensKeepsTheLongestHead(t *testing.T) {
 		}
 		require.Equal(t, want, head)
 	})
-}
-
-// TestLimitKeepsWhatItCuts: a text that is cut is in an artifact, and the text says
-// where.
-func TestLimitKeepsWhatItCuts(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	store := artifact.New(artifact.Options{Dir: dir})
-	got := result.Limit(messages.Result{Text: "1 2 3"}, 5, store)
-	require.Equal(t, "1 2 3", got.Text)
-	require.Nil(t, got.Artifact)
-
-	got = result.Limit(messages.Result{Text: "1 2 3 4 5"}, 5, store)
-	file := filepath.Join(dir, "0.text.log")
-	require.True(t, strings.HasPrefix(got.Text, "1 2 3\n<system-reminder>\n"), got.Text)
-	require.Contains(t, got.Text, file)
-	require.Equal(t, "artifact://0", *got.Artifact)
-	kept, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, "1 2 3 4 5", string(kept))
-
-	have := "artifact://7" // the raw output was kept already; nothing is written twice
-	got = result.Limit(messages.Result{Text: "1 2 3 4 5", Artifact: &have}, 5, store)
-	require.Contains(t, got.Text, "All of it is in artifact://7.")
 }

@@ -102,34 +102,3 @@ func TestMaxRSS(t *testing.T) {
 	exit := s.Decide(of3(idle("a", 1, rss(600))), strategy.Tick{})[0].Exit
 	require.EqualError(t, exit, "evicted: its memory, 600 MiB, is over the limit of 512 MiB")
 }
-
-func TestHeartbeat(t *testing.T) {
-	t.Parallel()
-	beat := func(ago time.Duration) func(*strategy.ChildView) {
-		return func(c *strategy.ChildView) { c.LastBeat = noon.Add(-ago) }
-	}
-	inCall := func(ago time.Duration) func(*strategy.ChildView) {
-		return func(c *strategy.ChildView) { c.HandlingSince = noon.Add(-ago) }
-	}
-	hold := func(c *strategy.ChildView) { c.WaitingForCredit = true }
-	upNow := func(c *strategy.ChildView) { c.UpAt = noon.Add(-time.Second) }
-	decide(t, strategy.Heartbeat(2*time.Second), []decision{
-		{"beats", of3(idle("a", 0, beat(5*time.Second))), strategy.Tick{}, nil},
-		{"is silent", of3(idle("a", 0, beat(5*time.Second+1))), strategy.Tick{}, []string{"stop a hung"}},
-		{"never beat", of3(idle("a", time.Hour)), strategy.Tick{}, nil},
-		{"beat before it was up, and is up just now", of3(idle("a", 0, beat(time.Hour), upNow)), strategy.Tick{}, nil},
-		{"is in a call", of3(idle("a", 0, inCall(5*time.Second))), strategy.Tick{}, nil},
-		{"is in it for too long", of3(idle("a", 0, inCall(5*time.Second+1))), strategy.Tick{}, []string{"abandon a hung"}},
-		{"waits for others", of3(idle("a", 0, inCall(time.Hour), hold)), strategy.Tick{}, nil},
-		{"waits for others, and what it owns is silent", of3(idle("a", 0, inCall(time.Hour), hold, beat(6*time.Second))), strategy.Tick{}, []string{"stop a hung"}},
-		{"both: it cannot be stopped", of3(idle("a", 0, inCall(6*time.Second), beat(6*time.Second))), strategy.Tick{}, []string{"abandon a hung"}},
-		{"starts", of3(child("a", messages.ChildStarting, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
-		{"ends", of3(child("a", messages.ChildStopping, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
-		{"this process stood still", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{Late: 2*time.Second + 1}, nil},
-		{"the tick is a little late", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{Late: 2 * time.Second}, []string{"stop a hung"}},
-		{"only ticks count", of3(idle("a", 0, beat(time.Hour))), failOf("a"), nil},
-	})
-	decide(t, strategy.Heartbeat(0), []decision{
-		{"switched off", of3(idle("a", 0, beat(time.Hour))), strategy.Tick{}, nil},
-	})
-}

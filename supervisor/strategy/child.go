@@ -45,6 +45,14 @@ type ChildView struct {
 	// HandlingSince is when the call of Init, Handle or Terminate that has not
 	// returned yet began; zero when the child is in none of them.
 	HandlingSince time.Time
+	// Stalled is how much of the time since HeardAt this process stood still, and
+	// StalledInCall how much of that since HandlingSince. They are known of children
+	// that a Tick has to look at, those that were silent for long; 0 of the others.
+	Stalled, StalledInCall time.Duration
+	// Waited is how long what the child owns waited for a processor since HeardAt, as
+	// the child has said (Ctx.Waited), and WaitedAfter how much of that came after
+	// Tick.Resumed. They are known of the same children.
+	Waited, WaitedAfter time.Duration
 	// Turn orders the keys that wait for capacity: the smaller one waits for
 	// longer. 0 for all others.
 	Turn uint64
@@ -81,6 +89,15 @@ type ChildView struct {
 // Live reports whether the child takes a place in the capacity: it is
 // starting, idle, busy, suspended, restarting or stopping.
 func (c ChildView) Live() bool { return Live(c.State) }
+
+// HeardAt is when the child gave its last sign of life: its last beat, or when it came
+// up. Zero: it has not beaten.
+func (c ChildView) HeardAt() time.Time {
+	if !c.LastBeat.IsZero() && c.UpAt.After(c.LastBeat) {
+		return c.UpAt
+	}
+	return c.LastBeat
+}
 
 // Evictable reports whether the child may be ended to make room: it is dynamic
 // and idle, nothing waits for it, and it is not held.

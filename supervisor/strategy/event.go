@@ -15,10 +15,12 @@ type Event interface {
 type (
 	// Tick comes at regular intervals: see the supervisor's Options.Tick.
 	Tick struct {
-		// Late is how much later than it should the tick came. A large value
-		// means that this process was stopped or starved of CPU, and so that
-		// silence of a child says nothing about the child.
-		Late time.Duration
+		// Resumed is when this process last came back from standing still for
+		// half a second or more: it was stopped, or starved of a processor. Zero:
+		// it never did.
+		Resumed time.Time
+		// Stalled is how long it stood still in all since then.
+		Stalled time.Duration
 	}
 	// Spawning says that the child of Key, which is in state waiting, wants to
 	// start. It comes again whenever a child ended, became idle or was

@@ -1,17 +1,23 @@
 package strategy
 
 import (
+	"errors"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
 )
+
+// ErrElsewhere is matched by a failure that is not the child's own: what it stands on,
+// and others too, has ended under it.
+var ErrElsewhere = errors.New("what it stands on has ended")
 
 type restartOnce struct{}
 
 // RestartOnce restarts a child that failed, at once, and gives it up when it
 // fails again before it has finished any work: the key then stays failed, with
 // an exit of kind exhausted, until it is reset. A child that fails before it
-// is up is stopped and not held against the key: the next work tries again.
+// is up is stopped and not held against the key: the next work tries again. Neither is
+// a failure that matches [ErrElsewhere]: it is restarted as often as that happens.
 func RestartOnce() Strategy { return restartOnce{} }
 
 // Decide answers Fail.
@@ -26,7 +32,7 @@ func (restartOnce) Decide(v View, ev Event) []Directive {
 		return nil
 	case c.UpAt.IsZero():
 		return []Directive{Stop(fail.Key, fail.Exit)}
-	case c.Restarts > 0:
+	case c.Restarts > 0 && !errors.Is(fail.Exit.Err, ErrElsewhere):
 		return []Directive{Stop(fail.Key, exhausted(fail.Exit, "failed again right after a restart"))}
 	default:
 		return []Directive{Restart(fail.Key, 0)}

@@ -24,6 +24,11 @@ func TestRestartOnce(t *testing.T) {
 			[]string{"stop a exhausted"},
 		},
 		{
+			"again, and it is not its own", suspended("a", func(c *strategy.ChildView) { c.Restarts = 1; c.TotalRestarts = 1 }),
+			strategy.Fail{Key: "a", Exit: strategy.Exitf(messages.ExitFailed, "its server: %w", strategy.ErrElsewhere)},
+			[]string{"restart a"},
+		},
+		{
 			"again, after work", suspended("a", func(c *strategy.ChildView) { c.Restarts = 0; c.TotalRestarts = 7 }),
 			failOf("a"),
 			[]string{"restart a"},

@@ -47,7 +47,7 @@ var layers = []layer{
 
 	// First floor: supervision.
 	{dir: "supervisor/strategy", ours: []string{"messages"}, theirs: []string{"github.com/cenkalti/backoff/v4"}, not: append([]string{"os", "io", "log/...", "context", "sync/...", "runtime/..."}, mechanisms...)},
-	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
+	{dir: "supervisor", ours: []string{"messages", "supervisor/strategy", "internal/opportunity"}, theirs: []string{hollywood}, not: append([]string{"os"}, mechanisms...)},
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook", "internal/recording"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
@@ -79,7 +79,7 @@ var layers = []layer{
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.
-	{dir: "agent", ours: []string{".", "actors/launcher", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
+	{dir: "agent", ours: []string{".", "actors/launcher", "agent/primitive", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/process", "internal/sse"}},
@@ -112,7 +112,7 @@ var layers = []layer{
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},
-	{dir: "test/...", ours: append([]string{"test/...", "internal/secret", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
+	{dir: "test/...", ours: append([]string{"test/...", "internal/secret", "internal/opportunity", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 
 // testOnly may be imported by every _test.go file, besides what the package

@@ -24,7 +24,7 @@ var knots = map[string]struct {
 }{
 	"actors/kernel/jupyter":  {10, "one interpreter, whose start, execution, interruption and end are a file each"},
 	"actors/kernel/runner":   {12, "one interpreter, whose start, execution, control and end are a file each"},
-	"actors/launcher":        {12, "one handler of runs, with a file for each thing that it decides"},
+	"actors/launcher":        {13, "one handler of runs, with a file for each thing that it decides"},
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
 	"cmd/internal/httpapi":   {9, "one handler, with a file for each resource"},

@@ -136,6 +136,23 @@ var behaviours = map[string][]step{
 		{cells: []string{"def (:"}, outcome: raised, contains: []string{"SyntaxError"}},
 		{cells: []string{"1"}, state: kept},
 	},
+	"a magic that is not there": {
+		{cells: []string{"x = 1\n%nosuchmagic"}, outcome: raised, check: func(t *testing.T, r messages.Result) {
+			e := r.Cells[0].Error
+			require.Equal(t, []any{"UsageError", "<cell 1>", 2, "%nosuchmagic"}, []any{e.Name, e.Filename, e.Line, e.Snippet})
+			require.Equal(t, 1, strings.Count(r.Text, "UsageError"), r.Text)
+		}},
+	},
+	"texts that are not UTF-8": {
+		{cells: []string{`print('a\ud800b', 'name \udce9.txt')` + "\nimport sys; print('\\udfff', file=sys.stderr)\ndisplay('\\ud801')\n'\\udc80'"}, check: func(t *testing.T, r messages.Result) {
+			require.Contains(t, r.Text, `a\ud800b name \udce9.txt`)
+			require.Contains(t, r.Text, `\udfff`)
+			require.NotContains(t, r.Text, "raceback")
+			require.NotContains(t, r.Text, "missing")
+		}},
+		{cells: []string{`raise ValueError('\udc80')`}, outcome: raised, contains: []string{`ValueError: \udc80`}},
+		{cells: []string{"'alive'"}, state: kept, output: "'alive'"},
+	},
 	"an exception names the user's line": {
 		{cells: []string{"def f():\n    raise ValueError('here')\nf()"}, outcome: raised, contains: []string{"raise ValueError('here')", "line 2", "line 3"}},
 	},

@@ -71,6 +71,12 @@ var errorCases = map[string][]string{
 	"a class body":                             {"class C:\n    x = 1\n    y = x.missing"},
 	"a note":                                   {"e = ValueError('noted')\ne.add_note('a note')\nraise e"},
 	"a message that raises":                    {"class E(Exception):\n    def __str__(self): raise ValueError('no')\nraise E"},
+	"a deep recursion":                         {"import sys\nsys.setrecursionlimit(20000)\ndef f(n):\n    if n == 9900: 1 / 0\n    return f(n + 1)\nf(0)"},
+	"a deep recursion of two":                  {"import sys\nsys.setrecursionlimit(20000)\ndef f(n): return g(n + 1)\ndef g(n):\n    if n >= 9900: 1 / 0\n    return f(n + 1)\nf(0)"},
+	"a deep cause":                             {"import sys\nsys.setrecursionlimit(20000)\ndef f(n):\n    if n == 9900: 1 / 0\n    return f(n + 1)\ntry:\n    f(0)\nexcept ZeroDivisionError as e:\n    raise ValueError('on top') from e"},
+	"a repr that raises":                       {"class B:\n    def __repr__(self):\n        return 1 / 0\nB()"},
+	"a syntax error that code raises":          {"raise SyntaxError('mine')"},
+	"a syntax error with odd details":          {"raise SyntaxError('m', ('f.py', 'x', None, 5))"},
 	"asyncio.run":                              {"import asyncio\nasync def f(): pass\nasync def g(): asyncio.run(f())\nawait g()"},
 }
 

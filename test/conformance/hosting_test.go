@@ -101,6 +101,14 @@ func hosted() map[string][]step {
 			{cells: []string{"tool['dash-ed']()"}, output: "'dashed'"},
 			{cells: []string{"tool.who()"}, contains: []string{"true shared-"}},
 		},
+		"what code can call is seen": {
+			{cells: []string{"'add' in dir(tool), 'dash-ed' in dir(tool), 'list_primitives' in dir(runtime)"}, output: "(True, True, True)"},
+			{cells: []string{"help(tool)"}, contains: []string{"tool.add(x: int, y: int): adds", "tool.echo(...)"}},
+			{cells: []string{"print(tool.add.__doc__)"}, output: "tool.add(x: int, y: int): adds"},
+		},
+		"why there is no answer": {
+			{cells: []string{"input()"}, input: answers(strings.Repeat("x", 1<<20+1)), outcome: raised, contains: []string{"EOFError: there is no answer: the answer is longer than 1 MiB; put it in a file and answer with its name"}},
+		},
 		"values come back as they went": {
 			{cells: []string{"v = {'a': [1, 2.5, None, True, 'naïve ☃ \\x00 \\n', {}], 'b': {'c': 10**30}}\ntool.echo(v) == v"}, output: "True"},
 			{cells: []string{"tool.echo(t=(1, 2))"}, output: "{'t': [1, 2]}"},
@@ -165,7 +173,9 @@ func hosted() map[string][]step {
 			{cells: []string{"tool.person(); tool.machine()"}, timeout: time.Second, outcome: timedOut, state: kept},
 		},
 		"import tells that nothing needs to be": {
-			{cells: []string{"import runtime"}, outcome: raised, contains: []string{"runtime is there in every cell and is not imported"}},
+			{cells: []string{"import runtime"}, outcome: raised, contains: []string{"runtime is there in every cell and is not imported"}, check: func(t *testing.T, r messages.Result) {
+				require.Empty(t, r.Cells[0].Error.Hint, "the message says it all, and no package is the way")
+			}},
 			{cells: []string{"import runtime_of_others"}, outcome: raised, contains: []string{"No module named 'runtime_of_others'"}, check: func(t *testing.T, r messages.Result) {
 				require.NotContains(t, r.Text, "is there in every cell")
 			}},
@@ -251,7 +261,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 			s := host.Session("a", coppice.In(t.TempDir()))
 			other := host.Session("b", coppice.In(t.TempDir()))
 			submit := func(s *coppice.Session, id, value string) messages.InputStatus {
-				status, err := s.SubmitInput(t.Context(), id, value)
+				status, err := s.SubmitInput(id, value)
 				require.NoError(t, err)
 				return status
 			}
@@ -277,7 +287,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 			require.NotContains(t, result.Text, "second")
 			require.Equal(t, messages.InputAnswered, submit(s, asked.ID, "third"))
 
-			_, err := s.SubmitInput(t.Context(), asked.ID, "\xff")
+			_, err := s.SubmitInput(asked.ID, "\xff")
 			require.ErrorContains(t, err, "not valid UTF-8")
 			for e, err := range s.Stream(t.Context(), coppice.Request{AllowStdin: true, InputTimeout: 100 * time.Millisecond, Mode: messages.ModePerCall, Cells: []messages.Cell{{Code: "input()"}}}) {
 				require.NoError(t, err)

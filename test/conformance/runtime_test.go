@@ -4,9 +4,11 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +84,7 @@ func runtimeSteps(backend string) []step {
 	}
 	return []step{
 		{cells: []string{"runtime.list_primitives(contains='library')"}, output: "['library.add', 'library.inner.boom']"},
-		{cells: []string{"len(runtime.list_primitives('selfref.')), runtime.list_backends()"}, output: "(9, ['selfref', 'the-shelf'])"},
+		{cells: []string{"len(runtime.list_primitives('selfref.')), runtime.list_backends()"}, output: "(11, ['selfref', 'the-shelf'])"},
 		{cells: []string{"runtime.library.add('Walden', year=1854)"}, output: "1"},
 		{cells: []string{"runtime.call('library.add', title='Emma'), runtime.next_steps"}, output: "(2, ['list them'])"},
 		{cells: []string{"runtime.library.add()"}, outcome: raised, contains: []string{"TypeError: library.add(): missing argument title", "Parameter requirements: title(str, required); year(int, optional, default=0)"}},
@@ -141,5 +143,88 @@ func TestRuntimePrimitives(t *testing.T) {
 			}
 			require.Equal(t, []string{"added", "selfref_fork_spawned", "selfref_fork_start", "selfref_fork_end"}, names)
 		})
+	}
+}
+
+// badStore fails or hangs as its way says.
+type badStore struct {
+	selfref.Memory
+	way atomic.Value // a string
+	end chan struct{}
+}
+
+func (s *badStore) Save(ctx context.Context, key string, list []selfref.Message) error {
+	switch s.way.Load() {
+	case "fails":
+		return errors.New("the disk is full")
+	case "heeds its context":
+		<-ctx.Done()
+		return ctx.Err()
+	case "hangs":
+		<-s.end
+	}
+	return s.Memory.Save(ctx, key, list)
+}
+
+// TestAStoreHoldsNoResult: a compaction that it does not save is reported, in a bounded
+// time after the end of the caller's context.
+func TestAStoreHoldsNoResult(t *testing.T) {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			held(t, backend)
+			store := &badStore{end: make(chan struct{})}
+			defer close(store.end)
+			commits := make(chan selfref.Commit, 8)
+			host := start(t, backend, coppice.Options{HostCalls: coppice.HostCallOptions{Selfref: &coppice.Selfref{Store: store, OnCommit: func(c selfref.Commit) { commits <- c }}}})
+			require.NoError(t, store.Save(t.Context(), "main", []selfref.Message{{Role: "user", Content: "hello"}}))
+			s := host.Session("store", coppice.In(t.TempDir()))
+			code := "runtime.selfref.context.compact('g', 'i', [], [], 's', [], [])['status']"
+			for _, way := range []string{"fails", "heeds its context", "hangs"} {
+				_, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+				require.NoError(t, err)
+				store.way.Store(way)
+				ctx, cancel := context.WithCancel(t.Context())
+				begin := time.Now()
+				time.AfterFunc(3*time.Second, cancel) // when the code has run long since
+				r, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
+				cancel()
+				require.NoError(t, err)
+				require.Less(t, time.Since(begin), 20*time.Second)
+				require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+				require.Len(t, r.Notices, 1)
+				require.Contains(t, r.Text, "["+r.Notices[0]+"]")
+				if way != "hangs" {
+					require.Contains(t, r.Notices[0], `runtime.selfref: the conversation "main" was not compacted and is as it was`)
+					require.Error(t, (<-commits).Err)
+				}
+			}
+		})
+	}
+}
+
+// TestForksEndWithTheirSession, and not with its variables.
+func TestForksEndWithTheirSession(t *testing.T) {
+	host, store := runtimeHost(t, backends.Runner)
+	s := host.Session("life", coppice.In(t.TempDir()))
+	do := func(code, want string) {
+		t.Helper()
+		r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: code}}, Memory: "main", Owner: "someone"})
+		require.NoError(t, err)
+		require.Equal(t, want, r.Text)
+	}
+	spawn := "h = runtime.selfref.fork.spawn('1')\nruntime.selfref.fork.gather_all(h)['fork_1']['response']"
+	do(spawn, "'1'")
+	require.NoError(t, s.Reset(t.Context()))
+	r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "len(runtime.selfref.fork.gather_all())"}}})
+	require.NoError(t, err)
+	require.Contains(t, r.Text, "1", "a reset takes the variables alone")
+	for _, end := range []func() error{func() error { return s.Close(t.Context()) }, func() error { return host.ReleaseOwner(t.Context(), "someone") }} {
+		require.NoError(t, end())
+		require.Eventually(t, func() bool {
+			keys, err := store.Keys(t.Context())
+			return err == nil && len(keys) == 1
+		}, 10*time.Second, 10*time.Millisecond)
+		do(spawn, "'1'")
 	}
 }

@@ -83,7 +83,7 @@ func TestASessionWithoutAPlaceWaits(t *testing.T) {
 		require.NoError(t, err)
 		return waitingFor(tree, host.Session("patient").Key().ID())
 	}, time.Minute, 5*time.Millisecond)
-	require.NoError(t, busy.Interrupt(t.Context()))
+	require.NoError(t, busy.Interrupt())
 	require.Equal(t, messages.OutcomeCancelled, (<-running).Outcome)
 	r = <-waits
 	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)

@@ -126,7 +126,7 @@ func TestCapacityIsShared(t *testing.T) {
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 		require.Contains(t, r.Reason, "overloaded")
 		for _, s := range busy {
-			require.NoError(t, s.Interrupt(t.Context()))
+			require.NoError(t, s.Interrupt())
 		}
 	})
 }

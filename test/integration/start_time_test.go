@@ -18,8 +18,8 @@ import (
 // TestTheTimeForAStart is that of the process too that kernels come from.
 func TestTheTimeForAStart(t *testing.T) {
 	for backend, why := range map[string]string{
-		backends.Runner:  "not ready after 2ms",
-		backends.Gateway: "it gave no answer in time",
+		backends.Runner:  "start the fork server: no answer in ",
+		backends.Gateway: "it gave no answer in ",
 	} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()

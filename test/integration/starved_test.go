@@ -12,23 +12,31 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// starve takes the processor from the kernel that runs it, for five seconds.
+// starve takes the processor from the kernel that runs it, for five seconds. Several
+// burn it: they may be of low priority themselves, as in tests that run with nice.
 const starve = `
 import subprocess, sys, os, time
 child = subprocess.Popen([sys.executable, '-c', '''
 import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-pid, all = sys.argv[1], os.sched_getaffinity(0)
+kernel, all = sys.argv[1], os.sched_getaffinity(0)
 one = {min(all)}
 def each(policy, cpus):
-    for tid in map(int, os.listdir('/proc/' + pid + '/task')):
+    for tid in map(int, os.listdir('/proc/' + kernel + '/task')):
         os.sched_setaffinity(tid, cpus)
         os.sched_setscheduler(tid, policy, os.sched_param(0))
 os.sched_setaffinity(0, one)
 end = time.monotonic() + 5
 each(os.SCHED_IDLE, one)
+others = [0 for _ in range(7)]
+for i in range(7):
+    others[i] = os.fork()
+    if others[i] == 0:
+        while time.monotonic() < end: pass
+        os._exit(0)
 while time.monotonic() < end: pass
 each(os.SCHED_OTHER, all)
+for pid in others: os.waitpid(pid, 0)
 ''', str(os.getpid())])
 while True: time.sleep(1)
 `

@@ -3,7 +3,7 @@
 // pretended, in the virtual time of testing/synctest. It has no code but tests.
 //
 // A schedule is made from a seed: which calls are submitted when, which are
-// cancelled, which interpreters crash or freeze, who pins, resets and closes
+// cancelled, which interpreters crash or freeze, who has no processor, who pins, resets and closes
 // what, how long each start takes and whether it fails. All of it is fixed
 // before the run; what the seed does not fix is the order in which goroutines
 // run that are woken at the same virtual instant.
@@ -46,5 +46,8 @@
 //  12. In time. A call that was cancelled, or whose deadline has passed, is
 //     answered within the grace periods that the options give, the time that
 //     kernels need to start and to end not counted. It is not begun after it
-//     was cancelled.
+//     was cancelled. What the host stood still, and what the kernel had no
+//     processor, comes on top.
+//  13. Patience. No kernel that would have answered is ended for not answering,
+//     whoever has no processor, for however long: the host, a kernel, all of them.
 package sim

@@ -128,7 +128,7 @@ func (w *world) mark(session, what string) {
 // ask asks a question without waiting; then is called with the lock held.
 // Questions and calls of one goroutine reach the tree in their order.
 func (w *world) ask(msg any, then func(bool)) {
-	_, reply, err := supervisor.Begin[bool](w.ref(), msg)
+	_, reply, err := supervisor.Begin[any](w.ref(), msg)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
@@ -139,7 +139,7 @@ func (w *world) ask(msg any, then func(bool)) {
 	w.waiters.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), forEver)
 		defer cancel()
-		ok, err := reply.Wait(ctx)
+		answer, err := reply.Wait(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {
@@ -148,7 +148,8 @@ func (w *world) ask(msg any, then func(bool)) {
 		}
 		w.answered++
 		if then != nil {
-			then(ok)
+			yes, _ := answer.(bool)
+			then(yes)
 		}
 	})
 }
@@ -252,6 +253,7 @@ func (w *world) shutdown() {
 	w.mu.Lock()
 	w.closing = w.now()
 	w.mu.Unlock()
+	w.thaw()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	report := w.system.Shutdown(ctx)

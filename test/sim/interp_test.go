@@ -175,9 +175,20 @@ func (i *interp) Ping(ctx context.Context) error {
 	case silent:
 		<-ctx.Done()
 		return context.Cause(ctx)
-	default:
-		return nil
 	}
+	for at := i.heardAt(); at > i.w.now(); at = i.heardAt() {
+		timer := time.NewTimer(at - i.w.now())
+		select {
+		case <-timer.C:
+		case <-i.done:
+			timer.Stop()
+			return errClosed
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // Execute runs one cell. Its first output is what user code would see of the
@@ -260,4 +271,7 @@ func evicted(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.As(context.Cause(ctx), &exit) && exit.Kind == messages.ExitEvicted
 }
 
-var _ kernel.Interpreter = (*interp)(nil)
+var (
+	_ kernel.Interpreter = (*interp)(nil)
+	_ kernel.Witness     = (*interp)(nil)
+)

@@ -181,7 +181,11 @@ func (w *world) judgeTime(c *call) {
 		return
 	}
 	// A cell has a grace to stop, and a sink that is slow another one.
-	if limit := due + 2*w.o.grace + c.out.pause + slack; c.at > limit {
+	limit := due + 2*w.o.grace + c.out.pause + slack
+	if starved := w.starvedSince(p, c.submitted); starved > 0 {
+		limit += 2*starved + slack // its grace goes on, and is looked at now and then
+	}
+	if c.at > limit {
 		w.breach(12, p, "%s is answered at %v; %v was the latest", c.exec.ID, c.at, limit)
 	}
 }

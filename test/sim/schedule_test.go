@@ -16,6 +16,7 @@ type action struct {
 	session string
 	call    int // with cancel: which submit of the schedule is meant
 	submit  submission
+	length  time.Duration // with stall and starve
 }
 
 // submission is what a submit submits.
@@ -82,8 +83,9 @@ func generate(seed uint64) schedule {
 		}
 		s.actions = append(s.actions, a)
 	}
-	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
 	s.end = at + upTo(r, 20*time.Second)
+	s.starvation()
+	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
 	if chance(r, 20) {
 		s.drain = upTo(r, s.end/2)
 	}

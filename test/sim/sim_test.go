@@ -99,6 +99,10 @@ func (w *world) do(a action, calls []*call) []*call {
 		w.cancel(calls[a.call])
 	case "crash":
 		w.crash(a.session)
+	case "stall":
+		w.stall(a.length)
+	case "starve":
+		w.starve(a.session, a.length)
 	case "freeze":
 		w.freeze(a.session)
 	case "pin", "unpin":

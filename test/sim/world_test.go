@@ -40,6 +40,11 @@ type world struct {
 	waiters sync.WaitGroup // who waits for an answer
 	broken  chan struct{}  // closed by the first breach
 
+	// starving guards who has no processor: the host, and the places' hungry. It may be
+	// taken while mu is held.
+	starving sync.Mutex
+	stalls   spans // of the host
+
 	mu                    sync.Mutex
 	places                map[string]*place
 	calls                 map[string]*call
@@ -71,6 +76,7 @@ type place struct {
 	lostAt             time.Duration // when an interpreter that had run something ended
 	recent, news       *call         // that ran something last; that an interpreter died under
 	hung               time.Duration // when it was found frozen
+	hungry             spans         // when its interpreters have no processor
 	ended              time.Duration // when the actor was gone
 	stopped            time.Duration // when somebody asked for the end of what runs
 	pins               int           // how often it was asked for, or for its end
@@ -131,6 +137,7 @@ func newWorld(t *testing.T, seed uint64, o settings) *world {
 	w.began = time.Now()
 	system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{
 		OnEvent:  w.hear,
+		Stalls:   w,
 		Children: []supervisor.Spec{{Key: "sim", Kind: "gateway", New: func() supervisor.Behaviour { return gateway.New(g) }}},
 	})
 	require.NoError(t, err)
@@ -224,6 +231,10 @@ func (w *world) hear(e messages.Lifecycle) {
 	}
 	if ev.Exit != nil && ev.Exit.Kind == messages.ExitHung && ev.To == messages.ChildSuspended {
 		p.hung = at
+		answers := ev.From == messages.ChildIdle || ev.From == messages.ChildBusy // another limit ends the others
+		if i := p.live; answers && i != nil && !i.silent && !i.gone {
+			w.breach(13, p, "interpreter %d is called hung and would have answered: %v", i.id, ev.Exit)
+		}
 	}
 	if ev.To == messages.ChildGone {
 		p.pinned, p.ended = false, at

@@ -40,6 +40,12 @@ if START == "spawn":  # somebody that would outlive it
     import subprocess
 
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+if START == "session":  # somebody in a session of its own, and somebody whose parent has gone
+    import subprocess
+
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    orphan = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+    subprocess.run([sys.executable, "-c", orphan], check=True)
 if START == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -101,6 +107,9 @@ def act(run_id, do, arg, folder, cancelled):
         return {"result": {}}
     if do == "raise":
         raise RuntimeError("it broke")
+    if do == "say":  # on standard error, and then as the failure
+        print(arg[0], file=sys.stderr, flush=True)
+        raise ValueError(arg[1])
     if do == "bad":
         return arg
     if do == "exit":
@@ -161,6 +170,11 @@ def act(run_id, do, arg, folder, cancelled):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        # Whoever asked has gone, as a look at the health does that took too long.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -243,6 +243,7 @@ func TestAContextThatEnds(t *testing.T) {
 	r, err := h.Run(ctx, launcher.Request{Tool: "x", Inputs: toolbox.Inputs("sleep", 30)})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
+	require.Regexp(t, `^the run did not end within the (199|200)ms that the caller gave it: it was ended after [\d.m]+s$`, r.Error.Message)
 	r, err = h.Run(t.Context(), launcher.Request{Tool: "x", Inputs: toolbox.Inputs("sleep", 30), Timeout: 200 * time.Millisecond})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)

@@ -146,3 +146,23 @@ func TestRunsAreRetained(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, marks)
 }
+
+// TestAnIDThatHasLeftFiles is no id for another run: its files would be mixed up.
+func TestAnIDThatHasLeftFiles(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"})
+	write := launcher.Request{Tool: "x", ID: "once", Inputs: toolbox.Inputs("write", map[string]any{"files": 1, "bytes": 1})}
+	r, err := h.Run(t.Context(), write)
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, r.Outcome, "%+v", r.Error)
+	r, err = h.Run(t.Context(), write)
+	require.NoError(t, err)
+	require.Equal(t, messages.ToolErrorInput, r.Error.Kind)
+	require.Equal(t, "a run with the id once has left files today", r.Error.Message)
+	require.Contains(t, r.Error.Hint, "an id of its own")
+	for range 2 {
+		r, err = h.Run(t.Context(), launcher.Request{Tool: "x", ID: "no-files", Inputs: toolbox.Inputs("echo", 1)})
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, r.Outcome, "an id that has left none may come again")
+	}
+}

@@ -24,17 +24,17 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	r := h.run("x", "sleep", 30)
 	require.Equal(t, messages.OutcomeTimeout, r.Outcome)
 	require.Equal(t, messages.ToolErrorRuntime, r.Error.Kind)
-	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.Contains(t, r.Error.Hint, "view stderr")
 	require.False(t, r.Hard)
 	require.Equal(t, 1, h.tool("x").Spawns)
 	h.ok("x", "echo", 1)
 	r = h.run("s", "stream_slow")
-	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.NotEmpty(t, r.Outputs, "what came is there")
 	h = start(t, launcher.Options{CancelGrace: 300 * time.Millisecond}, toolbox.Tool{ID: "x", Set: set})
 	r = h.run("x", "sleep_hard", 600)
-	require.Equal(t, "ResourceLimitExceeded: runtime (max_runtime_seconds is 1)", r.Error.Message)
+	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.True(t, r.Hard)
 	require.Less(t, r.Duration, 5*time.Minute)
 	h.ok("x", "echo", 1)
@@ -111,4 +111,17 @@ func TestTheFilesOfARunHaveAQuota(t *testing.T) {
 	}
 	h.ok("x", "write", map[string]any{"files": 20, "bytes": 1})
 	require.Equal(t, 1, h.tool("x").Spawns)
+}
+
+// TestTheOpenFilesOfATool are limited by the lower of what the host and the tool say.
+func TestTheOpenFilesOfATool(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{MaxOpenFiles: 100}, toolbox.Tool{ID: "own", Set: map[string]any{"max_open_files": 64}},
+		toolbox.Tool{ID: "none"}, toolbox.Tool{ID: "more", Set: map[string]any{"max_open_files": 512}})
+	for id, want := range map[string]string{"own": "64", "none": "100", "more": "100"} {
+		h.ok(id, "echo", 1)
+		limits, err := os.ReadFile(filepath.Join("/proc", itoa(h.tool(id).PID), "limits"))
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^Max open files\s+`+want+`\s+`+want+`\s`, string(limits), id)
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -48,7 +49,8 @@ type Options struct {
 
 // Backend makes kernels on one server. Any goroutine may use it.
 type Backend struct {
-	o Options
+	o     Options
+	turns kernel.Turns // of those that are started cold on this machine
 }
 
 // New returns a backend.
@@ -68,21 +70,57 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	if progress == nil {
 		progress = func(string) {}
 	}
-	for {
-		progress("waiting for the gateway")
-		server, err := b.o.Server.Endpoint(ctx, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		i, err := b.startOn(ctx, server, o, progress)
-		if err != nil && (server.left(ctx) || errors.Is(err, errOver)) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return i, nil
+	waiting := o.Waiting
+	if waiting == nil {
+		waiting = func(kernel.Waiting) {}
 	}
+	o.Progress, o.Waiting = progress, waiting
+	for {
+		server, err := b.o.Server.endpoint(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		waiting(kernel.Waiting{Subject: opportunity.Processes(server.process())})
+		i, err := b.startOn(ctx, server, o, progress)
+		switch {
+		case err == nil:
+			return i, nil
+		case ctx.Err() != nil:
+			return nil, err
+		case server.left(ctx), errors.Is(err, errOver):
+		case server.died(ctx, err):
+			select { // Run may still have to hear of it
+			case <-time.After(diedPoll):
+			case <-ctx.Done():
+			}
+		default:
+			return nil, err
+		}
+	}
+}
+
+// diedPoll is how often a start looks whether it is known that its gateway is gone.
+// diedWait is how much later than a connection its process may tell of that.
+const (
+	diedPoll = 20 * time.Millisecond
+	diedWait = 300 * time.Millisecond
+)
+
+// died says whether the gateway of this machine is gone, so that a start has failed
+// which another one may serve.
+func (e *Endpoint) died(ctx context.Context, err error) bool {
+	gateway := e.process()
+	var unreachable *jupyter.UnreachableError
+	var gone *kernel.LostError
+	switch {
+	case gateway.PID == 0:
+		return false
+	case !errors.As(err, &unreachable) && !errors.As(err, &gone):
+		return !process.Alive(gateway)
+	}
+	c, cancel := context.WithTimeout(ctx, diedWait)
+	defer cancel()
+	return process.Await(c, gateway) == nil
 }
 
 // startOn makes a kernel on one server.
@@ -147,7 +185,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 
 // fill makes a kernel for i and prepares it. i.kernel is nil when that failed.
 func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOptions, modules string, progress func(string)) (err error) {
-	k, on, err := i.server.start(ctx, b.o.KernelName, progress)
+	k, on, err := i.server.start(ctx, b.o.KernelName, &b.turns, o)
 	if i.kernel = k; on != nil {
 		i.server = on
 	}

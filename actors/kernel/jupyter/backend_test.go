@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -25,7 +26,7 @@ import (
 // backend starts a real gateway for one test and stops it at the end.
 func backend(t *testing.T) *jupyter.Backend {
 	t.Helper()
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), StartTimeout: 5 * time.Minute})
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
 	ctx, cancel := context.WithCancel(context.Background())
 	up, ended := make(chan int, 1), make(chan error, 1)
 	go func() { ended <- server.Run(ctx, func(pid int) { up <- pid }) }()
@@ -192,7 +193,7 @@ func TestExitIsNotALoss(t *testing.T) {
 }
 
 func TestCloseEndsAKernelWhoseGatewayIsGone(t *testing.T) {
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), StartTimeout: 5 * time.Minute})
+	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
 	up, ended := make(chan int, 1), make(chan error, 1)
 	go func() { ended <- server.Run(t.Context(), func(pid int) { up <- pid }) }()
 	b := jupyter.New(jupyter.Options{Server: server})
@@ -216,7 +217,7 @@ func TestAGatewayComesBackInAStorm(t *testing.T) {
 	require.NoError(t, err)
 	storm := filepath.Join(t.TempDir(), "storm")
 	server := jupyter.NewServer(jupyter.ServerOptions{
-		Python: stormy, Home: t.TempDir(), StartTimeout: 5 * time.Minute,
+		Python: stormy, Home: t.TempDir(), Start: opportunity.Starting(5*time.Minute, 0),
 		Env: append(os.Environ(), "PI_TEST_PYTHON="+testpython.Path(t), "PI_TEST_STORM="+storm),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -248,10 +249,15 @@ func TestAStartThatCannotWorkSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := jupyter.NewServer(tc.o)
-			err := server.Run(t.Context(), func(int) {})
-			require.ErrorContains(t, err, tc.want)
-			_, err = jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{})
-			require.ErrorContains(t, err, tc.want)
+			var once sync.Once
+			waits, started := make(chan struct{}), make(chan error, 1)
+			go func() { // ends with the server's start, which it waits for; started is its join
+				_, err := jupyter.New(jupyter.Options{Server: server}).Start(t.Context(), kernel.StartOptions{Waiting: func(kernel.Waiting) { once.Do(func() { close(waits) }) }})
+				started <- err
+			}()
+			<-waits
+			require.ErrorContains(t, server.Run(t.Context(), func(int) {}), tc.want)
+			require.ErrorContains(t, <-started, tc.want)
 		})
 	}
 }

@@ -53,6 +53,9 @@ func (e *ExternalError) Error() string {
 	return text
 }
 
+// Lasting reports whether somebody has to change something: the token.
+func (e *ExternalError) Lasting() bool { return e.Denied }
+
 // Unwrap returns what was observed.
 func (e *ExternalError) Unwrap() error { return e.Err }
 
@@ -103,7 +106,7 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	if err := firstLook(ctx, ends); err != nil {
 		return stopped(ctx, err)
 	}
-	s.set(nil, ends...)
+	s.ends.There(ends)
 	up(0)
 	if len(ends) == 1 {
 		<-ctx.Done()

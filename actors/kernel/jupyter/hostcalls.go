@@ -102,5 +102,5 @@ func (i *Interpreter) resetNames(ctx context.Context) (kernel.CellReply, error) 
 	if out.Error != nil {
 		reply.Error = &messages.ErrorDetails{Name: out.Error.Name, Message: out.Error.Message}
 	}
-	return reply, lost(err)
+	return reply, i.lost(err)
 }

@@ -55,7 +55,7 @@ func (i *Interpreter) Info() kernel.Info { return i.info }
 func (i *Interpreter) Done() <-chan struct{} { return i.kernel.Done() }
 
 // Err says why the kernel is gone.
-func (i *Interpreter) Err() error { return lost(i.kernel.Err()) }
+func (i *Interpreter) Err() error { return i.lost(i.kernel.Err()) }
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
@@ -134,7 +134,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		}
 		return reply, nil
 	}
-	return reply, lost(err)
+	return reply, i.lost(err)
 }
 
 // silently runs code of ours: no history, no output, and an exception is an
@@ -146,7 +146,7 @@ func (i *Interpreter) silently(ctx context.Context, code string) (jupyter.Execut
 		reply, err = i.kernel.Execute(ctx, request, nil)
 	}
 	if err != nil {
-		return reply, lost(err)
+		return reply, i.lost(err)
 	}
 	if reply.Status != jupyter.ReplyOK {
 		if reply.Error != nil {
@@ -174,7 +174,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	case a.Idle > 0:
 		return i.kernel.Input(ctx, pysrc.IdleInput(a.Idle.Seconds()))
 	default:
-		return i.kernel.Input(ctx, pysrc.EndOfInput)
+		return i.kernel.Input(ctx, pysrc.NoInput(a.Reason))
 	}
 }
 
@@ -191,7 +191,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	err := i.kernel.Ping(ctx)
 	var silent *jupyter.SilentError
 	if !errors.As(err, &silent) {
-		return lost(err)
+		return i.lost(err)
 	}
 	if silent.State == "" || silent.Away {
 		return nil
@@ -270,9 +270,12 @@ func (i *Interpreter) Kill() {
 
 // lost translates the mechanism's error into the one that package kernel
 // decides by.
-func lost(err error) error {
+func (i *Interpreter) lost(err error) error {
 	if l, ok := errors.AsType[*jupyter.LostError](err); ok {
-		return &kernel.LostError{Reason: l.Reason, Replaced: l.Replaced, Err: err}
+		gateway := i.server.process()
+		return &kernel.LostError{
+			Reason: l.Reason, Replaced: l.Replaced, Elsewhere: gateway.PID != 0 && !process.Alive(gateway), Err: err,
+		}
 	}
 	return err
 }

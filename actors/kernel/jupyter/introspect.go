@@ -40,7 +40,7 @@ func (i *Interpreter) introspect(ctx context.Context, q messages.Introspect, emi
 	case errors.Is(err, jupyter.ErrNoAnswer):
 		return kernel.CellReply{Error: &messages.ErrorDetails{Name: "NoAnswer", Message: err.Error()}}, nil
 	case err != nil:
-		return kernel.CellReply{}, lost(err)
+		return kernel.CellReply{}, i.lost(err)
 	}
 	raw, err := json.Marshal(answer)
 	if err != nil {

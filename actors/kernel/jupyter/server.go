@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/bridge"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/kernelserver"
 	"github.com/coppice-run/coppice/internal/loopback"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -39,8 +41,8 @@ type ServerOptions struct {
 	// endpoint for that is opened on the loopback interface. A server that
 	// somebody else runs has it only when it is on this machine.
 	HostCalls bool
-	// StartTimeout bounds its start. 0: 30 s.
-	StartTimeout time.Duration
+	// Start bounds its start; see [kernelserver.Options].
+	Start opportunity.Budget
 	// Shared says to use the gateway that the hosts of this user share, and to
 	// start that one when it is not there; see package sharedgateway. It does not
 	// end with the host. false: one of the host's own, which does.
@@ -109,54 +111,42 @@ func (e *Endpoint) process() process.Identity {
 type Server struct {
 	o      ServerOptions
 	served pyenv.Known // the interpreter of a gateway that was up; belongs to Run
+	// packages are those of it: they are looked at again when it could not be used.
+	packages []pyenv.Package // belongs to Run
 
 	leaving atomic.Bool
 	// closing holds the keys of sessions that are closed for good, though the host
 	// may end before their kernels have.
 	closing sync.Map
 
-	mu      sync.Mutex
-	current []*Endpoint   // empty while none can be used
-	err     error         // why none can be used; nil while Run is at work
-	changed chan struct{} // closed and replaced when either changes
+	ends *kernel.Availability[[]*Endpoint] // never empty where they are there
 }
 
 // NewServer returns a server that is not running yet.
-func NewServer(o ServerOptions) *Server { return &Server{o: o, changed: make(chan struct{})} }
+func NewServer(o ServerOptions) *Server {
+	return &Server{o: o, ends: kernel.NewAvailability[[]*Endpoint]("the gateway")}
+}
 
 // Endpoint returns the server of a session when it can be used. It waits while
-// the server starts, and while one that had been up is on its way back; it fails
-// at once when the last start failed. Of several servers it is the session's own
+// the server starts, and while one is on its way back; see [kernel.Availability].
+// Of several servers it is the session's own
 // or, while that is gone, the next in the session's order; see place. Of shared
 // gateways it is the first: where there is room for a kernel shows when it is asked
 // for; see shards.
 func (s *Server) Endpoint(ctx context.Context, key messages.SessionKey) (*Endpoint, error) {
-	for {
-		s.mu.Lock()
-		current, err, changed := s.current, s.err, s.changed
-		s.mu.Unlock()
-		switch {
-		case err != nil:
-			return nil, err
-		case len(current) > 0 && current[0].shards != nil:
-			return current[0], nil
-		case len(current) > 0:
-			return place(current, key)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the gateway: %w", context.Cause(ctx))
-		}
-	}
+	return s.endpoint(ctx, kernel.StartOptions{Key: key})
 }
 
-func (s *Server) set(err error, ends ...*Endpoint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current, s.err = ends, err
-	close(s.changed)
-	s.changed = make(chan struct{})
+func (s *Server) endpoint(ctx context.Context, o kernel.StartOptions) (*Endpoint, error) {
+	current, err := s.ends.Await(ctx, o.Progress, o.Waiting)
+	switch {
+	case err != nil:
+		return nil, err
+	case current[0].shards != nil:
+		return current[0], nil
+	default:
+		return place(current, o.Key)
+	}
 }
 
 // Leave says that the host ends: from now on, closing the interpreter of a session
@@ -170,20 +160,13 @@ func (s *Server) Closing(key messages.SessionKey) { s.closing.Store(key, true) }
 
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
-	s.set(nil)
-	wasUp := false
-	err := s.run(ctx, func(pid int) {
-		wasUp = true
-		up(pid)
-	})
-	switch {
-	case err == nil:
-		s.set(errStopped)
-	case wasUp:
-		s.set(nil) // whoever runs it will start it again
-	default:
-		s.set(err)
+	s.ends.Begin()
+	err := s.run(ctx, up)
+	if err == nil {
+		s.ends.Close(errStopped)
+		return nil
 	}
+	s.ends.Ended(err)
 	return err
 }
 
@@ -196,6 +179,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	rt, ok := s.served.Recall() // whatever a look would meet just now
 	if !ok {
 		var err error
+		s.packages = nil
 		if rt, err = pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env}); err != nil {
 			return stopped(ctx, err)
 		}
@@ -212,18 +196,20 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 	if s.o.Shared {
 		return s.runShared(ctx, rt, up)
 	}
-	var packages []pyenv.Package
-	if !s.o.SkipCheck {
+	packages := s.packages
+	s.packages = nil
+	if packages == nil && !s.o.SkipCheck {
 		if packages, err = pyenv.Preflight(ctx, rt); err != nil {
 			return stopped(ctx, err)
 		}
 	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
-		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), StartTimeout: s.o.StartTimeout,
+		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start,
 	})
 	if err != nil {
 		return stopped(ctx, err)
 	}
+	s.packages = packages // of an interpreter that is taken again
 	defer func() {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverStop)
 		defer cancel()
@@ -245,11 +231,11 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		return spare{k, end}, err
 	})
 	defer end.warm.keep(ctx)()
-	s.set(nil, end)
+	s.ends.There([]*Endpoint{end})
 	up(server.Identity().PID)
 	select {
 	case <-ctx.Done():
-		s.set(errStopped)
+		s.ends.Close(errStopped)
 		return nil
 	case <-server.Done():
 		client.ServerEnded()

@@ -67,7 +67,7 @@ func newShards(ctx context.Context, s *Server, rt pyenv.Runtime, calls *bridge.S
 	h := &shards{
 		s: s, life: ctx, calls: calls, last: make(chan error, 1), rest: shardRest, held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
 		o: sharedgateway.Options{
-			Dir: sharedgateway.DirIn(s.o.Home), Runtime: rt, Check: check(rt), StartTimeout: s.o.StartTimeout, Suspicion: s.o.Suspicion,
+			Dir: sharedgateway.DirIn(s.o.Home), Runtime: rt, Check: check(rt), Start: s.o.Start, Suspicion: s.o.Suspicion,
 			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels,
 		},
 	}
@@ -302,7 +302,9 @@ func (h *shards) tellLocked() {
 	for _, n := range slices.Sorted(maps.Keys(h.held)) {
 		ends = append(ends, h.held[n])
 	}
-	h.s.set(nil, ends...)
+	if len(ends) > 0 { // else Server.Run ends, and says why
+		h.s.ends.There(ends)
+	}
 }
 
 // close joins the watchers, whose context has ended or who have nothing left to

@@ -36,7 +36,7 @@ func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid in
 	up(first.Shared.Process.PID)
 	select {
 	case <-ctx.Done():
-		s.set(errStopped)
+		s.ends.Close(errStopped)
 		return nil
 	case err := <-h.last:
 		return err

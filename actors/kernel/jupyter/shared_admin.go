@@ -44,7 +44,7 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 		return nil, err
 	}
 	lease, err := sharedgateway.Acquire(ctx, sharedgateway.Options{
-		Dir: sharedgateway.DirIn(o.Home), Runtime: rt, Check: check(rt), StartTimeout: o.StartTimeout, IdleEnd: o.IdleEnd, MaxKernels: filled.o.Kernels,
+		Dir: sharedgateway.DirIn(o.Home), Runtime: rt, Check: check(rt), Start: o.Start, IdleEnd: o.IdleEnd, MaxKernels: filled.o.Kernels,
 	})
 	if err != nil {
 		return nil, err

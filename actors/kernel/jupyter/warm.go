@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // pool keeps kernels of one endpoint, or of the shards of one environment, that
@@ -101,11 +103,22 @@ func newPool(size, limit int, idle time.Duration, lazy bool, start func(context.
 // start returns a kernel that waits, or a new one, and where it is: here or, for a
 // shared gateway, on another shard; nil, with an error, when that is not known.
 // Each must be given back with pool.gone when it is, and so must the call that
-// failed.
-func (e *Endpoint) start(ctx context.Context, name string, progress func(string)) (*jupyter.Kernel, *Endpoint, error) {
+// failed. A new one of this machine waits for its turn.
+func (e *Endpoint) start(ctx context.Context, name string, turns *kernel.Turns, o kernel.StartOptions) (*jupyter.Kernel, *Endpoint, error) {
 	k, err := e.warm.take(ctx)
 	if k.Kernel != nil || err != nil {
 		return k.Kernel, k.on, err
+	}
+	progress := o.Progress
+	if e.Local {
+		back, err := turns.Take(ctx, progress, o.Waiting)
+		if err != nil {
+			return nil, e, err
+		}
+		defer back()
+		if o.Waiting != nil {
+			o.Waiting(kernel.Waiting{Subject: opportunity.Processes(e.process())})
+		}
 	}
 	r := jupyter.StartRequest{Name: name, OnStage: progress}
 	if e.shards != nil {

@@ -28,7 +28,10 @@ type Options struct {
 }
 
 // Backend makes sessions. Any goroutine may use it.
-type Backend struct{ o Options }
+type Backend struct {
+	o     Options
+	turns kernel.Turns // of those for which an interpreter is started
+}
 
 // New returns a backend.
 func New(o Options) *Backend { return &Backend{o: o} }
@@ -65,13 +68,39 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 
 // start makes a session that loads modules.
 func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
-	progress("waiting for the fork server")
-	p, err := b.o.Server.place(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		p, err := b.o.Server.places.Await(ctx, progress, o.Waiting)
+		if err != nil {
+			return nil, err
+		}
+		i, err := b.startIn(ctx, p, o, modules, progress)
+		if err == nil || ctx.Err() != nil || !p.gone() {
+			return i, err
+		}
+		select { // Run may still have to hear of it
+		case <-time.After(awayPoll):
+		case <-ctx.Done():
+		}
 	}
+}
+
+// awayPoll is how often a start looks whether it is known that its fork server is gone.
+const awayPoll = 20 * time.Millisecond
+
+// startIn does so where sessions are made now.
+func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
 	if o.Key.Cwd != "" && !p.rules.Covers(o.Key.Cwd) {
 		return nil, fmt.Errorf("start a session: %w", closed(o.Key.Cwd))
+	}
+	if p.spawn != nil {
+		back, err := b.turns.Take(ctx, progress, o.Waiting)
+		if err != nil {
+			return nil, err
+		}
+		defer back()
+	}
+	if o.Waiting != nil {
+		o.Waiting(kernel.Waiting{Subject: p.subject()})
 	}
 	progress("starting a session")
 	for {

@@ -18,9 +18,7 @@ const native = 500 * time.Millisecond
 // Ping returns nil when the session's side thread answers. While a cell runs, it
 // is enough that the process is there: native code that holds the interpreter's
 // lock keeps every Python thread from answering, and is no reason to give a
-// session up. Nor is it one that a machine with too much to do has given the
-// session no time: what could run, and got next to nothing of a processor since it
-// was asked, is alive.
+// session up. How long it has to answer is for ctx: see [Interpreter.Subject].
 func (i *Interpreter) Ping(ctx context.Context) error {
 	soon := native
 	if end, ok := ctx.Deadline(); ok {
@@ -39,22 +37,14 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	case i.busy():
 		return nil
 	}
-	chance := opportunity.Begin(i.Subject(), nil)
 	if err = i.ask(ctx, ndjson.Request{Type: ndjson.TypePing}); err == nil {
 		return nil
 	}
 	if gone := i.Err(); gone != nil {
 		return gone
 	}
-	if seen := chance.Measure(); seen.Opportunity.Seconds() <= starvedShare*seen.Wall.Seconds() {
-		return nil
-	}
 	return err
 }
-
-// starvedShare is the part of the time below which a process that could have answered
-// had no chance to speak of.
-const starvedShare = .1
 
 // Subject is the session's process: nobody else has to pass its answers on.
 func (i *Interpreter) Subject() opportunity.Subject {
@@ -101,6 +91,8 @@ func (i *Interpreter) Interrupt(ctx context.Context) error {
 const (
 	// exitWait is how long an idle session has for its exit functions.
 	exitWait = time.Second
+	// exitMost is how long it has on a machine that has no processor for it.
+	exitMost = 10 * time.Second
 	// termWait is how long SIGTERM has.
 	termWait = 500 * time.Millisecond
 )
@@ -138,7 +130,7 @@ func (i *Interpreter) end(idle bool) {
 			i.trace(sent, "main", line)
 			_, err = i.child.Main.Write(line)
 		}
-		if err == nil && i.ended(exitWait) {
+		if err == nil && i.endedInTime() {
 			return
 		}
 	}
@@ -153,6 +145,13 @@ func (i *Interpreter) end(idle bool) {
 			return
 		}
 	}
+}
+
+// endedInTime waits until the end of the session is known, or it had exitWait of a
+// processor, or a chance of one, to run its exit functions in.
+func (i *Interpreter) endedInTime() bool {
+	patience := opportunity.Budget{Opportunity: exitWait, Ceiling: exitMost}
+	return opportunity.Wait(context.Background(), patience, opportunity.Begin(i.Subject(), nil), i.done) == nil
 }
 
 // ended waits until the end of the session is known.

@@ -14,10 +14,7 @@ import (
 )
 
 // What results say where output has a story.
-const (
-	stdinNotice = "[stdin] The code asked for input. Interactive stdin is not available in this call; provide the input in the code."
-	lateNotice  = "[late output] Background code of earlier cells printed this between the cells:"
-)
+const stdinNotice = "[stdin] The code asked for input. Interactive stdin is not available in this call; provide the input in the code."
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
@@ -81,7 +78,7 @@ type cell struct {
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
 	seq     uint64 // of the last output frame
-	late    bool   // the late notice was given
+	late    bool   // what comes was printed between the cells
 	reply   kernel.CellReply
 	dropped error // the first refusal of emit
 }
@@ -223,19 +220,19 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 			c.seq = f.Seq
 		}
 	}
+	if late := f.Late || f.Type == ndjson.TypeDropped; late != c.late {
+		if c.late = late; late {
+			c.out(ctx, messages.LateBegins(f.Chars))
+		} else {
+			c.out(ctx, messages.LateEnds())
+		}
+	}
 	switch f.Type {
 	case ndjson.TypeStdout, ndjson.TypeStderr:
-		if f.Late && !c.late {
-			c.late = true
-			c.out(ctx, messages.Notice{Code: "late-output", Text: lateNotice})
-		}
 		if f.Type == ndjson.TypeStderr {
 			c.stderr.add(f.Text)
 		}
 		c.out(ctx, messages.Stream{Name: messages.StreamName(f.Type), Text: f.Text})
-	case ndjson.TypeDropped:
-		c.late = true
-		c.out(ctx, messages.Notice{Code: "late-output", Text: fmt.Sprintf("%s (the first %d characters were not kept)", lateNotice, f.Chars)})
 	case ndjson.TypeDisplay:
 		c.out(ctx, messages.Display{Data: f.Data, Metadata: f.Metadata, DisplayID: f.DisplayID, Update: f.Update})
 	case ndjson.TypeResult:

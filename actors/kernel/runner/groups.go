@@ -116,7 +116,7 @@ func unused(g *cgroup.Group) error {
 // then kept to by each process and by counting. It waits while the server starts;
 // the error is why it could not.
 func (s *Server) Groups(ctx context.Context) (controllers []string, why string, err error) {
-	p, err := s.place(ctx)
+	p, err := s.places.Await(ctx, nil, nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -333,7 +333,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	if a.Status == messages.InputAccepted {
 		r.Value = &a.Value
 	} else {
-		r.Idle = a.Idle.Seconds()
+		r.Idle, r.Reason = a.Idle.Seconds(), a.Reason
 	}
 	return i.tell(ctx, r)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
@@ -46,6 +47,27 @@ func (p *place) session() (i *Interpreter, spare bool, err error) {
 			return i, false, err
 		}
 	}
+}
+
+// gone reports whether the fork server has ended.
+func (p *place) gone() bool {
+	if p.server == nil {
+		return false
+	}
+	select {
+	case <-p.server.Done():
+		return true
+	default:
+		return !p.server.Answers()
+	}
+}
+
+// subject is who makes a session. The session itself is not known before it answers.
+func (p *place) subject() opportunity.Subject {
+	if p.server == nil {
+		return nil
+	}
+	return opportunity.Processes(p.server.Identity())
 }
 
 func (p *place) fork() (*Interpreter, error) { return p.make(p.server.Fork) }

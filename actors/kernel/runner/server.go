@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
@@ -54,8 +54,8 @@ type ServerOptions struct {
 	groupBase string
 	// Trace is where the messages of sessions are noted. nil: nowhere.
 	Trace *ipctrace.File
-	// StartTimeout bounds the start of the fork server. 0: 20 s.
-	StartTimeout time.Duration
+	// Start bounds the start of the fork server; see [forkserver.Options].
+	Start opportunity.Budget
 }
 
 // DefaultPreload is what sessions are likely to import and what is in every
@@ -74,13 +74,11 @@ type Server struct {
 	served pyenv.Known   // the interpreter of a fork server that was up; belongs to Run
 	copies copies
 
-	mu      sync.Mutex
-	trees   []*cgroup.Tree // what Close removes
-	temp    string         // the temporary files of confined sessions; "" before the first
-	current *place         // nil while none can be used
-	err     error          // why none can be used; nil while Run is at work
-	expect  time.Time      // until then Run is expected to be called again; guarded by mu
-	changed chan struct{}  // closed and replaced when either changes
+	places *kernel.Availability[*place]
+
+	mu    sync.Mutex
+	trees []*cgroup.Tree // what Close removes
+	temp  string         // the temporary files of confined sessions; "" before the first
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
@@ -102,56 +100,18 @@ func NewServer(o ServerOptions) *Server {
 	if o.LowMemory == nil {
 		o.LowMemory = lowMemory
 	}
-	return &Server{o: o, changed: make(chan struct{})}
-}
-
-// againWait is how long sessions wait for a fork server that has ended to be
-// started again.
-const againWait = 5 * time.Second
-
-// place returns where sessions are made. It waits while the server starts, and for
-// a moment after it has ended; it fails at once when the last start did.
-func (s *Server) place(ctx context.Context) (*place, error) {
-	for {
-		s.mu.Lock()
-		current, err, changed, left := s.current, s.err, s.changed, time.Until(s.expect)
-		s.mu.Unlock()
-		if current != nil || (err != nil && left <= 0) {
-			return current, err
-		}
-		var over <-chan time.Time // nil: Run is at work
-		if err != nil {
-			over = time.After(left)
-		}
-		select {
-		case <-changed:
-		case <-over:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the fork server: %w", context.Cause(ctx))
-		}
-	}
+	return &Server{o: o, places: kernel.NewAvailability[*place]("the fork server")}
 }
 
 // Forks reports whether sessions are forked from a warm interpreter, and if not,
 // why each has one started for it, which takes 50 ms in place of 2. It waits while
 // the server starts; the error is why it could not.
 func (s *Server) Forks(ctx context.Context) (forks bool, why string, err error) {
-	p, err := s.place(ctx)
+	p, err := s.places.Await(ctx, nil, nil)
 	if err != nil {
 		return false, "", err
 	}
 	return p.spawn == nil, p.why, nil
-}
-
-func (s *Server) set(p *place, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current, s.err = p, err
-	if err == nil || errors.Is(err, errStopped) {
-		s.expect = time.Time{}
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 var errStopped = errors.New("the fork server is stopped")
@@ -160,24 +120,15 @@ var errStopped = errors.New("the fork server is stopped")
 // ctx did. Sessions that live then go on; when it is asked to stop, it waits a
 // little for those that are about to end.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {
-	s.set(nil, nil)
+	s.places.Begin()
 	s.copies.open()
-	wasUp := false
-	err := s.run(ctx, func(pid int) {
-		wasUp = true
-		up(pid)
-	})
+	err := s.run(ctx, up)
 	if ctx.Err() != nil {
 		s.copies.close()
-		s.set(nil, errStopped)
+		s.places.Close(errStopped)
 		return nil
 	}
-	if wasUp {
-		s.mu.Lock()
-		s.expect = time.Now().Add(againWait)
-		s.mu.Unlock()
-	}
-	s.set(nil, err)
+	s.places.Ended(err)
 	return err
 }
 
@@ -207,12 +158,11 @@ func lowMemory() bool {
 // Spares returns how many sessions wait that were forked ahead. They are not in
 // the tree.
 func (s *Server) Spares() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil {
+	p, ok := s.places.Now()
+	if !ok {
 		return 0
 	}
-	return len(s.current.spares)
+	return len(p.spares)
 }
 
 func (s *Server) run(ctx context.Context, up func(pid int)) error {
@@ -225,7 +175,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
-	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, StartTimeout: s.o.StartTimeout}
+	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start}
 	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
 	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups}
 	if s.o.NoFork {
@@ -246,7 +196,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	p.server, p.spares, p.taken = server, make(chan *Interpreter, s.o.Spares), make(chan struct{}, s.o.Spares)
 	defer p.close()
 	s.served = known
-	s.set(p, nil)
+	s.places.There(p)
 	up(server.PID())
 	quiet := time.NewTimer(0)
 	defer quiet.Stop()
@@ -272,7 +222,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		case <-server.Done():
 			return server.Err()
 		case <-ctx.Done():
-			s.set(nil, errStopped)
+			s.places.Close(errStopped)
 			p.close()
 			c, cancel := context.WithTimeout(context.WithoutCancel(ctx), emptyWait)
 			defer cancel()
@@ -298,7 +248,7 @@ func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 // withoutFork serves where an interpreter is started for each session.
 func (s *Server) withoutFork(ctx context.Context, p *place, o forkserver.Options, why string, up func(pid int)) error {
 	p.spawn, p.why = &o, why
-	s.set(p, nil)
+	s.places.There(p)
 	up(0)
 	<-ctx.Done()
 	return nil

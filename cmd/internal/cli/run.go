@@ -59,21 +59,25 @@ lost or never reached.
 
 Without --session nothing is left behind. A session that is named is one of the
 "coppice serve" that runs, if one does: it lives there. Otherwise, and with
---local, --backend, --python, --kernel, --kernel-mode or --record, it is kept,
-with its variables, in a gateway that the commands of this user share, for an
-hour after its last use; "coppice gateway stop" ends it. The runner backend and a
-gateway that someone else runs (PI_PYTHON_GATEWAY_URL) keep none.
+--local, --backend, --python, --kernel, --kernel-mode, --record, --start-timeout
+or --interrupt-grace, it is kept, with its variables, in a gateway that the
+commands of this user share, for an hour after its last use; "coppice gateway
+stop" ends it. The runner backend and a gateway that someone else runs
+(PI_PYTHON_GATEWAY_URL) keep none.
 
 --timeout does not count the start of Python, but for a session that is named,
 where it counts everything: another command may use that session, which is waited
-for.`,
+for.
+
+COPPICE_START_TIMEOUT and COPPICE_INTERRUPT_GRACE are heard where their flags are
+not given; "coppice help environment" lists all variables.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
   echo 'print(1)' | coppice run - --json`,
 		Args: console.Arguments{Most: console.Any},
 		Run: func(ctx context.Context, args []string) error {
 			f.keep = cmd.Flags().Changed("session")
-			f.own = f.local || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode"}, cmd.Flags().Changed)
+			f.own = f.local || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode", "start-timeout", "interrupt-grace"}, cmd.Flags().Changed)
 			file := ""
 			if len(args) > 1 {
 				return console.Usagef("run takes one file, not %d", len(args))

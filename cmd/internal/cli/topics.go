@@ -45,6 +45,10 @@ COPPICE_IMAGES            how pictures are shown on a terminal: kitty, iterm2, s
                           blocks or none (default: what the terminal is known for)
 COPPICE_GATEWAY_KERNELS   how many kernels a shared gateway takes that is started;
                           when one is full, another is used (default: 150)
+COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, may
+                          take to start: 90s, 2m or seconds (default: 2m)
+COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
+                          ended (default: 1.5s)
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
 

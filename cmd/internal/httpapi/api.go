@@ -166,7 +166,7 @@ func (a *API) Mounts() []httpserver.Mount {
 		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
 		"GET /api/sessions": a.sessions, "POST /api/sessions": a.open,
 		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act((*coppice.Session).Close),
-		"POST /api/sessions/{session}/interrupt": a.act((*coppice.Session).Interrupt),
+		"POST /api/sessions/{session}/interrupt": a.act(func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
 		"POST /api/sessions/{session}/reset":     a.act((*coppice.Session).Reset),
 		"POST /api/sessions/{session}/pin":       a.act(pin(true)), "POST /api/sessions/{session}/unpin": a.act(pin(false)),
 		"POST /api/sessions/{session}/fork": a.fork,

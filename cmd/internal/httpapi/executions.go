@@ -143,7 +143,7 @@ func (a *API) input(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := messages.SessionKey{Session: x.info.Session, Cwd: x.info.Cwd}
-	status, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).SubmitInput(r.Context(), in.ID, in.Value)
+	status, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).SubmitInput(in.ID, in.Value)
 	if err != nil {
 		a.problem(w, err)
 		return

@@ -238,6 +238,30 @@ func TestArtifacts(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(res.Contents[0].Text, "line 0\n"))
 	require.Contains(t, res.Contents[0].Text, "artifact_read reads on")
+
+	r = call(t, cs, "python", cells("print('x' * 200_000 + 'needle' + 'y' * 100_000)")) // one line
+	b, err = json.Marshal(r.StructuredContent)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &result))
+	r = call(t, cs, "artifact_read", map[string]any{"artifact": result.Artifact, "search": "needle"})
+	require.Contains(t, text(r), `"line":1,"offset":200000`)
+	whole := ""
+	for next, more := 0, true; more; {
+		var part struct {
+			Text string `json:"text"`
+			More bool   `json:"more"`
+			Next int    `json:"next_offset"`
+		}
+		args := map[string]any{"artifact": result.Artifact, "offset": next}
+		if next == 0 {
+			args = map[string]any{"artifact": result.Artifact, "first": 1}
+		}
+		require.NoError(t, json.Unmarshal([]byte(text(call(t, cs, "artifact_read", args))), &part))
+		whole, next, more = whole+part.Text, part.Next, part.More
+	}
+	require.Equal(t, strings.Repeat("x", 200_000)+"needle"+strings.Repeat("y", 100_000)+"\n", whole)
+	r = call(t, cs, "artifact_read", map[string]any{"artifact": result.Artifact, "first": 1, "offset": 3})
+	require.True(t, r.IsError)
 	for _, bad := range []string{"artifact://999", "artifact://..%2Fx", "artifact://../../etc/passwd", "file:///etc/passwd"} {
 		_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: bad})
 		require.Error(t, err, bad)

@@ -59,7 +59,7 @@ func (s *server) addSessions(m *mcp.Server) {
 		destructive              *bool
 		do                       func(*coppice.Session, context.Context) error
 	}{
-		{sessionTools + "interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, (*coppice.Session).Interrupt},
+		{sessionTools + "interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }},
 		{sessionTools + "reset", "Reset a session", "Ends a session's kernel; its next call starts with no variables.", "reset", &yes, (*coppice.Session).Reset},
 		{sessionTools + "close", "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
 	} {

@@ -58,7 +58,7 @@ func (m *model) enter() {
 func (m *model) answer() {
 	id, text := m.asking.ID, m.editor.String()
 	m.calls.run(func() {
-		if _, err := m.o.Session.SubmitInput(m.ctx, id, text); err != nil {
+		if _, err := m.o.Session.SubmitInput(id, text); err != nil {
 			m.send(noteMsg{err.Error()})
 		}
 	})
@@ -87,7 +87,7 @@ func (m *model) interrupt() tea.Cmd {
 	switch {
 	case m.running != nil:
 		m.note = "interrupting the cell"
-		if err := m.o.Session.Interrupt(m.ctx); err != nil {
+		if err := m.o.Session.Interrupt(); err != nil {
 			m.note = err.Error()
 		}
 	case m.editor.String() != "":

@@ -18,8 +18,8 @@ import (
 type Session interface {
 	Key() messages.SessionKey
 	Stream(ctx context.Context, r coppice.Request) iter.Seq2[messages.Event, error]
-	SubmitInput(ctx context.Context, id, value string) (messages.InputStatus, error)
-	Interrupt(ctx context.Context) error
+	SubmitInput(id, value string) (messages.InputStatus, error)
+	Interrupt() error
 	Complete(ctx context.Context, code string, cursor int) (coppice.Completion, error)
 	Inspect(ctx context.Context, code string, cursor int) (string, error)
 }

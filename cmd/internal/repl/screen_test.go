@@ -56,13 +56,13 @@ func (s *session) Stream(ctx context.Context, r coppice.Request) iter.Seq2[messa
 	}
 }
 
-func (s *session) SubmitInput(_ context.Context, id, value string) (messages.InputStatus, error) {
+func (s *session) SubmitInput(id, value string) (messages.InputStatus, error) {
 	s.note("answer " + id)
 	s.answered <- value
 	return "", s.fail
 }
 
-func (s *session) Interrupt(context.Context) error {
+func (s *session) Interrupt() error {
 	s.note("interrupt")
 	close(s.stopped)
 	return s.fail

@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import sys
+import threading
 import traceback
 
 SCHEMA = json.loads((pathlib.Path(__file__).parent / "tool.json").read_text(encoding="utf-8"))
@@ -90,11 +91,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # connections that wait to be accepted: many runs may begin at once
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", parser.parse_args().port), Handler)
-    server.daemon_threads = True
+    # Each connection has a thread, and the stacks of all of them count in
+    # max_memory_mb: 8 MiB each, as many systems have it, would soon be too much.
+    threading.stack_size(1 << 20)
+    server = Server(("127.0.0.1", parser.parse_args().port), Handler)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

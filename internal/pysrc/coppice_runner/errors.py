@@ -4,11 +4,10 @@ the exception itself."""
 from __future__ import annotations
 
 import linecache
-import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
 from .interrupts import FILES, calls_user
-from .locate import Cells, locate
+from .locate import Cells, described, locate
 from .wire import printable
 
 # Characters of a message, and of a line of a traceback.
@@ -63,7 +62,8 @@ def _message(err: BaseException) -> str:
 
 
 # An exception that takes for ever to describe can be interrupted, like the rest
-# of its cell: the two functions that run its code let an interrupt through.
+# of its cell: the functions that run its code let an interrupt through.
+calls_user(described)
 
 
 @calls_user
@@ -75,25 +75,12 @@ def _text(err: BaseException) -> str:
 
 @calls_user
 def _lines(err: BaseException) -> List[str]:
-    told = traceback.TracebackException.from_exception(err)
-    _hide(told, set())
+    # This package's frames are no concern of the user.
+    told = described(err, lambda filename: not filename.startswith(FILES))
     # The compiler's word about the cell itself has no frame of the user: its
     # caret text is all there is.
     parts = told.format() if told.stack else told.format_exception_only()
     return [printable(_cut(line, _MAX_LINE)) for line in "".join(parts).splitlines()]
-
-
-def _hide(told: Any, seen: set) -> None:
-    """Takes this package's frames out of a traceback and out of those it is
-    chained to."""
-    if told is None or id(told) in seen:
-        return
-    seen.add(id(told))
-    told.stack[:] = [f for f in told.stack if not f.filename.startswith(FILES)]
-    _hide(told.__cause__, seen)
-    _hide(told.__context__, seen)
-    for one in getattr(told, "exceptions", None) or ():
-        _hide(one, seen)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import _signal
 import array
+import errno
 import fcntl
 import gc
 import importlib
@@ -209,7 +210,12 @@ class Server:
         except OSError as err:
             for fd in fds + kept:
                 os.close(fd)
-            self._reply({"type": "failed", "n": n, "message": f"fork: {err}"})
+            why = f"fork: {err}"
+            if err.errno == errno.EINVAL:  # what a number of a descriptor over the limit is
+                import resource  # not on Windows, which has no fork
+
+                why += f"; the limit of open files is {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}, and a session's server needs at least {self._kept + 2}: raise it (RLIMIT_NOFILE, ulimit -n)"
+            self._reply({"type": "failed", "n": n, "message": why})
             return
         if pid == 0:
             raise Forked(fds)

@@ -172,6 +172,13 @@ class _Function:
     def __init__(self, owner: "Tool", name: str) -> None:
         self._owner, self._name = owner, name
 
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        for known in self._owner._listed():
+            if known["name"] == self._name:
+                return f"tool.{_line(known)}"
+        return f"tool.{self._name}: the host lists no such function; dir(tool) names those that there are."
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves the frame out
         return self._owner._run(self._call(args, kwargs))
@@ -205,6 +212,32 @@ class Tool(_Caller):
     returns its value; await tool.name.aio(key=value) does so without holding up
     other tasks. tool["name"] is for names that Python cannot say."""
 
+    _text = __doc__
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport)
+        self._known: List[Dict[str, str]] = []
+
+    def _listed(self) -> List[Dict[str, str]]:
+        """Asks the host for its functions. When it cannot be asked, as between cells,
+        they are those of the last time."""
+        try:
+            reply = self._transport(Call("functions", "functions", "{}"))
+            value = reply.get("value")
+            if reply.get("ok") and isinstance(value, list):
+                self._known = value
+        except Exception:
+            pass  # whoever lists is not to fail
+        return self._known
+
+    def __dir__(self) -> List[str]:
+        return [known["name"] for known in self._listed()]
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        names = "\n".join(f"tool.{_line(known)}" for known in self._listed())
+        return f"{_flat(self._text)}\n\n{names or 'The host offers none.'}"
+
     def __getattr__(self, name: str) -> _Function:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -217,6 +250,16 @@ class Tool(_Caller):
 
     def __repr__(self) -> str:
         return "<the functions of the host: tool.name(key=value)>"
+
+
+def _flat(text: Optional[str]) -> str:
+    return " ".join((text or "").split())
+
+
+def _line(known: Dict[str, str]) -> str:
+    """Returns a function of the host in one line."""
+    about = _flat(known.get("description"))
+    return f"{known['name']}{known.get('signature') or '(...)'}" + (f": {about}" if about else "")
 
 
 class _Path:
@@ -241,11 +284,25 @@ class _Path:
     def __repr__(self) -> str:
         return f"<primitive runtime.{self._name}>"
 
+    def __dir__(self) -> List[str]:
+        return sorted(self._owner._below(self._name + ".")) or ["aio"]
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        below = self._owner._below(self._name + ".")
+        if below:
+            return f"The primitives below runtime.{self._name}: {', '.join(sorted(below))}."
+        return str(self._owner._ask("get_primitive_spec", self._name) or _Path._text)
+
+    _text = "A primitive of the host: runtime.list_primitives() names them all."
+
 
 class Runtime(_Caller):
     """The runtime primitives of the host: runtime.list_primitives() names them,
     runtime.get_primitive_spec(name) describes one, runtime.<name>(...) calls it.
     next_steps holds what the last call recommends."""
+
+    _text = __doc__
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
@@ -274,6 +331,30 @@ class Runtime(_Caller):
         if name.startswith("_"):
             raise AttributeError(name)
         return _Path(self, name)
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        """Calls a primitive on the way, which leaves next_steps alone; None when the
+        host cannot be asked."""
+        try:
+            reply = self._transport(self._call(name, args, {}))
+            return reply.get("value") if reply.get("ok") else None
+        except Exception:
+            return None
+
+    def _below(self, prefix: str) -> List[str]:
+        """Names what comes next after a prefix."""
+        names = self._ask("list_primitives") or []
+        if not prefix:
+            names = [n[len("runtime.") :] if n.startswith("runtime.") else n for n in names]
+        return list({n[len(prefix) :].partition(".")[0] for n in names if n.startswith(prefix)})
+
+    def __dir__(self) -> List[str]:
+        return sorted({"call", "next_steps", *self._below("")})
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        names = ", ".join(self._ask("list_primitives") or [])
+        return f"{_flat(self._text)}\n\n{names}"
 
     def __repr__(self) -> str:
         return "<the runtime primitives of the host: runtime.list_primitives()>"

@@ -11,8 +11,10 @@ import os
 import re
 import sys
 import sysconfig
+import traceback
 import unicodedata
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 
 class Cells:
@@ -66,6 +68,8 @@ def _is(err: Any, kind: Any) -> bool:
 _MAX_LINE = 400  # characters of a line of code
 _MAX_TEXT = 2000  # characters of a message in the summary and the traceback
 _MAX_FRAMES = 20  # frames of one exception, half from either end
+_MOST_RUNS = 200  # runs of one frame that are looked at, from either end
+_MOST_TOLD = 200  # frames of the interpreter's own traceback, from either end
 _MAX_CHAIN = 6  # exceptions of a chain, and members of a group
 _CHAINED = (
     "\nThe above exception was the direct cause of the following exception:\n",
@@ -75,10 +79,11 @@ _CHAINED = (
 
 class _Frame:
     """One entry of a traceback: file, line and, where Python knows them, the
-    columns, from 1, the end not included."""
+    columns, from 1, the end not included; and how many times it comes in a row.
+    One without a file stands for frames that are left out."""
 
-    def __init__(self, filename: str, name: str, line: int, columns: Any) -> None:
-        self.filename, self.name, self.line = filename, name, line
+    def __init__(self, filename: str, name: str, line: int, columns: Any, times: int = 1) -> None:
+        self.filename, self.name, self.line, self.times = filename, name, line, times
         self.end_line, self.start, self.end = columns or (None, None, None)
 
 
@@ -210,19 +215,87 @@ def _cut(text: str, limit: int = _MAX_LINE) -> str:
 
 
 def _frames(err: BaseException) -> List[_Frame]:
-    found: List[_Frame] = []
+    """Returns the frames of a traceback: what repeats itself in a row once, and of a
+    very deep one the two ends. Its cost for each frame is a few steps of a loop."""
+    head: List[List[Any]] = []  # a traceback object, and how many like it come in a row
+    tail: Deque[List[Any]] = deque()
+    left_out = 0
+    last: Optional[List[Any]] = None
     tb = err.__traceback__
     while tb is not None:
-        code = tb.tb_frame.f_code
-        columns = None
-        positions = getattr(code, "co_positions", None)
-        if positions is not None and tb.tb_lasti >= 0:
-            where = next(itertools.islice(positions(), tb.tb_lasti // 2, None), None)
-            if where is not None and where[0] == tb.tb_lineno:
-                columns = (where[1], where[2], where[3])
-        found.append(_Frame(code.co_filename, code.co_name, tb.tb_lineno, columns))
+        # The last frame stands for itself: where it all ended is marked there.
+        if last is not None and tb.tb_next is not None and last[0].tb_lasti == tb.tb_lasti and last[0].tb_frame.f_code is tb.tb_frame.f_code:
+            last[1] += 1
+        else:
+            last = [tb, 1]
+            if len(head) < _MOST_RUNS:
+                head.append(last)
+            else:
+                tail.append(last)
+                if len(tail) > _MOST_RUNS:
+                    left_out += tail.popleft()[1]
         tb = tb.tb_next
-    return found
+    found = [_frame(*run) for run in head]
+    if left_out:
+        found.append(_Frame("", "", 0, None, left_out))
+    return found + [_frame(*run) for run in tail]
+
+
+def _frame(tb: Any, times: int) -> _Frame:
+    code = tb.tb_frame.f_code
+    columns = None
+    positions = getattr(code, "co_positions", None)
+    if positions is not None and tb.tb_lasti >= 0:
+        where = next(itertools.islice(positions(), tb.tb_lasti // 2, None), None)
+        if where is not None and where[0] == tb.tb_lineno:
+            columns = (where[1], where[2], where[3])
+    return _Frame(code.co_filename, code.co_name, tb.tb_lineno, columns, times)
+
+
+class _Stack(traceback.StackSummary):
+    """The two ends of a stack."""
+
+    gap, at = 0, 0  # how many frames are left out, and before which of those here
+
+    def format(self, **how: Any) -> List[str]:
+        if not self.gap:
+            return list(super().format(**how))
+        head, tail = (traceback.StackSummary.from_list(part) for part in (self[: self.at], self[self.at :]))
+        return [*head.format(**how), f"  [… {self.gap} more …]\n", *tail.format(**how)]
+
+
+def described(err: BaseException, wanted: Callable[[str], bool]) -> Any:
+    """Returns err as the traceback module describes it, with the frames whose file is
+    wanted. Of a very deep stack it has the two ends: the module itself takes seconds
+    for what no one reads. It may raise what the exception's own methods raise."""
+    told = traceback.TracebackException.from_exception(err, limit=0)
+    seen = set()
+    rest: List[Tuple[Any, Any]] = [(told, err)]
+    while rest:
+        one, of = rest.pop()
+        if one is None or of is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        one.stack = _ends(of.__traceback__, wanted)
+        rest += [(one.__cause__, of.__cause__), (one.__context__, of.__context__)]
+        rest += zip(getattr(one, "exceptions", None) or (), _group(of))
+    return told
+
+
+def _ends(tb: Any, wanted: Callable[[str], bool]) -> _Stack:
+    depth, node = 0, tb
+    while node is not None:
+        depth, node = depth + 1, node.tb_next
+    stack = _Stack()
+    if depth <= 2 * _MOST_TOLD:
+        stack += [f for f in traceback.extract_tb(tb) if wanted(f.filename)]
+        return stack
+    stack += [f for f in traceback.extract_tb(tb, limit=_MOST_TOLD) if wanted(f.filename)]
+    stack.at, stack.gap = len(stack), depth - 2 * _MOST_TOLD
+    for _ in range(depth - _MOST_TOLD):
+        tb = tb.tb_next
+    stack += [f for f in traceback.extract_tb(tb) if wanted(f.filename)]
+    return stack
 
 
 def _name(err: BaseException) -> str:
@@ -298,14 +371,14 @@ def _told(err: BaseException, cells: Cells, current: str, depth: int, seen: set)
     return lines
 
 
-def _entries(frames: List[_Frame], cells: Cells) -> List[List[str]]:
-    """Returns the lines of each entry of a traceback: frames of the user with
-    their code, and runs of others as one line. What is before the first cell is
-    the machinery that runs cells."""
+def _entries(frames: List[_Frame], cells: Cells) -> List[Tuple[List[str], int]]:
+    """Returns the lines of each entry of a traceback, and how many times it comes:
+    frames of the user with their code, and runs of others as one line. What is
+    before the first cell is the machinery that runs cells."""
     while frames and not cells.of(frames[0].filename):
         frames = frames[1:]
     frames = [f for f in frames if not _MACHINERY.search(f.filename)]
-    entries: List[List[str]] = []
+    entries: List[Tuple[List[str], int]] = []
     folded: List[_Frame] = []
     for n, frame in enumerate(frames):
         if cells.of(frame.filename):
@@ -317,6 +390,8 @@ def _entries(frames: List[_Frame], cells: Cells) -> List[List[str]]:
                 strip = len(code[0]) - len(code[0].lstrip())
                 code = ["    " + c[strip:] for c in code]
             shown = f'  File "{place["filename"]}", line {frame.line}, in {frame.name}'
+        elif not frame.filename:
+            shown, code = "", []  # _fewer says how many there are
         elif _of_user(frame.filename):
             shown, code = f'  File "{frame.filename}", line {frame.line}, in {frame.name}', _source(frame)
         else:
@@ -324,36 +399,40 @@ def _entries(frames: List[_Frame], cells: Cells) -> List[List[str]]:
             continue
         entries += _fold(folded)
         folded = []
-        entries.append([shown, *code])
+        entries.append(([shown, *code], frame.times))
     return entries + _fold(folded)
 
 
 _MACHINERY = re.compile(r"^<coppice>/|[/\\\\]site-packages[/\\\\](?:IPython|ipykernel)[/\\\\]")
 
 
-def _fewer(entries: List[List[str]]) -> List[List[str]]:
+def _fewer(entries: List[Tuple[List[str], int]]) -> List[List[str]]:
     """Tells an entry that repeats itself twice and no more, and leaves out the
     middle of what is too long then."""
-    kept: List[List[str]] = []
-    for entry, run in itertools.groupby(entries):
-        times = len(list(run))
-        kept += [entry] * min(times, 2)
+    kept: List[Tuple[List[str], int]] = []  # and what each counts when it is left out
+    for entry, run in itertools.groupby(entries, key=lambda e: e[0]):
+        times = sum(n for _, n in run)
+        if not entry[0]:
+            kept.append(([f"  [… {times} more …]"], times))
+            continue
+        kept += [(entry, 1)] * min(times, 2)
         if times > 2:
-            kept.append([f"  [the same {times - 2} more times]"])
+            kept.append(([f"  [the same {times - 2} more times]"], 1))
     if len(kept) > _MAX_FRAMES:
         half = _MAX_FRAMES // 2
-        kept[half:-half] = [[f"  [… {len(kept) - 2 * half} more …]"]]
-    return kept
+        kept[half:-half] = [([f"  [… {sum(n for _, n in kept[half:-half])} more …]"], 1)]
+    return [entry for entry, _ in kept]
 
 
-def _fold(frames: List[_Frame]) -> List[List[str]]:
+def _fold(frames: List[_Frame]) -> List[Tuple[List[str], int]]:
     if not frames:
         return []
     names = list(dict.fromkeys(_library(f.filename) for f in frames))
     last = frames[-1]
     more = ", …" if len(names) > 4 else ""
-    plural = "s" if len(frames) > 1 else ""
-    return [[f"  [{len(frames)} frame{plural} in {', '.join(names[:4])}{more}; the last is {last.name}, line {last.line}]"]]
+    count = sum(f.times for f in frames)
+    plural = "s" if count > 1 else ""
+    return [([f"  [{count} frame{plural} in {', '.join(names[:4])}{more}; the last is {last.name}, line {last.line}]"], 1)]
 
 
 def _library(filename: str) -> str:
@@ -389,24 +468,41 @@ def _source(frame: _Frame) -> List[str]:
 def _hint(err: BaseException, cells: Cells) -> str:
     if _is(err, ModuleNotFoundError):
         name = str(err.name or "").split(".")[0]
-        if not name or name in sys.modules:
-            return ""
+        if not name or name in sys.modules or str(err).endswith("is not imported"):
+            return ""  # or what it is instead has been said
         return f"there is no module {name} here; install it with %pip install, if a package has it"
     if _is(err, SyntaxError):
-        if err.filename and not cells.of(err.filename) and any(cells.of(f.filename) for f in _frames(err)):
+        if isinstance(err.filename, str) and isinstance(err.lineno, int) and not cells.of(err.filename) and any(cells.of(f.filename) for f in _frames(err)):
             return f"the code that is wrong is line {err.lineno} of {err.filename}"
         return ""
     if _is(err, NameError):
         return _similar(str(getattr(err, "name", None) or _quoted(cells.message(err))), _names(err))
     if _is(err, AttributeError) and getattr(err, "name", None):
         return _similar(str(err.name), [n for n in object.__dir__(getattr(err, "obj", None)) if not n.startswith("__")])
-    if _is(err, FileNotFoundError) and isinstance(err.filename, str) and not os.path.isabs(err.filename):
-        return f"the working directory is {os.getcwd()}"
+    if _is(err, FileNotFoundError) and not (isinstance(err.filename, str) and os.path.isabs(err.filename)):
+        return _working_directory(err.filename)
     if _is(err, RuntimeError) and "asyncio.run() cannot be called" in cells.message(err):
         return "an event loop runs already; use await at the top level of the cell"
     if _is(err, RuntimeError) and cells.message(err) == "no running event loop":
         return "the event loop of a session runs while a cell awaits: await something in this cell, for example asyncio.gather(...)"
     return ""
+
+
+def _working_directory(asked: Any) -> str:
+    try:
+        now = os.getcwd()
+        return f"the working directory is {now}" if isinstance(asked, str) else ""
+    except OSError:
+        pass
+    try:
+        gone = os.readlink("/proc/self/cwd")
+    except OSError:  # another system
+        return "the working directory of this session was deleted; os.chdir enters another"
+    if gone.endswith(" (deleted)"):
+        gone = gone[: -len(" (deleted)")]
+    if os.path.isdir(gone):
+        return f"the working directory of this session was deleted, and made again since: os.chdir({gone!r}) enters the new one"
+    return f"the working directory of this session was deleted: {gone}"
 
 
 def _quoted(text: str) -> str:

@@ -155,7 +155,7 @@ class Side:
             self._session.interrupts.request(int(request["id"]))
             self._reply({"type": "interrupting", "n": request.get("n", 0)})
         elif kind == "input":
-            self._session.input.answer(str(request["request"]), request.get("value"), float(request.get("idle") or 0))
+            self._session.input.answer(str(request["request"]), request.get("value"), float(request.get("idle") or 0), str(request.get("reason") or ""))
         elif kind == "host_result":
             self._session.calls.answer(request)
         else:

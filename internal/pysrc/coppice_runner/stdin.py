@@ -32,7 +32,7 @@ class Input:
         self._flush = flush
         self._lock = threading.Lock()
         self._count = 0  # guarded by the lock
-        self._answers: Dict[str, List[Any]] = {}  # by request: an event, the answer, and how long it was waited for; guarded by the lock
+        self._answers: Dict[str, List[Any]] = {}  # by request: an event, the answer, how long it was waited for, and why there is none; guarded by the lock
         self.allowed = False  # of the running cell
         self.requested = False  # a question of the running cell could not be asked
 
@@ -47,7 +47,7 @@ class Input:
         with self._lock:
             self._count += 1
             ident = f"{cell}.{self._count}"
-            self._answers[ident] = [event, None, 0.0]
+            self._answers[ident] = [event, None, 0.0, ""]
         try:
             if not self._ask(encode({"type": "input_request", "request": ident, "prompt": text, "password": password})):
                 raise StdinNotAllowed("the cell that asked for input has ended")
@@ -55,24 +55,24 @@ class Input:
                 self._interrupts.check()
                 if self._interrupts.current != cell:
                     raise StdinNotAllowed("the cell that asked for input has ended")
-            _, value, idle = self._answers[ident]
+            _, value, idle, reason = self._answers[ident]
             if value is not None:
                 return str(value)
             if idle:
                 raise InputTimeout(f"input request timed out: no answer came within {idle:g} seconds")
-            raise EOFError("there is no more input")
+            raise EOFError(f"there is no answer: {reason}" if reason else "there is no more input")
         finally:
             with self._lock:
                 self._answers.pop(ident, None)
 
-    def answer(self, ident: str, value: Optional[str], idle: float) -> None:
+    def answer(self, ident: str, value: Optional[str], idle: float, reason: str = "") -> None:
         """Delivers an answer; the side thread calls it. None says that there is
-        none, with how long somebody was waited for. An answer to nothing is
+        none, with how long somebody was waited for, or why. An answer to nothing is
         dropped."""
         with self._lock:
             waiting = self._answers.get(ident)
             if waiting is not None and not waiting[0].is_set():
-                waiting[1:] = value, idle
+                waiting[1:] = value, idle, reason
                 waiting[0].set()
 
 

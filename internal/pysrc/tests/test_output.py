@@ -50,6 +50,39 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(([], 4, 4, False), self.numbers(since=4))
         self.assertEqual(([], 0, 0, False), self.numbers(request="nobody's"))
 
+    def test_lone_surrogates_are_escaped(self):
+        whole = {"text": "aé木😀", "n": [1, ("x", None)], "data": {"image/png": "x" * 1000}}
+        self.assertIs(whole, ko.plain(whole))
+        self.assertEqual({"a\\udc80": ["\\ud800b", {"c": "é\\udfff"}], "d": 1}, ko.plain({"a\udc80": ["\ud800b", {"c": "é\udfff"}], "d": 1}))
+
+    def test_what_is_printed_between_the_cells_is_kept(self):
+        def header(request):
+            return {"msg_id": request, "msg_type": "execute_request"}
+
+        def stream(text, request):
+            msg = message(text=text, request=request)
+            kept = self.output.belated(msg)
+            if not kept:
+                self.output.number(msg)
+            return kept, msg["parent_header"]["msg_id"]
+
+        self.output.begin(header("a"))
+        self.send(kind="status", text="busy", request="a")
+        self.assertEqual((False, "a"), stream("of it", "a"))
+        self.send(kind="status", text="idle", request="a")
+        self.assertEqual((True, "a"), stream("late ", "a"))
+        self.assertEqual((True, "a"), stream("too", "a"))
+        self.assertEqual(([("stdout", "late "), ("stdout", "too")], 0), self.output.begin(header("b")))
+        self.send(kind="status", text="busy", request="b")
+        self.assertEqual((False, "b"), stream("meanwhile", "a"), "it is shown where it can be seen")
+        self.send(kind="status", text="idle", request="b")
+        for _ in range(3):
+            stream("x" * (30 << 10) + "y", "b")
+        late, dropped = self.output.begin(header("c"))
+        self.assertEqual(64 << 10, sum(len(text) for _, text in late))
+        self.assertEqual(3 * (30 << 10) + 3 - (64 << 10), dropped)
+        self.assertEqual(([], 0), self.output.begin(header("d")))
+
     def test_pages(self):
         self.send(10, text="x" * 1000)
         self.assertEqual(([1, 2], 2, 10, True), self.numbers(limit=3000))

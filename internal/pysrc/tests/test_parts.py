@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -327,6 +328,49 @@ class InterruptsTest(unittest.TestCase):
         gate.end()
         gate.begin(4, 0.0)
         gate.check()
+
+
+class DeepTracebackTest(unittest.TestCase):
+    """A traceback of a million frames is described within a moment."""
+
+    def deep(self, depth, code):
+        """Returns an exception whose traceback alternates between the lines of code."""
+        try:
+            exec(compile(code, "<cell 9>", "exec"), {})
+        except ZeroDivisionError as err:
+            frames, tb = [], err.__traceback__
+            while tb is not None:
+                frames.append(tb)
+                tb = tb.tb_next
+            top, rest = None, frames[-2:]
+            for n in range(depth):
+                of = rest[n % 2]
+                top = types.TracebackType(top, of.tb_frame, of.tb_lasti, of.tb_lineno)
+            try:
+                return err.with_traceback(top)
+            finally:
+                del frames, rest
+
+    def test_it_is_bounded(self):
+        code = "def f():\n    1 / 0\nf()\n"
+        linecache.cache["<cell 9>"] = (len(code), None, code.splitlines(True), "<cell 9>")
+        self.addCleanup(linecache.cache.pop, "<cell 9>")
+        for cause in (False, True):
+            err = self.deep(1_000_000, code)
+            if cause:
+                top = self.deep(4, code)
+                top.__cause__, err = err, top
+            begin = time.monotonic()
+            frame = errors.describe(err, "<cell 9>")
+            self.assertLess(time.monotonic() - begin, 20, "it took minutes")
+            self.assertLess(len(frame["traceback"]), 1100)
+            self.assertIn("  [… 999600 more …]", frame["traceback"])
+            told = frame["place"]["user_traceback"].split("\n")
+            self.assertLess(len(told), 60)
+            self.assertRegex("\n".join(told), r"\[… 9999\d\d more …\]")
+            tb = (err.__cause__ or err).__traceback__
+            while tb is not None:  # one by one: the interpreter would go as deep
+                tb.tb_next, tb = None, tb.tb_next
 
 
 if __name__ == "__main__":

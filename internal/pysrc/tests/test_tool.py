@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import pathlib
+import pydoc
 import sys
 import threading
 import time
@@ -45,6 +46,34 @@ class ValuesTest(unittest.TestCase):
         self.assertEqual(["tool", "f", {"a": [[1], [1]]}], self.tool.f(a=[twice, twice]), "only a value inside of itself is refused")
         self.assertEqual(["primitive", "a.b.c", {"args": [1], "kwargs": {"x": 2}}], self.runtime.a.b.c(1, x=2))
         self.assertEqual(["primitive", "a.b", {"args": [], "kwargs": {}}], self.runtime.call("a.b"))
+
+    def test_what_can_be_called_is_seen(self):
+        def host(call):
+            if call.kind == "functions":
+                return {"ok": True, "value": [{"name": "price", "signature": "(name: str)", "description": "What something\n costs."}, {"name": "a-b"}]}
+            if call.name == "list_primitives":
+                return {"ok": True, "value": ["lib.a", "lib.in.b", "runtime.list_primitives"]}
+            return {"ok": True, "value": "<spec>" + call.args, "next_steps": ["no"]}
+
+        tool, runtime = hostcalls.Tool(host), hostcalls.Runtime(host)
+        self.assertEqual(["a-b", "price"], dir(tool))
+        self.assertIn("\n    tool.price(name: str): What something costs.\n    tool.a-b(...)\n", pydoc.render_doc(tool, renderer=pydoc.plaintext))
+        self.assertIn("tool.price(name: str): What something costs.", pydoc.render_doc(tool.price, renderer=pydoc.plaintext))
+        self.assertIn("lists no such function", tool.other.__doc__)
+        self.assertEqual(["call", "lib", "list_primitives", "next_steps"], dir(runtime))
+        self.assertEqual(["a", "in"], dir(runtime.lib))
+        self.assertIn("lib.a, lib.in.b, runtime.list_primitives", runtime.__doc__)
+        self.assertIn("below runtime.lib: a, in.", runtime.lib.__doc__)
+        self.assertIn('<spec>{"args":["lib.a"]', runtime.lib.a.__doc__)
+        self.assertEqual([], runtime.next_steps, "looking changes nothing")
+
+        def gone(call):
+            raise OSError("no cell is running")
+
+        tool._transport = gone
+        self.assertEqual(["a-b", "price"], dir(tool), "as it was")
+        self.assertEqual(([], ["call", "next_steps"]), (dir(hostcalls.Tool(gone)), dir(hostcalls.Runtime(gone))))
+        self.assertIn("The host offers none.", hostcalls.Tool(failing("X")).__doc__)
 
     def test_what_cannot_be_said(self):
         deep = []
@@ -362,6 +391,10 @@ class ResetTest(unittest.TestCase):
         cell.before(None)
         self.assertIs(once, ipykernel._input_request)
         with self.assertRaisesRegex(TimeoutError, "no answer came within 0.5 seconds"):
+            ipykernel._input_request()
+        ipykernel._input_request = lambda *a: "\x04coppice-none:the line is dead"
+        cell.before(None)
+        with self.assertRaisesRegex(EOFError, "there is no answer: the line is dead"):
             ipykernel._input_request()
 
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -19,12 +20,16 @@ type HostFlags struct {
 	// Backend is the name of one, or auto; Python is the option of the host.
 	Backend string
 	Python  string
+	// StartTimeout and InterruptGrace are those of coppice.Options, as they are written.
+	StartTimeout, InterruptGrace string
 }
 
 // Add adds the flags to a command.
 func (f *HostFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Backend, "backend", "auto", "how kernels are made: auto, gateway or runner")
 	cmd.Flags().StringVar(&f.Python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
+	cmd.Flags().StringVar(&f.StartTimeout, "start-timeout", "", "how long a kernel, or the process that it comes from, may take to start, without the time that it waits for a processor: 90s, 2m or seconds (default: COPPICE_START_TIMEOUT, else 2m)")
+	cmd.Flags().StringVar(&f.InterruptGrace, "interrupt-grace", "", "how long interrupted code has to stop before its kernel is ended, without the time that it waits for a processor (default: COPPICE_INTERRUPT_GRACE, else 1.5s)")
 }
 
 // Options fills in what the flags say; g are those of the gateway backend. The error is
@@ -35,6 +40,17 @@ func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppic
 		return o, UsageError{err}
 	}
 	o.Backend, o.Python = b, f.Python
+	for _, t := range []struct {
+		flag, text string
+		to         *time.Duration
+	}{{"start-timeout", f.StartTimeout, &o.StartTimeout}, {"interrupt-grace", f.InterruptGrace, &o.InterruptGrace}} {
+		if t.text == "" {
+			continue
+		}
+		if *t.to, err = home.Duration(t.text); err != nil {
+			return o, Usagef("--%s: %v", t.flag, err)
+		}
+	}
 	return o, CheckPython(f.Python)
 }
 

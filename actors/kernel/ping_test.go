@@ -1,0 +1,54 @@
+package kernel_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// An interpreter that has no processor is not heard of, whenever that begins, and lives.
+func TestAStarvedInterpreterIsNotHung(t *testing.T) {
+	for _, d := range []time.Duration{4 * time.Second, 13 * time.Second, time.Minute, 9 * time.Minute} {
+		for _, begins := range []time.Duration{0, 4900 * time.Millisecond, 5100 * time.Millisecond, 6 * time.Second} {
+			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+				tr.run("count")
+				time.Sleep(begins)
+				tr.backend.last().starve(d)
+				time.Sleep(d + 20*time.Second)
+				r := tr.run("count")
+				require.Equal(t, messages.StateKept, r.State, "starved for %v after %v: %+v", d, begins, r)
+				require.Equal(t, "2", r.Cells[0].Output)
+			})
+		}
+	}
+}
+
+// One that has a processor and does not answer is ended when it always was, and one that
+// stops to answer while it is starved when it has had its chance; nobody waits for ever.
+func TestASilentInterpreterIsHung(t *testing.T) {
+	for name, tc := range map[string]struct{ starved, soonest, latest time.Duration }{
+		"with a processor":            {0, 10 * time.Second, 16 * time.Second},
+		"without one for a minute":    {time.Minute, 65 * time.Second, 80 * time.Second},
+		"without one for ever":        {time.Hour, 10 * time.Minute, 11 * time.Minute},
+		"without one until it is due": {12 * time.Second, 17 * time.Second, 31 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+				tr.run("count")
+				first, begin := tr.backend.last(), time.Now()
+				first.starve(tc.starved)
+				first.mu.Lock()
+				first.silent = true
+				first.mu.Unlock()
+				<-first.Done()
+				require.GreaterOrEqual(t, time.Since(begin), tc.soonest)
+				require.LessOrEqual(t, time.Since(begin), tc.latest)
+				require.Equal(t, messages.StateFresh, tr.run("count").State)
+			})
+		})
+	}
+}
