@@ -113,8 +113,17 @@ func (t *Text) readCells(text string) error {
 	return nil
 }
 
-// coding matches the line of a script that names its encoding.
-var coding = regexp.MustCompile(`^#.*coding[:=]`)
+// scriptHead matches the first line of a script that is no marker: one that names the
+// interpreter or the encoding, or the beginning of a header.
+var scriptHead = regexp.MustCompile(`^#!|^#.*coding[:=]|^\s*# ---\s*$`)
+
+// notHeading reports whether a line that begins with a number sign is rather a comment
+// of a script than a heading of markdown: a heading that is commented out, or the second
+// of two lines.
+func notHeading(before, line string) bool {
+	const sign = "# "
+	return strings.HasPrefix(line, sign+"#") || strings.HasPrefix(line, sign) && strings.HasPrefix(before, sign) && !strings.HasPrefix(before, sign+"%%")
+}
 
 // misspelled matches a line that was meant as a marker of the view but is not one:
 // it has cell: after the type, or nothing but a type that there is not. Text
@@ -149,7 +158,7 @@ func looksPercent(text string) bool {
 		_, percent := percentOptions(line)
 		if first && strings.TrimSpace(line) != "" {
 			first = false
-			startsPercent = !strict && (percent || strings.TrimSpace(line) == "# ---" || strings.HasPrefix(line, "#!") || coding.MatchString(line))
+			startsPercent = !strict && (percent || scriptHead.MatchString(line))
 			lead = !strict && !startsPercent
 		}
 		switch {
@@ -159,7 +168,7 @@ func looksPercent(text string) bool {
 			bare, inMarkdown = true, false
 		case inMarkdown && strings.HasPrefix(line, "#"):
 			commented = true
-			comments = comments || strings.HasPrefix(line, "# #") || strings.HasPrefix(line, "# ") && strings.HasPrefix(before, "# ") && !strings.HasPrefix(before, "# %%")
+			comments = comments || notHeading(before, line)
 		case inMarkdown && strings.TrimSpace(line) != "":
 			plain = true
 		}

@@ -45,7 +45,7 @@ func TestArguments(t *testing.T) {
 	for want, args := range map[string]any{
 		"python: cells: is missing":                              map[string]any{},
 		"python: cells[1].code: is missing":                      map[string]any{"cells": []any{map[string]any{"code": "x = 1"}, map[string]any{}}},
-		"python: cells.code: is a JSON number":                   map[string]any{"cells": []any{map[string]any{"code": 1}}},
+		"python: cells[0].code: is a JSON number":                   map[string]any{"cells": []any{map[string]any{"code": 1}}},
 		`python: there is no argument "code"`:                    map[string]any{"code": "1"},
 		"python: timeout: is a JSON string":                      map[string]any{"cells": []any{}, "timeout": "1"},
 		"python: the arguments are a JSON array":                 []any{},
