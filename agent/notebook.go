@@ -141,6 +141,23 @@ func callNotebookRead(ctx context.Context, c Call) (Result, error) {
 	return Result{Text: notebookText(file.Document, set, a.Outputs)}, nil
 }
 
+// selectedLines is the part of a notebook that a selector behind its path names, as much
+// as one call shows.
+func selectedLines(ctx context.Context, path, selected string, more bool) (Result, error) {
+	if more {
+		return Result{}, &Error{Argument: "path", Problem: fmt.Sprintf("cells and outputs do not go with lines (:%s); leave one of them out", selected)}
+	}
+	sel, err := notebook.ParseSelector(selected)
+	if err != nil {
+		return Result{}, notebookProblem("path", err)
+	}
+	file, err := notebook.Open(ctx, path)
+	if err != nil {
+		return Result{}, notebookProblem("path", err)
+	}
+	return Result{Text: linesOf(file, sel, readCut)}, nil
+}
+
 // notebookText is the view of chosen cells, as much as one call shows.
 func notebookText(d *notebook.Document, set *notebook.CellSet, outputs bool) string {
 	var b strings.Builder

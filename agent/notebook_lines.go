@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
@@ -25,30 +24,19 @@ func cutSelector(path *string) (named *string, selected string) {
 	return &file, cmp.Or((*path)[at:], "1-")
 }
 
-// selectedLines is the part of a notebook that a selector behind its path names, as much
-// as one call shows.
-func selectedLines(ctx context.Context, path, selected string, more bool) (Result, error) {
-	if more {
-		return Result{}, &Error{Argument: "path", Problem: fmt.Sprintf("cells and outputs do not go with lines (:%s); leave one of them out", selected)}
-	}
-	sel, err := notebook.ParseSelector(selected)
-	if err != nil {
-		return Result{}, notebookProblem("path", err)
-	}
-	file, err := notebook.Open(ctx, path)
-	if err != nil {
-		return Result{}, notebookProblem("path", err)
-	}
+// linesOf are the lines of a notebook that a selector names, most bytes of them, and
+// where it goes on.
+func linesOf(file *notebook.File, selected notebook.Selector, most int) string {
 	var b strings.Builder
-	for line := range file.Select(sel) {
-		if b.Len()+len(line.Text) > readCut && b.Len() > 0 {
+	for line := range file.Select(selected) {
+		if b.Len()+len(line.Text) > most && b.Len() > 0 {
 			fmt.Fprintf(&b, "[cut before line %d: the selector %d- reads on]", line.Number, line.Number)
 			break
 		}
 		b.WriteString(line.Text + "\n")
 	}
 	if b.Len() == 0 {
-		return Result{Text: "The notebook has no such lines."}, nil
+		return "The notebook has no such lines."
 	}
-	return Result{Text: strings.TrimSuffix(b.String(), "\n")}, nil
+	return strings.TrimSuffix(b.String(), "\n")
 }
