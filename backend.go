@@ -204,10 +204,13 @@ func (h *Host) Spares() int {
 	return 0
 }
 
-// Keeps reports whether sessions outlive the host with Options.KeepSessions.
+// Keeps reports whether sessions outlive the host with Options.KeepSessions: the
+// backend must be able to, and its server must be one of this user's hosts, not one
+// that someone else runs (GatewayOptions.URL).
 func (h *Host) Keeps() bool {
-	_, ok := can[kernel.Keeper](h)
-	return ok
+	_, able := can[kernel.Keeper](h)
+	r, is := h.o.Backend.(kernel.Remote)
+	return able && (!is || r.RemoteURL() == "")
 }
 
 // Forks reports whether the host's sessions are forked from a warm interpreter,

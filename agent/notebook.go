@@ -17,7 +17,8 @@ const notebookReadDescription = `Reads a Jupyter notebook (.ipynb) as text.
 
 - Each cell begins with a marker line, "# %% [code] cell:3"; cells count from 0.
 - outputs shows what cells have shown, in lines that begin with "#> "; they are no part of the source.
-- What is too long is cut after a line; cells reads on: "12-".`
+- What is too long is cut after a line; cells reads on: "12-".
+- A path may end in lines of that text: "nb.ipynb:1-40", "nb.ipynb:3+7", "nb.ipynb:1-20,40-"; "nb.ipynb:raw" is the JSON, "nb.ipynb:raw:1-20" lines of it.`
 
 const notebookEditDescription = `Edits a Jupyter notebook (.ipynb), cell by cell or as a whole. What is not edited stays as it is, outputs too.
 
@@ -118,9 +119,13 @@ func callNotebookRead(ctx context.Context, c Call) (Result, error) {
 	if err := arguments(c, &a); err != nil {
 		return Result{}, err
 	}
-	path, err := notebookPath(c, a.Path)
+	named, selected := cutSelector(a.Path)
+	path, err := notebookPath(c, named)
 	if err != nil {
 		return Result{}, err
+	}
+	if selected != "" {
+		return selectedLines(ctx, path, selected, a.Cells != "" || a.Outputs)
 	}
 	file, err := notebook.Open(ctx, path)
 	if err != nil {
@@ -134,6 +139,23 @@ func callNotebookRead(ctx context.Context, c Call) (Result, error) {
 		return Result{Text: "The notebook has no cells."}, nil
 	}
 	return Result{Text: notebookText(file.Document, set, a.Outputs)}, nil
+}
+
+// selectedLines is the part of a notebook that a selector behind its path names, as much
+// as one call shows.
+func selectedLines(ctx context.Context, path, selected string, more bool) (Result, error) {
+	if more {
+		return Result{}, &Error{Argument: "path", Problem: fmt.Sprintf("cells and outputs do not go with lines (:%s); leave one of them out", selected)}
+	}
+	sel, err := notebook.ParseSelector(selected)
+	if err != nil {
+		return Result{}, notebookProblem("path", err)
+	}
+	file, err := notebook.Open(ctx, path)
+	if err != nil {
+		return Result{}, notebookProblem("path", err)
+	}
+	return Result{Text: linesOf(file, sel, readCut)}, nil
 }
 
 // notebookText is the view of chosen cells, as much as one call shows.

@@ -364,3 +364,29 @@ func TestSplitLines(t *testing.T) {
 		require.Equal(t, text, strings.Join(notebook.SplitLines(text), ""))
 	}
 }
+
+// TestScriptsAreTold from the text of a notebook by what stands before the first marker,
+// and by markdown that is commented out.
+func TestScriptsAreTold(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"# -*- coding: utf-8 -*-\n# %% [markdown]\n# words\n":    {"words"},
+		"#!/usr/bin/env python3\n# %%\nx = 1\n":                  {"x = 1"},
+		"\"\"\"What it does.\"\"\"\n\n# %%\nx = 1\n":             {"\"\"\"What it does.\"\"\"", "x = 1"},
+		"import os\n# %% [markdown]\n# words\n":                  {"import os", "words"},
+		"# %% [markdown]\n# words\n# and more\n":                 {"words\nand more"},
+		"# %% [markdown]\n# # Title\n":                           {"# Title"},
+		"# %% [markdown]\n# Title\n":                             {"# Title"}, // a heading of the view
+		"# %% [markdown]\n# Title\n\nwords\n# One\n# Two\n":      {"# Title\n\nwords\n# One\n# Two"},
+		"# %% [markdown] cell:0\n# words\n# and more\n":          {"# words\n# and more"},
+		"# %% [code] cell:0\nx = 1\n# %% [markdown]\n# a\n# b\n": {"x = 1", "# a\n# b"},
+	} {
+		got, err := notebook.ParseText(strings.TrimSuffix(text, "\n"), notebook.FormatAuto)
+		require.NoError(t, err, text)
+		var sources []string
+		for _, c := range got.Cells {
+			sources = append(sources, c.Source)
+		}
+		require.Equal(t, want, sources, text)
+	}
+}

@@ -154,6 +154,10 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 			report.Duration = ran
 		}
 		x.recording.Finish(report.Count, remarks...)
+		if _, known := r.doc.Metadata("language_info", "name"); !known {
+			// Editors colour cells by it before there is a kernel to ask.
+			_ = r.doc.SetNotebookMetadata("python", "language_info", "name") // one that has no place for it runs all the same
+		}
 		if saveErr := r.save(ctx); err == nil {
 			err = saveErr
 		}

@@ -280,3 +280,21 @@ func TestReportAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"cells":[]`)
 }
+
+// Who opens a notebook that has run sees colours without a kernel; a language that is
+// noted stays as it is.
+func TestTheLanguageIsNoted(t *testing.T) {
+	for _, noted := range []string{"", "ipython"} {
+		d := cells(t, "print a")
+		want := `"python"`
+		if noted != "" {
+			want = `"` + noted + `"`
+			require.NoError(t, d.SetNotebookMetadata("python", "kernelspec", "language"))
+			require.NoError(t, d.SetNotebookMetadata(noted, "language_info", "name"))
+		}
+		_, err := run.Notebook(t.Context(), d, run.Options{}, (&script{}).execute)
+		require.NoError(t, err)
+		got, _ := d.Metadata("language_info", "name")
+		require.Equal(t, want, string(got))
+	}
+}

@@ -47,7 +47,7 @@ Figures of a busy machine say little; compare within one run.`,
 	flags.StringVar(&f.name, "scenario", "exec", "what to measure; --list shows all")
 	flags.StringVar(&f.Backend, "backend", "", "runner, gateway, or fake: real supervision, pretended interpreters (default: the scenario's first)")
 	flags.IntVar(&f.Sessions, "sessions", 0, "how many sessions live at once (default: the scenario's)")
-	flags.DurationVar(&f.Duration, "duration", 0, "how long the load lasts, like 10s (default: the scenario's)")
+	flags.Var((*console.Time)(&f.Duration), "duration", "how long the load lasts: seconds, or a time such as 1m (default: the scenario's)")
 	flags.Float64Var(&f.Rate, "rate", 0, "calls in a second, of all sessions together (default: the scenario's)")
 	flags.Uint64Var(&f.Seed, "seed", 0, "makes the arrival times (default: 1)")
 	flags.StringVar(&f.Python, "python", "", "the Python interpreter (default: as for run)")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,12 +54,16 @@ func TestUsage(t *testing.T) {
 		{"broken notebook", []string{"run", write("x.ipynb", "{")}, "x.ipynb"},
 		{"notebook without code", []string{"run", write("y.ipynb", `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[]}`)}, "has no code"},
 		{"empty input", []string{"run", "-"}, "standard input has no code"},
-		{"timeout 0", []string{"run", "-c", "1", "--timeout", "0"}, `from 1 to 600, not "0"`},
-		{"timeout negative", []string{"run", "-c", "1", "--timeout", "-1"}, `from 1 to 600, not "-1"`},
-		{"timeout 601", []string{"run", "-c", "1", "--timeout", "601"}, `from 1 to 600, not "601"`},
-		{"timeout abc", []string{"run", "-c", "1", "--timeout", "abc"}, `from 1 to 600, not "abc"`},
-		{"timeout NaN", []string{"run", "-c", "1", "--timeout", "nan"}, `from 1 to 600, not "nan"`},
-		{"timeout with unit", []string{"run", "-c", "1", "--timeout", "5s"}, `from 1 to 600, not "5s"`},
+		{"timeout 0", []string{"run", "-c", "1", "--timeout", "0"}, `from 1 to 600, or a time such as 90s or 5m, not "0"`},
+		{"timeout negative", []string{"run", "-c", "1", "--timeout", "-1"}, `or a time such as 90s or 5m, not "-1"`},
+		{"timeout 601", []string{"run", "-c", "1", "--timeout", "601"}, `or a time such as 90s or 5m, not "601"`},
+		{"timeout abc", []string{"run", "-c", "1", "--timeout", "abc"}, `or a time such as 90s or 5m, not "abc"`},
+		{"timeout NaN", []string{"run", "-c", "1", "--timeout", "nan"}, `or a time such as 90s or 5m, not "nan"`},
+		{"timeout too long", []string{"run", "-c", "1", "--timeout", "11m"}, `such as 90s or 5m, not "11m"`},
+		{"python of a run", []string{"run", "-c", "1", "--python", filepath.Join(dir, "none")}, "--python"},
+		{"python of a set-up", []string{"setup", "--python", filepath.Join(dir, "none")}, "--python"},
+		{"python of a notebook", []string{"env", "--python", "no-such-python"}, "--python"},
+		{"cwd of a run", []string{"run", "-c", "1", "--cwd", filepath.Join(dir, "none")}, "Working directory does not exist"},
 		{"kernel mode", []string{"run", "-c", "1", "--kernel-mode", "x"}, "--kernel-mode must be session or per-call"},
 		{"two forms", []string{"run", "-c", "1", "--json", "--events"}, "--json and --events exclude each other"},
 		{"backend", []string{"run", "-c", "1", "--backend", "x"}, "not one of auto, gateway, runner"},
@@ -97,6 +103,9 @@ func TestMistakes(t *testing.T) {
 		`unknown flag: --sess; did you mean --session?`:                     {"run", "--sess=x"},
 		`invalid argument "x" for "--json" flag`:                            {"env", "--json=x"},
 		`unknown command "rnu" for "coppice"; did you mean run?`:            {"rnu"},
+		`unknown command "rum" for "coppice"; did you mean run?`:            {"rum", "-c", "1"},
+		`unknown command "shwo" for "coppice notebook"; did you mean show?`: {"notebook", "shwo", "--json"},
+		`unknown command "elvish" for "coppice completion"`:                 {"completion", "elvish"},
 		`there is no help about "nope"`:                                     {"help", "nope"},
 		`there is no help about "exit-code"; did you mean exit-codes?`:      {"help", "exit-code"},
 		`there is no help about "run nope"`:                                 {"help", "run", "nope"},
@@ -215,4 +224,39 @@ func TestEventLines(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(lines[1]), &final))
 	require.Equal(t, []any{}, final["cells"])
 	require.Contains(t, final, "artifact")
+}
+
+// TestEnvironmentTopic has every variable that a program which is linked here reads, but
+// for those that a tool or a kernel is given.
+func TestEnvironmentTopic(t *testing.T) {
+	given := []string{"PI_TOOL_BRIDGE_SESSION", "PI_TOOL_BRIDGE_TOKEN", "PI_TOOL_BRIDGE_URL", "COPPICE_TOOL_TOKEN"}
+	name := regexp.MustCompile(`"((?:PI|COPPICE)_[A-Z_]+)"`)
+	topic := ""
+	for _, c := range topics() {
+		if c.Name() == "environment" {
+			topic = c.Long
+		}
+	}
+	root := filepath.Join("..", "..", "..")
+	found := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && rel != "." || rel == "test" || rel == "bench" || rel == "examples"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
+			if !slices.Contains(given, m[1]) {
+				found++
+				require.Contains(t, topic, m[1], rel)
+			}
+		}
+		return err
+	}))
+	require.Greater(t, found, 10)
 }

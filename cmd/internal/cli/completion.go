@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
 // words are the values of flags that have few, by the flag's name; those of one
@@ -12,6 +14,7 @@ var words = map[string][]string{
 	"backend":               {"auto", "gateway", "runner"},
 	"coppice bench backend": {"runner", "gateway", "fake"},
 	"coppice mcp tools":     {"both", "ipy-only", "bash-only"},
+	"format":                {"auto", "view", "percent"},
 	"kernel-mode":           {"session", "per-call"},
 	"style":                 {"python", "eval", "repl"},
 	"to":                    {"html", "md", "py"},
@@ -45,6 +48,17 @@ func complete(cmd *cobra.Command) {
 	}
 	if files := filesOf(cmd.CommandPath()); files != nil {
 		cmd.ValidArgsFunction = cobra.FixedCompletions(files, cobra.ShellCompDirectiveFilterFileExt)
+	}
+}
+
+// completionCommand adds the command for shells, which refuses a shell that it does not
+// know.
+func completionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return console.Failure(cmd.Help()) }
+		}
 	}
 }
 

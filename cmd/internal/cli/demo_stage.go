@@ -134,7 +134,7 @@ func (s *stage) frame(tree []string) {
 	if len(tree) > 0 {
 		tree = append([]string{""}, tree...)
 	}
-	s.out.Print(render.Repaint(append(lines, tree...), s.drawn))
+	s.out.Repaint(append(lines, tree...), s.drawn)
 	s.drawn = len(tree)
 }
 

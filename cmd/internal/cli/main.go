@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +20,18 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	a := &app{console.New(stdin, stdout, stderr, env)}
 	stops := a.WatchSignals()
 	defer stops.Close()
+	return a.execute(stops.Soft, args)
+}
 
+// execute runs a command line, and returns the exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(a.Out)
-	root.SetErr(a.Err)
-	cmd, err := root.ExecuteContextC(stops.Soft)
-	return a.report(cmd, err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if stray := strayCommand(root, args); err != nil && stray != "" {
+		err = console.Usagef("unknown command %q for %q", stray, cmd.CommandPath())
+	}
+	return a.report(cmd, console.Stopped(ctx, err))
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -42,6 +47,9 @@ one result that says what happened, to the code and to the variables.
   coppice doctor                   says what is wrong, and how to mend it`,
 	}.Make()
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.UsageError{Err: err} })
 	root.Version = readVersion().String()
 	root.SetVersionTemplate("coppice {{.Version}}\n")
@@ -49,6 +57,7 @@ one result that says what happened, to the code and to the variables.
 	root.AddCommand(topics()...)
 	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand())
 	complete(root)
+	completionCommand(root)
 	return root
 }
 
@@ -57,7 +66,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	code := a.reportError(cmd, err)
 	// Who reads the output later would take what is there for the whole.
 	if lost := a.Out.Failure(); lost != nil {
-		_, _ = fmt.Fprintf(a.Err, "coppice: the output is not complete: %v\n", lost)
+		a.Err.Lines(fmt.Sprintf("coppice: the output is not complete: %v", lost))
 		code = max(code, console.Raised)
 	}
 	return code
@@ -69,11 +78,11 @@ func (a *app) reportError(cmd *cobra.Command, err error) int {
 	}
 	if coded, ok := errors.AsType[*console.Exit](err); ok {
 		if coded.Err != nil {
-			_, _ = fmt.Fprintf(a.Err, "coppice: %v\n", coded.Err)
+			a.Err.Lines(fmt.Sprintf("coppice: %v", coded.Err))
 		}
 		return coded.Code
 	}
 	// What is no error of ours comes from cobra: the command line is wrong.
-	_, _ = fmt.Fprintf(a.Err, "coppice: %s\nRun '%s --help' for how to use it.\n", mistake(cmd, err.Error()), cmd.CommandPath())
+	a.Err.Lines("coppice: "+mistake(cmd, err.Error()), fmt.Sprintf("Run '%s --help' for how to use it.", cmd.CommandPath()))
 	return console.Usage
 }

@@ -39,6 +39,17 @@ var (
 	wrongValue     = regexp.MustCompile(`^(invalid argument .* for .* flag): strconv\..*$`)
 )
 
+// strayCommand is the word of a command line that stands where a command does and is
+// none, "" when there is no such word. Flags behind it are not looked at: they may be
+// those of the command that was meant.
+func strayCommand(root *cobra.Command, args []string) string {
+	found, rest, err := root.Find(args)
+	if err != nil || !found.HasSubCommands() || len(rest) == 0 || rest[0] == "" || rest[0][0] == '-' {
+		return ""
+	}
+	return rest[0]
+}
+
 // mistake is the text about a wrong command line, with what may have been meant.
 func mistake(cmd *cobra.Command, text string) string {
 	if m := wrongValue.FindStringSubmatch(text); m != nil {

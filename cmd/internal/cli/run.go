@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/sinks"
@@ -61,7 +62,12 @@ Without --session nothing is left behind. A session that is named is one of the
 --local, --backend, --python, --kernel, --kernel-mode, --record, --start-timeout
 or --interrupt-grace, it is kept, with its variables, in a gateway that the
 commands of this user share, for an hour after its last use; "coppice gateway
-stop" ends it. The runner backend keeps none.
+stop" ends it. The runner backend and a gateway that someone else runs
+(PI_PYTHON_GATEWAY_URL) keep none.
+
+--timeout does not count the start of Python, but for a session that is named,
+where it counts everything: another command may use that session, which is waited
+for.
 
 COPPICE_START_TIMEOUT and COPPICE_INTERRUPT_GRACE are heard where their flags are
 not given; "coppice help environment" lists all variables.`,
@@ -86,7 +92,7 @@ not given; "coppice help environment" lists all variables.`,
 	flags.StringArrayVarP(&f.code, "code", "c", nil, "code to run, as one cell; may be repeated")
 	flags.StringVar(&f.session, "session", "default", "the session to run in; a named one is kept for the next command, with the gateway backend")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one)")
-	flags.StringVar(&f.timeout, "timeout", "", "seconds for the whole run, 1 to 600 (default: no limit)")
+	flags.StringVar(&f.timeout, "timeout", "", "how long the whole run may take, 1 to 600 s: seconds, or a time such as 5m (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
 	flags.StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, of any language (default python3)")
@@ -136,6 +142,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 
 // runHere makes the call in a session of a host of the command's own.
 func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
+	if _, err := home.WorkingDir(f.cwd); err != nil { // before anything is started for it
+		return console.UsageError{Err: err}
+	}
 	recording, err := f.recording()
 	if err != nil {
 		return err
@@ -146,6 +155,12 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
+	if f.keep && timeout > 0 {
+		// Another command may have the session for longer than that.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	if timeout == 0 {
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
@@ -156,8 +171,8 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	if err != nil {
 		return err
 	}
-	if backend, _ := host.Backend(); f.keep && !host.Keeps() {
-		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since the %s backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs", f.session, backend))
+	if f.keep && !host.Keeps() {
+		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since %s", f.session, whyNotKept(host.Host)))
 	}
 	session := host.Session(f.session, coppice.In(f.cwd))
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.Answers(f.stdin, file)}, f, starting)
@@ -173,6 +188,15 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 		return &console.Exit{Code: console.Lost, Err: err}
 	}
 	return console.Ended(result.Outcome)
+}
+
+// whyNotKept says why a host keeps no sessions, and what does.
+func whyNotKept(host *coppice.Host) string {
+	backend, _ := host.Backend()
+	if backend == "gateway" {
+		return "a gateway that someone else runs (PI_PYTHON_GATEWAY_URL) keeps none for the next command; coppice serve keeps its sessions there while it runs"
+	}
+	return "the " + backend + " backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs"
 }
 
 // recording is the sink that --record asks for.

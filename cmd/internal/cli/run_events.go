@@ -40,19 +40,14 @@ func (a *app) writeEvents(ctx context.Context, events iter.Seq2[messages.Event, 
 			return nil
 		}
 	case f.blocks:
-		write = func(e messages.Event) error {
-			if final, ok := e.(messages.Final); ok {
-				a.Out.Lines(render.CellView(render.RunOptions{Style: a.Style(a.Out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout}, final.Result)...)
-			}
-			return nil
-		}
+		write = a.blocks(r, f)
 	case !f.events:
 		drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
 			if _, asks := e.(messages.InputRequest); asks && a.Err.Terminal && r.Input != nil {
 				return nil // who answers has shown it
 			}
-			a.Out.Print(drawing.Event(e))
+			a.Out.Draw(drawing.Event(e))
 			return nil
 		}
 	}
@@ -70,4 +65,21 @@ func (a *app) writeEvents(ctx context.Context, events iter.Seq2[messages.Event, 
 		}
 	}
 	return result, nil
+}
+
+// blocks writes a call that has ended, each cell with what it showed.
+func (a *app) blocks(r coppice.Request, f runFlags) func(messages.Event) error {
+	shown := map[int][]messages.Bundle{}
+	return func(e messages.Event) error {
+		switch e := e.(type) {
+		case messages.Display:
+			shown[e.Cell] = append(shown[e.Cell], e.Data)
+		case messages.ExecuteResult:
+			shown[e.Cell] = append(shown[e.Cell], e.Data)
+		case messages.Final:
+			o := render.RunOptions{Style: a.Style(a.Out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Shown: shown}
+			a.Out.Lines(render.CellView(o, e.Result)...)
+		}
+		return nil
+	}
 }

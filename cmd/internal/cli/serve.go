@@ -72,7 +72,7 @@ a second interrupt waits for nothing.`,
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.IntVar(&f.sessions, "max-sessions", serveSessions, "how many kernels may live at once")
-	flags.DurationVar(&f.idle, "idle", 0, "after how long an idle session ends (default: 1h; negative: never)")
+	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 1h; negative: never)")
 	flags.IntVar(&f.warmMax, "warm-max", 0, "how many tools may be warm at once (default: 5)")
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")

@@ -93,7 +93,7 @@ func TestSessions(t *testing.T) {
 		told    string
 		asked   string // the last request
 	}{
-		"list":              {map[string]string{"GET /api/sessions": allSessions}, []string{"list"}, 0, "a                    busy       3.0 MiB  2 waiting  pinned  1 restart  /w\n", "", "GET /api/sessions"},
+		"list":              {map[string]string{"GET /api/sessions": allSessions}, []string{"list"}, 0, "session  state  memory   waiting  pinned  restarts  folder\na        busy   3.0 MiB  2        pinned  1         /w\n", "", "GET /api/sessions"},
 		"list of none":      {map[string]string{"GET /api/sessions": `{"sessions":[]}`}, []string{"list"}, 0, "no session has a kernel\n", "", "GET /api/sessions"},
 		"list as JSON":      {map[string]string{"GET /api/sessions": `{"sessions":[]}`}, []string{"list", "--json"}, 0, "{\"sessions\":[]}\n", "", "GET /api/sessions"},
 		"show":              {map[string]string{"GET /api/sessions": allSessions, "GET /api/sessions/a?cwd=%2Fw": oneSession, "GET /api/executions?cwd=%2Fw&session=a": oneRun}, []string{"show", "a"}, 0, "process 7, 1.5 s of CPU, 5 calls answered\n  the kernel before ended: failed killed\n  x1  ok              1.5s  work()\n", "", "GET /api/executions?cwd=%2Fw&session=a"},

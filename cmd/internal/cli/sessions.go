@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -159,13 +160,24 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 					a.Out.Lines("no session has a kernel")
 					return nil
 				}
+				rows := [][]string{{"session", "state", "memory", "waiting", "pinned", "restarts", "folder"}}
 				for _, s := range list {
-					a.Out.Lines(sessionLine(s))
+					rows = append(rows, sessionRow(s))
 				}
+				a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
 				return nil
 			})
 		},
 	}.Make()
+}
+
+// sessionRow is a session in a table.
+func sessionRow(s client.Session) []string {
+	pinned := ""
+	if s.Pinned {
+		pinned = "pinned"
+	}
+	return []string{s.Session, string(s.State), render.Bytes(s.RSS), strconv.Itoa(s.Queue), pinned, strconv.Itoa(s.Restarts), s.Cwd}
 }
 
 // sessionLine is a session as one line.
@@ -249,7 +261,7 @@ func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
 		if !f.json {
 			drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Cells: make([]messages.Cell, runs[0].Cells)})
 			write = func(e messages.Event) error {
-				a.Out.Print(drawing.Event(e))
+				a.Out.Draw(drawing.Event(e))
 				return nil
 			}
 		}

@@ -44,6 +44,9 @@ With --check nothing is changed, and the exit code is 1 unless it is ready.`,
 }
 
 func (a *app) setup(ctx context.Context, f setupFlags) error {
+	if err := console.CheckPython(f.python); err != nil {
+		return err
+	}
 	waiting := a.StartProgress("looking at the environment", f.json)
 	defer waiting.Done()
 	o := environment.SetupOptions{Dir: f.dir, Python: f.python, Env: a.Env, Progress: func(s environment.Stage) {

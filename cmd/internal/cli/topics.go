@@ -40,6 +40,9 @@ PI_ARTIFACTS_DIR          where outputs go that are too long for a result
 PI_SESSION_FILE           else they go beside this file
 COPPICE_HOME              holds .coppice, in place of the home directory
 COPPICE_TOOLS             the folder of tools
+COPPICE_TOKEN             what opens coppice serve, in place of a token made for it
+COPPICE_IMAGES            how pictures are shown on a terminal: kitty, iterm2, sixel,
+                          blocks or none (default: what the terminal is known for)
 COPPICE_GATEWAY_KERNELS   how many kernels a shared gateway takes that is started;
                           when one is full, another is used (default: 150)
 COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, may

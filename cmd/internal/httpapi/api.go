@@ -163,7 +163,7 @@ func (a *API) Close() error {
 // Mounts are the parts of the server.
 func (a *API) Mounts() []httpserver.Mount {
 	routes := map[string]http.HandlerFunc{
-		"GET /api/openapi.json": a.openAPI, "GET /api/health": a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
+		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
 		"GET /api/sessions": a.sessions, "POST /api/sessions": a.open,
 		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act((*coppice.Session).Close),
 		"POST /api/sessions/{session}/interrupt": a.act(func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
@@ -179,7 +179,7 @@ func (a *API) Mounts() []httpserver.Mount {
 	}
 	mounts := make([]httpserver.Mount, 0, len(routes))
 	for pattern, f := range routes {
-		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f})
+		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f, Public: pattern == healthRoute})
 	}
 	return mounts
 }
@@ -189,7 +189,16 @@ func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(openAPI) // who has gone cannot be told
 }
 
+// healthRoute answers without the token too: a probe has none.
+const healthRoute = "GET /api/health"
+
+// health says how the server is: to who has the token in detail, to others whether it
+// lives.
 func (a *API) health(w http.ResponseWriter, r *http.Request) {
+	if !httpserver.Trusted(r.Context()) {
+		httpserver.JSON(w, http.StatusOK, map[string]any{"status": "ok"})
+		return
+	}
 	list, err := a.kernels(r.Context())
 	if err != nil {
 		a.problem(w, err)

@@ -65,7 +65,7 @@ func (a *API) lines(w http.ResponseWriter, r *http.Request, id int) {
 	at := artifact.Range{MaxBytes: maxLines}
 	for name, to := range map[string]*int64{"first": &at.First, "last": &at.Last} {
 		text := r.URL.Query().Get(name)
-		if text == "" {
+		if !r.URL.Query().Has(name) {
 			continue
 		}
 		n, err := strconv.ParseInt(text, 10, 64)

@@ -108,7 +108,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	x, err := a.lookup(r.PathValue("id"))
 	wait := 0.0
-	if s := r.URL.Query().Get("wait"); s != "" && err == nil {
+	if s := r.URL.Query().Get("wait"); r.URL.Query().Has("wait") && err == nil {
 		if wait, err = strconv.ParseFloat(s, 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait {
 			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, s), ""}
 		}
@@ -164,16 +164,12 @@ func (a *API) cancel(w http.ResponseWriter, r *http.Request) {
 
 // cursor is the number after which a reader wants what follows.
 func cursor(r *http.Request) (uint64, error) {
-	text := r.Header.Get("Last-Event-ID")
-	if after := r.URL.Query().Get("after"); text == "" {
-		text = after
-	}
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, badRequest{fmt.Sprintf("the cursor %.40q is no number", text), "send the id of the last event that you saw, or 0"}
+	n := uint64(0)
+	for _, text := range append(r.URL.Query()["after"], r.Header.Values("Last-Event-ID")...) { // the last one counts
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return 0, badRequest{fmt.Sprintf("the cursor %.40q is no number", text), "send the id of the last event that you saw, or 0"}
+		}
 	}
 	return n, nil
 }

@@ -139,9 +139,9 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 
 func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Copies int      `json:"copies"`
-		Names  []string `json:"names"`
-		Owner  string   `json:"owner"`
+		Copies int      `json:"copies,omitempty"`
+		Names  []string `json:"names,omitempty"`
+		Owner  string   `json:"owner,omitempty"`
 	}
 	if !a.body(w, r, &in) {
 		return

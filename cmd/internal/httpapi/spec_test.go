@@ -46,6 +46,10 @@ type media struct {
 		Ref  string `json:"$ref"`
 		Type string `json:"type"`
 	} `json:"schema"`
+	// Data is the schema of the data of each event of a stream.
+	Data *struct {
+		Ref string `json:"$ref"`
+	} `json:"x-data"`
 }
 
 func load(t *testing.T) *spec {
@@ -93,19 +97,26 @@ func (s *spec) schema(ref string) (*jsonschema.Resolved, error) {
 
 // holds reports why data is not what a schema says.
 func (s *spec) holds(m media, data []byte) error {
-	if m.Schema == nil || m.Schema.Ref == "" {
+	ref := ""
+	switch {
+	case m.Data != nil:
+		ref = m.Data.Ref
+	case m.Schema != nil:
+		ref = m.Schema.Ref
+	}
+	if ref == "" {
 		return nil
 	}
-	schema, err := s.schema(m.Schema.Ref)
+	schema, err := s.schema(ref)
 	if err != nil {
 		return err
 	}
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("%s: %w in %.200q", m.Schema.Ref, err, data)
+		return fmt.Errorf("%s: %w in %.200q", ref, err, data)
 	}
 	if err := schema.Validate(v); err != nil {
-		return fmt.Errorf("%s: %w in %.2000s", m.Schema.Ref, err, data)
+		return fmt.Errorf("%s: %w in %.2000s", ref, err, data)
 	}
 	return nil
 }

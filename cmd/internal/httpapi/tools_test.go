@@ -39,7 +39,7 @@ func (s *server) tools(box *toolbox.Box) {
 		{"POST", "/api/tools/a/run", `{"input":{}}`, 400},
 		{"POST", "/api/tools/a/run", `{} {}`, 400},
 		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400},
-		{"POST", "/api/tools/a/run", `{"inputs":[]}`, 422},
+		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"raise"}}`, 502},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"sleep","arg":60},"timeout_seconds":0.1}`, 504},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"write","arg":{"files":9,"bytes":4,"then":60}}}`, 507},

@@ -9,13 +9,14 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
 	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/internal/inbound"
 )
 
-// Body reads the body of a request into to: one JSON value with known members, of
-// at most that many bytes. Otherwise it answers with what is wrong, and returns
+// Body reads the body of a request into to: one JSON value with known members, none of
+// them null, and all there whose tags have no omitempty, of at most that many bytes. Otherwise it answers with what is wrong, and returns
 // false. How long a body may take is the server's to say (Options.BodyTime).
 func Body(w http.ResponseWriter, r *http.Request, most int64, to any) bool {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -66,5 +67,5 @@ func decode(data []byte, to any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows its value")
 	}
-	return nil
+	return shape(data, reflect.TypeOf(to), "")
 }

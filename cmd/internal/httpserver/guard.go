@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -37,15 +38,25 @@ func (s *Server) guard() http.Handler {
 			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "pages of other origins may not ask here", ""})
 		case !straight(r.URL):
 			s.refuse(w, r, http.StatusBadRequest, Problem{"bad_request", "the path goes up, or holds empty parts", ""})
-		case !s.public[pattern] && !known:
+		case !known && (!s.public[pattern] || r.Header.Get("Authorization") != ""):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			s.refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN"})
 		case pattern == "":
 			s.nowhere(w, r)
 		default:
-			s.mux.ServeHTTP(w, r)
+			s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), trusted{}, known)))
 		}
 	})
+}
+
+// trusted is the key under which a request's context says that it has the token.
+type trusted struct{}
+
+// Trusted reports whether the request that ctx belongs to has the token: one to a
+// public mount may be without. It is for handlers of a Server.
+func Trusted(ctx context.Context) bool {
+	known, _ := ctx.Value(trusted{}).(bool)
+	return known
 }
 
 // refuse answers no, and logs that. It closes the connection: who may not ask has

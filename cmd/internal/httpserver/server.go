@@ -48,8 +48,8 @@ type Mount struct {
 	Pattern string
 	Handler http.Handler
 	// Public answers without the token: for what holds nothing, such as the files
-	// of a page that then asks for the token. Host and origin are looked at all
-	// the same.
+	// of a page that then asks for the token, or that asks [Trusted] what it may say.
+	// Host and origin are looked at all the same, and a wrong token is refused.
 	Public bool
 }
 

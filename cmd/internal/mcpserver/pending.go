@@ -91,43 +91,27 @@ func (l *lineScanner) feed(p []byte, found func(message)) {
 	}
 }
 
-// requests is the input, whose end comes after the answers.
-type requests struct {
-	in    io.ReadCloser
-	open  *pending
-	lines lineScanner // the reading goroutine's own
-}
-
-// Read reads the input.
-func (r *requests) Read(p []byte) (int, error) {
-	n, err := r.in.Read(p)
-	r.lines.feed(p[:n], func(m message) {
-		switch {
-		case m.named() && m.Method != "":
-			r.open.add(1)
-		case m.Method == "notifications/cancelled": // it gets no answer
-			r.open.add(-1)
-		}
-	})
-	if err == io.EOF && n == 0 {
-		r.open.wait()
-	}
-	return n, err
-}
-
-// Close closes the input.
-func (r *requests) Close() error { return r.in.Close() }
-
-// answers is the output, which is not the transport's to close. It is written by
-// one goroutine at a time.
+// answers is the output, which is not the transport's to close. The transport writes
+// whole lines.
 type answers struct {
-	out   io.Writer
-	open  *pending
-	lines lineScanner
+	out  io.Writer
+	open *pending
+
+	mu    sync.Mutex
+	lines lineScanner // guarded by mu
+}
+
+// refuse writes an answer that is not the transport's.
+func (a *answers) refuse(line []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _ = a.out.Write(line) // who has gone is found by the transport
 }
 
 // Write writes to the output.
 func (a *answers) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n, err := a.out.Write(p)
 	a.lines.feed(p[:n], func(m message) {
 		if m.named() && m.Method == "" {

@@ -65,8 +65,14 @@ func printed(s Style, text string) []string {
 	if !s.Terminal {
 		return strings.Split(strings.TrimRight(sanitise.Clean(text), "\n"), "\n")
 	}
+	return strings.Split(strings.TrimRight(s.still(text), "\n"), "\n")
+}
+
+// still is a text of a kernel for a terminal, with colours where they are allowed: it
+// stands where it is drawn, unlike what code prints, which may go back in its line.
+func (s Style) still(text string) string {
 	filter := sanitise.Filter{Colour: s.Colour}
-	return strings.Split(strings.TrimRight(string(filter.Close(filter.Append(nil, text))), "\n"), "\n")
+	return sanitise.ForTerminal(string(filter.Close(filter.Append(nil, text))))
 }
 
 // picture describes an image in base64.

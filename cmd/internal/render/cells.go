@@ -1,6 +1,8 @@
 package render
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +25,7 @@ const cellLines = 10
 //	the last ten lines
 //	└─ read 120 chars · from a.csv
 //
-// It is a function of the result alone. o.Prefix and o.Now are not used.
+// It is a function of the result and o.Shown. o.Prefix and o.Now are not used.
 func CellView(o RunOptions, r messages.Result) []string {
 	v := cellView{o: o, n: max(len(r.Cells), len(o.Cells))}
 	for _, c := range r.Cells {
@@ -32,10 +34,12 @@ func CellView(o RunOptions, r messages.Result) []string {
 		}
 		v.cell(c)
 	}
-	if len(v.lines) > 0 && len(r.JSON)+len(r.Images) > 0 {
+	if len(v.lines) > 0 && o.Shown == nil && len(r.JSON)+len(r.Images) > 0 {
 		v.add("")
 	}
-	v.rich(r)
+	if o.Shown == nil {
+		v.rich(r.Images, r.JSON)
+	}
 	v.add(Ending(o.Style, r, o.Timeout)...)
 	if l := cutNotice(r); l != "" {
 		v.add(o.wrap(yellow, "! "+l)...)
@@ -81,6 +85,7 @@ func (v *cellView) cell(c messages.CellResult) {
 		v.code(o.Cells[c.Index].Code)
 	}
 	v.output(c)
+	v.rich(v.shownBy(c))
 	v.add(StatusLines(o.Style, c.Events, o.Expand)...)
 }
 
@@ -122,15 +127,42 @@ func (v *cellView) output(c messages.CellResult) {
 	}
 }
 
-// rich draws the images and the JSON of a call.
-func (v *cellView) rich(r messages.Result) {
-	for _, img := range r.Images {
+// shownBy is the rich output of a cell that its text does not hold.
+func (v *cellView) shownBy(c messages.CellResult) (images []messages.Image, data []messages.RawJSON) {
+	for _, b := range v.o.Shown[c.Index] {
+		if _, is := statusOf(b); is {
+			continue
+		}
+		for _, mime := range []string{messages.MIMEPNG, messages.MIMEJPEG} {
+			if image, ok := b.Text(mime); ok {
+				images = append(images, messages.Image{MIME: mime, Data: image})
+			}
+		}
+		if raw, ok := b[messages.MIMEJSON]; ok && !strings.Contains(c.Output, indented(raw)) {
+			data = append(data, raw)
+		}
+	}
+	return images, data
+}
+
+// indented is a JSON value as the text of a result has it.
+func indented(raw messages.RawJSON) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// rich draws images and JSON.
+func (v *cellView) rich(images []messages.Image, all []messages.RawJSON) {
+	for _, img := range images {
 		v.add(v.o.inline(img.MIME, img.Data)...)
 		v.add(v.o.Fit(v.o.in(cyan, "▣ "+picture(img.MIME, img.Data))))
 	}
-	for i, data := range r.JSON {
+	for i, data := range all {
 		title := "JSON output"
-		if len(r.JSON) > 1 {
+		if len(all) > 1 {
 			title += " " + strconv.Itoa(i+1)
 		}
 		v.add(v.o.Fit(v.o.in(dim, title)))

@@ -150,3 +150,29 @@ func TestWidthsOfRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatACellShowed stands with that cell, once, and not behind another one's error.
+func TestWhatACellShowed(t *testing.T) {
+	t.Parallel()
+	r := messages.Result{
+		Outcome: messages.OutcomeError, State: messages.StateKept,
+		Cells: []messages.CellResult{
+			{Index: 0, Status: messages.CellComplete, Output: "{\n  \"a\": 1\n}\n<Tree>\n"},
+			{Index: 1, Status: messages.CellError, Output: "ZeroDivisionError: division by zero"},
+		},
+		JSON:   []messages.RawJSON{raw(`{"a":1}`), raw(`{"b":2}`)},
+		Images: []messages.Image{{MIME: messages.MIMEPNG, Data: png}},
+	}
+	shown := map[int][]messages.Bundle{0: {
+		{messages.MIMEJSON: raw(`{"a":1}`)},
+		{messages.MIMEJSON: raw(`{"b":2}`), messages.MIMEPlain: raw(`"<Tree>"`)},
+		{messages.MIMEPNG: raw(`"` + png + `"`)},
+	}}
+	text := strings.Join(render.CellView(render.RunOptions{Shown: shown}, r), "\n")
+	cell, rest, found := strings.Cut(text, "✗ [2/2]")
+	require.True(t, found)
+	require.Equal(t, 1, strings.Count(cell, "a: 1")+strings.Count(cell, `"a": 1`), "its text holds it")
+	require.Contains(t, cell, "└─ b: 2")
+	require.Contains(t, cell, "▣ image/png")
+	require.True(t, strings.HasSuffix(rest, "ZeroDivisionError: division by zero"), rest)
+}

@@ -17,6 +17,10 @@ type RunOptions struct {
 	Expand bool
 	// Cells are those of the call.
 	Cells []messages.Cell
+	// Shown is the rich output of each cell, by the cell's index, for [CellView]: a
+	// result does not say which cell its images and its JSON are from. nil: they are
+	// drawn after all cells.
+	Shown map[int][]messages.Bundle
 	// Prefix stands before every line: calls that are drawn side by side on one
 	// terminal tell each other apart by it.
 	Prefix string
@@ -182,9 +186,7 @@ const (
 )
 
 func tracebackLines(s Style, traceback []string) []string {
-	filter := sanitise.Filter{Colour: s.Colour}
-	out := string(filter.Close(filter.Append(nil, strings.Join(traceback, "\n"))))
-	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(s.still(strings.Join(traceback, "\n")), "\n"), "\n")
 	if len(lines) == 1 && lines[0] == "" {
 		return nil
 	}

@@ -293,3 +293,20 @@ func TestAPaste(t *testing.T) {
 		require.Empty(t, s.View().Content, "before the size is known nothing is drawn")
 	})
 }
+
+// TestHostileOutput puts nothing on the screen that a terminal obeys.
+func TestHostileOutput(t *testing.T) {
+	t.Parallel()
+	const text = "n\x1b]52;c;RVZJTA==\x07\x1b]0;T\x07\u009b2J\u202ex"
+	fake := &session{events: func(_ context.Context, _ string, yield func(messages.Event) bool) {
+		yield(messages.Stream{Name: messages.StdoutStream, Text: text + "\n"})
+		yield(messages.Error{ErrorDetails: messages.ErrorDetails{Name: text, Message: text, Traceback: []string{text}}})
+		yield(messages.Final{Result: messages.Result{Outcome: messages.OutcomeLost, State: messages.StateLost, Reason: text}})
+	}}
+	inScreen(t, fake, func(s *screen) {
+		s.keys("one<enter>")
+		s.settle()
+		require.NotContains(t, s.View().Content, "RVZJTA")
+		require.False(t, strings.ContainsFunc(s.shown(), func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r <= 0x9f || r == 0x202e }), "%q", s.shown())
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
 const (
@@ -39,7 +40,7 @@ func (m *model) View() tea.View {
 	lines = lines[max(0, end-room):end]
 	above := len(lines)
 	lines = append(append(append(lines, below...), typed...), m.status())
-	v.Content = strings.Join(lines, "\n")
+	v.Content = sanitise.ForTerminal(strings.Join(lines, "\n"))
 	v.Cursor = tea.NewCursor(min(column, m.width-1), above+len(below)+row)
 	return v
 }

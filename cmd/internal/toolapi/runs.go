@@ -1,6 +1,7 @@
 package toolapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,10 @@ const keepAlive = 15 * time.Second
 func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 	var body client.RunTool
 	if !empty(r) && !httpserver.Body(w, r, maxRequest, &body) {
+		return launcher.Request{}, false
+	}
+	if in := bytes.TrimSpace(body.Inputs); len(in) > 0 && in[0] != '{' {
+		httpserver.Error(w, http.StatusBadRequest, "bad_request", "inputs is no object", `send {"inputs": {"NAME": VALUE}}`)
 		return launcher.Request{}, false
 	}
 	const most = 86400

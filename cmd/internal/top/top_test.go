@@ -268,3 +268,17 @@ func (s *safe) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
 }
+
+// TestHostileNames put nothing on the screen that a terminal obeys.
+func TestHostileNames(t *testing.T) {
+	const name = "n\x1b]52;c;RVZJTA==\x07\x1b]0;T\x07\u009b2J\u202ex\r\b"
+	s := &server{list: []client.Session{{Session: name, Cwd: name, State: name, LastExit: &messages.Exit{Kind: name, Reason: name}}}}
+	m := screen(t, s)
+	m.Update(printed{"x1", messages.Stream{Text: name + "\n"}})
+	for _, keys := range []string{"", "x", "t"} {
+		press(m, strings.Fields(keys)...)
+		shown := ansi.Strip(m.View().Content)
+		require.NotContains(t, m.View().Content, "RVZJTA")
+		require.False(t, strings.ContainsFunc(shown, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r <= 0x9f || r == 0x202e }), "%q", shown)
+	}
+}

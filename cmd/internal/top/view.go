@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
 // View draws the screen.
@@ -18,7 +19,7 @@ func (m *model) View() tea.View {
 	v := tea.NewView("")
 	v.AltScreen = true
 	if m.width > 0 {
-		v.Content = strings.Join(m.lines(), "\n")
+		v.Content = sanitise.ForTerminal(strings.Join(m.lines(), "\n"))
 	}
 	return v
 }
@@ -133,20 +134,9 @@ func (m *model) middle(s render.Style) []string {
 	const most = 200
 	for _, l := range text[max(0, len(text)-most):] {
 		l = l[strings.LastIndexByte(strings.TrimRight(l, "\r"), '\r')+1:]
-		lines = append(lines, s.Fit(strings.Map(printable, l)))
+		lines = append(lines, s.Fit(sanitise.ForTerminal(strings.ReplaceAll(l, "\t", " "))))
 	}
 	return lines
-}
-
-// printable drops what would move the cursor.
-func printable(r rune) rune {
-	if r == '\t' {
-		return ' '
-	}
-	if r < ' ' || r == 0x7f {
-		return -1
-	}
-	return r
 }
 
 // timeline is the newest events.

@@ -2,6 +2,9 @@ package console
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -25,12 +29,12 @@ func testConsole(t *testing.T, stdin string) (c *Console, stdout, stderr *bytes.
 // TestTimeout reads numbers of seconds.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute} {
+	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "600": 600 * time.Second, "1.5": 1500 * time.Millisecond, "6e1": time.Minute, "5s": 5 * time.Second, "10m": 10 * time.Minute} {
 		got, err := ParseTimeout(text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "5s", "0x10p"} {
+	for _, text := range []string{"0", "0.99", "600.1", "inf", "-inf", "nan", "one", " 5", "11m", "5x", "1e300", "0x10p"} {
 		_, err := ParseTimeout(text)
 		require.ErrorContains(t, err, text)
 	}
@@ -45,6 +49,34 @@ func TestOutcomeCodes(t *testing.T) {
 	} {
 		require.Equal(t, want, CodeOf(outcome), outcome)
 	}
+}
+
+// TestStopped: whichever of the call and the host ends first, what a signal stopped was
+// cancelled; what failed by itself keeps its code.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	stopped, cancel := context.WithCancelCause(t.Context())
+	cancel(errTerminated)
+	lost := &Exit{Code: Lost, Err: coppice.ErrClosed}
+	for name, tc := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // a row of a table
+		err  error
+		want int
+	}{
+		"the host was first":          {stopped, lost, Cancelled},
+		"before there was a kernel":   {stopped, Ended(messages.OutcomeNotStarted), Cancelled},
+		"the call was first":          {stopped, Ended(messages.OutcomeCancelled), Cancelled},
+		"while a file was read":       {stopped, UsageError{fmt.Errorf("read a.py: %w", context.Canceled)}, Cancelled},
+		"while something was awaited": {stopped, Failure(fmt.Errorf("wait: %w", errTerminated)), Cancelled},
+		"the code raised before":      {stopped, Ended(messages.OutcomeError), Raised},
+		"out of time":                 {stopped, Ended(messages.OutcomeTimeout), Timeout},
+		"nothing stopped it":          {t.Context(), lost, Lost},
+	} {
+		exit, is := errors.AsType[*Exit](Stopped(tc.ctx, tc.err))
+		require.True(t, is, name)
+		require.Equal(t, tc.want, exit.Code, name)
+	}
+	require.NoError(t, Stopped(stopped, nil))
 }
 
 // TestReaderGone swallows what is written after the reader has left, and says

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -75,6 +76,23 @@ func Ended(o messages.Outcome) error {
 		return &Exit{Code: code}
 	}
 	return nil
+}
+
+// Stopped is how a command ends that failed with err after ctx, the Soft of its Stops,
+// may have ended. A signal ends the host and the call at once, and either may be first:
+// what was lost or never begun because of that was cancelled.
+func Stopped(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	exit, coded := errors.AsType[*Exit](err)
+	if coded && exit.Code == Lost {
+		return &Exit{Code: Cancelled, Err: exit.Err}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)) {
+		return &Exit{Code: Cancelled, Err: err}
+	}
+	return err
 }
 
 // CodeOf is the exit code for an outcome.

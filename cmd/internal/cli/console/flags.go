@@ -1,7 +1,9 @@
 package console
 
 import (
+	"errors"
 	"math"
+	"os/exec"
 	"strconv"
 	"time"
 
@@ -49,7 +51,19 @@ func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppic
 			return o, Usagef("--%s: %v", t.flag, err)
 		}
 	}
-	return o, nil
+	return o, CheckPython(f.Python)
+}
+
+// CheckPython returns a UsageError when --python names no file that could be run, also
+// on the search path; "" is right. That it is a Python turns out when it is run.
+func CheckPython(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
+		return Usagef("--python: %w", err)
+	}
+	return nil
 }
 
 // ColdGateway starts no kernel that nothing has asked for: a command has one session.
@@ -71,24 +85,61 @@ func (d ToolDir) Launcher() *launcher.Options {
 	return &launcher.Options{Dir: string(d)}
 }
 
-// The bounds of --timeout, in seconds.
+// The bounds of --timeout.
 const (
-	minTimeout = 1
-	maxTimeout = 600
+	minTimeout = time.Second
+	maxTimeout = 600 * time.Second
 )
 
-// ParseTimeout reads --timeout, seconds; "" is 0, for none. What is no number from 1 to
-// 600 is a UsageError.
+// ParseTimeout reads --timeout, seconds or a time with its unit; "" is 0, for none. What
+// is not from 1 to 600 s is a UsageError.
 func ParseTimeout(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(seconds) || seconds < minTimeout || seconds > maxTimeout {
-		return 0, Usagef("--timeout must be a number of seconds from %d to %d, not %q", minTimeout, maxTimeout, text)
+	d, err := ParseTime(text)
+	if err != nil || d < minTimeout || d > maxTimeout {
+		return 0, Usagef("--timeout must be a number of seconds from %d to %d, or a time such as 90s or 5m, not %q", minTimeout/time.Second, maxTimeout/time.Second, text)
 	}
-	return time.Duration(seconds * float64(time.Second)), nil
+	return d, nil
 }
+
+// maxSeconds is what a time.Duration holds, about 292 years.
+const maxSeconds = float64(math.MaxInt64 / int64(time.Second))
+
+// ParseTime reads a length of time as all flags have it: a number of seconds (5, 1.5),
+// or numbers with units (90s, 5m, 1h30m). The error says no more than that it is none.
+func ParseTime(text string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		if math.IsNaN(seconds) || math.Abs(seconds) > maxSeconds {
+			return 0, errNoTime
+		}
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errNoTime
+	}
+	return d, nil
+}
+
+var errNoTime = errors.New("it is no length of time: use seconds, or a unit as in 90s, 5m or 1h30m")
+
+// Time is the value of a flag that is a length of time, see [ParseTime].
+type Time time.Duration
+
+// Set reads the flag.
+func (t *Time) Set(text string) error {
+	d, err := ParseTime(text)
+	*t = Time(d)
+	return err
+}
+
+// String is what the flag says.
+func (t *Time) String() string { return time.Duration(*t).String() }
+
+// Type is what help calls the flag's value.
+func (t *Time) Type() string { return "duration" }
 
 // StageOf says in words what a change in the tree means to somebody who waits for a
 // kernel, or "".

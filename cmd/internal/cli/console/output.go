@@ -7,11 +7,18 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/term"
+	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
 // Output is a standard stream of ours. Any goroutine may write to it. When its
 // reader goes away it swallows what follows, so that nothing complains of it.
+//
+// On a terminal it is the one place that decides which bytes reach that: of what a
+// command writes, whether its own words or a name, a prompt, an error or a file from
+// outside, only what [sanitise.Terminal] lets pass. Elsewhere it writes bytes as they
+// are.
 type Output struct {
 	// W is the stream itself, for what draws on a whole terminal.
 	W io.Writer
@@ -26,35 +33,46 @@ type Output struct {
 	broken bool  // guarded by mu
 	failed error // the first failure besides a reader that left; guarded by mu
 	asking int   // questions that wait for a person here; guarded by mu
+	// stream is what Write has in hand, on a terminal; guarded by mu.
+	stream sanitise.Terminal
 }
 
 // Write writes p and never fails. When the reader has gone away the command is
 // stopped; another failure, such as a full disk, is told at its end: the code of
 // a cell may have more to do than to print.
 func (o *Output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	if o.broken {
-		o.mu.Unlock()
-		return len(p), nil
-	}
-	n, err := o.W.Write(p)
-	if err == nil {
-		o.mu.Unlock()
-		return n, nil
-	}
-	if !readerGone(err) {
-		if o.failed == nil {
-			o.failed = err
+	o.write(func() []byte {
+		if !o.Terminal {
+			return p
 		}
-		o.mu.Unlock()
-		return len(p), nil
-	}
-	o.broken = true
-	o.mu.Unlock()
-	if o.OnBroken != nil {
+		return o.stream.Append(nil, string(p))
+	})
+	return len(p), nil
+}
+
+// write writes what bytes returns, which is called with mu held.
+func (o *Output) write(bytes func() []byte) {
+	if o.put(bytes) && o.OnBroken != nil {
 		o.OnBroken()
 	}
-	return len(p), nil
+}
+
+// put is write, and reports whether the reader turns out to have left.
+func (o *Output) put(bytes func() []byte) (left bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.broken {
+		return false
+	}
+	_, err := o.W.Write(bytes())
+	switch {
+	case err == nil:
+	case readerGone(err):
+		o.broken = true
+	case o.failed == nil:
+		o.failed = err
+	}
+	return o.broken
 }
 
 // Failure returns why something could not be written, nil when all was.
@@ -73,19 +91,57 @@ func (o *Output) ReaderGone() bool {
 	return o.broken || ok && term.ReaderGone(f)
 }
 
-// Print writes text; that it could not is told at the end, see Failure.
+// Print writes a text that is whole; that it could not is told at the end, see Failure.
 func (o *Output) Print(text string) {
 	if text != "" {
-		_, _ = io.WriteString(o, text)
+		o.write(func() []byte { return []byte(o.shown(text)) })
 	}
 }
 
-// repaint writes over the line of a terminal, unless a question stands there.
+// shown is what of a text is written.
+func (o *Output) shown(text string) string {
+	if o.Terminal {
+		return sanitise.ForTerminal(text)
+	}
+	return text
+}
+
+// Draw writes a part of a drawing of package render. On a terminal its carriage
+// returns and backspaces work, as the code that printed them meant, and a colour may
+// go on with the next part.
+func (o *Output) Draw(part string) {
+	if !o.Terminal {
+		o.Print(part)
+		return
+	}
+	if part != "" {
+		o.write(func() []byte { return (&sanitise.Terminal{Returns: true}).Append(nil, part) })
+	}
+}
+
+// Repaint writes lines over the last ones of a terminal, of which there are drawn.
+func (o *Output) Repaint(lines []string, drawn int) {
+	shown := make([]string, len(lines))
+	for i, l := range lines {
+		shown[i] = o.shown(l)
+	}
+	o.write(func() []byte { return []byte(render.Repaint(shown, drawn)) })
+}
+
+// The line of a terminal that is painted over: its beginning, and what erases the rest
+// of what stood there.
+const (
+	lineStart = "\r"
+	lineErase = "\x1b[K"
+)
+
+// repaint writes over the line of a terminal, unless a question stands there. "" only
+// removes what stood there.
 func (o *Output) repaint(text string) {
 	o.mu.Lock()
 	asking := o.asking > 0
 	if !asking && !o.broken {
-		_, _ = io.WriteString(o.W, text)
+		_, _ = io.WriteString(o.W, lineStart+o.shown(text)+lineErase)
 	}
 	o.mu.Unlock()
 }
@@ -97,7 +153,7 @@ func (o *Output) ask(prompt string) (answered func()) {
 	defer o.mu.Unlock()
 	o.asking++
 	if !o.broken {
-		_, _ = io.WriteString(o.W, "\r\x1b[K"+prompt)
+		_, _ = io.WriteString(o.W, lineStart+lineErase+o.shown(prompt))
 	}
 	return func() {
 		o.mu.Lock()

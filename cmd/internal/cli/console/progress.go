@@ -83,7 +83,7 @@ func (p *Progress) paint() {
 		select {
 		case <-p.quit:
 			if shown && p.w.Terminal {
-				p.w.repaint("\r\x1b[K")
+				p.w.repaint("")
 			}
 			return
 		case now := <-tick.C:
@@ -107,7 +107,7 @@ func (p *Progress) frame(n int, now time.Time) {
 		if detail != "" {
 			text += " " + detail
 		}
-		p.w.repaint("\r" + p.style.Fit(spinner[n%len(spinner)]+" "+text+" ("+strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64)+" s)") + "\x1b[K")
+		p.w.repaint(p.style.Fit(spinner[n%len(spinner)] + " " + text + " (" + strconv.FormatFloat(now.Sub(since).Seconds(), 'f', 1, 64) + " s)"))
 	case news:
 		p.w.Print("coppice: " + text + "\n")
 	}

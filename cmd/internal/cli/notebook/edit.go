@@ -21,6 +21,7 @@ import (
 type applyFlags struct {
 	staleFlags
 	dryRun bool
+	format textFormat
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -54,6 +55,7 @@ notebook that does not exist is made.`,
 	}.Make()
 	f.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and write nothing")
+	f.format.add(cmd)
 	return cmd
 }
 
@@ -79,6 +81,7 @@ kept, and its place told.`,
 	}.Make()
 	f.add(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and write nothing")
+	f.format.add(cmd)
 	return cmd
 }
 
@@ -99,7 +102,7 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 	file.Stale = f.policy()
 	// show ends the last line, as every file of lines does; that newline is
 	// none of the last cell's.
-	report, err := file.ApplyText(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), nil)
+	report, err := file.ApplyText(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), &notebook.ApplyOptions{Format: f.format.Format})
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,9 @@ func ExportCommand(c *console.Console) *cobra.Command {
 	var f exportFlags
 	cmd := console.Command{
 		Use: "export FILE.ipynb", Short: "Write a notebook as HTML, Markdown or a script",
-		Long: `Write a notebook as something else: one HTML page that needs no network and runs
-nothing, a Markdown document, or a Python script in the percent format. It goes to
+		Long: `Write a notebook as something else: one HTML page that needs no network and
+runs nothing of the notebook (its one script fits frames to what is in them), a
+Markdown document, or a Python script in the percent format. It goes to
 standard output, or to the file of --output, whose extension says the form.`,
 		Example: `  coppice export report.ipynb -o report.html
   coppice export report.ipynb --to md --images figures > report.md

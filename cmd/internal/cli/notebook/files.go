@@ -18,6 +18,7 @@ import (
 var errExists = errors.New("the file exists; nothing was written")
 
 func (a *app) newCommand() *cobra.Command {
+	var format textFormat
 	var from string
 	cmd := console.Command{
 		Use: "new FILE", Short: "Make a notebook",
@@ -41,7 +42,7 @@ func (a *app) newCommand() *cobra.Command {
 				return err
 			}
 			if from != "" {
-				if err := a.fillFrom(ctx, f, from); err != nil {
+				if err := a.fillFrom(ctx, f, from, format.Format); err != nil {
 					return err
 				}
 			}
@@ -53,6 +54,7 @@ func (a *app) newCommand() *cobra.Command {
 		},
 	}.Make()
 	cmd.Flags().StringVar(&from, "from", "", "the text to make it of: a file, or - for standard input")
+	format.add(cmd)
 	return cmd
 }
 
@@ -62,7 +64,7 @@ func exists(path string) bool {
 }
 
 // fillFrom applies a text to an empty notebook.
-func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string) error {
+func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string, format notebook.TextFormat) error {
 	var text string
 	var err error
 	if from == "-" {
@@ -75,7 +77,7 @@ func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string) error
 	if err != nil {
 		return err
 	}
-	parsed, err := notebook.ParseText(text, notebook.FormatAuto)
+	parsed, err := notebook.ParseText(text, format)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}

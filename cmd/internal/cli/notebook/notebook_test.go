@@ -214,6 +214,18 @@ func TestWholeFiles(t *testing.T) {
 	require.Equal(t, "made DIR/n.ipynb with 2 cells\n", e.out, e.err)
 	require.Equal(t, "# %% [code] cell:0\n1 + 1\n# %% [markdown] cell:1\nwords\n", e.text(t, "n.ipynb"))
 
+	// The same lines are a heading of the view, and words of a script.
+	const either = "# %% [markdown]\n# Words\n"
+	e = command(t, Command, either, "new", "DIR/n.ipynb", "--from", "-", "--format", "percent")
+	require.Equal(t, "# %% [markdown] cell:0\nWords\n", e.text(t, "n.ipynb"), e.err)
+	e = command(t, Command, either, "new", "DIR/n.ipynb", "--from", "-", "--format", "view")
+	require.Equal(t, "# %% [markdown] cell:0\n# Words\n", e.text(t, "n.ipynb"), e.err)
+	e = command(t, Command, either, "apply", "DIR/a.ipynb", "-", "--format", "percent")
+	require.Equal(t, "# %% [markdown] cell:0\nWords\n", e.text(t, "a.ipynb"), e.err)
+	e = command(t, Command, "", "new", "DIR/n.ipynb", "--format", "yaml")
+	require.Equal(t, 2, e.code)
+	require.Contains(t, e.err, "must be auto, view or percent")
+
 	e = command(t, Command, book, "strip", "-")
 	require.Zero(t, e.code, e.err)
 	require.NotContains(t, e.out, "42")

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,9 +18,8 @@ import (
 	"github.com/coppice-run/coppice/notebook/run"
 )
 
-// maxCellTimeout is the most that --timeout of a notebook may say, in seconds:
-// a week.
-const maxCellTimeout = 7 * 24 * 3600
+// maxCellTimeout is the most that --timeout of a notebook may say: a week.
+const maxCellTimeout = 7 * 24 * time.Hour
 
 // runFlags are those of notebook run.
 type runFlags struct {
@@ -71,7 +68,7 @@ the kernel was lost or never reached.`,
 	flags.StringVarP(&f.output, "output", "o", "", "the notebook to write")
 	flags.BoolVar(&f.inPlace, "in-place", false, "write FILE itself")
 	flags.StringArrayVarP(&f.params, "param", "p", nil, "set a parameter, NAME=VALUE; may be repeated")
-	flags.StringVar(&f.timeout, "timeout", "", "seconds for each cell (default: no limit)")
+	flags.StringVar(&f.timeout, "timeout", "", "how long each cell may take: seconds, or a time such as 5m (default: no limit)")
 	flags.BoolVar(&f.allowErrors, "allow-errors", false, "go on after a cell that raised")
 	flags.BoolVar(&f.fold, "fold-progress", false, "keep only the last state of progress bars")
 	flags.BoolVar(&f.outputs, "outputs", false, "show what cells print while they run")
@@ -91,11 +88,11 @@ the kernel was lost or never reached.`,
 func (f runFlags) options() (run.Options, error) {
 	o := run.Options{AllowErrors: f.allowErrors, FoldProgress: f.fold}
 	if f.timeout != "" {
-		seconds, err := strconv.ParseFloat(f.timeout, 64)
-		if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > maxCellTimeout {
-			return o, console.Usagef("--timeout must be a number of seconds up to %d, not %q", maxCellTimeout, f.timeout)
+		limit, err := console.ParseTime(f.timeout)
+		if err != nil || limit <= 0 || limit > maxCellTimeout {
+			return o, console.Usagef("--timeout must be a number of seconds up to %d, or a time such as 90s or 5m, not %q", maxCellTimeout/time.Second, f.timeout)
 		}
-		o.Timeout = time.Duration(seconds * float64(time.Second))
+		o.Timeout = limit
 	}
 	switch {
 	case f.cells != "":
@@ -253,6 +250,7 @@ type runner struct {
 	session *coppice.Session
 	input   coppice.InputHandler
 	loaded  []byte // what FILE held when it was read; for --watch
+	behind  bool   // what the last cells showed is not in FILE, which was saved meanwhile
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -271,8 +269,8 @@ func (r *runner) run(ctx context.Context) error {
 	}
 	r.session = host.Session(r.flags.session, coppice.In(r.flags.cwd))
 	report, err := r.once(ctx, starting)
-	if err == nil && r.flags.watch {
-		report, err = r.watch(ctx, report)
+	if r.flags.watch {
+		report, err = r.watch(ctx, report, err)
 	}
 	starting.Done()
 	ending := a.StartProgress("ending the kernel", r.flags.json)

@@ -177,3 +177,38 @@ func TestWhatChanged(t *testing.T) {
 	require.Equal(t, 2, from)
 	require.Equal(t, "42\n", r.file.Cell(1).Outputs()[0].Text)
 }
+
+// TestSavedWhileACellRuns: a watch goes on, from what was changed, and what the cells
+// before that showed is written.
+func TestSavedWhileACellRuns(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(string) string
+		from   int
+	}{
+		"another cell": {func(s string) string { return strings.Replace(s, "y = x", "y = 2", 1) }, 2},
+		"its own code": {func(s string) string { return strings.Replace(s, "x = 40", "x = 41", 1) }, 1},
+		"words alone":  {func(s string) string { return strings.Replace(s, "# Prices", "# Costs", 1) }, 2},
+	} {
+		f := open(t, book)
+		r := &runner{app: &app{console.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, nil)}, flags: runFlags{inPlace: true, watch: true}, path: f.Path, file: f}
+		require.NoError(t, f.SetOutputs(notebook.At(1), 7, notebook.Output{Type: notebook.Stream, Name: "stdout", Text: "shown\n"}))
+		require.NoError(t, os.WriteFile(f.Path, []byte(tc.change(book)), 0o600))
+		_, err := f.Save(t.Context())
+		require.True(t, r.overtaken(err), name)
+		ran, seen := r.after(run.Report{Next: 1, Cells: []run.Cell{{Index: 1, Outcome: messages.OutcomeOK}, {Index: 2}}}, err)
+		require.Nil(t, seen, name)
+		from, ok := r.reload(t.Context(), ran)
+		require.True(t, ok, name)
+		require.Equal(t, tc.from, from, name)
+		if from == 1 {
+			continue
+		}
+		_, err = r.keep(t.Context(), nil)
+		require.NoError(t, err, name)
+		now, err := notebook.Open(t.Context(), f.Path)
+		require.NoError(t, err)
+		require.Equal(t, "shown\n", now.Cell(1).Outputs()[0].Text, name)
+		require.Equal(t, strings.Contains(tc.change(book), "# Costs"), strings.Contains(now.Cell(0).Source(), "Costs"), name)
+	}
+}

@@ -57,7 +57,7 @@ func (v *view) step(s run.Step) {
 		_, final := s.Event.(messages.Final)
 		_, asks := s.Event.(messages.InputRequest) // who answers shows it
 		if v.drawing != nil && !final && !asks {
-			v.app.Out.Print(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
+			v.app.Out.Draw(v.drawing.Event(s.Event.At(messages.Position{Cell: s.Place})))
 		}
 	case run.CellEnded:
 		v.ended(s)

@@ -3,6 +3,7 @@ package notebook
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,10 +18,13 @@ const watchEvery = 300 * time.Millisecond
 
 // watch runs the notebook again whenever it changes. It ends with ctx; the
 // report is that of the last run, and that of a run which ended well counts as
-// the end of a watch that was interrupted while it waited.
-func (r *runner) watch(ctx context.Context, report run.Report) (run.Report, error) {
-	ran := sourcesOf(r.file.Document, report.Next)
-	seen := r.known()
+// the end of a watch that was interrupted while it waited. err is that of the first
+// run.
+func (r *runner) watch(ctx context.Context, report run.Report, err error) (run.Report, error) {
+	if err != nil && !r.overtaken(err) {
+		return report, err
+	}
+	ran, seen := r.after(report, err)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	r.app.Err.Lines("coppice: watching " + r.path + "; Ctrl-C ends it")
@@ -41,16 +45,54 @@ func (r *runner) watch(ctx context.Context, report run.Report) (run.Report, erro
 		}
 		if from < 0 {
 			r.app.Err.Lines("coppice: no code has changed")
+			if seen, err = r.keep(ctx, seen); err != nil {
+				return report, err
+			}
 			continue
 		}
 		r.o.Cells = notebook.CellsFrom(from)
-		var err error
-		if report, err = r.once(ctx, nil); err != nil || report.Outcome == messages.OutcomeCancelled {
+		if report, err = r.once(ctx, nil); err != nil && !r.overtaken(err) || report.Outcome == messages.OutcomeCancelled {
 			return report, err
 		}
-		ran = sourcesOf(r.file.Document, report.Next)
-		seen = r.known()
+		ran, seen = r.after(report, err)
 	}
+}
+
+// overtaken reports whether a run ended because somebody saved FILE while a cell ran:
+// for a watch that is news like any other.
+func (r *runner) overtaken(err error) bool {
+	return r.flags.inPlace && errors.Is(err, notebook.ErrChanged)
+}
+
+// after returns the sources that have run and what is known of FILE, after a run that
+// ended with err.
+func (r *runner) after(report run.Report, err error) (ran []string, seen []byte) {
+	ran = sourcesOf(r.file.Document, report.Next)
+	if r.behind = err != nil; !r.behind {
+		return ran, r.known()
+	}
+	for _, c := range report.Cells {
+		if c.Index == report.Next && c.Outcome == messages.OutcomeOK { // only its save failed
+			ran = append(ran, r.file.Cell(c.Index).Source())
+		}
+	}
+	return ran, nil // whatever FILE holds now is read
+}
+
+// keep writes what cells showed whose own save came too late, and returns what is known
+// of FILE then.
+func (r *runner) keep(ctx context.Context, seen []byte) ([]byte, error) {
+	if !r.behind {
+		return seen, nil
+	}
+	switch _, err := r.file.Save(ctx); {
+	case r.overtaken(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	r.behind = false
+	return r.known(), nil
 }
 
 // known is what FILE held when it was read, or what the run wrote into it: what
@@ -84,8 +126,10 @@ func (r *runner) reload(ctx context.Context, ran []string) (from int, ok bool) {
 		r.app.Err.Lines("coppice: " + err.Error())
 		return 0, false
 	}
-	if !r.flags.inPlace {
+	if !r.flags.inPlace || r.behind {
 		r.carryOutputs(in.Document)
+	}
+	if !r.flags.inPlace {
 		out, err := notebook.NewFile(ctx, r.file.Path, in.Document)
 		if err != nil {
 			r.app.Err.Lines("coppice: " + err.Error())

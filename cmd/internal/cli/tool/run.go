@@ -54,7 +54,7 @@ the time was up, 130 when cancelled, and 70 when the tool did not start or died.
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.input, "input", "i", nil, "an input as KEY=VALUE, or KEY=@FILE for one that is a file; may be repeated")
 	flags.StringVar(&f.inputs, "inputs", "", "all inputs as a JSON object, @ and a file of one, or - for standard input")
-	flags.StringVar(&f.timeout, "timeout", "", "seconds for the run, if less than the tool allows")
+	flags.StringVar(&f.timeout, "timeout", "", "how long the run may take, if less than the tool allows: seconds, or a time such as 5m")
 	return cmd
 }
 
