@@ -123,6 +123,8 @@ func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
 	close(finish)
 	require.NoError(t, await(t, end).err)
 	fk := s.Live()[0]
+	// What wakes the kernel up after the interrupt comes in its own time.
+	require.Eventually(t, func() bool { return fk.Received("kernel_info_request") >= 2 }, patience, tick)
 	fk.Swallow(false, true)
 	ctx, leave := context.WithCancel(t.Context())
 	next := make(chan error, 1)

@@ -57,15 +57,15 @@ func members(data []byte, t reflect.Type, at string) error {
 	if err := json.Unmarshal(data, &items); err != nil {
 		return err
 	}
-	for i := range t.NumField() {
-		parts := strings.Split(t.Field(i).Tag.Get("json"), ",")
+	for f := range t.Fields() {
+		parts := strings.Split(f.Tag.Get("json"), ",")
 		name := parts[0]
 		item, given := items[name]
 		delete(items, name)
 		switch {
 		case name == "" || name == "-":
 		case given:
-			if err := shape(item, t.Field(i).Type, inside(at, name)); err != nil {
+			if err := shape(item, f.Type, inside(at, name)); err != nil {
 				return err
 			}
 		case !slices.Contains(parts, "omitempty") && !slices.Contains(parts, "omitzero"):
