@@ -201,7 +201,7 @@ func (c *Client) follow(ctx context.Context, id string, yield func(messages.Even
 
 // Changes yields what happens at the server, from now on, or after the change
 // with the given number. A connection that breaks is made again; what the server
-// no longer had then is told by a Change of type "missed".
+// no longer had then is reported by a Change of type "missed".
 func (c *Client) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		wait := newPause(c.o.Patience)

@@ -88,7 +88,7 @@ func (c *Ctx) Up() {
 }
 
 // Well says that the child does what it is for: its earlier failures are forgotten, so
-// that strategies which count them begin anew.
+// that strategies which count them start over.
 func (c *Ctx) Well() {
 	if c.c.phaseNow() == phaseLive {
 		c.c.parent.post(ctl{op: ctlWell, c: c.c})

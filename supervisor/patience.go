@@ -8,7 +8,7 @@ import (
 )
 
 // tick makes a Tick. When this process has stood still since the last one, what the
-// children waited is counted anew from here.
+// children waited is counted again from here.
 func (s *Supervisor) tick() strategy.Tick {
 	last := s.stalls.Last()
 	if last.After(s.resumed) {
@@ -32,7 +32,7 @@ func (s *Supervisor) endBy(ch *child) {
 	s.deadline(ch, ch.spec.stopTimeout(ch.supervises()))
 }
 
-// postpone sets the deadline of a child anew, to what is left of it, when this process
+// postpone moves the deadline of a child, to what is left of it, when this process
 // stood still meanwhile, when only now it is known to be a supervisor, or when a child
 // that ends had no processor to end with. False: nothing is left.
 func (s *Supervisor) postpone(ch *child) bool {

@@ -9,7 +9,7 @@ import (
 
 // Stalls tells when this process stood still or ran too late: stopped by a signal,
 // starved of a processor, in a virtual machine that was paused. Nothing is heard then,
-// and nobody is to blame for it. Any goroutine may call its methods.
+// and no one is to blame for it. Any goroutine may call its methods.
 type Stalls interface {
 	// Stalled is how long it was in all. It never falls.
 	Stalled() time.Duration

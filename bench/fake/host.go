@@ -21,7 +21,7 @@ type Options struct {
 	MaxSessions int
 	// MaxWaiting is how many new sessions may wait for a place. 0: 1,000,000.
 	MaxWaiting int
-	// OnEvent hears what happens in the tree. nil: nobody.
+	// OnEvent hears what happens in the tree. nil: it is not called.
 	OnEvent func(messages.Lifecycle)
 }
 

@@ -16,7 +16,7 @@ import (
 // Format is the version of the files that Write makes.
 const Format = 1
 
-// ErrFormat is matched by Read's error about a file that is none of ours.
+// ErrFormat is matched by Read's error about a file of another format.
 var ErrFormat = errors.New("not a file of benchmark results")
 
 // File is what one run of the suite came to.
@@ -149,7 +149,7 @@ func Writable(path string) error {
 // maxFile bounds a file of results, in bytes.
 const maxFile = 256 << 20
 
-// Read reads a file. The error matches ErrFormat when it is none of ours.
+// Read reads a file. The error matches ErrFormat when it has another format.
 func Read(path string) (File, error) {
 	data, err := file.Read(context.Background(), path, maxFile)
 	if err != nil {

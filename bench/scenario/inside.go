@@ -111,7 +111,7 @@ func times(text string, n int, plant float64, rec *load.Recorder) error {
 	for _, w := range words {
 		us, err := strconv.ParseFloat(w, 64)
 		if err != nil {
-			return fmt.Errorf("a time that is none: %w", err)
+			return fmt.Errorf("not a time: %w", err)
 		}
 		rec.Record(time.Duration(us * (1 + plant) * float64(time.Microsecond)))
 	}

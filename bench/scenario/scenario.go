@@ -47,7 +47,7 @@ type Setup struct {
 	Backend string
 	// Python is the interpreter. "": the one that coppice.Options finds.
 	Python string
-	// GatewayURL and GatewayToken are a server that somebody else runs, for the
+	// GatewayURL and GatewayToken are a server that someone else runs, for the
 	// gateway backend. "": the host starts one.
 	GatewayURL, GatewayToken string
 	// Home is where the host keeps its files. "": a temporary folder.
@@ -61,8 +61,8 @@ type Setup struct {
 	// Plant slows every call down by this share of what it took, to see whether a
 	// comparison finds it. 0: not at all.
 	Plant float64
-	// Progress is told what happens, in short lines, from several goroutines. nil:
-	// nobody is.
+	// Progress hears what happens, in short lines, from several goroutines. nil:
+	// it is not called.
 	Progress func(text string)
 }
 

@@ -40,7 +40,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	debug.SetTraceback("all") // a step that hangs is told of by a panic
+	debug.SetTraceback("all") // a step that hangs is reported by a panic
 	// The second Ctrl-C ends it at once; the sessions end by themselves then.
 	unhook := context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

@@ -128,7 +128,7 @@ var full = []row{
 
 // plan lists the steps. What is repeated is spread over the whole run, so that a
 // machine that changes meanwhile changes for all alike, and the order of each
-// round is drawn anew. The soak is the last step: it takes the longest.
+// round is drawn again. The soak is the last step: it takes the longest.
 func (o options) plan(root string) ([]step, error) {
 	rows, each := brief, 1
 	if o.Full {

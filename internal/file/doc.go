@@ -1,4 +1,4 @@
-// Package file opens the files that somebody else names: a client, a model, code in a
+// Package file opens files whose names come from outside: from a client, a model, code in a
 // cell that has made what is at the path. And it writes files whole.
 //
 // # Guarantees

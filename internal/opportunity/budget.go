@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Budget is how long somebody is waited for.
+// Budget is how long another process is waited for.
 type Budget struct {
 	// Opportunity is how long the other side may have had the chance to speak.
 	Opportunity time.Duration

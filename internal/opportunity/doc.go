@@ -1,8 +1,8 @@
-// Package opportunity tells whether somebody who has not spoken had the chance to: so
+// Package opportunity tells whether a process that has not spoken had the chance to: so
 // that no verdict of "hung" or "dead" is reached because time passed on a machine that
 // had none to give.
 //
-// A fixed limit says how long somebody may be silent. On a machine with too much to do
+// A fixed limit says how long a process may be silent. On a machine with too much to do
 // it says nothing: the other side waits for a processor, or we do, and its answer lies
 // unread. A [Meter] counts the opportunity instead:
 //
@@ -20,7 +20,7 @@
 //   - Our own standing still, for however long, spends nothing: neither of the budget's
 //     opportunity nor of its ceiling. After half a second of it or more, the next tenth
 //     of a second is not counted either, in which what came meanwhile is read.
-//   - Nobody is waited for for ever: [Budget.Ceiling] ends it.
+//   - No process is waited for for ever: [Budget.Ceiling] ends it.
 //   - While a machine sleeps, its monotonic clock, and so all of this, stands still
 //     (Linux, macOS); elsewhere a sleep is our own standing still. How long it was is
 //     told by [Measure.Slept] on Linux.
@@ -66,7 +66,7 @@
 // starts of kernels, of fork servers and of gateways, the heartbeat of a fork server,
 // the suspicion against a shared gateway, and the look at an interpreter.
 // [process.Process.Stop] does the same in its own way, below this package. All other
-// places that decide by time that somebody is dead, hung or gone:
+// places that decide by time that a process is dead, hung or gone:
 //
 //	place                                        limit            budget, and subject
 //	actors/kernel/jupyter/interpreter.go (Ping)  Look, Ticks      the interpreter's Subject in place of process.Look

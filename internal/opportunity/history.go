@@ -6,7 +6,7 @@ import (
 )
 
 // mostStalls is how many stalls a watch remembers one by one. Of more, the older ones
-// are told as fewer and longer ones.
+// are reported as fewer and longer ones.
 const mostStalls = 512
 
 // stall is one time in which this process stood still or ran too late.

@@ -52,7 +52,7 @@ func Processes(ids ...process.Identity) Subject {
 	if len(known) == 0 || !process.CountsThreads {
 		return Unknown{}
 	}
-	dir, _ := cgroup.Of("", known[0].PID) // without one nothing is told of throttling
+	dir, _ := cgroup.Of("", known[0].PID) // without one nothing is known of throttling
 	return &processes{dir: dir, list: func() ([]process.Identity, error) { return known, nil }}
 }
 

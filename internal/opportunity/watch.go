@@ -70,7 +70,7 @@ func (w *Watch) Stop() {
 }
 
 // Stalled is how long the process was stalled while the watch ran, also when the watch
-// has not come to see it itself: whoever wakes first after a stall is told the truth.
+// has not come to see it itself: whoever wakes first after a stall learns the truth.
 func (w *Watch) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -46,7 +46,7 @@ func Heartbeat(every time.Duration) Strategy { return HeartbeatWithin(HeartbeatO
 // Silence is what a child was silent for although it had the chance to speak:
 //
 //	the time since it was last heard of
-//	  - what this process stood still of it, and heard nobody   [ChildView]'s Stalled
+//	  - what this process stood still of it, and heard nothing   [ChildView]'s Stalled
 //	  - what the child waited for a processor, as it says       [ChildView]'s Waited
 //
 // Nor is a child ended, once this process stood still, before it could have been asked

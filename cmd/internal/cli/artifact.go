@@ -200,7 +200,7 @@ func oneID() console.Arguments {
 }
 
 // artifactError is the end of a command whose artifact cannot be read: a name
-// that is none is a wrong command line.
+// that is not one is a wrong command line.
 func artifactError(err error) error {
 	if errors.Is(err, artifact.ErrBadID) || errors.Is(err, artifact.ErrNoID) {
 		return console.UsageError{Err: err}

@@ -206,7 +206,7 @@ type ran struct {
 	lines       []string  // what was printed
 }
 
-// play runs a call and shows it; hear, if not nil, is told its output.
+// play runs a call and shows it; hear, if not nil, gets its output.
 func (d *demo) play(ctx context.Context, session string, cells []messages.Cell, hear func(string)) ran {
 	prefix := d.style.Quiet("  " + session + " │ ")
 	drawing := render.NewRun(render.RunOptions{Style: d.style, Cells: cells, Prefix: prefix, Now: time.Now})

@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// How often the tree is drawn anew, how long a look at it may take, and how long
+// How often the tree is drawn again, how long a look at it may take, and how long
 // a title stands before its scene.
 const (
 	stageBeat     = 900 * time.Millisecond
@@ -24,7 +24,7 @@ const sinksNode = "sinks"
 
 // stage is what the viewer of the demo sees: text that scrolls, and below it,
 // on a terminal, the supervision tree as it is now. What is said is written by
-// the stage's own goroutine, so that nobody who says something waits for a
+// the stage's own goroutine, so that whoever says something never waits for a
 // terminal; close ends it.
 type stage struct {
 	out   *console.Output

@@ -147,7 +147,7 @@ func (a *app) serveMCP(ctx context.Context, server *mcpserver.Server, f mcpFlags
 // maxToken bounds the file of a token, in bytes.
 const maxToken = 64 << 10
 
-// readToken reads a token, or makes one. Nobody but its owner may have read it.
+// readToken reads a token, or makes one. Only its owner may have read it.
 func readToken(ctx context.Context, path string) (string, error) {
 	f, err := file.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +190,7 @@ func makeToken(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("write the token file: %w", err)
 	}
 	err = os.Link(out.Name(), path)
-	if errors.Is(err, fs.ErrExist) { // somebody else has just made it
+	if errors.Is(err, fs.ErrExist) { // another process has just made it
 		return readToken(ctx, path)
 	}
 	if err != nil {

@@ -54,11 +54,11 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 type questioner struct {
 	c     *client.Client
 	id    string
-	ask   coppice.InputHandler // nil: nobody answers
+	ask   coppice.InputHandler // nil: questions are not answered
 	joins sync.WaitGroup
 }
 
-// wait waits for the goroutines; one that reads a terminal nobody types into is
+// wait waits for the goroutines; one that reads a terminal into which no one types is
 // left to the end of the process.
 func (q *questioner) wait() {
 	done := make(chan struct{})
@@ -91,7 +91,7 @@ func (q *questioner) of(ctx context.Context, events iter.Seq2[messages.Event, er
 }
 
 // answer gives what the user says; without an answer the code is interrupted,
-// since nobody else will give one.
+// since no one else will give one.
 func (q *questioner) answer(ctx context.Context, question messages.InputRequest) {
 	line, err := q.ask(ctx, question)
 	if err == nil {

@@ -59,7 +59,7 @@ find them. GET /api/openapi.json describes the API. The address itself is a page
 that shows the supervision tree as it lives; coppice top is the same in a terminal.
 
 One server runs for a home directory (COPPICE_HOME). An interrupt ends it, and all
-sessions and tools with it: what runs is cancelled, and who waits for it is told;
+sessions and tools with it: what runs is cancelled, and whoever waits for it learns so;
 a second interrupt waits for nothing.`,
 		Example: `  coppice serve &
   coppice run --session work -c 'x = 40'
@@ -148,7 +148,7 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
 	if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
-		_ = os.Remove(r.Socket) // of a server that was killed; it disturbs nobody
+		_ = os.Remove(r.Socket) // of a server that was killed; it does no harm
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
 	if errors.Is(err, httpserver.ErrSocket) {

@@ -29,7 +29,7 @@ func (a *app) setupCommand() *cobra.Command {
 		Long: `Make a virtual environment with a Jupyter Kernel Gateway and an IPython kernel
 in pinned versions, checked by hash. It is used by sessions that have no virtual
 environment of their own. When it is there already nothing is done; an
-interrupted set-up is begun anew by the next one.
+interrupted set-up is started over by the next one.
 
 With --check nothing is changed, and the exit code is 1 unless it is ready.`,
 		Run: func(ctx context.Context, _ []string) error { return a.setup(ctx, f) },

@@ -48,7 +48,7 @@ type Options struct {
 	// beyond which output is left out. 0: 64 KiB and 256 MiB.
 	LogMemory int
 	LogMax    int64
-	// Logger hears what the API gives up on. nil: nobody.
+	// Logger hears what the API gives up on. nil: it is not logged.
 	Logger *slog.Logger
 }
 
@@ -116,7 +116,7 @@ func New(o Options) (*API, error) {
 }
 
 // End takes no new executions and cancels those that run. It returns when they
-// have ended, which their readers are told, or with ctx.
+// have ended, which their readers learn, or with ctx.
 func (a *API) End(ctx context.Context) {
 	a.mu.Lock()
 	a.over = true
@@ -192,7 +192,7 @@ func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) {
 // healthRoute answers without the token too: a probe has none.
 const healthRoute = "GET /api/health"
 
-// health says how the server is: to who has the token in detail, to others whether it
+// health says how the server is: in detail to those who have the token, to others whether it
 // lives.
 func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	if !httpserver.Trusted(r.Context()) {

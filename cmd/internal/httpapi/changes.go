@@ -15,7 +15,7 @@ import (
 const keptChanges = 1024
 
 // changes are the newest changes of a server, for any number of watchers. They
-// are lossy: who is too slow is told how many it missed.
+// are lossy: one that is too slow learns how many it missed.
 type changes struct {
 	mu   sync.Mutex
 	ring []client.Change // guarded by mu; the change with number n is at (n-1) % keptChanges

@@ -30,7 +30,7 @@
 //     names the last number it saw (Last-Event-ID, or ?after=) gets each later
 //     event once. They are kept in memory up to a bound and in a file beyond; past
 //     256 MiB output is left out of the log, and a notice in it says so.
-//   - A reader that is slow holds nobody back.
+//   - A reader that is slow holds no one back.
 //   - Bodies are bounded, are JSON of the documented members and no others, and
 //     are read within a minute. Nothing is looked up by a path that a client made,
 //     but for notebooks, which are files of the user whose token it is.
@@ -49,5 +49,5 @@
 // writes the execution's log. The table of executions has a lock. Handlers run in
 // the goroutines of the HTTP server.
 //
-// The package authenticates nobody: mount it behind httpserver.
+// The package authenticates no one: mount it behind httpserver.
 package httpapi

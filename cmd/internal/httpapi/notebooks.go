@@ -62,7 +62,7 @@ func (a *API) shown(ctx context.Context, in client.Show) (client.Shown, error) {
 	return client.Shown{Path: path, Text: text.String(), Cells: f.Len()}, nil
 }
 
-// save saves a notebook, and does not wait for ever when somebody holds its lock.
+// save saves a notebook, and does not wait for ever when someone holds its lock.
 func (a *API) save(f *notebook.File) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.o.LockWait)
@@ -73,7 +73,7 @@ func (a *API) save(f *notebook.File) func(context.Context) (bool, error) {
 }
 
 // fileProblem is what the system says about a file that a client named: that it is
-// a folder, that its name is too long, that nobody may read it.
+// a folder, that its name is too long, that it may not be read.
 func fileProblem(path string, err error) error {
 	if _, told := errors.AsType[*notebook.Error](err); told || err == nil || errors.Is(err, notebook.ErrNotFound) {
 		return err

@@ -31,14 +31,14 @@ type Options struct {
 	// BodyTime is how long a request may take from its first byte until its body is
 	// there, whatever reads it. 0: a minute.
 	BodyTime time.Duration
-	// Ending is called when the server is to end, before its requests are told, so
+	// Ending is called when the server is to end, before its requests learn of it, so
 	// that streams can still say how what they show has ended. ctx ends with the
 	// grace. nil: nothing is.
 	Ending func(ctx context.Context)
 	// Socket is the path of a Unix socket to listen on as well, in a folder that
 	// is for this user alone. "": none.
 	Socket string
-	// Logger hears of each request that was refused. nil: nobody.
+	// Logger hears of each request that was refused. nil: it is not logged.
 	Logger *slog.Logger
 }
 

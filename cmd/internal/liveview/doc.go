@@ -15,7 +15,7 @@
 //   - Five hundred sessions stay usable: fifty are shown at once, more on demand, and
 //     a search finds one by its name, directory, state, owner or marks. What is on
 //     the page stays where it is when something changes.
-//   - A server that was started anew is met again: the page says so and begins anew,
+//   - A server that was restarted is found again: the page says so and starts over,
 //     or asks for the token when that is another.
 //   - Everything can be reached with a keyboard, states are words besides colours,
 //     and changes are announced to screen readers without reading out every line.

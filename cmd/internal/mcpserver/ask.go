@@ -36,7 +36,7 @@ var (
 	errSecret   = errors.New("a secret is not asked for")
 )
 
-// secretNote is what a model is told of getpass.
+// secretNote is what a model reads about getpass.
 const secretNote = "getpass was not passed on to the user: a client shows and records what is typed into its form. Have the secret put into the environment of the server or into a file, and read it there."
 
 // user answers the questions of one call. Any goroutine may use it.

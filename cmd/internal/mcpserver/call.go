@@ -105,14 +105,14 @@ func (m *made) run(ctx context.Context) (*mcp.CallToolResult, error) {
 }
 
 // remember keeps in mind whose session the call has used, so that it ends when it is
-// of use to nobody. It reports whether the client is to be told the name.
+// of no use to anyone. It reports whether the client is to be told the name.
 func (m *made) remember(ctx context.Context, r *messages.Result) (tell bool) {
 	if r == nil || !r.Ran() || m.tool.Name == bashTool {
 		return false
 	}
 	key := messages.SessionKey{Session: r.Session, Cwd: r.Cwd}
 	switch {
-	case m.at.begun && ctx.Err() != nil: // nobody hears its name
+	case m.at.begun && ctx.Err() != nil: // no one hears its name
 		m.server.left.endAll(ctx, []messages.SessionKey{key})
 	case m.at.begun:
 		m.server.left.begun(ctx, key)
@@ -129,7 +129,7 @@ func refused(problem string) *mcp.CallToolResult {
 }
 
 // content is what a client gets of a result. Pictures are content only: twice
-// the same megabytes help nobody.
+// the same megabytes help no one.
 func content(r agent.Result) (*mcp.CallToolResult, error) {
 	out := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}, IsError: r.IsError}
 	for _, image := range r.Images {

@@ -103,8 +103,8 @@ func hidden(secret string) string {
 
 var handleForm = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// handles are names of sessions that the server has made: nobody guesses one, and
-// nobody but the server makes one. They need no table: each proves itself.
+// handles are names of sessions that the server has made: no one can guess one, and
+// only the server can make one. They need no table: each proves itself.
 type handles struct{ key []byte }
 
 // handleRandom and handleProof are the parts of a handle, in bytes.

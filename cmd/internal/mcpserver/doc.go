@@ -4,7 +4,7 @@
 //
 // # Guarantees
 //
-//   - Every tools/call is answered by one result. What a call did wrong is told
+//   - Every tools/call is answered by one result. What a call did wrong is reported
 //     to the model (isError, with the problem and the next step), never as an
 //     error of the protocol.
 //   - Output streams as progress notifications to a client that asked for
@@ -16,7 +16,7 @@
 //     ended, and no process is left.
 //   - A cancelled request interrupts its cell, and keeps the session.
 //   - input() asks the user through elicitation when the client can; otherwise
-//     the code is told that there is nobody to ask. A secret (getpass) is never
+//     the code learns that there is no one to ask. A secret (getpass) is never
 //     asked for: a client shows and records what is typed into its form.
 //   - A question waits for as long as the host's InputTimeout says. Until version
 //     2025-11-25 of the protocol the server asks while it serves the call. From
@@ -51,7 +51,7 @@
 // A session that a stateless call has begun may be gone on with, so that it is not
 // ended with its call; but most such calls are the only ones. So it is a leftover
 // until it is called again: beyond Options.MaxLeftover the oldest leftover ends, not
-// the session of somebody who works, and a call that comes late is told. All others
+// the session of someone who works, and a call that comes late learns so. All others
 // end as the host says, when they are idle or least recently used. Sessions of a
 // connection that is gone end when the next call comes.
 //

@@ -20,7 +20,7 @@ const maxBody = 16 << 20
 const closeTimeout = 5 * time.Second
 
 // Listen takes a loopback address for m: 127.0.0.1:0 takes a free port. What it returns
-// serves the protocol over streamable HTTP at Path to who has the token, as package
+// serves the protocol over streamable HTTP at Path to those who have the token, as package
 // httpserver says; at the end running calls have 5 s. The error is
 // [httpserver.Listen]'s.
 func Listen(ctx context.Context, addr string, m *Server, token string, o Options) (*httpserver.Server, error) {

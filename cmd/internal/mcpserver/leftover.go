@@ -11,21 +11,21 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// endTimeout bounds how long the end of a session that nobody uses is waited for,
+// endTimeout bounds how long the end of an unused session is waited for,
 // and maxEnded of how many it is known that they have ended.
 const (
 	endTimeout = 5 * time.Second
 	maxEnded   = 1000
 )
 
-// leftovers are sessions that may be of use to nobody: they end before the host would
-// have to end one that somebody works with. Any goroutine may use them.
+// leftovers are sessions that may be of no use to anyone: they end before the host would
+// have to end one that someone works with. Any goroutine may use them.
 //
 // A session that a stateless call has begun may be gone on with at any time, since
 // its name was told. Most are not: a client that never passes the name on leaves one
 // behind with each call. So the newest of them stay, as many as most says, and for as
 // long as the host keeps idle sessions; one that is called again is no leftover any
-// more. Sessions of a connection end when that is gone, since nobody else can name
+// more. Sessions of a connection end when that is gone, since no one else can name
 // them.
 type leftovers struct {
 	end  func(context.Context, messages.SessionKey)

@@ -14,7 +14,7 @@ import (
 // writes its requests and closes its end still wants the answers.
 type pending struct {
 	ctx  context.Context
-	gone func() bool   // nobody reads the answers
+	gone func() bool   // no one reads the answers
 	idle chan struct{} // has a value when n may have become 0
 
 	mu sync.Mutex
@@ -35,7 +35,7 @@ func (p *pending) add(by int) {
 // lookForReader is how often it is looked whether the client is still there.
 const lookForReader = 500 * time.Millisecond
 
-// wait returns when every request is answered, when there is nobody to read the
+// wait returns when every request is answered, when there is no one to read the
 // answers, or at the end of the server.
 func (p *pending) wait() {
 	look := time.NewTicker(lookForReader)

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Host runs the calls. Required.
 	Host *coppice.Host
-	// Version is what clients are told.
+	// Version is the one that clients see.
 	Version string
 	// Tools says which tools are served. The argument session is always there.
 	Tools agent.Options
@@ -33,7 +33,7 @@ type Options struct {
 	MaxLeftover int
 	// KeepAlive is how often a call without output sends progress. 0: 5 s.
 	KeepAlive time.Duration
-	// Logger hears what clients do wrong. nil: nobody.
+	// Logger hears what clients do wrong. nil: it is not logged.
 	Logger *slog.Logger
 }
 
@@ -109,7 +109,7 @@ func New(o Options) (*Server, error) {
 	return &Server{m, s}, nil
 }
 
-// endSession ends a session that nobody uses. Its host may have ended before it.
+// endSession ends an unused session. Its host may have ended before it.
 func (s *server) endSession(ctx context.Context, key messages.SessionKey) {
 	if err := s.o.Host.Session(key.Session, coppice.In(key.Cwd)).Close(ctx); err != nil && !errors.Is(err, coppice.ErrClosed) {
 		s.o.Logger.Warn("end a session that nobody uses", "session", key.Session, "err", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What clients whose requests stand alone are told of the argument session.
+// What clients whose requests stand alone read about the argument session.
 const (
 	statelessTool = `
 
@@ -49,7 +49,7 @@ func (s *server) tellStateless(m *mcp.Server) {
 	})
 }
 
-// toldStateless is a tool as a client without a connection is told of it.
+// toldStateless is a tool as a client without a connection sees it.
 func (s *server) toldStateless(t *mcp.Tool) *mcp.Tool {
 	about := statelessNeeded
 	switch {

@@ -4,7 +4,7 @@
 //
 //   - Functions are pure: no clock, no terminal, no file. What they need is in
 //     their arguments, and the same arguments give the same text; but for the
-//     order of the colours in a sixel picture, which nobody sees.
+//     order of the colours in a sixel picture, which makes no visible difference.
 //   - Without colour a text holds no escape sequence at all. With colour it
 //     holds SGR sequences only, and those of Style.Images where there is an
 //     image; [Repaint] alone moves a cursor, and only the caller decides whether

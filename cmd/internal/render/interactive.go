@@ -9,7 +9,7 @@ import (
 )
 
 // Interactive draws what a call of one cell showed so far, without head and
-// foot. Unlike [Run] it draws everything anew, so that what was cleared is gone
+// foot. Unlike [Run] it draws everything again, so that what was cleared is gone
 // and a display that was updated stands where it was.
 func Interactive(o RunOptions, events []messages.Event) []string {
 	r := NewRun(o)

@@ -20,7 +20,7 @@ func (s Style) Good(text string) string { return s.in(green, text) }
 // Bad writes what went wrong.
 func (s Style) Bad(text string) string { return s.in(red, text) }
 
-// Warn writes what somebody should know.
+// Warn writes what someone should know.
 func (s Style) Warn(text string) string { return s.in(yellow, text) }
 
 // Accent writes what a reader may look for.

@@ -167,7 +167,7 @@ func (r *Run) raise(e messages.Error) {
 	switch {
 	case r.o.Expand:
 	case e.Name == "KeyboardInterrupt":
-		lines = nil // somebody stopped it; where it stood is seldom the question
+		lines = nil // someone stopped it; where it stood is seldom the question
 	default:
 		lines = middleCut(lines, tracebackHead, tracebackTail)
 	}

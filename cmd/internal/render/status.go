@@ -78,7 +78,7 @@ func StatusLine(s Style, event messages.RawJSON) string {
 	return s.in(bold, op) + " " + strings.Join(parts, " · ")
 }
 
-// statusForms says how the events of an op are told; others take generalForm.
+// statusForms says how the events of an op are described; others take generalForm.
 var statusForms = map[string]func(*fields) []string{
 	"read":   func(f *fields) []string { return []string{f.count("chars", "char"), f.after("from ", "path")} },
 	"write":  written,

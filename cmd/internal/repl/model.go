@@ -61,7 +61,7 @@ type entry struct {
 	result   *messages.Result
 	begun    time.Time
 	took     time.Duration
-	rendered []string // nil: to be drawn anew
+	rendered []string // nil: to be drawn again
 }
 
 // keepBytes bounds what is kept of the output of one call for drawing it again.

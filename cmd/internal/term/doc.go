@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// DefaultWidth is the width that is assumed when nobody knows better.
+// DefaultWidth is the width that is assumed when nothing says better.
 const DefaultWidth = 80
 
 // IsTerminal reports whether w is a terminal. Of what is not a file it is

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReaderGone reports whether nobody can read what is written to f any more: the
+// ReaderGone reports whether no one can read what is written to f any more: the
 // other end of a pipe or socket is closed. Any goroutine may call it.
 func ReaderGone(f *os.File) bool {
 	c, err := f.SyscallConn()

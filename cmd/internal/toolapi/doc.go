@@ -25,5 +25,5 @@
 // The OpenAPI document of package httpapi describes these routes too, and its tests
 // hold it true.
 //
-// The package authenticates nobody: mount it behind httpserver.
+// The package authenticates no one: mount it behind httpserver.
 package toolapi

@@ -42,7 +42,7 @@ func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 }
 
 // empty reports whether a request has no body. A body of no known length that is
-// not said to be JSON loses its first byte; nobody reads it.
+// not said to be JSON loses its first byte, which is not read.
 func empty(r *http.Request) bool {
 	if r.ContentLength >= 0 || r.Header.Get("Content-Type") != "" {
 		return r.ContentLength == 0

@@ -107,7 +107,7 @@ func (m *model) follow() {
 		case <-again.C:
 		case <-m.ctx.Done():
 		}
-		after = 0 // a server that has started anew counts from 1
+		after = 0 // a server that was restarted counts from 1
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Console is what a command is run with. Make it with New. Its fields are set before a
 // command runs and do not change.
 type Console struct {
-	// In is standard input, Out what scripts read, Err what people are told.
+	// In is standard input, Out what scripts read, Err what people read.
 	In       io.Reader
 	Out, Err *Output
 	// Env is the whole environment, as os.Environ has it.

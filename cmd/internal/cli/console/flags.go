@@ -108,7 +108,7 @@ func ParseTimeout(text string) (time.Duration, error) {
 const maxSeconds = float64(math.MaxInt64 / int64(time.Second))
 
 // ParseTime reads a length of time as all flags have it: a number of seconds (5, 1.5),
-// or numbers with units (90s, 5m, 1h30m). The error says no more than that it is none.
+// or numbers with units (90s, 5m, 1h30m). The error says no more than that it is not one.
 func ParseTime(text string) (time.Duration, error) {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.IsNaN(seconds) || math.Abs(seconds) > maxSeconds {
@@ -141,7 +141,7 @@ func (t *Time) String() string { return time.Duration(*t).String() }
 // Type is what help calls the flag's value.
 func (t *Time) Type() string { return "duration" }
 
-// StageOf says in words what a change in the tree means to somebody who waits for a
+// StageOf says in words what a change in the tree means to someone who waits for a
 // kernel, or "".
 func StageOf(e messages.Lifecycle) string {
 	c, ok := e.(messages.ChildChanged)

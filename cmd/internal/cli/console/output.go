@@ -38,7 +38,7 @@ type Output struct {
 }
 
 // Write writes p and never fails. When the reader has gone away the command is
-// stopped; another failure, such as a full disk, is told at its end: the code of
+// stopped; another failure, such as a full disk, is reported at its end: the code of
 // a cell may have more to do than to print.
 func (o *Output) Write(p []byte) (int, error) {
 	o.write(func() []byte {
@@ -91,7 +91,7 @@ func (o *Output) ReaderGone() bool {
 	return o.broken || ok && term.ReaderGone(f)
 }
 
-// Print writes a text that is whole; that it could not is told at the end, see Failure.
+// Print writes a text that is whole; a failure is reported at the end, see Failure.
 func (o *Output) Print(text string) {
 	if text != "" {
 		o.write(func() []byte { return []byte(o.shown(text)) })

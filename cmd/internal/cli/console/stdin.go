@@ -15,7 +15,7 @@ import (
 )
 
 // Answers is who answers the questions of code: the lines of standard input when
-// they were asked for, a person at a terminal, or nobody. A file "-" is standard
+// they were asked for, a person at a terminal, or no one. A file "-" is standard
 // input already.
 func (c *Console) Answers(asked bool, file string) coppice.InputHandler {
 	f, ok := c.In.(*os.File)
@@ -69,7 +69,7 @@ func (p *person) answer(ctx context.Context, q messages.InputRequest) (string, e
 // take over; its goroutine ends with that line, at the latest with the process.
 type lineReader struct {
 	in      *bufio.Reader
-	turn    chan struct{} // holds a token while somebody waits for a line
+	turn    chan struct{} // holds a token while someone waits for a line
 	pending chan lineRead // the read that is under way, nil for none; belongs to whose turn it is
 }
 
@@ -122,7 +122,7 @@ func (l *lineReader) read(ctx context.Context, begin func() (end func(), err err
 	}
 }
 
-// drop forgets a line that came when nobody waited for it any more. It is for
+// drop forgets a line that came when no one waited for it any more. It is for
 // the begin of read.
 func (l *lineReader) drop() {
 	select {

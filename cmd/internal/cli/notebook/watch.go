@@ -58,7 +58,7 @@ func (r *runner) watch(ctx context.Context, report run.Report, err error) (run.R
 	}
 }
 
-// overtaken reports whether a run ended because somebody saved FILE while a cell ran:
+// overtaken reports whether a run ended because someone saved FILE while a cell ran:
 // for a watch that is news like any other.
 func (r *runner) overtaken(err error) bool {
 	return r.flags.inPlace && errors.Is(err, notebook.ErrChanged)
@@ -96,7 +96,7 @@ func (r *runner) keep(ctx context.Context, seen []byte) ([]byte, error) {
 }
 
 // known is what FILE held when it was read, or what the run wrote into it: what
-// somebody changed while the notebook ran is news.
+// someone changed while the notebook ran is news.
 func (r *runner) known() []byte {
 	if r.flags.inPlace {
 		return r.file.Bytes()
@@ -170,7 +170,7 @@ func codeCells(d *notebook.Document) []*notebook.Cell {
 }
 
 // sourcesOf are the sources of the cells that a run runs, up to one that did not
-// complete; -1 is none.
+// complete; -1: none is.
 func sourcesOf(d *notebook.Document, until int) []string {
 	var all []string
 	for i, c := range d.Cells() {
