@@ -54,7 +54,7 @@ const (
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("the server's URL %q is not one: write it like http://127.0.0.1:7788", o.URL)
+		return nil, fmt.Errorf("the server's URL %q is not one: it is like http://127.0.0.1:7788", o.URL)
 	}
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
