@@ -61,7 +61,7 @@ func CheckPython(name string) error {
 		return nil
 	}
 	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
-		return Usagef("--python: %w", err)
+		return Usagef("--python: %w; coppice env shows which Python there is", err)
 	}
 	return nil
 }
