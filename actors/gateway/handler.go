@@ -191,10 +191,13 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 		return
 	}
 	c, ok := h.calls[exec.ID]
-	if !ok || h.makeRoom(s, c, why) {
-		return
+	switch {
+	case !ok:
+	case c.left != "" && !why.Dispatched: // it was to end before its kernel did
+		h.answer(c, h.withdrawn(s, c, c.left))
+	case !h.makeRoom(s, c, why):
+		h.answer(c, h.unserved(c, why))
 	}
-	h.answer(c, h.unserved(c, why))
 }
 
 // makeRoom ends the idle kernels when one could not start because the machine
