@@ -77,3 +77,34 @@ func TestACallThatIsToEndDoesNotGoToTheNextKernel(t *testing.T) {
 		})
 	}
 }
+
+// A call that was cancelled while its kernel had not come to it is told as cancelled,
+// though the end of its session finds it first.
+func TestACancelledCallIsToldAsThatWhenItsSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &tree{t: t}
+		o := gateway.Options{Name: "gateway", NewKernel: func(gateway.KernelSpec) supervisor.Behaviour {
+			return &frail{scripted{start: time.Second, tree: tr}}
+		}}
+		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{
+			Key: "gateway", New: func() supervisor.Behaviour { return gateway.New(o) },
+		}}})
+		require.NoError(t, err)
+		tr.system = system
+		defer system.Shutdown(context.Background())
+
+		tr.run("s", "x")
+		blocked := make(failAfter)
+		require.True(t, system.Ref("gateway", key("s").ID()).Tell(blocked))
+		reply := tr.begin(call("late", "s", "x"))
+		synctest.Wait() // the call is in the mailbox of the kernel
+		require.True(t, tr.ref().Tell(messages.Interrupt{Key: key("s"), Exec: "late", Cause: messages.CauseCancelled}))
+		require.True(t, tr.ref().Tell(messages.Close{Key: key("s")}))
+		synctest.Wait()
+		close(blocked)
+		r := tr.wait(reply)
+		require.Equal(t, messages.OutcomeCancelled, r.Outcome)
+		require.Equal(t, messages.CellPending, r.Cells[0].Status)
+		require.NotContains(t, tr.order, "late")
+	})
+}
