@@ -228,7 +228,7 @@ func TestAHungKernelIsEndedOnABusyMachine(t *testing.T) {
 					require.Eventually(t, func() bool {
 						tree, err := host.Snapshot(t.Context())
 						return err == nil && find(tree, s.Key().ID()).LastExit != nil
-					}, time.Minute, 50*time.Millisecond, "%v", s.Key())
+					}, 4*time.Minute, 50*time.Millisecond, "%v", s.Key()) // the ceiling is 120 heartbeats
 					r := run(t, s, cells("1"))
 					require.Equal(t, messages.StateFresh, r.State)
 					require.Contains(t, r.Reason, "heartbeat")
