@@ -1,6 +1,9 @@
 package process
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrNoProcess is returned for a process that does not exist. A zombie, which has
 // ended and was not reaped, does not count as existing.
@@ -47,7 +50,7 @@ func Alive(id Identity) bool {
 type Activity struct {
 	// Stopped says that it was stopped by a signal or a debugger.
 	Stopped bool
-	// Ticks is the CPU time that it has used, in a unit of the system's own
-	// that is only good for comparison.
-	Ticks uint64
+	// Used is the processor time that it has used, all its threads together, to a
+	// hundredth of a second.
+	Used time.Duration
 }

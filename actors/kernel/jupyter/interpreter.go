@@ -178,6 +178,11 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	}
 }
 
+// busyPart is the part of the time that a kernel which does not answer has to compute
+// for, so that it counts as busy. Threads that pass messages on use a hundredth, though
+// native code holds the interpreter for good.
+const busyPart = 10
+
 // Ping returns nil when the kernel answers on its control channel, which it
 // does while a cell runs. A kernel of this machine that does not answer is
 // alive all the same while it uses the processor: native code that does not let
@@ -187,6 +192,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 // or while the connection is being dialled again. The connection has bounds of
 // its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {
+	began := time.Now()
 	before, lookErr := process.Look(i.identity.PID)
 	err := i.kernel.Ping(ctx)
 	var silent *jupyter.SilentError
@@ -199,7 +205,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	if i.identity.PID == 0 || lookErr != nil {
 		return err
 	}
-	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Ticks > before.Ticks && process.Alive(i.identity) {
+	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Used-before.Used >= time.Since(began)/busyPart && process.Alive(i.identity) {
 		return nil
 	}
 	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {
