@@ -236,10 +236,16 @@ func (a *Actor) close(interp Interpreter) {
 		}
 	})
 	const least, most = time.Second, 30 * time.Second
-	late := &silence{meter: a.meter(interp)}
+	var late *silence // it is the same in all attempts
+	begin := func() *opportunity.Meter {
+		if late == nil {
+			late = &silence{meter: a.meter(interp)}
+		}
+		return late.meter
+	}
 	patience := opportunity.Budget{Opportunity: a.o.CloseTimeout, Ceiling: closeCeilings * a.o.CloseTimeout}
 	for wait := least; ; wait = min(2*wait, most) {
-		c, cancel := opportunity.Context(all, patience, late.meter, late.tell(a.ctx.Waited))
+		c, cancel := opportunity.Context(all, patience, begin, func(m opportunity.Measure) { late.tell(a.ctx.Waited)(m) })
 		err := interp.Close(c)
 		cancel()
 		if err == nil {

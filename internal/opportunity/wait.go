@@ -35,20 +35,45 @@ func Wait(ctx context.Context, b Budget, m *Meter, done <-chan struct{}) error {
 	}
 }
 
+// A look at a process costs what a whole call does, so that nothing is looked at which
+// is over soon: within a tenth of a second, or an eighth of a small budget.
+const (
+	soonMost = 100 * time.Millisecond
+	soonPart = 8
+)
+
+// takesLong waits until it is worth a look; false: it is over by then, or ctx is.
+func takesLong(ctx context.Context, b Budget, over <-chan struct{}) bool {
+	soon := time.NewTimer(min(soonMost, b.Opportunity/soonPart))
+	defer soon.Stop()
+	select {
+	case <-soon.C:
+		return true
+	case <-over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // Context returns a context that ends with ctx, and with a [*SpentError] as its cause
-// when the budget is spent. look, if not nil, is given what was measured: at the
-// beginning, whenever that is looked at, and at least every ten parts of the budget's
-// opportunity. cancel waits for its goroutine.
-func Context(ctx context.Context, b Budget, m *Meter, look func(Measure)) (_ context.Context, cancel func()) {
+// when the budget is spent. begin gives the meter, once it is worth a look: what is over
+// soon is not looked at, and that time is not counted. look, if not nil, is given what
+// was measured: then, whenever that is looked at, and at least every ten parts of the
+// budget's opportunity. Both are called by one goroutine, for which cancel waits.
+func Context(ctx context.Context, b Budget, begin func() *Meter, look func(Measure)) (_ context.Context, cancel func()) {
 	const looks = 10
 	c, end := context.WithCancelCause(ctx)
 	over := make(chan struct{})
-	begun := m.Measure()
-	if look != nil {
-		look(begun)
-	}
 	go func() {
 		defer close(over)
+		if !takesLong(c, b, nil) {
+			return
+		}
+		m := begin()
+		begun := m.Measure()
+		if look != nil {
+			look(begun)
+		}
 		for {
 			seen := m.Measure()
 			if look != nil {

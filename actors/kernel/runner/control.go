@@ -150,6 +150,10 @@ func (i *Interpreter) end(idle bool) {
 // endedInTime waits until the end of the session is known, or it had exitWait of a
 // processor, or a chance of one, to run its exit functions in.
 func (i *Interpreter) endedInTime() bool {
+	const soon = 100 * time.Millisecond // nearly all end in a few: a look at them would cost more
+	if i.ended(soon) {
+		return true
+	}
 	patience := opportunity.Budget{Opportunity: exitWait, Ceiling: exitMost}
 	return opportunity.Wait(context.Background(), patience, opportunity.Begin(i.Subject(), nil), i.done) == nil
 }
