@@ -41,6 +41,7 @@ type serveFlags struct {
 	budget    int
 	developer bool
 	json      bool
+	open      bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -56,7 +57,11 @@ Every request has to carry a token (Authorization: Bearer ...): that of
 COPPICE_TOKEN, or a new one. Address and token are written to
 ~/.coppice/serve.json, which only its user can read and where the other commands
 find them. GET /api/openapi.json describes the API. The address itself is a page
-that shows the supervision tree as it lives; coppice top is the same in a terminal.
+that shows the supervision tree as it lives: on a terminal serve prints a link that
+signs in, and --open opens it. coppice top is the same in a terminal.
+
+GET /healthz and /readyz need no token, for what watches over processes: the second
+answers 503 once the server is asked to end.
 
 One server runs for a home directory (COPPICE_HOME). An interrupt ends it, and all
 sessions and tools with it: what runs is cancelled, and whoever waits for it learns so;
@@ -77,6 +82,7 @@ a second interrupt waits for nothing.`,
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
+	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
 	f.Add(cmd)
 	return cmd
 }
@@ -177,13 +183,37 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.S
 			a.Err.Lines("coppice: " + err.Error())
 		}
 	}()
-	if f.json {
-		err = a.WriteJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
-	} else {
-		a.Out.Lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path+"; open the address in a browser, or run coppice top, to watch")
-	}
+	page, remove, err := writeSignIn(path, record)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
+	defer func() {
+		if err := remove(); err != nil {
+			a.Err.Lines("coppice: " + err.Error())
+		}
+	}()
+	if err := a.tellWhere(f, record, path, page); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	if f.open {
+		if err := a.openBrowser(page); err != nil {
+			a.Err.Lines("coppice: " + err.Error()) // the server serves all the same
+		}
+	}
 	return server.Serve(ctx)
+}
+
+// tellWhere says where the server listens and how one signs in. The link holds the
+// token: only a terminal is given it, which no one keeps by accident.
+func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error {
+	if f.json {
+		return a.WriteJSON(map[string]any{"url": r.URL, "socket": r.Socket, "token_file": path, "sign_in_file": page, "tools": r.Tools, "pid": r.PID})
+	}
+	a.Out.Lines("serving sessions and the tools in "+r.Tools+" at "+r.URL, "the token is in "+path)
+	if a.Out.Terminal {
+		a.Out.Lines("to watch: coppice top, or in a browser", "  "+signInLink(r))
+	} else {
+		a.Out.Lines("to watch: coppice top, or open " + page + " in a browser")
+	}
+	return nil
 }

@@ -55,15 +55,16 @@ type Mount struct {
 
 // Server listens, and serves when Serve is called.
 type Server struct {
-	l      net.Listener
-	socket net.Listener // nil: there is none
-	token  string
-	grace  time.Duration
-	body   time.Duration
-	ending func(context.Context)
-	logger *slog.Logger
-	mux    *http.ServeMux
-	public map[string]bool // the patterns that need no token
+	l       net.Listener
+	socket  net.Listener // nil: there is none
+	token   string
+	grace   time.Duration
+	body    time.Duration
+	ending  func(context.Context)
+	logger  *slog.Logger
+	mux     *http.ServeMux
+	public  map[string]bool // the patterns that need no token
+	leaving leaving
 }
 
 // What a server fails with.
@@ -125,7 +126,7 @@ func newServer(o Options, mounts []Mount) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
-	for _, m := range mounts {
+	for _, m := range append(s.leaving.mounts(), mounts...) {
 		s.mux.Handle(m.Pattern, m.Handler)
 		s.public[m.Pattern] = m.Public
 	}
@@ -196,6 +197,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
+	s.leaving.Store(true)
 	if s.ending != nil {
 		s.ending(last)
 	}
