@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
@@ -23,7 +21,6 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/sinks"
-	"github.com/coppice-run/coppice/sinks/prom"
 )
 
 // serveSessions is how many kernels a server keeps at once.
@@ -88,14 +85,14 @@ a second interrupt waits for nothing.`,
 }
 
 // hostOptions are those of the server's host.
-func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
+func (f serveFlags) hostOptions(m *metrics) coppice.Options {
 	if f.idle == 0 {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
 		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
-		Sinks:    []sinks.Attachment{metrics.Attachment()}, Metrics: metrics.Hub(),
+		Sinks:    []sinks.Attachment{m.calls.Attachment()}, Metrics: m.calls.Hub(), OnEvent: m.tree.Hear,
 	}
 }
 
@@ -115,16 +112,15 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return console.UsageError{Err: err}
 		}
 	}
-	metrics := prom.New(prom.Options{})
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(metrics))
+	m := newMetrics(readVersion())
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(m))
 	if err != nil {
 		return err
 	}
 	defer host.End()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: registry, Logger: logger})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -138,7 +134,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
-	server, err := a.listen(ctx, f, path, ending, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: m.instrument}, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -148,8 +144,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
-func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func(context.Context), logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
-	o := httpserver.Options{Addr: f.addr, Token: a.Getenv("COPPICE_TOKEN"), Ending: ending, Logger: logger}
+func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, mounts []httpserver.Mount) (*httpserver.Server, error) {
+	o.Addr, o.Token = f.addr, a.Getenv("COPPICE_TOKEN")
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
@@ -158,7 +154,7 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
 	if errors.Is(err, httpserver.ErrSocket) {
-		logger.Info("the server has no Unix socket", "err", err)
+		o.Logger.Info("the server has no Unix socket", "err", err)
 		o.Socket = ""
 		server, err = httpserver.Listen(ctx, o, mounts...)
 	}
