@@ -146,7 +146,9 @@ func (f *File) ApplyText(text string, opts *ApplyOptions) (*ApplyReport, error) 
 // it meanwhile, nothing is written and the error is ErrChanged. The new
 // content goes to a temporary file beside it, which is flushed to disk and
 // then takes the notebook's place, so that a reader sees the old notebook or
-// the new one. Permission bits stay; a symbolic link stays and its target is
+// the new one. Permission bits stay, and
+// owner, group, extended attributes and access control lists as far as the system
+// allows; a symbolic link stays and its target is
 // replaced; other hard links keep the old content.
 //
 // The lock is advisory: it keeps two users of this package apart. Against

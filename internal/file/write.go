@@ -20,7 +20,8 @@ type WriteOptions struct {
 	// Mode are the permission bits, of which the umask takes away. 0: 0600.
 	Mode fs.FileMode
 	// Like, when set, is the file that is replaced: its permission bits are kept as
-	// they are, and its owner and group as far as the system allows. Mode is not used.
+	// they are, and its owner, its group and its extended attributes, among them an
+	// access control list, as far as the system allows. Mode is not used.
 	Like fs.FileInfo
 	// Durable flushes the file to the disk before it takes its place, and the folder
 	// after it, so that what was written outlives a crash of the machine. Without it
@@ -62,7 +63,7 @@ func write(path string, data []byte, o WriteOptions) (err error) {
 			_ = os.Remove(tmp.Name()) // why it is there is the news
 		}
 	}()
-	if err := fill(tmp, data, o); err != nil {
+	if err := fill(tmp, path, data, o); err != nil {
 		return err
 	}
 	if o.Before != nil {
@@ -81,10 +82,11 @@ func write(path string, data []byte, o WriteOptions) (err error) {
 }
 
 // fill writes the temporary file and closes it.
-func fill(tmp *os.File, data []byte, o WriteOptions) (err error) {
+func fill(tmp *os.File, path string, data []byte, o WriteOptions) (err error) {
 	defer func() { err = errors.Join(err, tmp.Close()) }()
 	if o.Like != nil {
 		keepOwner(tmp, o.Like)
+		keepAttributes(tmp, path)
 		if err := tmp.Chmod(o.Like.Mode().Perm()); err != nil {
 			return err
 		}
