@@ -85,10 +85,10 @@ func ValidBytes(data []byte) []Problem {
 type validator struct {
 	// major and minor are the format whose rules count.
 	major, minor int
-	future   bool
-	cell     int
-	path     []any
-	problems []Problem
+	future       bool
+	cell         int
+	path         []any
+	problems     []Problem
 }
 
 func (v *validator) add(s Severity, format string, args ...any) {
