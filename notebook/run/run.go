@@ -41,6 +41,10 @@ type run struct {
 	// saved is when the document was last saved, saving how long that took.
 	saved  time.Time
 	saving time.Duration
+	// unsaved says that a cell has ended since then; waiting is about how many bytes
+	// were shown since.
+	unsaved bool
+	waiting int64
 }
 
 // Notebook runs cells of doc with execute and records in doc what they show. With
@@ -158,6 +162,11 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 			// Editors colour cells by it before there is a kernel to ask.
 			_ = r.doc.SetNotebookMetadata("python", "language_info", "name") // one that has no place for it runs all the same
 		}
+		r.unsaved = true
+	}
+	report.Expected = report.Outcome == messages.OutcomeError && (r.o.AllowErrors || c.HasTag(TagRaises))
+	goOn = err == nil && (report.Outcome == messages.OutcomeOK || report.Expected)
+	if r.unsaved && (!goOn || place == len(r.plan)-1 || !time.Now().Before(r.due())) {
 		if saveErr := r.save(ctx); err == nil {
 			err = saveErr
 		}
@@ -165,14 +174,15 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	report.Expected = report.Outcome == messages.OutcomeError && (r.o.AllowErrors || c.HasTag(TagRaises))
 	r.o.Progress(Step{Kind: CellEnded, Place: place, Cell: report.Index, Ended: *report})
-	if report.Outcome == messages.OutcomeOK || report.Expected {
-		return true, nil
+	if !goOn {
+		r.report.Outcome = report.Outcome
 	}
-	r.report.Outcome = report.Outcome
-	return false, nil
+	return goOn, nil
 }
+
+// due is when the document may be saved again.
+func (r *run) due() time.Time { return r.saved.Add(slowSave * r.saving) }
 
 // ended notes how a call ended, and returns what the reader of the notebook would
 // else not know.
@@ -209,5 +219,6 @@ func (r *run) save(ctx context.Context) error {
 	}
 	r.saved = time.Now()
 	r.saving = r.saved.Sub(began)
+	r.unsaved, r.waiting = false, 0
 	return nil
 }
