@@ -101,6 +101,8 @@ func decodeOutput(kind recordKind, id string, content []byte) (messages.Event, e
 		return messages.Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
 	case recordGap:
 		return gapNotice(content)
+	case recordComm:
+		return decodeComm(content)
 	}
 	return nil, fmt.Errorf("%w: record kind %d", errContent, kind)
 }

@@ -11,7 +11,8 @@
 //     own. The first one that does not complete ends the run, unless its error was
 //     expected: by [TagRaises], or by Options.AllowErrors.
 //   - Outputs are recorded by the rules of [notebook.Recorder]; RUNNING.md compares
-//     them with those of Jupyter's own tools. A cell that is not run, or whose call
+//     them with those of Jupyter's own tools. What an Output widget captures is the
+//     widget's, and the state of widgets goes into the notebook's metadata. A cell that is not run, or whose call
 //     reaches no kernel, is not touched.
 //   - The document is saved before the first cell when parameters changed it, after
 //     every cell, and while a cell shows something. A save of a large document takes

@@ -89,6 +89,10 @@ func (x *execution) saveMeanwhile(ctx context.Context) error {
 
 // event records one event.
 func (x *execution) event(ctx context.Context, e messages.Event) error {
+	if c, ok := e.(messages.Comm); ok {
+		x.run.widgets.comm(c)
+		return nil
+	}
 	x.run.o.Progress(Step{Kind: CellEvent, Place: x.place, Cell: x.cell, Event: e})
 	switch e := e.(type) {
 	case messages.InputRequest, messages.Notice:
@@ -103,6 +107,9 @@ func (x *execution) event(ctx context.Context, e messages.Event) error {
 			return fmt.Errorf("record cell %d: %w", x.cell, err)
 		}
 		x.recording = began
+	}
+	if x.run.widgets.takes(e) {
+		return nil
 	}
 	x.dirty = true
 	if x.run.waiting += x.recording.Record(e); x.run.waiting >= mostUnsaved {

@@ -20,7 +20,8 @@ type Execute func(ctx context.Context, c Call) iter.Seq2[messages.Event, error]
 // Call is what a run asks of its session: the execution of one cell.
 type Call struct {
 	// Cell has the cell's source; its title is "cell N", with the index in the
-	// document. The session is to number it, as a notebook does.
+	// document. The session is to number it, as a notebook does, and to yield what
+	// widgets tell a frontend (messages.Comm), if it has any.
 	Cell messages.Cell
 	// Timeout bounds the call. 0: none.
 	Timeout time.Duration
@@ -36,6 +37,7 @@ type run struct {
 	doc      *notebook.Document
 	o        Options
 	recorder *notebook.Recorder
+	widgets  *widgets
 	plan     []*notebook.Cell
 	report   Report
 	// saved is when the document was last saved, saving how long that took.
@@ -76,6 +78,7 @@ func Notebook(ctx context.Context, doc *notebook.Document, o Options, execute Ex
 	}
 	r := &run{execute: execute, doc: doc, o: o, recorder: notebook.NewRecorder(doc), report: Report{Outcome: messages.OutcomeOK, Next: -1}}
 	r.recorder.FoldProgress = o.FoldProgress
+	r.widgets = newWidgets(o.MaxOutput)
 	began := time.Now()
 	err := r.cells(ctx)
 	r.report.Duration = time.Since(began)
@@ -154,6 +157,10 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 	remarks := r.ended(x, report)
 	if x.recording != nil {
 		report.Omitted = x.recording.Omitted()
+		if captured := r.widgets.ended(); captured > 0 {
+			report.Omitted += captured
+			remarks = append(remarks, fmt.Sprintf("%d bytes of captured output left out", captured))
+		}
 		if ran := x.recording.Duration(); ran > 0 { // else it did not run to its end
 			report.Duration = ran
 		}
@@ -212,6 +219,9 @@ func (r *run) ended(x *execution, report *Cell) (remarks []string) {
 // save writes the document, also when the run's context has ended.
 func (r *run) save(ctx context.Context) error {
 	began := time.Now()
+	if err := r.widgets.write(r.doc, r.o.Cells != nil); err != nil {
+		return fmt.Errorf("note the state of widgets: %w", err)
+	}
 	if r.o.Save != nil {
 		if _, err := r.o.Save(context.WithoutCancel(ctx)); err != nil {
 			return fmt.Errorf("save the notebook: %w", err)

@@ -48,6 +48,10 @@ func (s *script) execute(ctx context.Context, c run.Call) iter.Seq2[messages.Eve
 				time.Sleep(d)
 			case "much":
 				yield(messages.Stream{Name: messages.StdoutStream, Text: strings.Repeat("x", 16<<20)}, nil)
+			case "widget", "state": // comm and state
+				id, data, _ := strings.Cut(arg, " ")
+				action := map[string]messages.CommAction{"widget": messages.CommOpen, "state": messages.CommUpdate}[word]
+				yield(messages.Comm{ID: id, Action: action, Data: messages.RawJSON(`{"state": ` + data + `, "buffer_paths": [["b"]]}`), Buffers: [][]byte{[]byte(id)}}, nil)
 			case "show", "update":
 				yield(messages.Display{Data: messages.Bundle{"text/plain": text(arg)}, DisplayID: "d", Update: word == "update"}, nil)
 			case "value":
