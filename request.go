@@ -19,7 +19,8 @@ type Request struct {
 	// running, without the start of a kernel, without waiting for input and for
 	// host functions that pause. 0: Options.Timeout; NoTimeout: none.
 	Timeout time.Duration
-	// Reset asks for a new kernel before the first cell.
+	// Reset asks for a new kernel before the first cell. While the reset of another call
+	// is under way, the call is refused (messages.RefusedResetting).
 	Reset bool
 	// ResetNames removes, before the first cell, what earlier calls have defined,
 	// in the same kernel; the working directory, the environment and replaced
