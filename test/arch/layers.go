@@ -34,7 +34,7 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
-	{dir: "internal/file"},
+	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
