@@ -42,6 +42,9 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = checkName(e.Session)
 	}
+	if err == nil && !slices.Contains([]messages.KernelMode{"", messages.ModeSession, messages.ModePerCall}, e.Mode) {
+		err = badRequest{fmt.Sprintf("the mode %.40q is not one of session, per-call", e.Mode), ""}
+	}
 	if err == nil && len(e.Cells) == 0 {
 		err = badRequest{"there are no cells", `send {"cells": [{"code": "1+1"}]}`}
 	}
@@ -167,7 +170,7 @@ func cursor(r *http.Request) (uint64, error) {
 	n := uint64(0)
 	for _, text := range append(r.URL.Query()["after"], r.Header.Values("Last-Event-ID")...) { // the last one counts
 		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil && !errors.Is(err, strconv.ErrRange) { // one that large is ahead
 			return 0, badRequest{fmt.Sprintf("the cursor %.40q is no number", text), "send the id of the last event that you saw, or 0"}
 		}
 	}

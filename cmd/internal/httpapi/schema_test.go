@@ -77,7 +77,9 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 }
 
-// TestTheDocumentForGenerators: an array says what is in it, and a stream is text.
+// TestTheDocumentForGenerators: an array says what is in it, and a stream what its
+// events are, and nothing of itself: a schema there is taken for that of an event by
+// some, and for that of a list of events by others.
 func TestTheDocumentForGenerators(t *testing.T) {
 	t.Parallel()
 	s := load(t)
@@ -87,11 +89,24 @@ func TestTheDocumentForGenerators(t *testing.T) {
 	for path, methods := range s.Paths {
 		for method, operation := range methods {
 			for status, a := range operation.Responses {
-				if m, ok := a.Content["text/event-stream"]; ok && m.Schema != nil {
-					require.Equal(t, "string", m.Schema.Type, "%s %s %s", method, path, status)
+				if m, ok := a.Content["text/event-stream"]; ok {
+					require.Nil(t, m.Schema, "%s %s %s", method, path, status)
+					require.NotNil(t, m.Data, "%s %s %s", method, path, status)
 				}
 			}
 		}
+	}
+}
+
+// TestOneCopyIsTheDefault: a fork that says nothing else makes one copy.
+func TestOneCopyIsTheDefault(t *testing.T) {
+	t.Parallel()
+	s := serveAs(t, load(t), coppice.Options{}, httpapi.Options{}, toolapi.Options{})
+	s.run("a", "x = 40")
+	for body, want := range map[string]int{`{}`: 1, `{"names":[]}`: 1, `{"names":["b","c"]}`: 2} {
+		status, answer := s.ask("POST", "/api/sessions/a/fork", body)
+		require.Equal(t, http.StatusCreated, status, answer)
+		require.Equal(t, want, strings.Count(answer, `"session":`), answer)
 	}
 }
 

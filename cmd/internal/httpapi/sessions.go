@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
@@ -107,12 +108,16 @@ func checkName(name string) error {
 	if name == "" {
 		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
 	}
-	if name == "." || name == ".." || len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
-		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)}
+	hint := fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)
+	if utf8.RuneCountInString(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
+		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), hint}
+	}
+	if len(name) > most {
+		return unfit{fmt.Sprintf("%.40q cannot be the name of a session: it has %d bytes", name, len(name)), hint}
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." || part == "." {
-			return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
+			return unfit{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
 		}
 	}
 	return nil
@@ -148,7 +153,10 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	}
 	const most = 64
 	if in.Copies == 0 {
-		in.Copies = len(in.Names)
+		in.Copies = max(len(in.Names), 1)
+	}
+	if len(in.Names) == 0 {
+		in.Names = nil // an empty list names no copy less
 	}
 	for _, name := range in.Names {
 		if err := checkName(name); err != nil {

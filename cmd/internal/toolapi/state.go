@@ -145,7 +145,7 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	limit := 0
 	if s := r.URL.Query().Get("limit"); s != "" {
 		var err error
-		if limit, err = strconv.Atoi(s); err != nil || limit < 1 {
+		if limit, err = strconv.Atoi(s); err != nil && !errors.Is(err, strconv.ErrRange) || limit < 1 { // one that large is no limit
 			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("limit must be a number from 1, not %q", s), "")
 			return
 		}
