@@ -70,13 +70,9 @@ func (a *API) artifact(w http.ResponseWriter, r *http.Request) {
 func (a *API) lines(w http.ResponseWriter, r *http.Request, id int) {
 	at := artifact.Range{MaxBytes: maxLines}
 	for name, to := range map[string]*int64{"first": &at.First, "last": &at.Last} {
-		text := r.URL.Query().Get(name)
-		if !r.URL.Query().Has(name) {
-			continue
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) || n < 1 { // one that large is past the end
-			a.problem(w, badRequest{fmt.Sprintf("%s must be the number of a line, from 1, not %.40q", name, text), ""})
+		n, _, err := httpserver.Number(r, name, 1)
+		if err != nil {
+			a.problem(w, badRequest{err.Error(), "lines are numbered from 1"})
 			return
 		}
 		*to = n

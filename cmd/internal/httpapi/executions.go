@@ -111,9 +111,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	x, err := a.lookup(r.PathValue("id"))
 	wait := 0.0
-	if s := r.URL.Query().Get("wait"); r.URL.Query().Has("wait") && err == nil {
-		if wait, err = strconv.ParseFloat(s, 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait {
-			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, s), ""}
+	if values, given := r.URL.Query()["wait"]; given && err == nil {
+		if wait, err = strconv.ParseFloat(values[0], 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait || len(values) > 1 {
+			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, values), ""}
 		}
 	}
 	if err != nil {

@@ -57,6 +57,7 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 		`POST /api/notebooks/apply {"path":"a.ipynb"}`:                 "text is missing",
 		`POST /api/notebooks/show {"path":"a.txt"}`:                    "is no path of a notebook",
 		`POST /api/sessions/a/fork {"copies":null}`:                    "copies is null",
+		`POST /api/sessions/a/fork {"copies":0,"names":[]}`:            "copies must be from 1",
 		`GET /api/changes?after=null `:                                 "is no number",
 		`GET /api/changes?after= `:                                     "is no number",
 		`GET /api/changes?after=-1 `:                                   "is no number",
@@ -78,8 +79,8 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 }
 
 // TestTheDocumentForGenerators: an array says what is in it, and a stream what its
-// events are, and nothing of itself: a schema there is taken for that of an event by
-// some, and for that of a list of events by others.
+// events are, and of itself that it is anything: some take its schema for that of an
+// event, others for that of a list of events, and without one some read nothing.
 func TestTheDocumentForGenerators(t *testing.T) {
 	t.Parallel()
 	s := load(t)
@@ -90,7 +91,8 @@ func TestTheDocumentForGenerators(t *testing.T) {
 		for method, operation := range methods {
 			for status, a := range operation.Responses {
 				if m, ok := a.Content["text/event-stream"]; ok {
-					require.Nil(t, m.Schema, "%s %s %s", method, path, status)
+					require.NotNil(t, m.Schema, "%s %s %s", method, path, status)
+					require.Empty(t, m.Schema.Type+m.Schema.Ref, "%s %s %s", method, path, status)
 					require.NotNil(t, m.Data, "%s %s %s", method, path, status)
 				}
 			}

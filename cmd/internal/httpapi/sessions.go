@@ -144,7 +144,7 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 
 func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Copies int      `json:"copies,omitempty"`
+		Copies *int     `json:"copies,omitempty"`
 		Names  []string `json:"names,omitempty"`
 		Owner  string   `json:"owner,omitempty"`
 	}
@@ -152,8 +152,9 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	const most = 64
-	if in.Copies == 0 {
-		in.Copies = max(len(in.Names), 1)
+	copies := max(len(in.Names), 1)
+	if in.Copies != nil {
+		copies = *in.Copies
 	}
 	if len(in.Names) == 0 {
 		in.Names = nil // an empty list names no copy less
@@ -164,8 +165,8 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if in.Copies < 1 || in.Copies > most {
-		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, in.Copies), ""})
+	if copies < 1 || copies > most {
+		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, copies), ""})
 		return
 	}
 	key, _, err := a.named(r)
@@ -173,7 +174,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: in.Copies, Names: in.Names, Owner: in.Owner})
+	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: copies, Names: in.Names, Owner: in.Owner})
 	if err != nil {
 		a.problem(w, err)
 		return
