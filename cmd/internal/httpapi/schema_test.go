@@ -57,7 +57,8 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 		`POST /api/notebooks/apply {"path":"a.ipynb"}`:                 "text is missing",
 		`POST /api/notebooks/show {"path":"a.txt"}`:                    "is no path of a notebook",
 		`POST /api/sessions/a/fork {"copies":null}`:                    "copies is null",
-		`POST /api/sessions/a/fork {"copies":0,"names":[]}`:            "copies must be from 1",
+		`POST /api/sessions/a/fork {"copies":0,"names":[]}`:            "copies must be a whole number from 1",
+		`POST /api/sessions/a/fork {"copies":1.5}`:                     "copies must be a whole number from 1",
 		`GET /api/changes?after=null `:                                 "is no number",
 		`GET /api/changes?after= `:                                     "is no number",
 		`GET /api/changes?after=-1 `:                                   "is no number",
@@ -105,7 +106,7 @@ func TestOneCopyIsTheDefault(t *testing.T) {
 	t.Parallel()
 	s := serveAs(t, load(t), coppice.Options{}, httpapi.Options{}, toolapi.Options{})
 	s.run("a", "x = 40")
-	for body, want := range map[string]int{`{}`: 1, `{"names":[]}`: 1, `{"names":["b","c"]}`: 2} {
+	for body, want := range map[string]int{`{}`: 1, `{"names":[]}`: 1, `{"copies":2.0}`: 2, `{"names":["b","c"]}`: 2} {
 		status, answer := s.ask("POST", "/api/sessions/a/fork", body)
 		require.Equal(t, http.StatusCreated, status, answer)
 		require.Equal(t, want, strings.Count(answer, `"session":`), answer)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -144,7 +145,7 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 
 func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Copies *int     `json:"copies,omitempty"`
+		Copies *float64 `json:"copies,omitempty"` // 2.0 is a whole number, too
 		Names  []string `json:"names,omitempty"`
 		Owner  string   `json:"owner,omitempty"`
 	}
@@ -152,7 +153,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	const most = 64
-	copies := max(len(in.Names), 1)
+	copies := float64(max(len(in.Names), 1))
 	if in.Copies != nil {
 		copies = *in.Copies
 	}
@@ -165,8 +166,8 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if copies < 1 || copies > most {
-		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, copies), ""})
+	if copies < 1 || copies > most || copies != math.Trunc(copies) {
+		a.problem(w, badRequest{fmt.Sprintf("copies must be a whole number from 1 to %d, not %v", most, copies), ""})
 		return
 	}
 	key, _, err := a.named(r)
@@ -174,7 +175,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: copies, Names: in.Names, Owner: in.Owner})
+	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: int(copies), Names: in.Names, Owner: in.Owner})
 	if err != nil {
 		a.problem(w, err)
 		return

@@ -98,6 +98,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"echo","arg":5},"run_id":"r1"}`, 200, `"run":"r1","tool":"a","outcome":"ok","outputs":{"result":{"echo":5}}`},
 		{"POST", "/api/tools/a/run", ``, 200, `"outcome":"ok"`},
 		{"POST", "/api/tools/a/run", `{"inputs":[]}`, 400, "inputs is no object"},
+		{"POST", "/api/tools/a/run", `{"run_id":""}`, 400, "run_id is empty"},
 		{"POST", "/api/tools/a/run", `{"input":{}}`, 400, `unknown field`},
 		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400, "timeout_seconds must be from 0 to 86400"},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422, "n: not a number"},
