@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ const maxRequest = 64 << 20
 
 // keepAlive is how often a stream without events says that it lives.
 const keepAlive = 15 * time.Second
+
+// runID is what the name of a run may look like; the document has the same.
+var runID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
 // request reads the body of run and stream, or answers with what is wrong with it.
 // A run may do without a body.
@@ -38,8 +42,8 @@ func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 	}
 	run := ""
 	if body.Run != nil {
-		if run = *body.Run; run == "" {
-			httpserver.Error(w, http.StatusBadRequest, "bad_request", "run_id is empty", "leave it out for a new one")
+		if run = *body.Run; !runID.MatchString(run) {
+			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("run_id is %.80q, and must be of letters, digits, dots, dashes and underscores", run), "leave it out for a new one")
 			return launcher.Request{}, false
 		}
 	}
