@@ -51,7 +51,7 @@ class Server:
             run(coppice, "tool", *args, cwd=folder, **env)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--developer", "--backend", "runner", "--max-sessions", "8",
+                [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--developer", "--backend", "runner", "--max-sessions", "64",
                  "--python", python, "--tools", str(folder / "tools")],
                 cwd=folder / "work", env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
             )
