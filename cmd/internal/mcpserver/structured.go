@@ -13,7 +13,7 @@ func structured(r messages.Result) messages.Result {
 		c.Output = ""
 		if c.Error != nil {
 			short := *c.Error
-			short.Traceback = nil
+			short.Traceback, short.UserTraceback, short.Summary = nil, "", ""
 			c.Error = &short
 		}
 	}
