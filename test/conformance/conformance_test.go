@@ -230,6 +230,15 @@ var behaviours = map[string][]step{
 			require.Equal(t, r.Cwd, r.Cells[0].Output)
 		}},
 	},
+	"the whole of a long value": {
+		{cells: []string{"'x' * (9 << 20)"}, check: func(t *testing.T, r messages.Result) {
+			require.NotNil(t, r.Truncation)
+			require.GreaterOrEqual(t, r.Truncation.TotalBytes, int64(9<<20))
+			require.NotNil(t, r.Artifact)
+			require.Empty(t, r.NotKept)
+		}},
+		{cells: []string{"1"}, output: "1", state: kept},
+	},
 	"sys.exit and quit are no way around a result": {
 		{cells: []string{"x = 1"}},
 		{cells: []string{"import sys\nsys.exit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
