@@ -1,0 +1,370 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoKeeper says that a keeper has ended, or cannot do what it is for.
+var errNoKeeper = errors.New("the owner of processes has ended")
+
+const (
+	// keeperUrge is after how long a keeper that is late is continued, since somebody may
+	// have stopped it with a signal, and keeperUrges how often, before it is given up.
+	// The time in which it had no processor does not count.
+	keeperUrge  = 500 * time.Millisecond
+	keeperUrges = 40
+	// keeperWrite bounds a request to one that does not read.
+	keeperWrite = time.Minute
+	// keeperRoom is how much one may print.
+	keeperRoom = 4 << 10
+)
+
+// keeper is the process behind an [Owner].
+type keeper struct {
+	proc *Process
+	conn *net.UnixConn
+	dead chan struct{} // closed when it says nothing more
+	told func(*keeper) // called after its end
+	fit  atomic.Bool   // it can do what it is for
+
+	write sync.Mutex // held while a request is written
+
+	mu     sync.Mutex
+	over   bool           // guarded by mu: it says nothing more
+	last   int            // guarded by mu: the number of the last order
+	orders map[int]*order // guarded by mu: those that have no answer
+	kids   map[int]*kid   // guarded by mu: by pid, until their end was told
+}
+
+// kid is a child below a keeper.
+type kid struct {
+	keeper       *keeper
+	pid          int
+	done         chan struct{} // closed when its end is known; the zombie stays until it is reaped
+	code, signal int           // written before done is closed
+	lost         bool          // with its keeper; written before done is closed
+}
+
+// order is a request for a child.
+type order struct {
+	done chan struct{} // closed with the answer, or with the end of the keeper
+	kid  *kid          // nil: it failed
+	// errno and step say why, both written before done is closed; neither does when the
+	// keeper has ended.
+	errno int
+	step  string
+}
+
+// startKeeper starts one and does not wait until it is ready.
+func startKeeper(python string, confine func() error, told func(*keeper), once bool) (*keeper, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "owner"), os.NewFile(uintptr(fds[1]), "owner")
+	defer func() { _ = ours.Close(); _ = theirs.Close() }()
+	conn, err := net.FileConn(ours) // a duplicate
+	if err != nil {
+		return nil, fmt.Errorf("use a socket pair: %w", err)
+	}
+	args := []string{"-I", "-S", "-c", ownerScript, "coppice-owner"}
+	if once {
+		args = append(args, "once")
+	}
+	k := &keeper{conn: conn.(*net.UnixConn), dead: make(chan struct{}), told: told, orders: map[int]*order{}, kids: map[int]*kid{}}
+	// Of a session of its own and with an empty environment: it outlives this process
+	// by the moment that the sweep takes, and what it starts may read what it has.
+	k.proc, err = Start(Options{Path: python, Args: args, Dir: "/", Stdin: theirs, OutliveHost: true, Confine: confine, Stderr: NewRing(RingOptions{Size: keeperRoom})})
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	go k.read() // ends with the keeper's end of the connection; join waits for it
+	return k, nil
+}
+
+// read takes what the keeper says, until it says nothing more.
+func (k *keeper) read() {
+	lines := bufio.NewScanner(k.conn)
+	for lines.Scan() {
+		k.line(strings.Fields(lines.Text()))
+	}
+	k.mu.Lock()
+	k.over = true
+	for _, o := range k.orders {
+		close(o.done)
+	}
+	for _, child := range k.kids { // which the system has killed with it
+		child.code, child.signal, child.lost = -1, int(unix.SIGKILL), true
+		close(child.done)
+	}
+	clear(k.orders)
+	clear(k.kids)
+	k.mu.Unlock()
+	k.told(k)
+	close(k.dead)
+}
+
+func (k *keeper) line(words []string) {
+	number := func(i int) int {
+		if i >= len(words) {
+			return 0
+		}
+		n, _ := strconv.Atoi(words[i])
+		return n
+	}
+	if len(words) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch words[0] {
+	case "ready":
+		k.fit.Store(true)
+	case "started", "failed":
+		o := k.orders[number(1)]
+		if o == nil {
+			return
+		}
+		delete(k.orders, number(1))
+		if words[0] == "failed" {
+			o.errno, o.step = number(2), strings.Join(words[min(3, len(words)):], " ")
+		} else {
+			o.kid = &kid{keeper: k, pid: number(2), done: make(chan struct{})}
+			k.kids[o.kid.pid] = o.kid
+		}
+		close(o.done)
+	case "ended":
+		if child := k.kids[number(1)]; child != nil {
+			delete(k.kids, child.pid)
+			child.code, child.signal = number(2), number(3)
+			close(child.done)
+		}
+	}
+}
+
+// send writes a request.
+func (k *keeper) send(words []string, files []*os.File) error {
+	head, body, rights := request(words, files)
+	k.write.Lock()
+	defer k.write.Unlock()
+	k.urge()
+	if err := k.conn.SetWriteDeadline(time.Now().Add(keeperWrite)); err != nil {
+		return err
+	}
+	if _, _, err := k.conn.WriteMsgUnix(head, rights, nil); err != nil {
+		return err
+	}
+	_, err := k.conn.Write(body)
+	return err
+}
+
+// urge continues a keeper that was stopped by a signal: what it has to do cannot wait.
+func (k *keeper) urge() { _ = k.proc.Signal(unix.SIGCONT) }
+
+// await waits for what the keeper is to say, and ends one that says nothing: then done is
+// closed as well.
+func (k *keeper) await(done <-chan struct{}) {
+	for range keeperUrges {
+		if endsWithin(context.Background(), keeperUrge, done, k.proc.id) {
+			return
+		}
+		k.urge()
+	}
+	k.kill()
+	<-done
+}
+
+// kill ends a keeper, and with it the children that it has started.
+func (k *keeper) kill() {
+	_ = k.proc.Stop(context.Background(), StopOptions{Grace: -1}) // what survives that is stuck in the system
+	_ = k.conn.Close()
+}
+
+// end has a keeper end everything below it, and then itself.
+func (k *keeper) end() { _ = k.send([]string{"end"}, nil) } // one that is gone has nothing to end
+
+// join waits for its end.
+func (k *keeper) join(ctx context.Context) error {
+	c, cancel := context.WithTimeout(ctx, ownerEnd)
+	defer cancel()
+	var err error
+	select {
+	case <-k.proc.Done():
+	case <-c.Done():
+		below, _ := Descendants(k.proc.id)
+		stuck := &NotEndedError{}
+		for _, id := range below {
+			stuck.PIDs = append(stuck.PIDs, id.PID)
+		}
+		if len(stuck.PIDs) > 0 {
+			err = stuck
+		}
+		k.kill()
+	}
+	_ = k.conn.Close()
+	<-k.dead
+	return err
+}
+
+// spawn starts a child.
+func (k *keeper) spawn(o Options) (*Process, error) {
+	dir := o.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("start %s: %w", o.Path, err)
+		}
+	}
+	out, err := connect(o)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Path, err)
+	}
+	defer out.handedOver()
+	how, join := "group", "0"
+	switch {
+	case o.OutliveHost:
+		how = "session"
+	case o.ShareGroup:
+		how = "share"
+	}
+	files := append(out.theirs, o.ExtraFiles...)
+	if o.Group != nil {
+		entry, err := joinGroup(o.Group)
+		if err != nil {
+			out.close()
+			return nil, fmt.Errorf("start %s: enter its control group: %w", o.Path, err)
+		}
+		defer func() { _ = entry.Close() }()
+		files, join = append(files, entry), "1"
+	}
+	words := append([]string{"spawn", "", how, join, dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words = append(words, o.Env...)
+	if strings.ContainsRune(strings.Join(words, ""), 0) {
+		out.close()
+		return nil, refusal(o.Path, int(unix.EINVAL), stepExec)
+	}
+	asked := k.order(words, files)
+	switch {
+	case asked.kid != nil:
+		return keep(asked.kid, out, o)
+	case asked.step != "":
+		out.close()
+		return nil, refusal(o.Path, asked.errno, asked.step)
+	default:
+		out.close()
+		return nil, errNoKeeper
+	}
+}
+
+// order asks for a child and waits for the answer.
+func (k *keeper) order(words []string, files []*os.File) *order {
+	asked := &order{done: make(chan struct{})}
+	k.mu.Lock()
+	if k.over {
+		k.mu.Unlock()
+		return asked
+	}
+	k.last++
+	words[1] = strconv.Itoa(k.last)
+	k.orders[k.last] = asked
+	k.mu.Unlock()
+	if k.send(words, files) != nil {
+		k.kill()
+	}
+	k.await(asked.done)
+	return asked
+}
+
+// keep makes a process of a child below a keeper.
+func keep(child *kid, out *wires, o Options) (*Process, error) {
+	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost, done: make(chan struct{})}
+	// The child is not reaped before this process says so: its number is its own.
+	p.handle, _ = os.FindProcess(child.pid) // never fails on Unix
+	return p.begin(o)
+}
+
+// below is how a process is held that has an owner.
+type below struct {
+	kid   *kid
+	wires *wires
+}
+
+// waitBelow waits for the end of a child of an owner, and says how it was.
+func (p *Process) waitBelow() error {
+	child := p.below.kid
+	c, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // ends with the child, or with cancel; ended is its join
+		defer close(ended)
+		_ = Await(c, p.id) // what ended it is asked below
+	}()
+	select {
+	case <-child.done:
+	case <-ended: // its owner is to say so at once
+		child.keeper.await(child.done)
+	}
+	cancel()
+	<-ended
+	if child.lost {
+		p.bury()
+	} else {
+		p.closeGroup()
+	}
+	_ = child.keeper.send([]string{"reap", strconv.Itoa(child.pid)}, nil) // of one that is gone, nothing is there to reap
+	_ = p.handle.Release()
+	p.below.wires.drain()
+	if child.code == 0 && child.signal == 0 {
+		return nil
+	}
+	e := &ExitError{Code: child.code, Signal: child.signal}
+	if e.Signal != 0 {
+		e.Name = syscall.Signal(e.Signal).String()
+	}
+	return e
+}
+
+// bury ends what is left of a child whose owner has ended before it: the system has
+// killed it, unless it had rights of its own.
+func (p *Process) bury() {
+	_ = p.handle.Kill() // a handle of the process, not of its number
+	c, cancel := context.WithTimeout(context.Background(), killWait)
+	defer cancel()
+	_ = Await(c, p.id) // one that cannot be killed is said to have been
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	if _, err := Identify(p.id.PID); p.ownGroup && errors.Is(err, ErrNoProcess) {
+		killGroup(p.id.PID) // while it has members no one else gets its number
+	}
+}
+
+func appendNumbers(b []byte, numbers ...uint32) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b
+}
+
+// joinGroup opens what a process writes to that enters a control group.
+func joinGroup(dir *os.File) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "cgroup.procs"), nil
+}
