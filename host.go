@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -40,6 +41,7 @@ type Host struct {
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *environment.Runtime
 
+	owner    process.Owner      // of all processes
 	launcher *launcher.Launcher // nil when there is none
 
 	calls *hostcall.Host // what code asks of the host
@@ -180,6 +182,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		h.report = h.system.Shutdown(ctx)
 		if err != nil {
 			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "primitives", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
+		}
+		if err := h.owner.Close(ctx); err != nil {
+			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "processes", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
 		}
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()

@@ -100,7 +100,7 @@ func (h *Host) discard() error {
 	if h.audit != nil {
 		closed = errors.Join(closed, h.audit.Close())
 	}
-	return errors.Join(closed, h.trace.Close(), h.o.clean())
+	return errors.Join(closed, h.owner.Close(context.Background()), h.trace.Close(), h.o.clean())
 }
 
 // provision chooses the backend and makes it.
@@ -111,6 +111,9 @@ func (h *Host) provision(ctx context.Context) error {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	if h.found != nil {
+		h.owner.Use(h.found.Path)
+	}
 	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
 	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
@@ -269,7 +272,7 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling),
+		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
 	}
 }
 

@@ -110,7 +110,8 @@ def begin(write, how, join, cwd, path, args, env, fds):
             os.write(fds[-1], b"0")
             fds = fds[:-1]
         step = "set up"
-        prctl(1, int(_signal.SIGKILL))  # PR_SET_PDEATHSIG
+        if how != b"session":  # what leads one knows the end of the host by itself
+            prctl(1, int(_signal.SIGKILL))  # PR_SET_PDEATHSIG
         if os.getppid() != me:
             os._exit(137)
         if how == b"session":
@@ -247,7 +248,7 @@ def main():
     poll.register(woken, select.POLLIN)
     once = "once" in sys.argv  # it ends with the last of its descendants
     began = False
-    while not (once and began) or mine or children():
+    while not (once and began) or mine or children():  # at the latest, until the host ends
         for fd, _ in poll.poll():
             if fd == woken:
                 os.read(woken, 4096)
