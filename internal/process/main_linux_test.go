@@ -112,8 +112,10 @@ func play(role []string) int {
 
 // family waits for what a child has started, and returns it with the child and its owner.
 func family(p *process.Process, told *process.Ring) []process.Identity {
-	for strings.Count(told.String(), "\n") < 4 {
-		time.Sleep(time.Millisecond)
+	for range time.Tick(time.Millisecond) {
+		if strings.Count(told.String(), "\n") == 4 {
+			break
+		}
 	}
 	pids := []int{p.PID(), parentOf(p.PID())}
 	for _, l := range told.Tail(4) {
