@@ -1,0 +1,160 @@
+package chaos_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is one that descends from a host.
+type process struct {
+	pid, parent int
+	kind        string
+	mark        bool // it has the mark among its arguments
+}
+
+// below returns what descends from a process.
+func below(root int, mark string) []process {
+	children := map[int][]process{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		parent, err := strconv.Atoi(string(fields[1]))
+		if err != nil || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		p := process{pid: pid, parent: parent, kind: "other", mark: bytes.Contains(line, []byte("\x00"+mark+"\x00"))}
+		switch text := string(line); {
+		case strings.Contains(text, "coppice-owner"):
+			p.kind = "owner"
+		case strings.Contains(text, "coppice-server"):
+			p.kind = "session"
+		case strings.Contains(text, "kernel_gateway"):
+			p.kind = "gateway"
+		case strings.Contains(text, "/kernel.py"):
+			p.kind = "kernel"
+		case strings.HasPrefix(text, "sleep"):
+			p.kind = "sleep"
+		}
+		children[parent] = append(children[parent], p)
+	}
+	var all []process
+	queue := children[root]
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		for i, c := range children[p.pid] {
+			if p.kind == "owner" && c.kind == "session" && len(children[c.pid]) > 0 {
+				children[p.pid][i].kind = "fork server"
+			}
+		}
+		all = append(all, p)
+		queue = append(queue, children[p.pid]...)
+	}
+	return all
+}
+
+// faults sends signals.
+type faults struct {
+	host *os.Process
+	mark string
+	r    *rand.Rand
+	sent map[string]int
+	// escaped are the programs that were left when an owner was killed, which package
+	// process says are left then.
+	escaped map[int]bool
+	halted  sync.WaitGroup // those that are continued
+}
+
+// weighted are the signals, as often as they are sent.
+var weighted = []syscall.Signal{
+	syscall.SIGKILL, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGSTOP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGSEGV,
+}
+
+// one sends a signal to a process of a random kind.
+func (f *faults) one() {
+	all := below(f.host.Pid, f.mark)
+	kinds := map[string][]int{"host": {f.host.Pid}}
+	for _, p := range all {
+		kinds[p.kind] = append(kinds[p.kind], p.pid)
+	}
+	names := slices.Sorted(maps.Keys(kinds))
+	kind := names[f.r.IntN(len(names))]
+	const seldom = 4 // what takes much with it
+	if (kind == "owner" || kind == "host") && f.r.IntN(seldom) > 0 {
+		for _, often := range []string{"session", "kernel", "other"} {
+			if len(kinds[often]) > 0 {
+				kind = often
+				break
+			}
+		}
+	}
+	pid := kinds[kind][f.r.IntN(len(kinds[kind]))]
+	sig := weighted[f.r.IntN(len(weighted))]
+	if kind == "host" {
+		sig = syscall.SIGSTOP
+	}
+	target, err := os.FindProcess(pid) // a handle of the process: its number may move on
+	if err != nil || target.Signal(sig) != nil {
+		return
+	}
+	f.sent[fmt.Sprintf("%s %s", sigName(sig), kind)]++
+	switch {
+	case sig == syscall.SIGSTOP:
+		pause := time.Duration(200+f.r.IntN(1800)) * time.Millisecond
+		f.halted.Go(func() {
+			<-time.After(pause)
+			_ = target.Signal(syscall.SIGCONT) // unless something has ended it
+		})
+	case kind == "owner" && (sig == syscall.SIGKILL || sig == syscall.SIGSEGV):
+		f.escapees()
+	}
+}
+
+// escapees notes what has left its owner just now.
+func (f *faults) escapees() {
+	<-time.After(time.Second)
+	mine := map[int]bool{}
+	for _, p := range below(f.host.Pid, f.mark) {
+		mine[p.pid] = true
+	}
+	for _, p := range below(1, f.mark) {
+		if p.mark && !mine[p.pid] {
+			f.escaped[p.pid] = true
+		}
+	}
+}
+
+func sigName(s syscall.Signal) string {
+	return map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGSTOP: "STOP", syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGSEGV: "SEGV"}[s]
+}
+
+// left returns what has the mark or is one of these, and is neither a zombie nor known
+// to have escaped.
+func (f *faults) left(known []process) []string {
+	var found []string
+	for _, p := range below(1, f.mark) {
+		was := slices.ContainsFunc(known, func(k process) bool {
+			return k.pid == p.pid && k.kind == p.kind && k.kind != "other" && k.kind != "sleep"
+		})
+		if (p.mark || was) && !f.escaped[p.pid] {
+			found = append(found, fmt.Sprintf("%s %d", p.kind, p.pid))
+		}
+	}
+	return found
+}
