@@ -54,6 +54,10 @@ type Host struct {
 	trace     *ipctrace.File // nil when nothing is traced
 	preflight preflight
 
+	// sweeping removes what killed hosts have left, beside the start. Shutdown waits
+	// for it.
+	sweeping sync.WaitGroup
+
 	shutdown sync.Once
 	report   messages.ShutdownReport
 }
@@ -202,6 +206,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		if err := h.trace.Close(); err != nil {
 			h.o.Logger.Warn("close the trace", "err", err)
 		}
+		h.sweeping.Wait()
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)
 		}

@@ -33,18 +33,24 @@ const (
 	keeperRoom = 4 << 10
 )
 
-// keeper is the process behind an [Owner].
+// keeper are the processes behind an [Owner]: one that works, which has the children,
+// and the one that this one has forked, which guards: it has what is left when the other
+// is killed.
 type keeper struct {
-	proc *Process
-	conn *net.UnixConn
-	dead chan struct{} // closed when it says nothing more
-	told func(*keeper) // called after its end
-	fit  atomic.Bool   // it can do what it is for
+	guard *Process
+	life  *os.File // whose end is that of the host
+	conn  *net.UnixConn
+	dead  chan struct{} // closed when the one that works says nothing more
+	over  chan struct{} // closed when the guard has ended, too
+	told  func(k *keeper, over bool)
+	fit   atomic.Bool // it can do what it is for
 
 	write sync.Mutex // held while a request is written
 
 	mu     sync.Mutex
-	over   bool           // guarded by mu: it says nothing more
+	id     Identity       // guarded by mu: of the one that works; zero while it is not known
+	worker *os.Process    // guarded by mu: the same; nil while it is not known
+	quiet  bool           // guarded by mu: it says nothing more
 	last   int            // guarded by mu: the number of the last order
 	orders map[int]*order // guarded by mu: those that have no answer
 	kids   map[int]*kid   // guarded by mu: by pid, until their end was told
@@ -70,7 +76,7 @@ type order struct {
 }
 
 // startKeeper starts one and does not wait until it is ready.
-func startKeeper(python string, confine func() error, told func(*keeper), once bool) (*keeper, error) {
+func startKeeper(python string, confine func() error, told func(k *keeper, over bool), once bool) (*keeper, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
@@ -81,15 +87,22 @@ func startKeeper(python string, confine func() error, told func(*keeper), once b
 	if err != nil {
 		return nil, fmt.Errorf("use a socket pair: %w", err)
 	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
 	args := []string{"-I", "-S", "-c", ownerScript, "coppice-owner"}
 	if once {
 		args = append(args, "once")
 	}
-	k := &keeper{conn: conn.(*net.UnixConn), dead: make(chan struct{}), told: told, orders: map[int]*order{}, kids: map[int]*kid{}}
+	k := &keeper{conn: conn.(*net.UnixConn), life: w, dead: make(chan struct{}), over: make(chan struct{}), told: told, orders: map[int]*order{}, kids: map[int]*kid{}}
 	// Of a session of its own and with an empty environment: it outlives this process
 	// by the moment that the sweep takes, and what it starts may read what it has.
-	k.proc, err = Start(Options{Path: python, Args: args, Dir: "/", Stdin: theirs, OutliveHost: true, Confine: confine, Stderr: NewRing(RingOptions{Size: keeperRoom})})
+	k.guard, err = Start(Options{Path: python, Args: args, Dir: "/", Stdin: theirs, ExtraFiles: []*os.File{r}, OutliveHost: true, Confine: confine, Stderr: NewRing(RingOptions{Size: keeperRoom})})
+	_ = r.Close()
 	if err != nil {
+		_ = w.Close()
 		_ = conn.Close()
 		return nil, err
 	}
@@ -104,7 +117,7 @@ func (k *keeper) read() {
 		k.line(strings.Fields(lines.Text()))
 	}
 	k.mu.Lock()
-	k.over = true
+	k.quiet = true
 	for _, o := range k.orders {
 		close(o.done)
 	}
@@ -115,8 +128,18 @@ func (k *keeper) read() {
 	clear(k.orders)
 	clear(k.kids)
 	k.mu.Unlock()
-	k.told(k)
+	k.told(k, false)
 	close(k.dead)
+	<-k.guard.Done() // which stays for as long as it has somebody
+	k.told(k, true)
+	k.mu.Lock()
+	if k.worker != nil {
+		_ = k.worker.Release()
+		k.worker = nil
+	}
+	k.mu.Unlock()
+	_ = k.life.Close()
+	close(k.over)
 }
 
 func (k *keeper) line(words []string) {
@@ -135,6 +158,10 @@ func (k *keeper) line(words []string) {
 	switch words[0] {
 	case "ready":
 		k.fit.Store(true)
+		// A handle of the process: whether it is still the one that spoke, its end of the
+		// connection says.
+		k.worker, _ = os.FindProcess(number(1))
+		k.id, _ = Identify(number(1))
 	case "started", "failed":
 		o := k.orders[number(1)]
 		if o == nil {
@@ -174,13 +201,34 @@ func (k *keeper) send(words []string, files []*os.File) error {
 }
 
 // urge continues a keeper that was stopped by a signal: what it has to do cannot wait.
-func (k *keeper) urge() { _ = k.proc.Signal(unix.SIGCONT) }
+func (k *keeper) urge() {
+	k.signal(unix.SIGCONT)
+	_ = k.guard.Signal(unix.SIGCONT)
+}
+
+func (k *keeper) signal(sig os.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.worker != nil {
+		_ = k.worker.Signal(sig) // that it has ended is seen elsewhere
+	}
+}
+
+// identity names the process that works, or that becomes it.
+func (k *keeper) identity() Identity {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.id.PID != 0 {
+		return k.id
+	}
+	return k.guard.id
+}
 
 // await waits for what the keeper is to say, and ends one that says nothing: then done is
 // closed as well.
 func (k *keeper) await(done <-chan struct{}) {
 	for range keeperUrges {
-		if endsWithin(context.Background(), keeperUrge, done, k.proc.id) {
+		if endsWithin(context.Background(), keeperUrge, done, k.identity()) {
 			return
 		}
 		k.urge()
@@ -189,36 +237,48 @@ func (k *keeper) await(done <-chan struct{}) {
 	<-done
 }
 
-// kill ends a keeper, and with it the children that it has started.
+// kill ends the process that works, and with it the children that it has started. The
+// guard stays for what is left of them.
 func (k *keeper) kill() {
-	_ = k.proc.Stop(context.Background(), StopOptions{Grace: -1}) // what survives that is stuck in the system
+	k.signal(os.Kill)
+	if !k.fit.Load() {
+		_ = k.guard.Stop(context.Background(), StopOptions{Grace: -1}) // there is no other yet
+	}
 	_ = k.conn.Close()
 }
 
 // end has a keeper end everything below it, and then itself.
-func (k *keeper) end() { _ = k.send([]string{"end"}, nil) } // one that is gone has nothing to end
+func (k *keeper) end() {
+	k.urge()
+	_ = k.life.Close()
+}
 
 // join waits for its end.
 func (k *keeper) join(ctx context.Context) error {
 	c, cancel := context.WithTimeout(ctx, ownerEnd)
 	defer cancel()
-	var err error
+	stuck := &NotEndedError{}
 	select {
-	case <-k.proc.Done():
+	case <-k.over:
 	case <-c.Done():
-		below, _ := Descendants(k.proc.id)
-		stuck := &NotEndedError{}
-		for _, id := range below {
-			stuck.PIDs = append(stuck.PIDs, id.PID)
+		below, err := Descendants(k.guard.id)
+		if err != nil { // somebody has ended it
+			below, _ = Descendants(k.identity())
 		}
-		if len(stuck.PIDs) > 0 {
-			err = stuck
+		for _, b := range below {
+			if b != k.identity() {
+				stuck.PIDs = append(stuck.PIDs, b.PID)
+			}
 		}
 		k.kill()
+		_ = k.guard.Stop(context.Background(), StopOptions{Grace: -1}) // what survives that is stuck in the system
 	}
 	_ = k.conn.Close()
-	<-k.dead
-	return err
+	<-k.over
+	if len(stuck.PIDs) > 0 {
+		return stuck
+	}
+	return nil
 }
 
 // spawn starts a child.
@@ -275,7 +335,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 func (k *keeper) order(words []string, files []*os.File) *order {
 	asked := &order{done: make(chan struct{})}
 	k.mu.Lock()
-	if k.over {
+	if k.quiet {
 		k.mu.Unlock()
 		return asked
 	}

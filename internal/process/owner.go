@@ -7,13 +7,14 @@ import (
 
 // Owner owns what a host starts, and everything that descends from it: also what has
 // left its process group and its session, and whose parent has ended. It is a small
-// process of Python, a subreaper (prctl(2)), below which children start whose
+// program of Python, a subreaper (prctl(2)), below which children start whose
 // [Options.Owner] it is. When the host ends, however that happens, it kills everything
 // below it.
 //
-// A child of an owner is started, signalled, awaited and reaped as any other. If the
-// owner itself is killed, its children are killed with it at that instant, and the next
-// child gets a new owner; what had left their groups then stays.
+// A child of an owner is started, signalled, awaited and reaped as any other. The owner
+// is two processes. If the one that works is killed, its children are killed with it at
+// that instant, and the next child gets a new owner; what had left their groups belongs
+// to the one that guards. If that one is killed, the other goes on.
 //
 // It works on Linux, with an interpreter that can call prctl(2). Elsewhere, and while
 // none is known, children start as without one. The zero value is ready to use, a nil

@@ -1,10 +1,13 @@
 """Starts processes for a host, and ends all that descends from them when the host is gone.
 
 It is a subreaper: whatever its descendants start stays its descendant, also what left
-its session and whose parent has ended. Descriptor 0 is a socket to the host. A request is
-two numbers of 4 bytes, how long it is and how many descriptors come with it, and then
-words with zero bytes between them; an answer is a line. The end of the socket is the end
-of the host."""
+its session and whose parent has ended. It is two processes: the first only waits, and
+has what is left when the second, which works, is killed. If the first is, the second
+goes on.
+
+Descriptor 0 is a socket to the host. A request is two numbers of 4 bytes, how long it is
+and how many descriptors come with it, and then words with zero bytes between them; an
+answer is a line. Descriptor 3 is a pipe whose end is the end of the host."""
 
 import _signal
 import _socket
@@ -15,6 +18,7 @@ import sys
 import time
 
 HEAD, MOST_FDS, FD = 8, 64, 4
+LIFE = 3
 PATIENCE = 10  # seconds for the last sweep
 me = os.getpid()
 host = _socket.socket(fileno=0)
@@ -232,20 +236,41 @@ def sweep():
         pause = min(2 * pause, 0.05)
 
 
-def main():
-    global request_fds
-    if not prctl(36, 1):  # PR_SET_CHILD_SUBREAPER
-        tell("cannot")
-        return
+def watch():
+    """Returns what is readable when a child has ended, and what waits for that and for
+    the end of the host."""
     woken, wake = os.pipe()
     for fd in (woken, wake):
         os.set_blocking(fd, False)
     _signal.signal(_signal.SIGCHLD, lambda *_: None)
     _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    tell("ready", me)
     poll = select.poll()
-    poll.register(0, select.POLLIN)
     poll.register(woken, select.POLLIN)
+    poll.register(LIFE, select.POLLIN)
+    return woken, poll
+
+
+def guard():
+    """Waits for the end of the host, or of all that it has."""
+    os.close(host.detach())
+    woken, poll = watch()
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for fd, _ in poll.poll():
+            if fd == LIFE:
+                return
+            os.read(woken, 4096)
+
+
+def main():
+    global request_fds
+    woken, poll = watch()
+    tell("ready", me)
+    poll.register(0, select.POLLIN)
     once = "once" in sys.argv  # it ends with the last of its descendants
     began = False
     while not (once and began) or mine or children():  # at the latest, until the host ends
@@ -254,6 +279,8 @@ def main():
                 os.read(woken, 4096)
                 look()
                 continue
+            if fd == LIFE:
+                return
             words, request_fds = receive()
             try:
                 if words[0] == b"spawn":
@@ -278,8 +305,17 @@ for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SI
         _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
         restored.append(getattr(_signal, name))
 request_fds = []
+os.set_inheritable(LIFE, False)
 try:
-    main()
+    if not prctl(36, 1):  # PR_SET_CHILD_SUBREAPER
+        tell("cannot")
+    elif os.fork():
+        guard()
+    else:
+        me = os.getpid()
+        os.setsid()
+        prctl(36, 1)
+        main()
 except EOFError:
     pass  # the host is gone
 finally:

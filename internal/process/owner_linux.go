@@ -100,13 +100,16 @@ func (o *Owner) keeper(confine func() error) *keeper {
 	return k
 }
 
-// forget takes note of the end of a keeper.
-func (o *Owner) forget(k *keeper) {
+// forget takes note of the end of a keeper: first it takes no children any more, then
+// nothing is left of it.
+func (o *Owner) forget(k *keeper, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.all, k)
 	if o.shared == k {
 		o.shared = nil
+	}
+	if over {
+		delete(o.all, k)
 	}
 }
 

@@ -204,25 +204,35 @@ func TestAnOwnerThatIsStopped(t *testing.T) {
 	require.Equal(t, &process.ExitError{Code: 4}, p.Err())
 }
 
-// TestAnOwnerThatIsKilled takes its children with it, and is replaced.
+// TestAnOwnerThatIsKilled takes its children with it, and is replaced. What had left
+// their groups stays the owner's, which is two processes.
 func TestAnOwnerThatIsKilled(t *testing.T) {
 	t.Parallel()
-	own := owner(t)
-	o := shell(own, "echo $PPID; sleep 600 & echo $!; wait")
+	var own process.Owner
+	own.Use(testpython.Path(t))
+	o := shell(&own, daemons+"wait")
 	p := start(t, o)
-	pid, err := strconv.Atoi(line(t, o.Stdout, 1))
-	require.NoError(t, err)
-	member, err := strconv.Atoi(line(t, o.Stdout, 2))
-	require.NoError(t, err)
-	id, err := process.Identify(member)
-	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	all := tell(t, o.Stdout)
+	require.NoError(t, syscall.Kill(parentOf(p.PID()), syscall.SIGKILL))
 	ended(t, p)
 	require.Equal(t, &process.ExitError{Code: -1, Signal: 9, Name: "killed"}, p.Err())
-	gone(t, id)
-	q := shell(own, "echo $PPID")
-	ended(t, start(t, q))
-	require.NotEqual(t, strconv.Itoa(pid), q.Stdout.Tail(1)[0])
+	gone(t, all[3])
+	for _, id := range all[:3] {
+		require.True(t, process.Alive(id))
+	}
+	q := shell(&own, daemons+"wait")
+	second := start(t, q)
+	all = append(all, tell(t, q.Stdout)...)
+	worker := parentOf(second.PID())
+	require.NoError(t, syscall.Kill(parentOf(worker), syscall.SIGKILL), "the one that guards")
+	r := shell(&own, "echo $PPID")
+	ended(t, start(t, r))
+	require.Equal(t, strconv.Itoa(worker), r.Stdout.Tail(1)[0], "the one that works goes on")
+	require.NoError(t, second.Stop(t.Context(), process.StopOptions{Grace: -1}))
+	require.NoError(t, own.Close(t.Context()))
+	for _, id := range all {
+		require.False(t, process.Alive(id), "%v", id)
+	}
 }
 
 // TestWithoutAnInterpreter children start as without an owner.
@@ -248,6 +258,15 @@ func TestWithoutAnInterpreter(t *testing.T) {
 // TestWhatAKilledHostHasOwned ends with it, whatever it did to escape.
 func TestWhatAKilledHostHasOwned(t *testing.T) {
 	t.Parallel()
+	for _, first := range []string{"nothing", "the one that works", "the one that guards"} {
+		t.Run("killed before: "+first, func(t *testing.T) {
+			t.Parallel()
+			killHost(t, first)
+		})
+	}
+}
+
+func killHost(t *testing.T, first string) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = []string{roleEnv + "=owner " + testpython.Path(t), quickExit, "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.StdoutPipe()
@@ -260,6 +279,13 @@ func TestWhatAKilledHostHasOwned(t *testing.T) {
 	require.Len(t, all, 6)
 	for _, id := range all {
 		require.True(t, process.Alive(id))
+	}
+	switch worker := all[1]; first {
+	case "the one that works":
+		require.NoError(t, syscall.Kill(worker.PID, syscall.SIGKILL))
+		gone(t, worker)
+	case "the one that guards":
+		require.NoError(t, syscall.Kill(parentOf(worker.PID), syscall.SIGKILL))
 	}
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())

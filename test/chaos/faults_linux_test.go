@@ -22,8 +22,8 @@ type process struct {
 	mark        bool // it has the mark among its arguments
 }
 
-// below returns what descends from a process.
-func below(root int, mark string) []process {
+// below returns what descends from some processes.
+func below(mark string, roots ...int) []process {
 	children := map[int][]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -54,10 +54,18 @@ func below(root int, mark string) []process {
 		children[parent] = append(children[parent], p)
 	}
 	var all []process
-	queue := children[root]
+	var queue []process
+	for _, root := range roots {
+		queue = append(queue, children[root]...)
+	}
+	seen := map[int]bool{}
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
+		if seen[p.pid] {
+			continue
+		}
+		seen[p.pid] = true
 		for i, c := range children[p.pid] {
 			if p.kind == "owner" && c.kind == "session" && len(children[c.pid]) > 0 {
 				children[p.pid][i].kind = "fork server"
@@ -75,10 +83,28 @@ type faults struct {
 	mark string
 	r    *rand.Rand
 	sent map[string]int
+	// owners are those that were seen: when the process is killed that guards one, it is
+	// no descendant of the host any more.
+	owners map[int]bool
 	// escaped are the programs that were left when an owner was killed, which package
 	// process says are left then.
 	escaped map[int]bool
 	halted  sync.WaitGroup // those that are continued
+}
+
+// below returns what descends from the host.
+func (f *faults) below() []process {
+	roots := []int{f.host.Pid}
+	for pid := range f.owners {
+		roots = append(roots, pid)
+	}
+	all := below(f.mark, roots...)
+	for _, p := range all {
+		if p.kind == "owner" {
+			f.owners[p.pid] = true
+		}
+	}
+	return all
 }
 
 // weighted are the signals, as often as they are sent.
@@ -88,7 +114,7 @@ var weighted = []syscall.Signal{
 
 // one sends a signal to a process of a random kind.
 func (f *faults) one() {
-	all := below(f.host.Pid, f.mark)
+	all := f.below()
 	kinds := map[string][]int{"host": {f.host.Pid}}
 	for _, p := range all {
 		kinds[p.kind] = append(kinds[p.kind], p.pid)
@@ -130,10 +156,10 @@ func (f *faults) one() {
 func (f *faults) escapees() {
 	<-time.After(time.Second)
 	mine := map[int]bool{}
-	for _, p := range below(f.host.Pid, f.mark) {
+	for _, p := range f.below() {
 		mine[p.pid] = true
 	}
-	for _, p := range below(1, f.mark) {
+	for _, p := range below(f.mark, 1) {
 		if p.mark && !mine[p.pid] {
 			f.escaped[p.pid] = true
 		}
@@ -148,7 +174,7 @@ func sigName(s syscall.Signal) string {
 // to have escaped.
 func (f *faults) left(known []process) []string {
 	var found []string
-	for _, p := range below(1, f.mark) {
+	for _, p := range below(f.mark, 1) {
 		was := slices.ContainsFunc(known, func(k process) bool {
 			return k.pid == p.pid && k.kind == p.kind && k.kind != "other" && k.kind != "sleep"
 		})

@@ -7,6 +7,7 @@ type history struct {
 	seen  map[string]bool // the incarnations
 	last  *step           // the last beginning of a cell
 	ended bool            // and it has ended
+	gone  string          // the incarnation that a call was told to be lost
 	fresh bool            // a call was told of a new kernel since, of which no cell is known
 }
 
@@ -61,8 +62,11 @@ func (r *Report) call(c *call, h *history) {
 	default:
 		r.untrue("%s: the outcome %q", id, c.result.Outcome)
 	}
-	if c.result.State == "fresh" && len(began) == 0 {
+	switch {
+	case c.result.State == "fresh" && len(began) == 0:
 		h.fresh = true
+	case c.result.State == "lost" && h.last != nil:
+		h.gone = h.last.incarnation
 	}
 }
 
@@ -71,6 +75,8 @@ func (r *Report) value(c *call, s step, h *history, first bool) {
 	id := c.asked.Call
 	same := h.last != nil && h.last.incarnation == s.incarnation
 	switch {
+	case s.incarnation == h.gone:
+		r.untrue("%s: an interpreter that was lost serves", id)
 	case same && !follows(h, s):
 		r.untrue("%s: the value is %d after %d", id, s.value, h.last.value)
 	case !same && s.value != 1:
@@ -88,6 +94,7 @@ func (r *Report) value(c *call, s step, h *history, first bool) {
 		r.untrue("%s: kept, but another interpreter ran it", id)
 	case c.result.State == "fresh" && same:
 		r.untrue("%s: fresh, but the same interpreter ran it", id)
+	case c.result.State == "lost": // at its end
 	case c.result.State != "kept" && c.result.State != "fresh":
 		r.untrue("%s: ok, and the state is %q", id, c.result.State)
 	}
@@ -101,7 +108,7 @@ func follows(h *history, s step) bool {
 // printed judges the output of a call that went well.
 func (r *Report) printed(c *call) {
 	for _, s := range c.steps {
-		if s.end {
+		if s.end || c.result.Incomplete {
 			continue
 		}
 		if s.cell >= len(c.result.Printed) || c.result.Printed[s.cell] != strconv.Itoa(s.value) {

@@ -1,14 +1,3 @@
-// Package judge reads what a run under faults has left behind and says what of it is
-// untrue. It knows nothing of the host: it imports no package of ours, and reads two
-// kinds of files that the run has written, independently of each other.
-//
-//   - calls.jsonl: what callers have asked and been told, a [Line] each.
-//   - SESSION.cells: what cells of a session have done: "B CALL CELL INCARNATION VALUE"
-//     when one begins, "E …" when it ends. An incarnation is the name that an
-//     interpreter gave itself; the value counts the cells that have run in it.
-//
-// A cell writes B with the value that it is about to have, then it takes it. So after a
-// B without an E the next value is the same, or one more.
 package judge
 
 import (
@@ -38,7 +27,9 @@ type Line struct {
 	// cell printed.
 	Outcome, State string
 	Printed        []string
-	Reason         string
+	// Incomplete says that the result says that output is missing.
+	Incomplete bool
+	Reason     string
 }
 
 // Bounds are those of the run, in milliseconds.
@@ -208,7 +199,12 @@ func (r *Report) onTime(c *call, b Bounds) {
 	}
 	text := fmt.Sprintf("%s: %d ms beyond its limit of %d ms and all that is allowed: ", c.asked.Call, over, c.asked.Limit)
 	if c.result == nil {
-		r.untrue("%sno result", text)
+		const never = 30_000 // later than anything is allowed to be
+		if over > never {
+			r.untrue("%sno result", text)
+		} else {
+			r.Late = append(r.Late, text+"no result yet")
+		}
 		return
 	}
 	r.Latest = max(r.Latest, time.Duration(over)*time.Millisecond)

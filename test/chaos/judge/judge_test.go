@@ -41,7 +41,10 @@ func TestJudge(t *testing.T) {
 	}{
 		"well":                              {lines: well, cells: good},
 		"no result, with time left":         {lines: append(append([]judge.Line{}, well...), asked("c", 9000)), cells: good},
-		"never a result":                    {lines: append(append([]judge.Line{}, well...), asked("c", 400)), cells: good, untrue: 1},
+		"no result yet, with none left":     {lines: append(append([]judge.Line{}, well...), asked("c", 400)), cells: good, late: 1},
+		"never a result":                    {lines: append(append([]judge.Line{}, well...), asked("c", -40_000)), cells: good, untrue: 1},
+		"lost at its end, and it serves":    {lines: []judge.Line{asked("a", 0), told("a", 100, "ok", "lost", "1", "2"), asked("b", 200), told("b", 300, "ok", "kept", "3", "4")}, cells: good, untrue: 2},
+		"lost at its end":                   {lines: []judge.Line{asked("a", 0), told("a", 100, "ok", "lost", "1", "2")}, cells: firstCall},
 		"two results":                       {lines: append(append([]judge.Line{}, well...), well[3]), cells: good, untrue: 1},
 		"a result of no call":               {lines: append(append([]judge.Line{}, well...), told("c", 400, "ok", "kept")), cells: good, untrue: 1},
 		"late":                              {lines: append(append([]judge.Line{}, well[:3]...), told("b", 5300, "ok", "kept", "3", "4")), cells: good, late: 1},
