@@ -57,7 +57,7 @@ type Command struct {
 
 // Command runs a shell command, with the rights of this process, and returns when it
 // has ended: with what it printed, in order, and its exit code. What it leaves in the
-// background is ended with it. It needs [Options.Bash]. When ctx ends, the command is
+// background is ended with it, and what has a session of its own (setsid) with the host. It needs [Options.Bash]. When ctx ends, the command is
 // interrupted, and the result says so. It is never run twice, whatever
 // [Options.Replay] says. Any goroutine may call it.
 //
