@@ -113,7 +113,8 @@ func chaos(t *testing.T, backend string, s scale, seed uint64) {
 		f.one()
 	}
 	f.halted.Wait()
-	known := f.below()
+	<-time.After(margin) // what was held up is told
+	known := f.below(look(f.mark))
 	ended := time.Now()
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed, as it should be
@@ -127,7 +128,7 @@ func chaos(t *testing.T, backend string, s scale, seed uint64) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 
-	still := stills(t, p.Dir)
+	still := stills(t, p.Dir, f.still)
 	report, err := judge.Judge(p.Dir, judge.Bounds{Ended: ended.UnixMilli(), Grace: grace.Milliseconds(), Margin: margin.Milliseconds(), Still: still})
 	require.NoError(t, err)
 	t.Logf("%s\n", table(backend, seed, time.Since(began), f, report, len(known), left, after))
@@ -152,7 +153,7 @@ func shortDir(t *testing.T) string {
 }
 
 // stills returns how long the host stood still between two times, which it has noted.
-func stills(t *testing.T, dir string) func(from, to int64) int64 {
+func stills(t *testing.T, dir string, stopped [][2]int64) func(from, to int64) int64 {
 	data, err := os.ReadFile(filepath.Join(dir, "calls.jsonl"))
 	require.NoError(t, err)
 	var all []judge.Line
@@ -162,11 +163,16 @@ func stills(t *testing.T, dir string) func(from, to int64) int64 {
 			all = append(all, l)
 		}
 	}
+	for _, s := range stopped {
+		all = append(all, judge.Line{At: s[1], Limit: s[1] - s[0]})
+	}
+	slices.SortFunc(all, func(a, b judge.Line) int { return int(a.At - a.Limit - b.At + b.Limit) })
 	return func(from, to int64) int64 {
-		sum := int64(0)
-		for _, l := range all {
-			if begin := max(l.At-l.Limit, from); begin < min(l.At, to) {
+		sum, past := int64(0), from
+		for _, l := range all { // in the order of their beginnings
+			if begin := max(l.At-l.Limit, past); begin < min(l.At, to) {
 				sum += min(l.At, to) - begin
+				past = min(l.At, to)
 			}
 		}
 		return sum

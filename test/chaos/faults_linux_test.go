@@ -22,8 +22,8 @@ type process struct {
 	mark        bool // it has the mark among its arguments
 }
 
-// below returns what descends from some processes.
-func below(mark string, roots ...int) []process {
+// look returns the processes of the machine by their parent.
+func look(mark string) map[int][]process {
 	children := map[int][]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -53,8 +53,12 @@ func below(mark string, roots ...int) []process {
 		}
 		children[parent] = append(children[parent], p)
 	}
-	var all []process
-	var queue []process
+	return children
+}
+
+// below returns what descends from some processes.
+func below(children map[int][]process, roots ...int) []process {
+	var all, queue []process
 	for _, root := range roots {
 		queue = append(queue, children[root]...)
 	}
@@ -89,16 +93,18 @@ type faults struct {
 	// escaped are the programs that were left when an owner was killed, which package
 	// process says are left then.
 	escaped map[int]bool
+	mu      sync.Mutex
+	still   [][2]int64     // guarded by mu: when the host was stopped
 	halted  sync.WaitGroup // those that are continued
 }
 
 // below returns what descends from the host.
-func (f *faults) below() []process {
+func (f *faults) below(machine map[int][]process) []process {
 	roots := []int{f.host.Pid}
 	for pid := range f.owners {
 		roots = append(roots, pid)
 	}
-	all := below(f.mark, roots...)
+	all := below(machine, roots...)
 	for _, p := range all {
 		if p.kind == "owner" {
 			f.owners[p.pid] = true
@@ -114,7 +120,7 @@ var weighted = []syscall.Signal{
 
 // one sends a signal to a process of a random kind.
 func (f *faults) one() {
-	all := f.below()
+	all := f.below(look(f.mark))
 	kinds := map[string][]int{"host": {f.host.Pid}}
 	for _, p := range all {
 		kinds[p.kind] = append(kinds[p.kind], p.pid)
@@ -143,9 +149,15 @@ func (f *faults) one() {
 	switch {
 	case sig == syscall.SIGSTOP:
 		pause := time.Duration(200+f.r.IntN(1800)) * time.Millisecond
+		began := time.Now()
 		f.halted.Go(func() {
 			<-time.After(pause)
 			_ = target.Signal(syscall.SIGCONT) // unless something has ended it
+			if kind == "host" {
+				f.mu.Lock()
+				f.still = append(f.still, [2]int64{began.UnixMilli(), time.Now().UnixMilli()})
+				f.mu.Unlock()
+			}
 		})
 	case kind == "owner" && (sig == syscall.SIGKILL || sig == syscall.SIGSEGV):
 		f.escapees()
@@ -156,10 +168,11 @@ func (f *faults) one() {
 func (f *faults) escapees() {
 	<-time.After(time.Second)
 	mine := map[int]bool{}
-	for _, p := range f.below() {
+	machine := look(f.mark)
+	for _, p := range f.below(machine) {
 		mine[p.pid] = true
 	}
-	for _, p := range below(f.mark, 1) {
+	for _, p := range below(machine, 1) {
 		if p.mark && !mine[p.pid] {
 			f.escaped[p.pid] = true
 		}
@@ -174,7 +187,7 @@ func sigName(s syscall.Signal) string {
 // to have escaped.
 func (f *faults) left(known []process) []string {
 	var found []string
-	for _, p := range below(f.mark, 1) {
+	for _, p := range below(look(f.mark), 1) {
 		was := slices.ContainsFunc(known, func(k process) bool {
 			return k.pid == p.pid && k.kind == p.kind && k.kind != "other" && k.kind != "sleep"
 		})
