@@ -93,8 +93,9 @@ type Busy struct {
 	// Waited is how long children that were silent waited for a processor, in
 	// nanoseconds, added up over them.
 	Waited time.Duration `json:"waited,omitempty"`
-	// Postponed is how often the end of a child that was late was put off for that: a
-	// child that is late for long counts again and again.
+	// Postponed is how often the end of a child, of a cell that was interrupted, or of a
+	// process that starts was put off for that: a child that is late for long counts
+	// again and again.
 	Postponed int64 `json:"postponed,omitempty"`
 }
 

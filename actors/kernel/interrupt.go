@@ -124,7 +124,7 @@ func (a *Actor) graceOver(m graceOver) {
 		return
 	}
 	patience := opportunity.Budget{Opportunity: a.o.InterruptGrace, Ceiling: starvedMost}
-	if left := patience.Left(m.run.grace.Measure()); left > 0 {
+	if left := m.run.grace.Left(patience, m.run.grace.Measure()); left > 0 {
 		a.ctx.After(left, m)
 		return
 	}

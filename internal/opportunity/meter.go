@@ -19,6 +19,7 @@ type Meter struct {
 	sample  Sample // the last
 	base    Sample // the first
 	blind   bool   // the subject will tell nothing more
+	putOff  bool   // a verdict was put off, and counted
 }
 
 // Begin begins to measure. Without stalls (nil) nothing is known of our own standing

@@ -3,6 +3,7 @@ package opportunity
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
@@ -34,6 +35,8 @@ const (
 type Watch struct {
 	// now replaces time.Now in tests. nil: it does not.
 	now func() time.Time
+
+	postponed atomic.Int64 // verdicts put off, of meters that began with it
 
 	mu      sync.Mutex
 	holds   int
