@@ -18,7 +18,7 @@ const native = 500 * time.Millisecond
 // Ping returns nil when the session's side thread answers. While a cell runs, it
 // is enough that the process is there: native code that holds the interpreter's
 // lock keeps every Python thread from answering, and is no reason to give a
-// session up. How long it has to answer is for ctx: see [Interpreter.Subject].
+// session up, unless it is stopped by a signal. How long it has to answer is for ctx: see [Interpreter.Subject].
 func (i *Interpreter) Ping(ctx context.Context) error {
 	soon := native
 	if end, ok := ctx.Deadline(); ok {
@@ -34,7 +34,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 		return gone
 	case ctx.Err() != nil:
 		return err
-	case i.busy():
+	case i.busy() && !i.stopped():
 		return nil
 	}
 	if err = i.ask(ctx, ndjson.Request{Type: ndjson.TypePing}); err == nil {
@@ -53,6 +53,13 @@ func (i *Interpreter) Subject() opportunity.Subject {
 		return opportunity.Unknown{}
 	}
 	return opportunity.Processes(id)
+}
+
+// stopped says whether the session is stopped by a signal or a debugger: then it is not
+// native code that silences it.
+func (i *Interpreter) stopped() bool {
+	is, err := process.Look(i.info.PID)
+	return err == nil && is.Stopped
 }
 
 func (i *Interpreter) busy() bool {
