@@ -97,6 +97,10 @@ type Busy struct {
 	// process that starts was put off for that: a child that is late for long counts
 	// again and again.
 	Postponed int64 `json:"postponed,omitempty"`
+	// Pressure is the part of the last ten seconds in which some process here waited
+	// for a processor, from 0 to 1: of the host's control group, or where groups are
+	// not counted of the whole machine. 0 where the system does not tell.
+	Pressure float64 `json:"pressure,omitempty"`
 }
 
 // Lifecycle is something that happened in the supervision tree. The types in

@@ -1,12 +1,9 @@
 package opportunity
 
 import (
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
 // Stalls tells how long this process stood still or ran too late, in all. The answer
@@ -98,26 +95,6 @@ func (w *Watch) saw(now time.Time) {
 	d := late(w.due, now)
 	w.stalled += d
 	w.history.add(now, d)
-}
-
-// Self is what is known of this process.
-type Self struct {
-	// Stalled is that of the watch.
-	Stalled time.Duration
-	// Slept is how long the machine has slept since it was started. 0 where that is
-	// not known.
-	Slept time.Duration
-	// Pressure is how long processes of our control group waited for a processor.
-	Pressure cgroup.Pressure
-}
-
-// Self looks at this process.
-func (w *Watch) Self() Self {
-	s := Self{Stalled: w.Stalled(), Slept: slept()}
-	if dir, err := cgroup.Of("", os.Getpid()); err == nil {
-		s.Pressure = cgroup.ProcessorPressure(dir)
-	}
-	return s
 }
 
 func (w *Watch) clock() time.Time {

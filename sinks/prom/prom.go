@@ -4,6 +4,7 @@
 //
 //	c := prom.New(prom.Options{})
 //	host, err := coppice.Start(ctx, coppice.Options{Sinks: []sinks.Attachment{c.Attachment()}, Metrics: c.Hub()})
+//	c.Observe(host.Snapshot) // for how busy the machine is
 //	registry := prometheus.NewRegistry()
 //	registry.MustRegister(c)
 //
@@ -21,6 +22,7 @@ package prom
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +53,9 @@ type Collector struct {
 	errors   *prometheus.CounterVec
 
 	calls, open, events, bytes, dropped, lost *prometheus.Desc
+	pressure, stalled, waited, postponed      *prometheus.Desc
+
+	look atomic.Pointer[func(context.Context) (messages.Node, error)]
 }
 
 // New returns a collector.
@@ -87,12 +92,49 @@ func New(o Options) *Collector {
 		bytes:   desc("event_bytes_total", "Size of the events of all calls."),
 		dropped: desc("events_dropped_total", "Events that lossy sinks had no room for."),
 		lost:    desc("events_lost_total", "Events that failing sinks did not handle."),
+
+		pressure:  desc("processor_pressure", "The part of the last ten seconds in which some process waited for a processor, from 0 to 1."),
+		stalled:   desc("stalled_seconds_total", "How long this process stood still or ran too late."),
+		waited:    desc("waited_seconds_total", "How long sessions that were silent waited for a processor."),
+		postponed: desc("ends_postponed_total", "Ends that were put off because whoever was late had no processor."),
 	}
 }
 
 // Hub returns the counters that the hub itself keeps, for Options.Metrics of a
 // host. Without that the metrics of calls and events stay 0.
 func (c *Collector) Hub() *sinks.Metrics { return &c.hub }
+
+// Observe has the collector show how busy the machine is, from the snapshot of a host:
+// c.Observe(host.Snapshot). Without that it does not say. Any goroutine may call it.
+func (c *Collector) Observe(snapshot func(context.Context) (messages.Node, error)) {
+	c.look.Store(&snapshot)
+}
+
+// lookMost is how long a snapshot is waited for.
+const lookMost = 5 * time.Second
+
+// busy sends what was lost on a machine with too much to do; nothing when the host has
+// ended.
+func (c *Collector) busy(to chan<- prometheus.Metric) {
+	look := c.look.Load()
+	if look == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookMost)
+	defer cancel()
+	tree, err := (*look)(ctx)
+	if err != nil {
+		return
+	}
+	var b messages.Busy
+	if tree.Busy != nil {
+		b = *tree.Busy
+	}
+	to <- prometheus.MustNewConstMetric(c.pressure, prometheus.GaugeValue, b.Pressure)
+	to <- prometheus.MustNewConstMetric(c.stalled, prometheus.CounterValue, b.Stalled.Seconds())
+	to <- prometheus.MustNewConstMetric(c.waited, prometheus.CounterValue, b.Waited.Seconds())
+	to <- prometheus.MustNewConstMetric(c.postponed, prometheus.CounterValue, float64(b.Postponed))
+}
 
 // Attachment connects the collector to all calls of a host.
 func (c *Collector) Attachment() sinks.Attachment {
@@ -108,7 +150,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	c.duration.Describe(to)
 	c.output.Describe(to)
 	c.errors.Describe(to)
-	for _, d := range []*prometheus.Desc{c.calls, c.open, c.events, c.bytes, c.dropped, c.lost} {
+	for _, d := range []*prometheus.Desc{c.calls, c.open, c.events, c.bytes, c.dropped, c.lost, c.pressure, c.stalled, c.waited, c.postponed} {
 		to <- d
 	}
 }
@@ -131,6 +173,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	count(c.bytes, s.Bytes)
 	count(c.dropped, s.Dropped)
 	count(c.lost, s.Lost)
+	c.busy(to)
 }
 
 // classes are the exceptions with a label of their own: a class's name is

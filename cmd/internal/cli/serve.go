@@ -115,6 +115,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	defer host.End()
+	metrics.Observe(host.Snapshot)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
