@@ -178,6 +178,7 @@ func (s *server) lives() {
 	status, text := s.ask("GET", "/metrics", "")
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "coppice_")
+	require.Contains(t, text, "coppice_processor_pressure")
 	status, _ = s.ask("PUT", "/api/sessions", "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 	status, _ = s.ask("GET", "/none", "")
