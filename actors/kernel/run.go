@@ -77,6 +77,7 @@ type run struct {
 	exceeded  *messages.ResourceLimitExceeded
 	stdin     bool
 	notes     []string // why output may be missing
+	delay     string   // that the machine has delayed it, "" for not
 	out       messages.Output
 	dropped   int
 	lastIndex int
@@ -104,7 +105,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
+		late := watchDelay(func() *opportunity.Meter { return a.meter(r.interp) })
 		r.serve(ctx)
+		r.delay = late.notice()
 		close(r.done)
 		ctx.Tell(callEnded{r})
 	})
