@@ -56,7 +56,7 @@
 // to 0.2 ms for a Jupyter kernel with its twelve, as measured on a virtual machine with
 // much to do; [Tree] reads the table of all processes and costs milliseconds. A wait on
 // an idle machine takes three looks and one timer. A running [Watch] wakes ten times a
-// second.
+// second, and up to a hundred times while it is late.
 //
 // # Who uses it, and who should
 //

@@ -20,13 +20,17 @@ const (
 	// watchEvery is how often a watch wakes: it finds what is longer, wherever it
 	// falls.
 	watchEvery = 100 * time.Millisecond
+	// watchAgain is how soon it wakes after it was late: on a machine that gives this
+	// process a moment now and then, most of what lies between two of them would else
+	// count as time in which it listened.
+	watchAgain = 10 * time.Millisecond
 	// onTime is how late it may be on a machine that is in order.
 	onTime = 10 * time.Millisecond
 )
 
 // Watch sees whether this process is stalled: by a machine with too much to do, by
 // SIGSTOP, by a virtual machine that is paused. It wakes ten times a second while it
-// runs, and takes the lateness of its own waking for that of all that the process
+// runs, more often while it is late, and takes the lateness of its own waking for that of all that the process
 // does. It has no goroutine in between, and Stop leaves none. The zero value is a
 // watch that does not run. Any goroutine may call its methods.
 type Watch struct {
@@ -85,16 +89,20 @@ func (w *Watch) tick() {
 	if w.due.IsZero() || now.Before(w.due) { // it was stopped, and perhaps started again
 		return
 	}
-	w.saw(now)
-	w.due = now.Add(watchEvery)
-	w.timer.Reset(watchEvery)
+	next := watchEvery
+	if w.saw(now) > 0 {
+		next = watchAgain
+	}
+	w.due = now.Add(next)
+	w.timer.Reset(next)
 }
 
-// saw counts how late it is. The lock is held.
-func (w *Watch) saw(now time.Time) {
+// saw counts how late it is, and returns that. The lock is held.
+func (w *Watch) saw(now time.Time) time.Duration {
 	d := late(w.due, now)
 	w.stalled += d
 	w.history.add(now, d)
+	return d
 }
 
 func (w *Watch) clock() time.Time {
