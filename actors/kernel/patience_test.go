@@ -65,7 +65,7 @@ func TestAKernelWithoutAProcessorIsNotGivenUp(t *testing.T) {
 			require.Contains(t, reason, kernel.ErrUnresponsive.Error())
 			require.Equal(t, starved > 0, strings.Contains(reason, "for a processor"), reason)
 			const late = 500 * time.Millisecond // it is looked at now and then
-			if starved > 0 { // and asked for a sign of life before it is given up
+			if starved > 0 {                    // and asked for a sign of life before it is given up
 				takes += 750 * time.Millisecond
 			}
 			require.GreaterOrEqual(t, time.Since(begin), takes)
