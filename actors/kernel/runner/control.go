@@ -15,6 +15,9 @@ import (
 // native code that holds the interpreter's lock, so that its side thread cannot.
 const native = 500 * time.Millisecond
 
+// nativeMost is how long that is when the session has no processor to answer with.
+const nativeMost = 5 * time.Second
+
 // Ping returns nil when the session's side thread answers. While a cell runs, it
 // is enough that the process is there: native code that holds the interpreter's
 // lock keeps every Python thread from answering, and is no reason to give a
@@ -77,8 +80,8 @@ func (i *Interpreter) Interrupt(ctx context.Context) error {
 	if cell == 0 {
 		return nil
 	}
-	c, cancel := context.WithTimeout(ctx, native)
-	defer cancel()
+	c, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: native, Ceiling: nativeMost}, i.Subject())
+	defer done()
 	err := i.ask(c, ndjson.Request{Type: ndjson.TypeInterrupt, ID: cell})
 	if err == nil || ctx.Err() != nil || i.Err() != nil {
 		return err
