@@ -1,28 +1,7 @@
-// Package prom shows what a host does to Prometheus.
-//
-// A [Collector] is both a sink of all calls and a prometheus.Collector:
-//
-//	c := prom.New(prom.Options{})
-//	host, err := coppice.Start(ctx, coppice.Options{Sinks: []sinks.Attachment{c.Attachment()}, Metrics: c.Hub()})
-//	c.Observe(host.Snapshot) // for how busy the machine is
-//	registry := prometheus.NewRegistry()
-//	registry.MustRegister(c)
-//
-// # Guarantees
-//
-//   - No label holds a session, a path or anything else that a caller chooses,
-//     so the number of series is fixed.
-//   - It never holds a call back: the sink counts and never fails. It is
-//     lossless all the same, since a counter that misses events is wrong.
-//   - Nothing is registered anywhere but where the host does it.
-//
-// It is the only package of the project that links Prometheus' client, so a host
-// that does not import it does not have it.
 package prom
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,10 +31,7 @@ type Collector struct {
 	output   *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 
-	calls, open, events, bytes, dropped, lost *prometheus.Desc
-	pressure, stalled, waited, postponed      *prometheus.Desc
-
-	look atomic.Pointer[func(context.Context) (messages.Node, error)]
+	calls, open, results, events, bytes, dropped, lost *prometheus.Desc
 }
 
 // New returns a collector.
@@ -88,15 +64,11 @@ func New(o Options) *Collector {
 		}, []string{"class"}),
 		calls:   desc("calls_total", "Calls that reached the sinks."),
 		open:    desc("calls_open", "Calls that have not ended."),
+		results: desc("results_total", "Results of calls, by how the call ended and what became of the session's variables.", "outcome", "state"),
 		events:  desc("events_total", "Events of all calls.", "type"),
 		bytes:   desc("event_bytes_total", "Size of the events of all calls."),
 		dropped: desc("events_dropped_total", "Events that lossy sinks had no room for."),
 		lost:    desc("events_lost_total", "Events that failing sinks did not handle."),
-
-		pressure:  desc("processor_pressure", "The part of the last ten seconds in which some process waited for a processor, from 0 to 1."),
-		stalled:   desc("stalled_seconds_total", "How long this process stood still or ran too late."),
-		waited:    desc("waited_seconds_total", "How long sessions that were silent waited for a processor."),
-		postponed: desc("ends_postponed_total", "Ends that were put off because whoever was late had no processor."),
 	}
 }
 
@@ -104,45 +76,13 @@ func New(o Options) *Collector {
 // host. Without that the metrics of calls and events stay 0.
 func (c *Collector) Hub() *sinks.Metrics { return &c.hub }
 
-// Observe has the collector show how busy the machine is, from the snapshot of a host:
-// c.Observe(host.Snapshot). Without that it does not say. Any goroutine may call it.
-func (c *Collector) Observe(snapshot func(context.Context) (messages.Node, error)) {
-	c.look.Store(&snapshot)
-}
-
-// lookMost is how long a snapshot is waited for.
-const lookMost = 5 * time.Second
-
-// busy sends what was lost on a machine with too much to do; nothing when the host has
-// ended.
-func (c *Collector) busy(to chan<- prometheus.Metric) {
-	look := c.look.Load()
-	if look == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookMost)
-	defer cancel()
-	tree, err := (*look)(ctx)
-	if err != nil {
-		return
-	}
-	var b messages.Busy
-	if tree.Busy != nil {
-		b = *tree.Busy
-	}
-	to <- prometheus.MustNewConstMetric(c.pressure, prometheus.GaugeValue, b.Pressure)
-	to <- prometheus.MustNewConstMetric(c.stalled, prometheus.CounterValue, b.Stalled.Seconds())
-	to <- prometheus.MustNewConstMetric(c.waited, prometheus.CounterValue, b.Waited.Seconds())
-	to <- prometheus.MustNewConstMetric(c.postponed, prometheus.CounterValue, float64(b.Postponed))
-}
-
 // Attachment connects the collector to all calls of a host.
 func (c *Collector) Attachment() sinks.Attachment {
 	return sinks.Attachment{Name: "prometheus", For: c.For}
 }
 
 // For returns the sink of one call.
-func (c *Collector) For(messages.Execute) sinks.Sink { return &call{c: c} }
+func (c *Collector) For(context.Context, messages.Execute) sinks.Sink { return &call{c: c} }
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
@@ -150,7 +90,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	c.duration.Describe(to)
 	c.output.Describe(to)
 	c.errors.Describe(to)
-	for _, d := range []*prometheus.Desc{c.calls, c.open, c.events, c.bytes, c.dropped, c.lost, c.pressure, c.stalled, c.waited, c.postponed} {
+	for _, d := range []*prometheus.Desc{c.calls, c.open, c.results, c.events, c.bytes, c.dropped, c.lost} {
 		to <- d
 	}
 }
@@ -167,13 +107,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	count(c.calls, s.Calls)
 	to <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(s.Open))
+	for _, r := range s.Results {
+		count(c.results, r.Count, string(r.Outcome), string(r.State))
+	}
 	for kind, n := range s.Events {
 		count(c.events, n, kind)
 	}
 	count(c.bytes, s.Bytes)
 	count(c.dropped, s.Dropped)
 	count(c.lost, s.Lost)
-	c.busy(to)
 }
 
 // classes are the exceptions with a label of their own: a class's name is

@@ -1,8 +1,6 @@
 package prom_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -18,7 +16,7 @@ import (
 func TestItIsASink(t *testing.T) {
 	t.Parallel()
 	c := prom.New(prom.Options{})
-	sinktest.Run(t, func(*testing.T) sinks.Sink { return c.For(messages.Execute{}) })
+	sinktest.Run(t, func(*testing.T) sinks.Sink { return c.For(t.Context(), messages.Execute{}) })
 }
 
 func TestWhatIsCounted(t *testing.T) {
@@ -27,7 +25,7 @@ func TestWhatIsCounted(t *testing.T) {
 	c := prom.New(prom.Options{Now: func() time.Time { now = now.Add(time.Second); return now }, Buckets: []float64{0.5, 2}})
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
-	s := c.For(messages.Execute{Key: messages.SessionKey{Session: "secret-name"}})
+	s := c.For(t.Context(), messages.Execute{Key: messages.SessionKey{Session: "secret-name"}})
 	for _, e := range []messages.Event{
 		messages.Status{Status: messages.CellRunning},
 		messages.Stream{Name: messages.StdoutStream, Text: "12345"},
@@ -72,39 +70,4 @@ func TestWhatIsCounted(t *testing.T) {
 		require.True(t, found, name)
 		require.InDelta(t, want, value, 0, name)
 	}
-}
-
-// How busy the machine is comes from the tree of a host, and is left out without one.
-func TestABusyMachine(t *testing.T) {
-	t.Parallel()
-	c := prom.New(prom.Options{})
-	registry := prometheus.NewPedanticRegistry()
-	require.NoError(t, registry.Register(c))
-	gather := func() map[string]float64 {
-		families, err := registry.Gather()
-		require.NoError(t, err)
-		got := map[string]float64{}
-		for _, f := range families {
-			switch name := f.GetName(); name {
-			case "coppice_processor_pressure":
-				got[name] = f.GetMetric()[0].GetGauge().GetValue()
-			case "coppice_stalled_seconds_total", "coppice_waited_seconds_total", "coppice_ends_postponed_total":
-				got[name] = f.GetMetric()[0].GetCounter().GetValue()
-			}
-		}
-		return got
-	}
-	require.Empty(t, gather())
-	var tree messages.Node
-	var gone error
-	c.Observe(func(context.Context) (messages.Node, error) { return tree, gone })
-	require.Equal(t, map[string]float64{
-		"coppice_processor_pressure": 0, "coppice_stalled_seconds_total": 0, "coppice_waited_seconds_total": 0, "coppice_ends_postponed_total": 0,
-	}, gather())
-	tree.Busy = &messages.Busy{Pressure: .75, Stalled: 1500 * time.Millisecond, Waited: 2 * time.Minute, Postponed: 4}
-	require.Equal(t, map[string]float64{
-		"coppice_processor_pressure": .75, "coppice_stalled_seconds_total": 1.5, "coppice_waited_seconds_total": 120, "coppice_ends_postponed_total": 4,
-	}, gather())
-	gone = errors.New("the host has ended")
-	require.Empty(t, gather())
 }

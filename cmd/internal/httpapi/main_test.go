@@ -87,7 +87,6 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 	ho.Sinks, ho.Metrics = []sinks.Attachment{metrics.Attachment()}, metrics.Hub()
 	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)
-	metrics.Observe(host.Snapshot)
 	o.Host, o.Cwd, o.Version, o.Metrics, o.Logger = host, s.cwd, "test", registry, slog.New(slog.NewTextHandler(s.log, nil))
 	s.host = host
 	s.api, err = httpapi.New(o)
