@@ -114,6 +114,7 @@ var values = map[string]any{
 	},
 	"node": messages.Node{
 		Name: "root", Kind: "supervisor", State: messages.ChildIdle, Epoch: 1, Since: at,
+		Busy: &messages.Busy{Stalled: 1, Waited: 2, Postponed: 3, Pressure: .5},
 		Children: []messages.Node{{
 			Name: "a", Kind: "kernel", State: messages.ChildBusy, Epoch: 2, Since: at, StartedAt: at, Restarts: 1, LastExit: &messages.Exit{Kind: messages.ExitEvicted, Reason: "idle"},
 			Queue: 2, Done: 9, Pinned: true, Owner: "o", TTL: at, PID: 1, RSS: 2, Detail: "d",

@@ -79,7 +79,8 @@ type Result struct {
 	// not kept; empty when there is nothing to explain.
 	Reason string `json:"reason,omitempty"`
 	// Notices say what the host could not do for the call, a sentence each: that a
-	// conversation which its code compacted was not saved.
+	// conversation which its code compacted was not saved, or that the code had no
+	// processor for more than a second, and a tenth of its time.
 	Notices []string `json:"notices,omitempty"`
 	// Exceeded is set when a resource limit of the session ended the code.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`

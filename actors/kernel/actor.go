@@ -66,6 +66,7 @@ type (
 	died         struct{ err error }
 	callEnded    struct{ run *run }
 	graceOver    struct{ run *run }
+	confirmed    struct{ run *run }
 	interruptDue struct{ run *run }
 	hurryDue     struct{ run *run }
 	enoughDue    struct{ run *run }
@@ -140,6 +141,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.enough(m)
 	case runtimeOver:
 		a.runtimeOver(m)
+	case confirmed:
+		a.isConfirmed(m)
 	case graceOver:
 		a.graceOver(m)
 	case resumed:

@@ -76,6 +76,9 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 			cell.Output, cell.Events, cell.HasMarkdown = trim(c.Text), c.Events, c.HasMarkdown
 		}
 	}
+	if r.delay != "" {
+		res.Notices = append(res.Notices, r.delay)
+	}
 	for _, note := range r.missing() {
 		if i := max(r.lastIndex, 0); i < len(res.Cells) {
 			res.Cells[i].Output = trim(res.Cells[i].Output + "\n[" + note + "]")

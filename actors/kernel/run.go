@@ -49,6 +49,12 @@ type run struct {
 	// grace measures the chance that the interpreter has had to heed the interrupt,
 	// nil before there is one; the actor's too.
 	grace *opportunity.Meter
+	// asked is when the last interrupt was sent; the actor's.
+	asked time.Time
+	// unheard is why it is to be given up unless the end of its cell is found unread,
+	// confirmed that it was asked for a sign of life since; the actor's.
+	unheard   error
+	confirmed bool
 	// emitting is held while an event is handed to the sinks: those of host calls
 	// come from goroutines of their own.
 	emitting sync.Mutex
@@ -84,6 +90,7 @@ type run struct {
 	exceeded  *messages.ResourceLimitExceeded
 	stdin     bool
 	notes     []string // why output may be missing
+	delay     string   // that the machine has delayed it, "" for not
 	out       messages.Output
 	dropped   int
 	lastIndex int
@@ -113,7 +120,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
+		late := watchDelay(func() *opportunity.Meter { return a.meter(r.interp) })
 		r.serve(ctx)
+		r.delay = late.notice()
 		close(r.done)
 		ctx.Tell(callEnded{r})
 	})
@@ -205,6 +214,9 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
+		if r.cause() != "" { // the interrupt has found nothing that ran
+			return CellReply{Interrupted: true}, nil
+		}
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
 			if q, ok := e.(messages.InputRequest); ok {
 				return host.ask(q)
