@@ -163,7 +163,7 @@
         say("the server closed the connection; trying again");
       } catch (err) {
         if (signal.aborted) return;
-        if (err.status === 401) { signOut("The server does not know this token any more: one that is started anew has another, in ~/.coppice/serve.json."); return; }
+        if (err.status === 401) { signOut("The server does not know this token any more: a server that was started again has another. Use the link that it printed."); return; }
         if (err.status === 400) cursor = null; // it has started anew
         say("no connection; trying again");
       }
