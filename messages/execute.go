@@ -58,6 +58,8 @@ type Execute struct {
 	// history (In, Out), as a notebook does. A Jupyter kernel writes them to the
 	// user's history file then, which all kernels share: not for many calls.
 	Count bool `json:"count,omitempty"`
+	// Comms asks for the messages of widgets and the like, see [Comm].
+	Comms bool `json:"comms,omitempty"`
 
 	// InputTimeout is how long each question waits for its answer. 0: 5 min.
 	InputTimeout time.Duration `json:"input_timeout,omitempty"`

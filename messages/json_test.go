@@ -55,6 +55,7 @@ var events = []messages.Event{
 	messages.ClearOutput{Position: position, Wait: true},
 	messages.Error{Position: position, ErrorDetails: messages.ErrorDetails{Name: "ValueError", Message: "boom", Traceback: []string{"l1", "l2"}}},
 	messages.InputRequest{Position: position, ID: "in-1", Prompt: "name? ", Password: true, IdleTimeoutMS: 300_000},
+	messages.Comm{Position: position, ID: "c1", Action: messages.CommOpen, Target: "jupyter.widget", Data: raw(`{"state":{}}`), Buffers: [][]byte{[]byte("hi")}},
 	messages.Notice{Position: position, Code: "state-lost", Text: "gone"},
 	messages.HostCallStep{Position: position, Call: "c-1", Kind: messages.CallTool, Name: "search", Phase: messages.CallFailed, Error: &messages.HostError{Type: "KeyError", Message: "no such page"}, DurationMS: 12},
 	messages.HostEvent{Position: position, Call: "c-2", Name: "selfref_fork_spawned", Data: raw(`{"fork_id":"fork_1"}`)},

@@ -14,6 +14,9 @@ const (
 	// RefusedExhausted: the session's kernel failed again right after a restart; the
 	// session takes calls again after a reset.
 	RefusedExhausted Refusal = "exhausted"
+	// RefusedResetting: the call asked for a reset, and that of another call was still
+	// under way.
+	RefusedResetting Refusal = "resetting"
 	// RefusedClosed: the session was closed while the call waited.
 	RefusedClosed Refusal = "session_closed"
 	// RefusedDraining: the host shuts down, or has.
@@ -71,6 +74,8 @@ func (r Refusal) Remedy() (Remedy, int64) {
 		return RemedyReset, 0
 	case RefusedClosed:
 		return RemedyRetry, 0
+	case RefusedResetting:
+		return RemedyRetry, retryPlaceMS
 	default:
 		return "", 0
 	}

@@ -126,6 +126,10 @@ func (h *handler) drained() {
 
 // execute admits one call.
 func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
+	if exec.Reset && exec.Mode != messages.ModePerCall && h.resetting(s, exec.Key.ID()) {
+		w.Settle(messages.NotStarted(exec, h.o.Name, messages.RefusedResetting, "another call resets the session, and its new kernel is not ready yet; wait for that call, or make this one without a reset"))
+		return
+	}
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
 		c.child = exec.Key.CallID(exec.ID)
@@ -149,6 +153,17 @@ func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec mess
 	if !h.behind(c) {
 		s.Submit(c.child, c.work)
 	}
+}
+
+// resetting reports whether the call that is next at a child has asked for a reset, and
+// no kernel has begun it yet.
+func (h *handler) resetting(s *supervisor.Supervisor, child string) bool {
+	calls := h.byKey[child]
+	if len(calls) == 0 || !calls[0].exec.Reset {
+		return false
+	}
+	c, ok := s.Child(child)
+	return ok && c.State != messages.ChildBusy
 }
 
 // Spec makes the kernel of a key that has none.

@@ -199,7 +199,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	host := r.hosting(ctx, emit)
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
-		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
+		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count, Comms: r.exec.Comms,
 	}
 	if i == 0 {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect

@@ -89,7 +89,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			i.claim.Touch()
 		}
 	}()
-	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
+	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count, Comms: r.Comms},
 		func(c context.Context, e messages.Event) error {
 			if question, ok := e.(messages.InputRequest); ok {
 				i.calls.asked(question.ID)

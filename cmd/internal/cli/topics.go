@@ -35,6 +35,9 @@ PI_PYTHON_GATEWAY_TOKEN   what opens it; several servers have one for all, or on
 PI_PYTHON_SKIP_CHECK=1    takes it for granted that Python and its packages are there
 PI_PYTHON_IPC_TRACE=1     notes what passes between host and kernels, without what
                           it says, in ~/.coppice/agent/trace
+OTEL_EXPORTER_OTLP_ENDPOINT
+                          where traces go, over HTTP; OpenTelemetry's other
+                          variables count too (OTEL_SERVICE_NAME, ...)
 PI_DEBUG_STARTUP=1        prints the stages of the start with their times
 PI_ARTIFACTS_DIR          where outputs go that are too long for a result
 PI_SESSION_FILE           else they go beside this file

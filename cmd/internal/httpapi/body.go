@@ -21,11 +21,17 @@ func (a *API) body(w http.ResponseWriter, r *http.Request, to any) bool {
 	return httpserver.Body(w, r, maxBody, to)
 }
 
-// badRequest is what a client did wrong.
+// badRequest is what a client did wrong: the document forbids it.
 type badRequest struct{ problem, hint string }
 
 // Error returns the problem.
 func (e badRequest) Error() string { return e.problem }
+
+// unfit is what the document allows, and the server cannot do all the same.
+type unfit badRequest
+
+// Error returns the problem.
+func (e unfit) Error() string { return e.problem }
 
 // problem answers with an error.
 func (a *API) problem(w http.ResponseWriter, err error) {
@@ -34,21 +40,24 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
 	up, isUp := errors.AsType[*notUp](err)
+	wrong, isUnfit := errors.AsType[unfit](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
 	case isBad:
 		status, code, hint = http.StatusBadRequest, "bad_request", bad.hint
+	case isUnfit:
+		status, code, hint = http.StatusUnprocessableEntity, "bad_request", wrong.hint
 	case isFork:
 		status, code, hint = http.StatusConflict, "fork_refused", string(refused.Reason)
-	case isRequest:
-		status, code = http.StatusBadRequest, "bad_request"
+	case isRequest, errors.Is(err, artifact.ErrBadRange):
+		status, code = http.StatusUnprocessableEntity, "bad_request"
 	case isUp && !errors.Is(err, messages.ErrOverloaded):
 		status, code, hint = http.StatusServiceUnavailable, "not_started", string(up.result.Remedy)
 	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, messages.ErrOverloaded), errors.Is(err, errOverloaded):
 		status, code = http.StatusServiceUnavailable, "overloaded"
 	case errors.Is(err, errNotFound), errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrNoDirectory), errors.Is(err, notebook.ErrNotFound):
 		status, code = http.StatusNotFound, "not_found"
-	case errors.Is(err, artifact.ErrBadID), errors.Is(err, artifact.ErrNoID), errors.Is(err, artifact.ErrBadRange):
+	case errors.Is(err, artifact.ErrBadID), errors.Is(err, artifact.ErrNoID):
 		status, code = http.StatusBadRequest, "bad_request"
 	case errors.Is(err, errConflict), errors.Is(err, notebook.ErrChanged), errors.Is(err, notebook.ErrLocked):
 		status, code = http.StatusConflict, "conflict"

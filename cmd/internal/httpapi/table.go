@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/eventlog"
@@ -36,7 +38,7 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 	if err != nil {
 		return nil, false, fmt.Errorf("keep the request: %w", err)
 	}
-	x, mine, err = a.add(info, string(text), run)
+	x, mine, err = a.add(trace.SpanContextFromContext(ctx), info, string(text), run)
 	if err != nil {
 		return nil, false, err
 	}
@@ -48,7 +50,7 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 	}
 }
 
-func (a *API) add(info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
+func (a *API) add(parent trace.SpanContext, info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -63,7 +65,7 @@ func (a *API) add(info client.Execution, asked string, run task) (x *execution, 
 	if n := a.runningLocked(); n >= a.o.MaxRunning {
 		return nil, false, fmt.Errorf("%w: %d executions run or wait", errOverloaded, n)
 	}
-	ctx, cancel := context.WithCancel(a.life)
+	ctx, cancel := context.WithCancel(trace.ContextWithSpanContext(a.life, parent)) // it outlives the request
 	x = &execution{
 		log:    eventlog.New(eventlog.Options{Dir: a.dir, Memory: a.o.LogMemory, Max: a.o.LogMax + reserve}),
 		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,

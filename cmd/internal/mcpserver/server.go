@@ -111,6 +111,7 @@ func New(o Options) (*Server, error) {
 		s.addNotebooks(m)
 	}
 	s.tellStateless(m)
+	refusePrompts(m)
 	return &Server{m, s}, nil
 }
 
