@@ -74,6 +74,8 @@ func (r Refusal) Remedy() (Remedy, int64) {
 		return RemedyReset, 0
 	case RefusedClosed:
 		return RemedyRetry, 0
+	case RefusedResetting:
+		return RemedyRetry, retryPlaceMS
 	default:
 		return "", 0
 	}

@@ -110,6 +110,8 @@ func StopOf(r Refusal) Stop {
 		return StopClosed
 	case RefusedDraining:
 		return StopShutdown
+	case RefusedResetting:
+		return StopReset
 	default:
 		return ""
 	}

@@ -26,14 +26,17 @@ func Seconds(d time.Duration) string {
 // After says after which time a call was stopped, and whose that was: "after 0.5
 // seconds (the deadline of its caller)". "" when no time stopped it, or it is not known
 // which.
-func (p Progress) After() string {
+func (p Progress) After() string { return p.AfterIn(Seconds) }
+
+// AfterIn is After with lengths of time as write has them.
+func (p Progress) AfterIn(write func(time.Duration) string) string {
 	switch {
 	case p.Stop == StopDeadline && p.Limit > 0:
-		return "after " + Seconds(p.Limit) + " (the deadline of its caller)"
+		return "after " + write(p.Limit) + " (the deadline of its caller)"
 	case p.Stop == StopDeadline:
 		return "at the deadline of its caller"
 	case p.Limit > 0 && (p.Stop == StopTimeout || p.Stop == StopRuntime):
-		return "after " + Seconds(p.Limit)
+		return "after " + write(p.Limit)
 	}
 	return ""
 }

@@ -13,7 +13,8 @@ type Source struct {
 	Path, Text, Problem string
 }
 
-// moduleTime bounds the loading of one module.
+// moduleTime bounds the loading of all modules of a session together; each has a tenth of
+// it at least.
 const moduleTime = 10 * time.Second
 
 // ModulesCode is the code that loads modules into a session that has the prelude;

@@ -39,8 +39,8 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	refused, isFork := errors.AsType[*messages.ForkRefused](err)
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
-	wrong, isUnfit := errors.AsType[unfit](err)
 	up, isUp := errors.AsType[*notUp](err)
+	wrong, isUnfit := errors.AsType[unfit](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
 	case isBad:

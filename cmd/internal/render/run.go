@@ -250,7 +250,7 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	}
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
-		add(red, "✗ "+strings.TrimSpace("timed out "+far.After())+stopped)
+		add(red, "✗ "+strings.TrimSpace("timed out "+far.AfterIn(Duration))+stopped)
 	case messages.OutcomeCancelled:
 		add(yellow, "✗ cancelled"+stopped)
 	case messages.OutcomeLost:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import sys
 import threading
+from time import monotonic
 from types import ModuleType
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -28,19 +29,22 @@ class _TooLong(BaseException):
 
 def load(namespace: Dict[str, Any], sources: List[List[Optional[str]]], seconds: float) -> None:
     """Loads modules in their order. Each source is [path, text, problem]; with a
-    problem there is no text. One that cannot be loaded within seconds, whatever it
-    does, is noted in failed, and the next one is loaded."""
+    problem there is no text. All have the seconds together, and each a tenth of them at
+    least, so that a slow one neither holds a session up for long nor keeps the next one
+    out. One that is not loaded by then, whatever it does, is noted in failed."""
+    begun = monotonic()
     package = ModuleType(PACKAGE)
     package.__path__ = []  # type: ignore[attr-defined]
     sys.modules[PACKAGE] = package
     for path, text, problem in sources:
+        bound = max(begun + seconds - monotonic(), seconds / 10)
         try:
             if problem:
                 raise OSError(problem)
-            with _bounded(seconds):
+            with _bounded(bound):
                 _load(namespace, str(path), text or "")
         except _TooLong:
-            failed.append(f"{path}: it was not loaded within {seconds:g} s")
+            failed.append(f"{path}: it was not loaded within {round(bound, 2):g} s")
         except OSError as err:
             failed.append(f"{path}: {err}" if problem else f"{path}: {_line(err)}")
         except BaseException as err:  # sys.exit() and Ctrl-C too: a module is no reason to end a session

