@@ -146,7 +146,7 @@ const NoticeSkipped = "output-skipped"
 // how the call goes is handed over all the same.
 func (c *Call) leaveOut(i int, e messages.Event) {
 	switch e.(type) {
-	case messages.Stream, messages.Display, messages.ExecuteResult:
+	case messages.Stream, messages.Display, messages.ExecuteResult, messages.Comm:
 	default:
 		c.subs[i].force(e)
 		return

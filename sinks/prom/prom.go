@@ -82,7 +82,7 @@ func (c *Collector) Attachment() sinks.Attachment {
 }
 
 // For returns the sink of one call.
-func (c *Collector) For(messages.Execute) sinks.Sink { return &call{c: c} }
+func (c *Collector) For(context.Context, messages.Execute) sinks.Sink { return &call{c: c} }
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {

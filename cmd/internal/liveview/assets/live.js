@@ -625,7 +625,7 @@
         case "error": this.text("traceback", (e.traceback?.length ? e.traceback.join("\n") : `${e.name}: ${e.message}`) + "\n"); break;
         case "clear": if (e.wait) this.clearNext = true; else this.clear(); break;
         case "notice": this.text("notice", `[${e.text}]\n`); break;
-        default: return; // status, host calls
+        default: return; // status, host calls, comms
       }
       if (end) this.at.scrollTop = this.at.scrollHeight;
     }
