@@ -80,6 +80,7 @@ func mixed() [][2]string {
 // set, whatever each of them speaks and names; each keeps its own.
 func TestTwoClientsShareNothing(t *testing.T) {
 	t.Parallel()
+	require.ElementsMatch(t, []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}, mcp.SupportedProtocolVersions())
 	o := optionsOf(t, coppice.Options{MaxSessions: 100})
 	o.Tools.Notebooks = true
 	url := served(t, o)

@@ -227,7 +227,7 @@ func TestTwoClientsOfATool(t *testing.T) {
 	ask := func(c *client.Client, mine string, parts int) error {
 		r, err := c.RunTool(t.Context(), "a", client.RunTool{Run: mine, Inputs: toolbox.Inputs("echo", mine)}, nil)
 		if err != nil || r.Run != mine || string(r.Outputs) != fmt.Sprintf(`{"result":{"echo":%q}}`, mine) {
-			return fmt.Errorf("%s: the run %s: %s, %v %w", mine, r.Run, r.Outputs, r.Error, err)
+			return errors.Join(fmt.Errorf("%s: the run %s: %s", mine, r.Run, r.Outputs), err)
 		}
 		events := 0
 		r, err = c.RunTool(t.Context(), "b", client.RunTool{Run: mine, Inputs: toolbox.Inputs("stream", parts)}, func(messages.ToolEvent) error {
@@ -235,7 +235,7 @@ func TestTwoClientsOfATool(t *testing.T) {
 			return nil
 		})
 		if err != nil || r.Run != mine || events != parts {
-			return fmt.Errorf("%s: the stream %s has %d events: %v %w", mine, r.Run, events, r.Error, err)
+			return errors.Join(fmt.Errorf("%s: the stream %s has %d events", mine, r.Run, events), err)
 		}
 		return nil
 	}
