@@ -99,6 +99,7 @@ test: test-env ## Run all tests with the race detector (sets up what they need)
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, long ones in full
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
@@ -106,6 +107,14 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
+
+# More flags for the suite, see go run ./test/starve/suite -help.
+STARVED_FLAGS ?=
+
+.PHONY: test-starved
+test-starved: test-env ## Run the tests that time takes part in beside a load of 10 per processor (20 minutes)
+	$(say) "tests on a starved machine"
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go run ./test/starve/suite $(STARVED_FLAGS)
 
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.

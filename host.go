@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
@@ -89,8 +90,17 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 	if err != nil {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
 	}
+	if p := opportunity.Pressure(); p >= worthShowing {
+		if node.Busy == nil {
+			node.Busy = &messages.Busy{}
+		}
+		node.Busy.Pressure = p
+	}
 	return node, nil
 }
+
+// worthShowing is the pressure that every machine has now and then.
+const worthShowing = .01
 
 // SessionInfo is a session that has a kernel.
 type SessionInfo struct {

@@ -43,6 +43,7 @@ var result = messages.Result{
 	Images:     []messages.Image{{MIME: messages.MIMEPNG, Data: "aGk="}},
 	Truncation: &messages.Truncation{Direction: "tail", TruncatedBy: "bytes", TotalLines: 10, TotalBytes: 100, OutputLines: 2, OutputBytes: 20, ShownStart: 9, ShownEnd: 10, Artifact: artifact},
 	Artifact:   &artifact, Exec: "id-1",
+	Progress: messages.Progress{Reach: messages.ReachBegun, Begun: 1, Cells: 2, Waited: messages.Waited{Turn: 4, Place: 3, Kernel: 2, Processor: 1}, First: true},
 }
 
 var events = []messages.Event{
@@ -70,22 +71,27 @@ var lifecycle = []messages.Lifecycle{
 // values are the messages that have no type member of their own.
 var values = map[string]any{
 	"execute": messages.Execute{
-		ID: "id-1", Key: key, Owner: "tenant", Cells: []messages.Cell{{Title: "t", Code: "1+1"}}, Timeout: 30 * time.Second, Deadline: at, Reset: true,
+		ID: "id-1", Key: key, Owner: "tenant", Cells: []messages.Cell{{Title: "t", Code: "1+1"}}, Timeout: 30 * time.Second, Deadline: at, Made: at, Reset: true,
 		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, AllowStdin: true, InputTimeout: time.Minute, ResetNames: true,
 	},
-	"interrupt":       messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout, Active: true},
-	"reset":           messages.Reset{Key: key},
-	"input_answer":    messages.InputAnswer{Value: "x", Status: messages.InputExpired, Idle: time.Second},
-	"host_call":       messages.HostCall{ID: "c-1", Kind: messages.CallPrimitive, Name: "selfref.context.remember", Args: raw(`{"args":["x"],"kwargs":{}}`)},
-	"host_result":     messages.HostResult{Value: raw(`[1]`), Error: &messages.HostError{Type: "ValueError", Message: "no"}},
-	"close":           messages.Close{Key: key},
-	"fork":            messages.Fork{Key: key, Names: []string{"a@/srv/data", "b@/srv/data"}},
-	"fork_refused":    messages.ForkRefused{Reason: messages.ForkThreads, Problem: "2 threads run"},
-	"rewind":          messages.Rewind{Key: key},
-	"pin":             messages.Pin{Key: key, Pinned: true},
-	"drain":           messages.Drain{},
-	"release_owner":   messages.ReleaseOwner{Owner: "tenant"},
-	"result_object":   result,
+	"interrupt":     messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout, Deadline: time.Second, Active: true},
+	"reset":         messages.Reset{Key: key},
+	"input_answer":  messages.InputAnswer{Value: "x", Status: messages.InputExpired, Idle: time.Second},
+	"host_call":     messages.HostCall{ID: "c-1", Kind: messages.CallPrimitive, Name: "selfref.context.remember", Args: raw(`{"args":["x"],"kwargs":{}}`)},
+	"host_result":   messages.HostResult{Value: raw(`[1]`), Error: &messages.HostError{Type: "ValueError", Message: "no"}},
+	"close":         messages.Close{Key: key},
+	"fork":          messages.Fork{Key: key, Names: []string{"a@/srv/data", "b@/srv/data"}},
+	"fork_refused":  messages.ForkRefused{Reason: messages.ForkThreads, Problem: "2 threads run"},
+	"rewind":        messages.Rewind{Key: key},
+	"pin":           messages.Pin{Key: key, Pinned: true},
+	"drain":         messages.Drain{},
+	"release_owner": messages.ReleaseOwner{Owner: "tenant"},
+	"result_object": result,
+	"not_started":   messages.NotStarted(messages.Execute{ID: "id-1", Key: key, Cells: []messages.Cell{{Code: "1"}}}, "runner", messages.RefusedOverloaded, "overloaded"),
+	"timed_out": messages.Result{
+		Outcome: messages.OutcomeTimeout, Cells: messages.Pending([]messages.Cell{{Code: "1"}}), Remedy: messages.RemedyMoreTime,
+		Progress: messages.Progress{Reach: messages.ReachTurn, Cells: 1, Stop: messages.StopDeadline, Limit: time.Second},
+	},
 	"output":          messages.Output{Cells: []messages.CellOutput{{Index: 0, Text: "hi", Events: []messages.RawJSON{raw(`{"op":"x"}`)}, HasMarkdown: true}}, Artifact: artifact, Lost: "sink restarted"},
 	"shutdown_report": messages.ShutdownReport{Stopped: 3, Leftovers: []messages.Leftover{{Path: "root/a", Exit: messages.Exit{Kind: messages.ExitHung}, PID: 9}}, Unanswered: 1, Duration: time.Second},
 	"tool_event":      messages.ToolEvent{Seq: 3, Output: "text", Append: true, Value: raw(`"to be "`), Done: true},
@@ -108,6 +114,7 @@ var values = map[string]any{
 	},
 	"node": messages.Node{
 		Name: "root", Kind: "supervisor", State: messages.ChildIdle, Epoch: 1, Since: at,
+		Busy: &messages.Busy{Stalled: 1, Waited: 2, Postponed: 3, Pressure: .5},
 		Children: []messages.Node{{
 			Name: "a", Kind: "kernel", State: messages.ChildBusy, Epoch: 2, Since: at, StartedAt: at, Restarts: 1, LastExit: &messages.Exit{Kind: messages.ExitEvicted, Reason: "idle"},
 			Queue: 2, Done: 9, Pinned: true, Owner: "o", TTL: at, PID: 1, RSS: 2, Detail: "d",

@@ -43,6 +43,27 @@ type Exit struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
+// SessionClosed is the Reason of the Exit of a kernel whose session was closed. The
+// host's own end is an exit of the same kind.
+const SessionClosed = "the session was closed"
+
+// Stop is what the end of its kernel is for a call that ran.
+func (e Exit) Stop() Stop {
+	switch e.Kind {
+	case ExitReset:
+		return StopReset
+	case ExitEvicted:
+		return StopEvicted
+	case ExitShutdown:
+		if e.Reason == SessionClosed {
+			return StopClosed
+		}
+		return StopShutdown
+	default:
+		return StopDied
+	}
+}
+
 // Node is one actor in a snapshot of the supervision tree.
 type Node struct {
 	// Name is the child's name in its parent: "gateway", "kernel-gateway", or
@@ -93,9 +114,14 @@ type Busy struct {
 	// Waited is how long children that were silent waited for a processor, in
 	// nanoseconds, added up over them.
 	Waited time.Duration `json:"waited,omitempty"`
-	// Postponed is how often the end of a child that was late was put off for that: a
-	// child that is late for long counts again and again.
+	// Postponed is how often the end of a child, of a cell that was interrupted, or of a
+	// process that starts was put off for that: a child that is late for long counts
+	// again and again.
 	Postponed int64 `json:"postponed,omitempty"`
+	// Pressure is the part of the last ten seconds in which some process here waited
+	// for a processor, from 0 to 1: of the host's control group, or where groups are
+	// not counted of the whole machine. 0 where the system does not tell.
+	Pressure float64 `json:"pressure,omitempty"`
 }
 
 // Lifecycle is something that happened in the supervision tree. The types in

@@ -19,7 +19,7 @@ const MaxFile = 512 << 20
 // File is a notebook on disk, opened to be edited and saved. It is for one
 // goroutine at a time, as its document is.
 type File struct {
-	// Document is what is edited. It must not be replaced.
+	// Document is what is edited. Only [File.Replace] replaces it.
 	*Document
 	// Path is the path that was opened.
 	Path string
@@ -135,6 +135,10 @@ func NewFile(ctx context.Context, path string, d *Document) (*File, error) {
 	f.exists, f.disk.digested = true, was.sum()
 	return f, nil
 }
+
+// Replace makes d the document that Save writes, such as one that was merged from what
+// was read. The file is still compared with what was read.
+func (f *File) Replace(d *Document) { f.Document, f.foreign = d, true }
 
 // Exists reports whether the notebook was on disk when it was read or last
 // saved.

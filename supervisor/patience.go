@@ -54,7 +54,7 @@ func (s *Supervisor) postpone(ch *child) bool {
 	s.deadline(ch, rest)
 	ch.dueFrom = from
 	if !ch.supervises() {
-		s.sys.postponed.Add(1)
+		s.sys.postpone(1)
 	}
 	// Whoever waits for the end of this supervisor has to wait for that of the child.
 	if lent := listened + rest - limit; ch.state != messages.ChildStarting && lent > s.lent {

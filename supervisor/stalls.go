@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -37,9 +38,18 @@ func (s *commons) listened(then time.Time) time.Duration {
 	return time.Since(then) - s.stalls.Since(then)
 }
 
+// postpone counts ends that were put off.
+func (s *commons) postpone(n int) {
+	s.postponed.Add(int64(n))
+	opportunity.Postpone(int64(n))
+}
+
 // busy is what was lost, nil for nothing.
 func (s *commons) busy() *messages.Busy {
 	b := messages.Busy{Stalled: s.stalls.Stalled(), Waited: time.Duration(max(0, s.waited.Load())), Postponed: s.postponed.Load()}
+	if w, ok := s.stalls.(*opportunity.Watch); ok {
+		b.Postponed += w.Postponed()
+	}
 	if b == (messages.Busy{}) {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (s *Supervisor) onTimer() {
 		s.leaveWaitlist()
 		shown, ends := s.excused, s.endings
 		s.decide(s.tick(), nil)
-		s.sys.postponed.Add(int64(max(0, s.excused-shown-(s.endings-ends))))
+		s.sys.postpone(max(0, s.excused-shown-(s.endings-ends)))
 	}
 	for len(s.due) > 0 && s.due[0].due <= s.now {
 		ch := s.due[0]

@@ -4,13 +4,17 @@ import (
 	"context"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// copyTimeout bounds one request for copies. A copy of a session that holds
+// copyTimeout bounds one request for copies, by the chance of the session to make them. A copy of a session that holds
 // gigabytes takes tens of milliseconds.
 const copyTimeout = 30 * time.Second
+
+// copyMost is how long it may take on a machine that has no processor for it.
+const copyMost = 2 * time.Minute
 
 // Copier is implemented by interpreters that can be copied while they live.
 type Copier interface {
@@ -43,10 +47,10 @@ func (a *Actor) fork(w supervisor.Work, m messages.Fork) error {
 		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "only the runner backend can copy a session"})
 		return nil
 	}
-	ctx := a.ctx
+	ctx, from := a.ctx, subject(a.interp)
 	a.pump(func() {
-		bounded, cancel := context.WithTimeout(a.life, copyTimeout)
-		defer cancel()
+		bounded, done := opportunity.Within(a.life, opportunity.Budget{Opportunity: copyTimeout, Ceiling: copyMost}, from)
+		defer done()
 		ctx.Tell(copied{w, c.Copy(bounded, m.Names)})
 	})
 	return nil

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -20,11 +22,11 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	if m.Active && a.postpone(r, m) {
 		return
 	}
-	cause := m.Cause
-	if cause == "" {
-		cause = messages.CauseCancelled
+	m.Cause = cmp.Or(m.Cause, messages.CauseCancelled)
+	r.interrupted.Store(&m)
+	if r.watched != nil {
+		r.waited.Processor = r.watched.Measure().Waited
 	}
-	r.interruptCause.Store(&cause)
 	r.grace = a.meter(r.interp)
 	a.sendInterrupt(r)
 	a.note()
@@ -94,12 +96,17 @@ func (a *Actor) hurry(m hurryDue) {
 }
 
 func (a *Actor) sendInterrupt(r *run) {
+	r.asked = time.Now()
 	a.pump(func() {
 		c, cancel := context.WithTimeout(r.life, max(starvedMost, a.o.InterruptGrace)) // who passes it on may have no processor either
 		defer cancel()
 		_ = r.interp.Interrupt(c) // the grace period judges by what the cell does, not by this answer
 	})
 }
+
+// askAgain is how often an interpreter that has no processor to heed an interrupt with
+// is asked again.
+const askAgain = 5 * time.Second
 
 // starvedMost is how long an interpreter may have no processor after an interrupt
 // before it is given up all the same.
@@ -108,11 +115,15 @@ const starvedMost = 30 * time.Second
 // meter begins to measure the chance that an interpreter has. Any goroutine may call
 // it.
 func (a *Actor) meter(interp Interpreter) *opportunity.Meter {
-	var s opportunity.Subject
+	return opportunity.Begin(subject(interp), a.ctx.Stalls())
+}
+
+// subject is who is waited for, nil where that is not known.
+func subject(interp Interpreter) opportunity.Subject {
 	if w, ok := interp.(Witness); ok {
-		s = w.Subject()
+		return w.Subject()
 	}
-	return opportunity.Begin(s, a.ctx.Stalls())
+	return nil
 }
 
 // graceOver gives the interpreter up, unless it has not had the grace to heed the
@@ -124,7 +135,14 @@ func (a *Actor) graceOver(m graceOver) {
 		return
 	}
 	patience := opportunity.Budget{Opportunity: a.o.InterruptGrace, Ceiling: starvedMost}
-	if left := patience.Left(m.run.grace.Measure()); left > 0 {
+	if m.run.confirmed {
+		patience.Opportunity /= 2
+	}
+	seen := m.run.grace.Measure()
+	if left := m.run.grace.Left(patience, seen); left > 0 {
+		if time.Since(m.run.asked) >= askAgain { // we, too, may have been late: nothing ran yet when it came
+			a.interruptAgain(interruptDue{m.run})
+		}
 		a.ctx.After(left, m)
 		return
 	}
@@ -138,8 +156,49 @@ func (a *Actor) graceOver(m graceOver) {
 		a.ctx.After(a.o.InterruptGrace, m)
 		return
 	}
+	if m.run.unheard == nil && lostTime(seen) {
+		m.run.unheard = unresponsive(seen)
+		a.confirm(m.run)
+		return
+	}
 	m.run.wantEnd()
-	m.run.kill(ErrUnresponsive)
+	m.run.kill(cmp.Or(m.run.unheard, unresponsive(seen)))
+}
+
+// confirm asks an interpreter for a sign of life that seems not to heed an interrupt, on
+// a machine that is busy: the end of its cell may lie unread, for as long as this process
+// has too much else to do. What came before the answer is read then, or about to be.
+func (a *Actor) confirm(r *run) {
+	a.pump(func() {
+		bound, done := opportunity.Within(r.life, opportunity.Budget{Opportunity: a.o.InterruptGrace, Ceiling: starvedMost}, subject(r.interp))
+		_ = r.interp.Ping(bound) // whether it answers or not: it had the chance
+		done()
+		a.ctx.Tell(confirmed{r})
+	})
+}
+
+// isConfirmed gives this process half of the grace to read what has come.
+func (a *Actor) isConfirmed(m confirmed) {
+	if a.run != m.run {
+		return
+	}
+	m.run.confirmed = true
+	m.run.grace = opportunity.Begin(nil, a.ctx.Stalls())
+	a.ctx.After(a.o.InterruptGrace/2, graceOver(m))
+}
+
+// unresponsive says what became of the grace, where that was not the time on the clock.
+func unresponsive(m opportunity.Measure) error {
+	if !lostTime(m) {
+		return ErrUnresponsive
+	}
+	return fmt.Errorf("%w, in %s", ErrUnresponsive, m)
+}
+
+// lostTime says that the machine was busy.
+func lostTime(m opportunity.Measure) bool {
+	const worthTelling = 100 * time.Millisecond
+	return m.Wall-m.Opportunity >= worthTelling
 }
 
 // runtimeOver interrupts a cell that has run for as long as it may.

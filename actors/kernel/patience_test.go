@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,10 +61,39 @@ func TestAKernelWithoutAProcessorIsNotGivenUp(t *testing.T) {
 			synctest.Wait()
 			begin := time.Now()
 			tr.ref().Tell(messages.Interrupt{Exec: "a"})
-			require.Equal(t, kernel.ErrUnresponsive.Error(), tr.wait(reply).Reason)
+			reason := tr.wait(reply).Reason
+			require.Contains(t, reason, kernel.ErrUnresponsive.Error())
+			require.Equal(t, starved > 0, strings.Contains(reason, "for a processor"), reason)
 			const late = 500 * time.Millisecond // it is looked at now and then
+			if starved > 0 {                    // and asked for a sign of life before it is given up
+				takes += 750 * time.Millisecond
+			}
 			require.GreaterOrEqual(t, time.Since(begin), takes)
 			require.Less(t, time.Since(begin), takes+late)
+		})
+	}
+}
+
+// A call that the machine has delayed for long says so, and no other does.
+func TestACallThatHadNoProcessorSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		starved time.Duration
+		code    string
+		want    []string
+	}{
+		"a quiet machine":    {0, "sleep 5s", nil},
+		"a moment":           {900 * time.Millisecond, "sleep 5s", nil},
+		"little of the time": {5 * time.Second, "sleep 1m", nil},
+		"a short call":       {time.Hour, "sleep 100ms", nil},
+		"long":               {3 * time.Second, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 3 s for a processor"}},
+		"all the time":       {time.Hour, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 5 s for a processor"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+				tr.run("count")
+				tr.backend.last().starved.Store(int64(tc.starved))
+				require.Equal(t, tc.want, tr.run(tc.code).Notices)
+			})
 		})
 	}
 }

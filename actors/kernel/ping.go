@@ -83,7 +83,7 @@ func (a *Actor) await(interp Interpreter, mute **silence, answer <-chan error, e
 	first := s.look(a.ctx.Waited)
 	for {
 		seen := s.look(a.ctx.Waited).After(first)
-		left := budget.Left(seen)
+		left := s.meter.Left(budget, seen)
 		if left <= 0 {
 			end()
 			return budget.Expired(seen) == opportunity.ByCeiling, <-answer

@@ -49,12 +49,25 @@ type run struct {
 	// grace measures the chance that the interpreter has had to heed the interrupt,
 	// nil before there is one; the actor's too.
 	grace *opportunity.Meter
+	// asked is when the last interrupt was sent; the actor's.
+	asked time.Time
+	// unheard is why it is to be given up unless the end of its cell is found unread,
+	// confirmed that it was asked for a sign of life since; the actor's.
+	unheard   error
+	confirmed bool
 	// emitting is held while an event is handed to the sinks: those of host calls
 	// come from goroutines of their own.
 	emitting sync.Mutex
 
-	// interruptCause is written by the actor and read by the run's goroutine.
-	interruptCause atomic.Pointer[messages.InterruptCause]
+	// interrupted is written by the actor and read by the run's goroutine.
+	interrupted atomic.Pointer[messages.Interrupt]
+	// waited is what the call waited for, first that the session had no variables
+	// before; watched measures what it runs on, nil for a short run, and stop is what
+	// ended it when that was its kernel's end. They belong to the actor.
+	waited  messages.Waited
+	first   bool
+	watched *opportunity.Meter
+	stop    messages.Stop
 	// waiting is true while a sink has no credit for the run; written by the
 	// run's emitting goroutine, read by the actor.
 	waiting atomic.Bool
@@ -77,6 +90,7 @@ type run struct {
 	exceeded  *messages.ResourceLimitExceeded
 	stdin     bool
 	notes     []string // why output may be missing
+	delay     string   // that the machine has delayed it, "" for not
 	out       messages.Output
 	dropped   int
 	lastIndex int
@@ -100,11 +114,15 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
 	r.cells = messages.Pending(exec.Cells)
+	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
 	a.run = r
+	a.watchSoon()
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
+		late := watchDelay(func() *opportunity.Meter { return a.meter(r.interp) })
 		r.serve(ctx)
+		r.delay = late.notice()
 		close(r.done)
 		ctx.Tell(callEnded{r})
 	})
@@ -196,6 +214,9 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
+		if r.cause() != "" { // the interrupt has found nothing that ran
+			return CellReply{Interrupted: true}, nil
+		}
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
 			if q, ok := e.(messages.InputRequest); ok {
 				return host.ask(q)
@@ -309,8 +330,8 @@ func (r *run) drop() error {
 
 // cause returns why the run was interrupted, "" when it was not.
 func (r *run) cause() messages.InterruptCause {
-	if c := r.interruptCause.Load(); c != nil {
-		return *c
+	if i := r.interrupted.Load(); i != nil {
+		return i.Cause
 	}
 	return ""
 }

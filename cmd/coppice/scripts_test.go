@@ -19,8 +19,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/starve"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -32,7 +34,11 @@ const marker = "PI_COPPICE_TEST_MARK"
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"coppice": main})
+	testscript.Main(m, map[string]func(){"coppice": func() {
+		code := cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+		starve.Note()
+		os.Exit(code)
+	}})
 }
 
 // TestScripts runs the command as a user does, with real kernels. The scripts
@@ -85,6 +91,9 @@ func params(t *testing.T, env map[string]string) testscript.Params {
 			e.Setenv("TERM", "xterm-256color")
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // or each command sleeps for a second at its end
 			e.Setenv(marker, messages.NewID())
+			if noted := os.Getenv(starve.Variable); noted != "" {
+				e.Setenv(starve.Variable, noted)
+			}
 			for name, value := range env {
 				e.Setenv(name, value)
 			}

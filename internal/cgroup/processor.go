@@ -33,13 +33,27 @@ type Pressure struct {
 	// Some is how long one of them or more waited, All how long none of them ran
 	// that wanted to.
 	Some, All time.Duration
+	// Recent is the part of the last ten seconds in which one of them or more waited,
+	// from 0 to 1.
+	Recent float64
 	// Counted says that the system counts this for groups.
 	Counted bool
 }
 
 // ProcessorPressure returns that of the group with this folder.
-func ProcessorPressure(dir string) Pressure {
-	b, err := os.ReadFile(filepath.Join(dir, "cpu.pressure"))
+func ProcessorPressure(dir string) Pressure { return readPressure(filepath.Join(dir, "cpu.pressure")) }
+
+// MachinePressure returns that of all processes of this machine. proc is where procfs
+// is; "": /proc.
+func MachinePressure(proc string) Pressure {
+	if proc == "" {
+		proc = "/proc"
+	}
+	return readPressure(filepath.Join(proc, "pressure", "cpu"))
+}
+
+func readPressure(file string) Pressure {
+	b, err := os.ReadFile(file) //nolint:gosec // of the system
 	if err != nil {
 		return Pressure{}
 	}
@@ -60,10 +74,21 @@ func parsePressure(text string) Pressure {
 		}
 		switch d := time.Duration(n) * time.Microsecond; kind {
 		case "some":
-			p.Some, p.Counted = d, true
+			p.Some, p.Counted, p.Recent = d, true, recent(line)
 		case "full":
 			p.All = d
 		}
 	}
 	return p
+}
+
+// recent is the field avg10 of a line, which is in percent.
+func recent(line string) float64 {
+	_, rest, _ := strings.Cut(line, "avg10=")
+	text, _, _ := strings.Cut(rest, " ")
+	percent, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(percent >= 0 && percent <= 100) {
+		return 0
+	}
+	return percent / 100
 }

@@ -21,7 +21,11 @@ func TestProcessorOfAGroup(t *testing.T) {
 	write("cpu.pressure", "some avg10=3.95 avg60=13.31 avg300=13.38 total=2000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=700000\n")
 	write("cgroup.procs", "12\n7\n")
 	require.Equal(t, 1500*time.Millisecond, Throttled(dir))
-	require.Equal(t, Pressure{Some: 2 * time.Second, All: 700 * time.Millisecond, Counted: true}, ProcessorPressure(dir))
+	require.Equal(t, Pressure{Some: 2 * time.Second, All: 700 * time.Millisecond, Recent: .0395, Counted: true}, ProcessorPressure(dir))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "pressure"), 0o700))
+	write("pressure/cpu", "some avg10=100.00 avg60=0.00 avg300=0.00 total=7000000\n")
+	require.Equal(t, Pressure{Some: 7 * time.Second, Recent: 1, Counted: true}, MachinePressure(dir))
+	require.Equal(t, Pressure{}, MachinePressure(filepath.Join(dir, "none")))
 	pids, err := Members(dir)
 	require.NoError(t, err)
 	require.Equal(t, []int{12, 7}, pids)
@@ -34,6 +38,9 @@ func TestParsePressure(t *testing.T) {
 		"some avg10=0.00 total=5\n":      {Some: 5 * time.Microsecond, Counted: true}, // as of the whole machine, before Linux 5.13
 		"some avg10=0.00\nfull total=\n": {},
 		"some total=-5":                  {},
+		"some avg10=x total=1\n":         {Some: time.Microsecond, Counted: true},
+		"some avg10=NaN total=1\n":       {Some: time.Microsecond, Counted: true},
+		"some avg10=101 total=1\n":       {Some: time.Microsecond, Counted: true},
 		"some total=99999999999999999999\nfull total=9223372036854775807": {},
 	} {
 		require.Equal(t, want, parsePressure(text), text)

@@ -4,6 +4,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func read(get func(to []byte) (int, error)) ([]byte, error) {
 		}
 		value := make([]byte, size)
 		n, err := get(value)
-		if err == unix.ERANGE {
+		if errors.Is(err, unix.ERANGE) {
 			continue
 		}
 		return value[:max(n, 0)], err

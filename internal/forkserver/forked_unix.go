@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -88,6 +89,13 @@ func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
 	return stopGroup(ctx, o, f.end, f.identity, func(ctx context.Context, number syscall.Signal) error { return f.kill(ctx, number, true) })
 }
 
+// How long a process that is asked to end has when it has no processor to end with: in
+// multiples of its grace, and at most.
+const (
+	graceCeilings = 20
+	graceMost     = 30 * time.Second
+)
+
 // stopGroup ends a process that is not a child of the host: SIGTERM to its group,
 // the grace period, SIGKILL.
 func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func() process.Identity, kill func(context.Context, syscall.Signal) error) error {
@@ -96,7 +104,7 @@ func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func(
 		grace = 2 * time.Second
 	}
 	if grace > 0 {
-		c, cancel := context.WithTimeout(ctx, grace)
+		c, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: grace, Ceiling: min(graceCeilings*grace, graceMost)}, opportunity.Processes(id()))
 		err := kill(c, syscall.SIGTERM)
 		if err == nil {
 			select {
@@ -104,11 +112,11 @@ func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func(
 			case <-c.Done():
 			}
 		}
-		cancel()
+		done()
 	}
 	const killWait = 5 * time.Second
-	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
-	defer cancel()
+	c, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: killWait, Ceiling: graceMost}, opportunity.Processes(id()))
+	defer done()
 	if err := kill(c, syscall.SIGKILL); err != nil {
 		return err
 	}

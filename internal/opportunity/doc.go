@@ -50,13 +50,19 @@
 // where there is nothing to see at all (other systems, other machines) the opportunity
 // is the time in which we listened. [Measure.Known] says which.
 //
+// # What it counts
+//
+// A verdict that is put off for a tenth of a second or more, where a fixed limit would
+// have ended somebody, is counted: [Postponed] for the process, [Watch.Postponed] for a
+// system. [Pressure] says how much the processors are wanted now.
+//
 // # Cost
 //
 // A look reads two small files for each thread: 10 to 15 µs of processor time, and so up
 // to 0.2 ms for a Jupyter kernel with its twelve, as measured on a virtual machine with
 // much to do; [Tree] reads the table of all processes and costs milliseconds. A wait on
 // an idle machine takes three looks and one timer. A running [Watch] wakes ten times a
-// second.
+// second, and up to a hundred times while it is late.
 //
 // # Who uses it, and who should
 //
@@ -64,23 +70,19 @@
 // heartbeat, the pings of kernels and tools, the grace of an interrupted cell, the end
 // of a kernel, exit functions, and the outer limits of starts and ends of children; the
 // starts of kernels, of fork servers and of gateways, the heartbeat of a fork server,
-// the suspicion against a shared gateway, and the look at an interpreter.
+// the suspicion against a shared gateway, the look at an interpreter, whether a Jupyter
+// kernel that does not answer computes, copies of sessions, the interrupt of a session
+// whose side thread does not answer, and the end of sessions and of fork servers.
 // [process.Process.Stop] does the same in its own way, below this package. All other
 // places that decide by time that a process is dead, hung or gone:
 //
 //	place                                        limit            budget, and subject
-//	actors/kernel/jupyter/interpreter.go (Ping)  Look, Ticks      the interpreter's Subject in place of process.Look
-//	actors/kernel/copy.go                        30 s             {30 s, 2 min}, the session that is copied
-//	actors/kernel/runner/control.go (native)     0.5 s            {0.5 s, 5 s}: else SIGINT comes too early
-//	actors/kernel/runner/control.go (termWait)   0.5 s            {the same, 10 s}: SIGTERM
-//	actors/kernel/runner/server.go               6 s              {6 s, 30 s}, the fork server
 //	actors/kernel/bash/interpreter.go            1 s              {1 s, 10 s}, the Tree of the command
 //	actors/kernel/jupyter/warm.go (warmPing)     1 s              {1 s, 10 s}, the kernel that waits, and its gateway
 //	actors/launcher/options.go (StopGrace)       5 s              {the same, 6 times that}, the tool
 //	actors/launcher/options.go (StartTimeout)    1 min            {1 min, 5 min}, the Tree of the tool
 //	actors/launcher/actor.go (hardGrace)         1 s              {1 s, 10 s}, the tool
 //	internal/toolproc/options.go (health)        1 s, 2 s, 30 s   {the same, 10 times that}, the tool
-//	internal/forkserver/forked_unix.go           2 s, 5 s         {the same, 30 s}, the session; Stopped ends it at once
 //	internal/jupyter/options.go, recovery.go     10 s to 1 min    {the same, 5 times that}, kernel and gateway
 //	internal/jupyter/interrupt.go                0.5 s, 2 s       {the same, 10 times that}, kernel and gateway
 //	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone

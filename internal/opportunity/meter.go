@@ -19,6 +19,7 @@ type Meter struct {
 	sample  Sample // the last
 	base    Sample // the first
 	blind   bool   // the subject will tell nothing more
+	putOff  bool   // a verdict was put off, and counted
 }
 
 // Begin begins to measure. Without stalls (nil) nothing is known of our own standing
@@ -30,8 +31,9 @@ func Begin(s Subject, stalls Stalls) *Meter {
 	if stalls == nil {
 		stalls = never{}
 	}
-	m := &Meter{subject: s, stalls: stalls, begun: time.Now(), slept: slept()}
+	m := &Meter{subject: s, stalls: stalls, slept: slept()}
 	m.from.stalled = stalls.Stalled()
+	m.begun = time.Now()
 	m.look(m.begun)
 	m.base = m.sample
 	return m
@@ -45,10 +47,12 @@ func (m *Meter) Opportunity() time.Duration { return m.Measure().Opportunity }
 func (m *Meter) Measure() Measure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// Before the time: what is stalled while we look is of the next span, as that time is.
+	stalled := m.stalls.Stalled() - m.from.stalled
 	now := time.Now()
 	m.look(now)
 	seen := totals{
-		wall: now.Sub(m.begun), stalled: m.stalls.Stalled() - m.from.stalled,
+		wall: now.Sub(m.begun), stalled: stalled,
 		waited: m.sample.Waited - m.base.Waited + m.sample.Disk - m.base.Disk, pending: m.sample.Pending,
 	}
 	m.account.add(seen)

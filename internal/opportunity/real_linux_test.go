@@ -229,11 +229,13 @@ func TestAProcessSeesThatItWasStopped(t *testing.T) {
 	require.Equal(t, Nothing, seen.Known)
 }
 
-func TestSelf(t *testing.T) {
-	t.Parallel()
-	var w Watch
-	require.Zero(t, w.Self().Stalled)
-	require.GreaterOrEqual(t, w.Self().Slept, slept())
+// Two programs that want the same processor press on the machine.
+func TestPressure(t *testing.T) {
+	a, b := shell(t, burn), shell(t, burn)
+	pin(t, a)
+	pin(t, b)
+	require.Eventually(t, func() bool { return Pressure() > .2 }, within, 10*every)
+	require.LessOrEqual(t, Pressure(), 1.)
 }
 
 // BenchmarkLook is what one look at a process of ten threads and more costs. On a

@@ -13,7 +13,7 @@ import (
 func Wait(ctx context.Context, b Budget, m *Meter, done <-chan struct{}) error {
 	for {
 		seen := m.Measure()
-		left := b.Left(seen)
+		left := m.Left(b, seen)
 		if left <= 0 {
 			select { // what came while we looked has come in time
 			case <-done:
@@ -79,7 +79,7 @@ func Context(ctx context.Context, b Budget, begin func() *Meter, look func(Measu
 			if look != nil {
 				look(seen)
 			}
-			left := b.Left(seen.After(begun))
+			left := m.Left(b, seen.After(begun))
 			if left <= 0 {
 				end(&SpentError{Budget: b, Measure: seen.After(begun), By: b.Expired(seen.After(begun))})
 				return

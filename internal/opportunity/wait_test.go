@@ -208,3 +208,39 @@ func TestWithin(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), context.Canceled)
 	})
 }
+
+// slow is another side that is looked at for long now and then, since we stand still
+// meanwhile.
+type slow struct {
+	look  time.Duration
+	looks int
+}
+
+func (s *slow) Look(time.Time) (Sample, error) {
+	if s.looks++; s.looks%2 == 0 {
+		time.Sleep(s.look)
+	}
+	return Sample{Known: Waits}, nil
+}
+
+// mostly is a process that stands still for nine parts of ten.
+type mostly struct{ begun time.Time }
+
+func (m mostly) Stalled() time.Duration { return time.Since(m.begun) * 9 / 10 }
+
+// What we stood still while we looked is no opportunity either, of whichever span.
+func TestWeStandStillWhileWeLook(t *testing.T) {
+	t.Parallel()
+	for _, look := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			m := Begin(&slow{look: look}, mostly{time.Now()})
+			for range 100 {
+				time.Sleep(20 * time.Millisecond)
+				m.Measure()
+			}
+			seen := m.Measure()
+			require.LessOrEqual(t, seen.Opportunity, seen.Wall/10)
+			require.GreaterOrEqual(t, seen.Opportunity, seen.Wall/20)
+		})
+	}
+}

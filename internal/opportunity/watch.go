@@ -1,11 +1,9 @@
 package opportunity
 
 import (
-	"os"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/coppice-run/coppice/internal/cgroup"
 )
 
 // Stalls tells how long this process stood still or ran too late, in all. The answer
@@ -22,18 +20,24 @@ const (
 	// watchEvery is how often a watch wakes: it finds what is longer, wherever it
 	// falls.
 	watchEvery = 100 * time.Millisecond
+	// watchAgain is how soon it wakes after it was late: on a machine that gives this
+	// process a moment now and then, most of what lies between two of them would else
+	// count as time in which it listened.
+	watchAgain = 10 * time.Millisecond
 	// onTime is how late it may be on a machine that is in order.
 	onTime = 10 * time.Millisecond
 )
 
 // Watch sees whether this process is stalled: by a machine with too much to do, by
 // SIGSTOP, by a virtual machine that is paused. It wakes ten times a second while it
-// runs, and takes the lateness of its own waking for that of all that the process
+// runs, more often while it is late, and takes the lateness of its own waking for that of all that the process
 // does. It has no goroutine in between, and Stop leaves none. The zero value is a
 // watch that does not run. Any goroutine may call its methods.
 type Watch struct {
 	// now replaces time.Now in tests. nil: it does not.
 	now func() time.Time
+
+	postponed atomic.Int64 // verdicts put off, of meters that began with it
 
 	mu      sync.Mutex
 	holds   int
@@ -85,36 +89,20 @@ func (w *Watch) tick() {
 	if w.due.IsZero() || now.Before(w.due) { // it was stopped, and perhaps started again
 		return
 	}
-	w.saw(now)
-	w.due = now.Add(watchEvery)
-	w.timer.Reset(watchEvery)
+	next := watchEvery
+	if w.saw(now) > 0 {
+		next = watchAgain
+	}
+	w.due = now.Add(next)
+	w.timer.Reset(next)
 }
 
-// saw counts how late it is. The lock is held.
-func (w *Watch) saw(now time.Time) {
+// saw counts how late it is, and returns that. The lock is held.
+func (w *Watch) saw(now time.Time) time.Duration {
 	d := late(w.due, now)
 	w.stalled += d
 	w.history.add(now, d)
-}
-
-// Self is what is known of this process.
-type Self struct {
-	// Stalled is that of the watch.
-	Stalled time.Duration
-	// Slept is how long the machine has slept since it was started. 0 where that is
-	// not known.
-	Slept time.Duration
-	// Pressure is how long processes of our control group waited for a processor.
-	Pressure cgroup.Pressure
-}
-
-// Self looks at this process.
-func (w *Watch) Self() Self {
-	s := Self{Stalled: w.Stalled(), Slept: slept()}
-	if dir, err := cgroup.Of("", os.Getpid()); err == nil {
-		s.Pressure = cgroup.ProcessorPressure(dir)
-	}
-	return s
+	return d
 }
 
 func (w *Watch) clock() time.Time {

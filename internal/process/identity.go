@@ -1,9 +1,6 @@
 package process
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 // ErrNoProcess is returned for a process that does not exist. A zombie, which has
 // ended and was not reaped, does not count as existing.
@@ -50,7 +47,4 @@ func Alive(id Identity) bool {
 type Activity struct {
 	// Stopped says that it was stopped by a signal or a debugger.
 	Stopped bool
-	// Used is the processor time that it has used, all its threads together, to a
-	// hundredth of a second.
-	Used time.Duration
 }

@@ -92,9 +92,6 @@ func parseStat(b []byte) (stat, error) {
 	return stat{state: f[0][0], ppid: ppid, start: start, cpu: user + system}, nil
 }
 
-// userTick is the unit of processor time in /proc, the same on all architectures.
-const userTick = 10 * time.Millisecond
-
 // Look returns what a process is doing.
 func Look(pid int) (Activity, error) {
 	s, err := readStat(pid)
@@ -104,7 +101,7 @@ func Look(pid int) (Activity, error) {
 	if s.ended() {
 		return Activity{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
-	return Activity{Stopped: s.state == 'T' || s.state == 't', Used: time.Duration(s.cpu) * userTick}, nil
+	return Activity{Stopped: s.state == 'T' || s.state == 't'}, nil
 }
 
 // RSS returns the resident memory of a process in bytes.

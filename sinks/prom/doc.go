@@ -8,7 +8,7 @@
 //	registry.MustRegister(c)
 //
 // A [Tree] shows the supervision tree itself: sessions by state, what waits, starts and
-// their time, restarts, ends by reason.
+// their time, restarts, ends by reason; and how busy the machine is.
 //
 // # Guarantees
 //

@@ -27,6 +27,7 @@ type TreeOptions struct {
 //	t.Show(host.Snapshot)
 type Tree struct {
 	children, queue, abandoned, memory *prometheus.Desc
+	busy                               busy
 
 	starts   *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -65,6 +66,7 @@ func NewTree(o TreeOptions) *Tree {
 		queue:     desc("queued", "Work that waits for actors of a kind, without what they have in hand.", "kind"),
 		abandoned: desc("abandoned", "Actors that did not end in time and whose end is not confirmed."),
 		memory:    desc("children_memory_bytes", "Resident memory of the processes of a kind of actors, as far as it is known.", "kind"),
+		busy:      newBusy(desc),
 		starts:    counter("starts_total", "Starts of actors that are over, by how they ended.", "kind", "outcome"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: o.Namespace, Name: "start_duration_seconds", Help: "How long starts took that succeeded.", Buckets: o.Buckets,
@@ -177,6 +179,7 @@ func (t *Tree) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{t.children, t.queue, t.abandoned, t.memory} {
 		to <- d
 	}
+	t.busy.describe(to)
 	for _, c := range []prometheus.Collector{t.starts, t.duration, t.restarts, t.ends} {
 		c.Describe(to)
 	}
@@ -223,6 +226,7 @@ func (t *Tree) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	gauge(t.abandoned, s.abandoned)
+	t.busy.collect(to, root.Busy)
 }
 
 var _ prometheus.Collector = (*Tree)(nil)

@@ -125,7 +125,7 @@ func formatted(v float64) string { return strings.TrimSuffix(time.Duration(v*1e9
 func TestASnapshotIsAddedUp(t *testing.T) {
 	t.Parallel()
 	tree := prom.NewTree(prom.TreeOptions{})
-	root := messages.Node{Kind: "supervisor", State: messages.ChildIdle, Children: []messages.Node{{
+	root := messages.Node{Kind: "supervisor", State: messages.ChildIdle, Busy: &messages.Busy{Pressure: .75, Stalled: 1500 * time.Millisecond, Waited: 2 * time.Minute, Postponed: 4}, Children: []messages.Node{{
 		Kind: "gateway", State: messages.ChildIdle, Queue: 2,
 		Children: []messages.Node{
 			{Name: "secret-name", Kind: "kernel", State: messages.ChildBusy, Queue: 3, RSS: 100},
@@ -155,11 +155,25 @@ coppice_children_memory_bytes{kind="kernel"} 150
 # HELP coppice_abandoned Actors that did not end in time and whose end is not confirmed.
 # TYPE coppice_abandoned gauge
 coppice_abandoned 1
+# HELP coppice_processor_pressure The part of the last ten seconds in which some process waited for a processor, from 0 to 1.
+# TYPE coppice_processor_pressure gauge
+coppice_processor_pressure 0.75
+# HELP coppice_stalled_seconds_total How long this process stood still or ran too late.
+# TYPE coppice_stalled_seconds_total counter
+coppice_stalled_seconds_total 1.5
+# HELP coppice_waited_seconds_total How long actors that were silent waited for a processor.
+# TYPE coppice_waited_seconds_total counter
+coppice_waited_seconds_total 120
+# HELP coppice_ends_postponed_total Ends that were put off because whoever was late had no processor.
+# TYPE coppice_ends_postponed_total counter
+coppice_ends_postponed_total 4
 `
 	require.NoError(t, testutil.CollectAndCompare(tree, strings.NewReader(want)))
 	problems, err := testutil.CollectAndLint(tree)
 	require.NoError(t, err)
 	require.Empty(t, problems)
+	root.Busy = nil // it was never busy
+	require.Equal(t, 4, testutil.CollectAndCount(tree, "coppice_processor_pressure", "coppice_stalled_seconds_total", "coppice_waited_seconds_total", "coppice_ends_postponed_total"))
 	failed = errors.New("ended")
 	require.Zero(t, testutil.CollectAndCount(tree))
 }

@@ -99,6 +99,19 @@ try {
     await seeText("#connection", "live");
     await seeText("#tree", "fork-server");
   });
+  await check("a busy machine is shown", async () => {
+    await page.evaluate(() => {
+      const real = window.fetch;
+      window.fetch = async (url, ...rest) => {
+        const res = await real(url, ...rest);
+        if (!String(url).endsWith("/api/tree") || !res.ok) return res;
+        return new Response(JSON.stringify({ ...await res.json(), busy: { pressure: .82, postponed: 3 } }), { status: 200 });
+      };
+      window.restoreFetch = () => { window.fetch = real; };
+    });
+    await seeText("#count", "machine busy 82 %, 3 ends put off");
+    await page.evaluate(() => window.restoreFetch());
+  });
   await check("it starts a session", async () => {
     await type("#new-name", "analysis");
     await page.click("#new-session button");

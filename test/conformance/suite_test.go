@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/starve"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
@@ -25,6 +26,7 @@ type suite struct{ m *testing.M }
 
 func (s suite) Run() int {
 	code := s.m.Run()
+	starve.Note()
 	cases.mu.Lock()
 	defer cases.mu.Unlock()
 	for _, backend := range slices.Sorted(maps.Keys(cases.ran)) {

@@ -20,12 +20,21 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
+	"github.com/coppice-run/coppice/test/starve"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew from the runner backend")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// noting notes what was put off.
+type noting struct{ m *testing.M }
+
+func (n noting) Run() int {
+	defer starve.Note()
+	return n.m.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(noting{m}) }
 
 // displayCase is code that shows something. Its text is in testdata/<name>.golden.
 type displayCase struct {

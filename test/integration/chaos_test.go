@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 func TestTheFifthSessionEvictsTheLeastRecentlyUsed(t *testing.T) {
@@ -51,7 +52,16 @@ func TestABusySessionOutlivesItsTTL(t *testing.T) {
 
 func TestAFrozenKernelIsReplacedOnceAndThenFailsForGood(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Heartbeat: 2 * time.Second})
+	for _, backend := range backends.All() {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			frozenTwice(t, start(t, coppice.Options{Backend: backends.Named(backend), Heartbeat: 2 * time.Second}))
+		})
+	}
+}
+
+func frozenTwice(t *testing.T, host *coppice.Host) {
+	t.Helper()
 	s := session(host, "a")
 	run(t, s, cells("x = 1"))
 

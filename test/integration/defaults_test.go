@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -20,10 +21,16 @@ import (
 func plain(t *testing.T, o coppice.Options) *coppice.Host {
 	t.Helper()
 	o.Python, o.Home, o.Env = testpython.Path(t), t.TempDir(), os.Environ()
-	o.Backend = coppice.Runner(coppice.RunnerOptions{})
+	if o.Backend == nil {
+		o.Backend = coppice.Runner(coppice.RunnerOptions{})
+	}
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.True(t, host.Shutdown(t.Context()).Clean()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // that of the test has ended
+		defer cancel()
+		require.True(t, host.Shutdown(ctx).Clean())
+	})
 	return host
 }
 

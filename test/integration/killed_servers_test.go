@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/starve"
 )
 
 // counts is the code of each call: it tells whether the variables are those that the
@@ -39,7 +40,7 @@ func faultsOf(sessions int) faults {
 	if os.Getenv("COPPICE_TEST_FULL") == "" {
 		return faults{sessions: sessions, every: 3 * time.Second, lasts: 20 * time.Second}
 	}
-	return faults{sessions: 3 * sessions, every: 10 * time.Second, lasts: 3 * time.Minute, burners: 6}
+	return faults{sessions: 3 * sessions, every: 10 * time.Second, lasts: 3 * time.Minute, burners: 20}
 }
 
 // tally is what became of the calls of all sessions. Any goroutine may use it.
@@ -50,6 +51,7 @@ type tally struct {
 	reasons  map[string]int
 	latest   time.Duration
 	calls    int
+	lost     int // timeouts that cost the state
 }
 
 func (t *tally) add(session int, took time.Duration, r messages.Result, untrue string) {
@@ -58,6 +60,9 @@ func (t *tally) add(session int, took time.Duration, r messages.Result, untrue s
 	t.calls++
 	t.outcomes[r.Outcome]++
 	t.latest = max(t.latest, took)
+	if r.Outcome == messages.OutcomeTimeout && r.State == messages.StateLost {
+		t.lost++
+	}
 	if r.Outcome != messages.OutcomeOK {
 		t.reasons[string(r.Outcome)+": "+r.Reason]++
 	}
@@ -104,7 +109,7 @@ func TestCallsWaitForAServerThatIsKilled(t *testing.T) {
 			f := faultsOf(tc.sessions)
 			host := start(t, coppice.Options{Backend: tc.backend, MaxSessions: 2 * f.sessions})
 			all := &tally{outcomes: map[messages.Outcome]int{}, reasons: map[string]int{}}
-			burn(t, f.burners)
+			starve.With(t, f.burners)
 			ctx, cancel := context.WithTimeout(t.Context(), f.lasts)
 			defer cancel()
 			var wg sync.WaitGroup
@@ -116,11 +121,12 @@ func TestCallsWaitForAServerThatIsKilled(t *testing.T) {
 			wg.Wait()
 
 			refused := all.outcomes[messages.OutcomeNotStarted]
-			t.Logf("%d kills, %d calls: %v; the latest answer after %v; %d untrue; %v",
-				kills, all.calls, all.outcomes, all.latest.Round(time.Millisecond), len(all.untrue), all.reasons)
+			t.Logf("%d kills, %d calls: %v; the latest answer after %v; %d untrue; %d timeouts with lost state; %v",
+				kills, all.calls, all.outcomes, all.latest.Round(time.Millisecond), len(all.untrue), all.lost, all.reasons)
 			require.Empty(t, all.untrue)
 			require.Positive(t, kills)
 			require.Positive(t, all.outcomes[messages.OutcomeOK])
+			require.LessOrEqual(t, all.lost*100, all.outcomes[messages.OutcomeTimeout], "more than 1 %% of the timeouts cost the state: %v", all.reasons)
 			require.LessOrEqual(t, refused*50, all.calls, "more than 2 %% of the calls were refused: %v", all.reasons)
 		})
 	}

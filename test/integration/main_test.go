@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/starve"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -34,6 +35,7 @@ func (w withShared) Run() int {
 		fmt.Fprintln(os.Stderr, "the shared host:", err)
 		code = max(code, 1)
 	}
+	starve.Note()
 	return code
 }
 
@@ -51,6 +53,10 @@ type sharedHost struct {
 	err  error
 }
 
+// backend is that of hosts whose tests name none: COPPICE_TEST_BACKEND, or the first
+// that is available.
+func backend() string { return cmp.Or(os.Getenv("COPPICE_TEST_BACKEND"), "auto") }
+
 // shared returns that host. Whoever uses it names sessions after its test.
 func shared(t *testing.T) *coppice.Host {
 	t.Helper()
@@ -62,7 +68,7 @@ func shared(t *testing.T) *coppice.Host {
 		}
 		common.host, common.err = coppice.Start(context.Background(), coppice.Options{
 			Python: python, Home: common.home, Env: append(os.Environ(), marker+"="+common.mark),
-			MaxSessions: 32, Backend: backends.Named("auto"), StartTimeout: 2 * time.Minute, InterruptGrace: 6 * time.Second,
+			MaxSessions: 32, Backend: backends.Named(backend()), StartTimeout: 2 * time.Minute, InterruptGrace: 6 * time.Second,
 		})
 	})
 	require.NoError(t, common.err)
@@ -100,7 +106,7 @@ func start(t *testing.T, o coppice.Options) *coppice.Host {
 	o.StartTimeout = cmp.Or(o.StartTimeout, 3*time.Minute)
 	mark := messages.NewID()
 	if o.Backend == nil {
-		o.Backend = backends.Named("auto")
+		o.Backend = backends.Named(backend())
 	}
 	o.Python = testpython.Path(t)
 	o.Home = t.TempDir()

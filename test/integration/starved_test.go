@@ -12,9 +12,9 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// starve takes the processor from the kernel that runs it, for five seconds. Several
+// starving takes the processor from the kernel that runs it, for five seconds. Several
 // burn it: they may be of low priority themselves, as in tests that run with nice.
-const starve = `
+const starving = `
 import subprocess, sys, os, time
 child = subprocess.Popen([sys.executable, '-c', '''
 import os, signal, sys, time
@@ -47,7 +47,7 @@ func TestAKernelWithoutAProcessorKeepsItsState(t *testing.T) {
 	host := start(t, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{})})
 	s := session(host, t.Name())
 	require.Equal(t, messages.OutcomeOK, run(t, s, cells("x = 40")).Outcome)
-	request := cells(starve)
+	request := cells(starving)
 	request.Timeout = time.Second
 	begin := time.Now()
 	r := run(t, s, request)

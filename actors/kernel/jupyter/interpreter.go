@@ -110,10 +110,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if out.Error != nil {
 		reply.Error = out.Error
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
-		if out.Error.Name == "StdinNotImplementedError" {
-			reply.StdinRequested = true
-			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
-		}
+	}
+	if out.StdinRequested || out.Error != nil && out.Error.Name == "StdinNotImplementedError" {
+		reply.StdinRequested = true
+		_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 	if errors.Is(err, jupyter.ErrNoReply) && out.Broken {
 		reply.OK = false
@@ -178,23 +178,18 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	}
 }
 
-// busyPart is the part of the time that a kernel which does not answer has to compute
-// for, so that it counts as busy. Threads that pass messages on use a hundredth, though
-// native code holds the interpreter for good.
-const busyPart = 10
-
 // Ping returns nil when the kernel answers on its control channel, which it
 // does while a cell runs. A kernel of this machine that does not answer is
-// alive all the same while it uses the processor: native code that does not let
-// other threads run silences it.
+// alive all the same while it uses what it gets of a processor: native code that does
+// not let other threads run silences it.
 //
 // Silence does not condemn the kernel either while its server does not answer,
 // or while the connection is being dialled again. The connection has bounds of
 // its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {
-	began := time.Now()
-	before, lookErr := process.Look(i.identity.PID)
+	work := watchWork(i.identity)
 	err := i.kernel.Ping(ctx)
+	computes := work.computes()
 	var silent *jupyter.SilentError
 	if !errors.As(err, &silent) {
 		return i.lost(err)
@@ -202,10 +197,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	if silent.State == "" || silent.Away {
 		return nil
 	}
-	if i.identity.PID == 0 || lookErr != nil {
-		return err
-	}
-	if now, lookErr := process.Look(i.identity.PID); lookErr == nil && !now.Stopped && now.Used-before.Used >= time.Since(began)/busyPart && process.Alive(i.identity) {
+	if computes && process.Alive(i.identity) {
 		return nil
 	}
 	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {

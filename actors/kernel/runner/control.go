@@ -15,10 +15,13 @@ import (
 // native code that holds the interpreter's lock, so that its side thread cannot.
 const native = 500 * time.Millisecond
 
+// nativeMost is how long that is when the session has no processor to answer with.
+const nativeMost = 5 * time.Second
+
 // Ping returns nil when the session's side thread answers. While a cell runs, it
 // is enough that the process is there: native code that holds the interpreter's
 // lock keeps every Python thread from answering, and is no reason to give a
-// session up. How long it has to answer is for ctx: see [Interpreter.Subject].
+// session up, unless it is stopped by a signal. How long it has to answer is for ctx: see [Interpreter.Subject].
 func (i *Interpreter) Ping(ctx context.Context) error {
 	soon := native
 	if end, ok := ctx.Deadline(); ok {
@@ -34,7 +37,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 		return gone
 	case ctx.Err() != nil:
 		return err
-	case i.busy():
+	case i.busy() && !i.stopped():
 		return nil
 	}
 	if err = i.ask(ctx, ndjson.Request{Type: ndjson.TypePing}); err == nil {
@@ -55,6 +58,13 @@ func (i *Interpreter) Subject() opportunity.Subject {
 	return opportunity.Processes(id)
 }
 
+// stopped says whether the session is stopped by a signal or a debugger: then it is not
+// native code that silences it.
+func (i *Interpreter) stopped() bool {
+	is, err := process.Look(i.info.PID)
+	return err == nil && is.Stopped
+}
+
 func (i *Interpreter) busy() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,8 +80,8 @@ func (i *Interpreter) Interrupt(ctx context.Context) error {
 	if cell == 0 {
 		return nil
 	}
-	c, cancel := context.WithTimeout(ctx, native)
-	defer cancel()
+	c, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: native, Ceiling: nativeMost}, i.Subject())
+	defer done()
 	err := i.ask(c, ndjson.Request{Type: ndjson.TypeInterrupt, ID: cell})
 	if err == nil || ctx.Err() != nil || i.Err() != nil {
 		return err

@@ -141,6 +141,7 @@ const (
 	// status is known.
 	emptyWait = 2 * time.Second
 	closeWait = 6 * time.Second
+	closeMost = 30 * time.Second // on a machine that has no processor for it
 )
 
 // refillDelay keeps the fork of a new spare out of the way of the session that
@@ -193,8 +194,8 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer func() {
-		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
-		defer cancel()
+		c, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: closeWait, Ceiling: closeMost}, opportunity.Processes(server.Identity()))
+		defer done()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()
 	p.server, p.spares, p.taken = server, make(chan *Interpreter, s.o.Spares), make(chan struct{}, s.o.Spares)

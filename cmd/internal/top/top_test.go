@@ -158,6 +158,22 @@ func TestTheScreenShowsSessionsOutputAndEvents(t *testing.T) {
 	require.Contains(t, text(m), "supervisor")
 }
 
+// A machine that has too much to do is told of, with what was put off for that.
+func TestABusyMachineIsShown(t *testing.T) {
+	m := screen(t, &server{list: two()})
+	for want, b := range map[string]*messages.Busy{
+		"machine busy 82 %, 3 ends put off": {Pressure: .82, Postponed: 3},
+		"machine busy 30 %":                 {Pressure: .3},
+	} {
+		m.seen.tree.Busy = b
+		require.True(t, strings.HasSuffix(strings.TrimRight(strings.Split(text(m), "\n")[0], " "), ", "+want), text(m))
+	}
+	for _, b := range []*messages.Busy{nil, {Postponed: 7, Pressure: .29}} {
+		m.seen.tree.Busy = b
+		require.NotContains(t, text(m), "machine")
+	}
+}
+
 // Whatever the size of the terminal is, no line is wider and there are no more
 // lines than it has.
 func TestTheScreenFits(t *testing.T) {

@@ -68,11 +68,30 @@ func (m *model) head() string {
 	if h.PID != 0 {
 		text = fmt.Sprintf("coppice %s, %s backend, pid %d, %s, %s", h.Version, h.Backend, h.PID, render.Number(len(m.seen.sessions), "session"), render.Number(h.Executions, "call"))
 	}
+	if busy := busy(m.seen.tree.Busy); busy != "" {
+		text += ", " + busy
+	}
 	switch {
 	case m.paused:
 		text += fmt.Sprintf(", paused (%d new)", len(m.held))
 	case m.old != nil:
 		text += ", OLD: no answer from the server; trying again"
+	}
+	return text
+}
+
+// pressed is the pressure from which on a machine counts as busy.
+const pressed = .3
+
+// busy says that the machine has too much to do, and what was put off for that; "" when
+// it has not.
+func busy(b *messages.Busy) string {
+	if b == nil || b.Pressure < pressed {
+		return ""
+	}
+	text := fmt.Sprintf("machine busy %.0f %%", 100*b.Pressure)
+	if b.Postponed > 0 {
+		text += fmt.Sprintf(", %d ends put off", b.Postponed)
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/notebook/run"
@@ -48,6 +49,9 @@ Cells tagged skip-execution are left out. input() asks on a terminal, reads
 lines with --stdin, and raises elsewhere, as it does for other runners. A parameter becomes a variable in a
 cell below the one tagged parameters, or at the top; its value is JSON, True,
 False or None, or else a text.
+
+A FILE that is saved by someone else while --in-place runs its cells keeps those
+edits, and what the cells showed is merged into it.
 
 With --watch, FILE is run again whenever it changes, from the first code cell
 that changed on, in the same session, until Ctrl-C.
@@ -284,11 +288,22 @@ func (r *runner) once(ctx context.Context, starting *console.Progress) (run.Repo
 	view := newView(r.app, r.flags, starting)
 	o := r.o
 	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
+	merging := newMerging(r.file)
+	if r.flags.inPlace && !r.flags.watch { // a watch runs what was changed
+		o.Save = merging.save
+	}
 	report, err := r.session.RunNotebook(ctx, r.file.Document, o)
 	starting.Done()
 	view.done()
 	if r.flags.json {
-		return report, errors.Join(err, r.app.WriteJSON(map[string]any{"file": r.path, "output": r.file.Path, "report": report}))
+		out := map[string]any{"file": r.path, "output": r.file.Path, "report": report}
+		if merging.merged {
+			out["merged"], out["conflicts"] = true, merging.conflicts
+		}
+		return report, errors.Join(err, r.app.WriteJSON(out))
+	}
+	if merging.merged {
+		r.app.Err.Lines("coppice: " + r.path + " was saved while its cells ran: the edits were kept, and what the cells showed was added; " + render.Number(merging.conflicts, "conflict"))
 	}
 	if err == nil {
 		view.summary(report, r.path, r.file.Path)

@@ -6,6 +6,7 @@
   const KEY = "coppice-token";
   const MAX_OUTPUT = 400_000; // characters that are shown of one execution
   const MAX_EVENTS = 500;
+  const PRESSED = .3; // the pressure from which on a machine counts as busy
   const REDRAW = 150; // ms that changes are collected before the tree is drawn, at least
   const PAGE = 50; // sessions that are shown at once, and that one step adds
   const LOOK = 2000; // ms between looks at memory and processor
@@ -305,13 +306,19 @@
     return found;
   }
 
-  // count says how many sessions there are, in which states.
+  // count says how many sessions there are, in which states, and whether the machine
+  // has too much to do.
   function count(found) {
     const states = new Map();
     for (const s of sessions) states.set(s.state, (states.get(s.state) ?? 0) + 1);
     let text = sessions.length === 1 ? "1 session" : `${sessions.length} sessions`;
     if (found) text = `${found.size} of ${text}`;
     else if (states.size) text += ": " + [...states].sort().map(([state, n]) => `${n} ${state}`).join(", ");
+    const busy = tree.busy ?? {};
+    if (busy.pressure >= PRESSED) {
+      text += `; machine busy ${Math.round(100 * busy.pressure)} %`;
+      if (busy.postponed) text += `, ${busy.postponed} ends put off`;
+    }
     attribute($("count"), "aria-live", found ? "polite" : "off"); // who looks for one hears how many there are
     set($("count"), text);
   }
