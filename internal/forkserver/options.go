@@ -71,7 +71,7 @@ func (o Options) confined(p process.Options) (process.Options, error) {
 	}
 	p.Owner = o.Owner
 	if o.Rules.Level != sandbox.Off {
-		p.Confine = o.Rules.Confine
+		p.Confine, p.Confined = o.Rules.Confine, fmt.Sprintf("%+v", o.Rules)
 	}
 	return p, nil
 }

@@ -50,7 +50,7 @@ func TestDescendantsAndHolding(t *testing.T) {
 	o.Args = []string{"-test.run=^mark-" + t.Name() + "$"}
 	o.Stdout = process.NewRing(process.RingOptions{})
 	p := start(t, o)
-	escapee := identity(t, line(t, o.Stdout, 1))
+	escapee := identity(t, object(t, o.Stdout))
 
 	got, err := process.Descendants(p.Identity())
 	require.NoError(t, err)

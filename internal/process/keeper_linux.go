@@ -245,8 +245,10 @@ func (k *keeper) end() {
 
 // join waits for its end.
 func (k *keeper) join(ctx context.Context) error {
-	c, cancel := context.WithTimeout(ctx, ownerEnd)
+	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownerEnd)
 	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ownerLeast, cancel) })
+	defer stop()
 	stuck := &NotEndedError{}
 	select {
 	case <-k.over:

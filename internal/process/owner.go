@@ -20,12 +20,14 @@ import (
 // none is known, children start as without one. The zero value is ready to use, a nil
 // *Owner is none. Any goroutine may call the methods.
 type Owner struct {
+	looking sync.Mutex // held while look is called
+
 	mu     sync.Mutex
 	python string                           // guarded by mu; "" while it is not known
 	look   func(ctx context.Context) string // guarded by mu; nil: there is nobody to ask
-	shared *keeper                          // guarded by mu: of the children that nothing confines
+	shared map[string]*keeper               // guarded by mu: by what confines their children, "" for nothing
 	all    map[*keeper]struct{}             // guarded by mu: those that have not ended
-	over   bool                             // guarded by mu: Close was called
+	over   bool                             // guarded by mu: no child gets this owner any more
 }
 
 // Use says which interpreter, an absolute path, can run the owner. The first call that

@@ -13,12 +13,16 @@ import (
 //go:embed owner.py
 var ownerScript string
 
-// ownerEnd is how long the owner has to end what is below it.
-const ownerEnd = 12 * time.Second
+const (
+	// ownerEnd is how long the owner has to end what is below it, and ownerLeast what is
+	// left of that at the end of a context.
+	ownerEnd   = 12 * time.Second
+	ownerLeast = 2 * time.Second
+)
 
 // Close ends everything below the owner, and returns when it is gone: at once when
-// nothing was started. The error is a [*NotEndedError] with what could not be ended, or
-// the owner itself when it did not do so before the end of ctx. No child gets this owner
+// nothing was started. The end of ctx leaves it 2 s. The error is a [*NotEndedError] with
+// what could not be ended. No child gets this owner
 // from now on. Close may be called again.
 func (o *Owner) Close(ctx context.Context) error {
 	if o == nil {
@@ -26,7 +30,7 @@ func (o *Owner) Close(ctx context.Context) error {
 	}
 	o.mu.Lock()
 	o.over = true
-	o.shared = nil
+	clear(o.shared)
 	all := make([]*keeper, 0, len(o.all))
 	for k := range o.all {
 		all = append(all, k)
@@ -49,7 +53,7 @@ func (o *Owner) start(opt Options) (*Process, bool, error) {
 	}
 	const attempts = 2 // somebody may end one just now
 	for range attempts {
-		k := o.keeper(opt.Confine)
+		k := o.keeper(opt)
 		if k == nil {
 			return nil, false, nil
 		}
@@ -66,38 +70,55 @@ func (o *Owner) start(opt Options) (*Process, bool, error) {
 	return nil, false, nil
 }
 
-// keeper returns the process that a child starts below, nil where there is none. A
-// child that is confined has one of its own, which is under the same rules: they hold
-// for what a thread starts.
-func (o *Owner) keeper(confine func() error) *keeper {
+// keeper returns the process that a child starts below, nil where there is none. Children
+// that are confined have another, which is under the same rules: they hold for what a
+// thread starts.
+func (o *Owner) keeper(opt Options) *keeper {
+	python := o.interpreter()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over {
+	if o.over || python == "" {
 		return nil
 	}
-	if confine == nil && o.shared != nil {
-		return o.shared
+	shares := opt.Confine == nil || opt.Confined != ""
+	name := opt.Confined
+	if opt.Confine == nil {
+		name = ""
 	}
-	if o.python == "" && o.look != nil {
-		look := o.look
-		o.look = nil
-		o.python = look(context.Background())
+	if k := o.shared[name]; shares && k != nil {
+		return k
 	}
-	if o.python == "" {
-		return nil
-	}
-	k, err := startKeeper(o.python, confine, o.forget, confine != nil)
+	k, err := startKeeper(python, opt.Confine, o.forget, !shares)
 	if err != nil {
 		return nil // a host has children all the same
 	}
 	if o.all == nil {
-		o.all = map[*keeper]struct{}{}
+		o.all, o.shared = map[*keeper]struct{}{}, map[string]*keeper{}
 	}
 	o.all[k] = struct{}{}
-	if confine == nil {
-		o.shared = k
+	if shares {
+		o.shared[name] = k
 	}
 	return k
+}
+
+// interpreter returns the one to use, "" while none is known. It is looked for once.
+func (o *Owner) interpreter() string {
+	o.looking.Lock()
+	defer o.looking.Unlock()
+	o.mu.Lock()
+	python, look := o.python, o.look
+	if python == "" {
+		o.look = nil
+	}
+	o.mu.Unlock()
+	if python != "" || look == nil {
+		return python
+	}
+	o.Use(look(context.Background()))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.python
 }
 
 // forget takes note of the end of a keeper: first it takes no children any more, then
@@ -105,8 +126,10 @@ func (o *Owner) keeper(confine func() error) *keeper {
 func (o *Owner) forget(k *keeper, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.shared == k {
-		o.shared = nil
+	for name, one := range o.shared {
+		if one == k {
+			delete(o.shared, name)
+		}
 	}
 	if over {
 		delete(o.all, k)

@@ -131,7 +131,7 @@ func TestAChildOfAnOwner(t *testing.T) {
 		o := child("parent waits")
 		o.Owner, o.Stdout = own, process.NewRing(process.RingOptions{})
 		p := start(t, o)
-		member := identity(t, line(t, o.Stdout, 1))
+		member := identity(t, object(t, o.Stdout))
 		require.NoError(t, p.Stop(t.Context(), process.StopOptions{}))
 		gone(t, member)
 	})
@@ -141,7 +141,7 @@ func TestAChildOfAnOwner(t *testing.T) {
 		o.Owner, o.Stdout = own, process.NewRing(process.RingOptions{})
 		p := start(t, o)
 		ended(t, p)
-		gone(t, identity(t, line(t, o.Stdout, 1)))
+		gone(t, identity(t, object(t, o.Stdout)))
 	})
 }
 
@@ -176,6 +176,18 @@ func TestAConfinedChildOfAnOwner(t *testing.T) {
 	require.Contains(t, line(t, o.Stdout, 1), "1")
 	require.Contains(t, line(t, o.Stdout, 2), "1")
 	require.NoError(t, p.Stop(t.Context(), process.StopOptions{Grace: -1}))
+	var owners []string
+	for _, rules := range []string{"a", "a", "b", ""} {
+		c := shell(own, "echo $PPID; grep -q 'NoNewPrivs:.1' /proc/self/status")
+		c.Confine, c.Confined = noNewPrivs, rules
+		p := start(t, c)
+		ended(t, p)
+		require.NoError(t, p.Err())
+		owners = append(owners, c.Stdout.Tail(1)[0])
+	}
+	require.Equal(t, owners[0], owners[1], "confined alike")
+	require.NotEqual(t, owners[0], owners[2])
+	require.NotEqual(t, owners[2], owners[3])
 	q := shell(own, "grep NoNewPrivs /proc/self/status")
 	ended(t, start(t, q))
 	require.Contains(t, q.Stdout.String(), "0")

@@ -48,6 +48,9 @@ type Options struct {
 	// from its thread: that thread serves for nothing else and ends with the
 	// child. nil: none. Only on Linux do children inherit so.
 	Confine func() error
+	// Confined names what Confine does: children of one Owner that are confined alike
+	// share what owns them. "": each has its own.
+	Confined string
 	// Group is the open folder of a control group (version 2) that the child begins
 	// in. nil: the host's. The caller closes it. Start fails where the system cannot
 	// do that; outside Linux it is ignored.

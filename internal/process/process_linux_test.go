@@ -46,6 +46,16 @@ func line(t *testing.T, r *process.Ring, n int) string {
 	return got
 }
 
+// object waits for a line that is an object: what the child has started may print first.
+func object(t *testing.T, r *process.Ring) string {
+	t.Helper()
+	for n := 1; ; n++ {
+		if text := line(t, r, n); strings.HasPrefix(text, "{") {
+			return text
+		}
+	}
+}
+
 func identity(t *testing.T, text string) process.Identity {
 	t.Helper()
 	var id process.Identity
@@ -222,7 +232,7 @@ func TestGroupEndsWithItsLeader(t *testing.T) {
 			o := child("parent " + leader)
 			o.Stdout = process.NewRing(process.RingOptions{})
 			p := start(t, o)
-			member := identity(t, line(t, o.Stdout, 1))
+			member := identity(t, object(t, o.Stdout))
 			if leader == "waits" {
 				require.True(t, process.Alive(member))
 				require.NoError(t, p.Stop(t.Context(), process.StopOptions{}))
@@ -240,7 +250,7 @@ func TestEscapeeHoldingTheOutputDoesNotHoldDone(t *testing.T) {
 	p := start(t, o)
 	ended(t, p)
 	require.NoError(t, p.Err(), "an open pipe is not the child's failure")
-	escapee := identity(t, line(t, o.Stdout, 1))
+	escapee := identity(t, object(t, o.Stdout))
 	require.Empty(t, process.KillAll(t.Context(), []process.Identity{escapee}))
 	require.False(t, process.Alive(escapee))
 }
@@ -277,7 +287,7 @@ func TestChildDiesWithAKilledHost(t *testing.T) {
 	o := child("host")
 	o.Stdout = process.NewRing(process.RingOptions{})
 	host := start(t, o)
-	grandchild := identity(t, line(t, o.Stdout, 1))
+	grandchild := identity(t, object(t, o.Stdout))
 	require.True(t, process.Alive(grandchild))
 	require.NoError(t, host.Signal(syscall.SIGKILL))
 	gone(t, grandchild)

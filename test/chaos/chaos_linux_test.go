@@ -108,6 +108,7 @@ func chaos(t *testing.T, backend string, s scale, seed uint64) {
 		return len(ran) > 0
 	}, 2*time.Minute, 20*time.Millisecond, "no cell has run")
 	began := time.Now()
+	ranBefore, waitedBefore := waited()
 	for time.Since(began) < s.lasts {
 		<-time.After(s.faults/2 + time.Duration(f.r.Int64N(int64(s.faults))))
 		f.one()
@@ -141,6 +142,11 @@ func chaos(t *testing.T, backend string, s scale, seed uint64) {
 	require.Empty(t, left, "left behind")
 	require.Empty(t, report.Untrue)
 	require.Positive(t, report.Ran)
+	ran, wait := waited()
+	if ran, wait = ran-ranBefore, wait-waitedBefore; wait > ran/2 {
+		t.Logf("the machine was busy: this process ran %v and waited %v for a processor; what came late is told and not judged", time.Duration(ran), time.Duration(wait))
+		return
+	}
 	require.Empty(t, report.Late)
 }
 
