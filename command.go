@@ -57,7 +57,7 @@ type Command struct {
 
 // Command runs a shell command, with the rights of this process, and returns when it
 // has ended: with what it printed, in order, and its exit code. What it leaves in the
-// background is ended with it. It needs [Options.Bash]. When ctx ends, the command is
+// background is ended with it, and what has a session of its own (setsid) with the host. It needs [Options.Bash]. When ctx ends, the command is
 // interrupted, and the result says so. It is never run twice, whatever
 // [Options.Replay] says. Any goroutine may call it.
 //
@@ -128,9 +128,11 @@ func (h *Host) checkCommand(c Command) error {
 	return Request{Timeout: c.Timeout, Env: c.Env}.check()
 }
 
-// bashSpec is the part of the tree that runs shell commands.
+// bashSpec is the part of the tree that runs shell commands. Their owner needs an
+// interpreter, which is looked for when none is known by the first command.
 func (h *Host) bashSpec() supervisor.Spec {
-	ko := kernel.Options{Backend: bash.New(bash.Options{Env: h.o.Env}), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: -1}
+	h.owner.Ask(h.anyPython)
+	ko := kernel.Options{Backend: bash.New(bash.Options{Env: h.o.Env, Owner: &h.owner}), InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: -1}
 	actor := gateway.New(gateway.Options{
 		Name: bash.Name, StopTimeout: ko.StopTimeout(),
 		Strategy: gateway.Policy{MaxKernels: maxCommands, MaxWaiting: waitedCommands}.Strategy(),
@@ -141,4 +143,13 @@ func (h *Host) bashSpec() supervisor.Spec {
 		},
 	})
 	return supervisor.Spec{Key: bash.Name, Kind: gateway.Kind, New: func() supervisor.Behaviour { return actor }}
+}
+
+// anyPython returns the path of an interpreter, "" where there is none.
+func (h *Host) anyPython(ctx context.Context) string {
+	site := h.site()
+	if _ = site.Look(ctx); site.Found == nil { // which packages it has does not matter
+		return ""
+	}
+	return site.Found.Path
 }

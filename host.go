@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -41,6 +42,7 @@ type Host struct {
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *environment.Runtime
 
+	owner    process.Owner      // of all processes
 	launcher *launcher.Launcher // nil when there is none
 
 	calls *hostcall.Host // what code asks of the host
@@ -52,6 +54,10 @@ type Host struct {
 
 	trace     *ipctrace.File // nil when nothing is traced
 	preflight preflight
+
+	// sweeping removes what killed hosts have left, beside the start. Shutdown waits
+	// for it.
+	sweeping sync.WaitGroup
 
 	shutdown sync.Once
 	report   messages.ShutdownReport
@@ -191,6 +197,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		if err != nil {
 			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "primitives", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
 		}
+		if err := h.owner.Close(ctx); err != nil {
+			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "processes", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
+		}
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()
 		h.report.Leftovers = append(h.report.Leftovers, h.calls.Wait(c)...)
@@ -207,6 +216,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		if err := h.trace.Close(); err != nil {
 			h.o.Logger.Warn("close the trace", "err", err)
 		}
+		h.sweeping.Wait()
 		if err := h.o.clean(); err != nil {
 			h.o.Logger.Warn("remove temporary files", "err", err)
 		}

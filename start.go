@@ -14,9 +14,11 @@ import (
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/kernelserver"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/secret"
 	"github.com/coppice-run/coppice/messages"
@@ -43,12 +45,13 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	starting := r.startup()
 	starting.stage("read the options")
 	if r.Output.Artifacts == "" {
-		if r.temp, err = os.MkdirTemp("", "coppice-artifacts-"); err != nil {
-			return nil, fmt.Errorf("make a folder for artifacts: %w", err)
+		if r.temp, err = temp.Make("artifacts"); err != nil {
+			return nil, err
 		}
 		r.Output.Artifacts = r.temp
 	}
 	h := &Host{o: r}
+	h.sweeping.Go(sweep)
 	h.calls = hostcall.New(hostcall.Options{
 		Functions: r.HostCalls.Functions, MaxCalls: max(r.HostCalls.MaxCalls, 0), MaxAtOnce: r.HostCalls.MaxAtOnce, Logger: r.Logger,
 		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
@@ -100,7 +103,14 @@ func (h *Host) discard() error {
 	if h.audit != nil {
 		closed = errors.Join(closed, h.audit.Close())
 	}
-	return errors.Join(closed, h.trace.Close(), h.o.clean())
+	h.sweeping.Wait()
+	return errors.Join(closed, h.owner.Close(context.Background()), h.trace.Close(), h.o.clean())
+}
+
+// sweep removes the temporary folders of hosts that were killed.
+func sweep() {
+	_, _ = temp.Clean(context.Background()) // what stays is found again
+	kernelserver.Sweep()
 }
 
 // provision chooses the backend and makes it.
@@ -111,6 +121,9 @@ func (h *Host) provision(ctx context.Context) error {
 		return err
 	}
 	h.why, h.found = chosen.why, site.Found
+	if h.found != nil {
+		h.owner.Use(h.found.Path)
+	}
 	h.o.MaxSessions = h.o.sessions(chosen.Provisioner, site)
 	site.MaxSessions = h.o.MaxSessions
 	if h.backend, err = chosen.Provision(site); err != nil {
@@ -269,7 +282,7 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling),
+		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
 	}
 }
 

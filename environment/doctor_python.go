@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -226,7 +227,11 @@ func (x *examination) leftovers() {
 		for _, dir := range groups {
 			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the control group %s of a host that was killed", dir)
 		}
-		if len(found)+len(groups) == 0 && err == nil {
+		folders := temp.Abandoned()
+		for _, dir := range folders {
+			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the temporary folder %s of a host that was killed", dir)
+		}
+		if len(found)+len(groups)+len(folders) == 0 && err == nil {
 			x.ok(checkLeftovers, "nothing was left behind")
 		}
 		return
@@ -241,7 +246,11 @@ func (x *examination) leftovers() {
 	for _, dir := range groups {
 		x.find(checkLeftovers, FindingFixed, "", "the control group %s of a host that was killed: gone", dir)
 	}
-	if failed != nil {
+	folders, stay := temp.Clean(ctx)
+	for _, dir := range folders {
+		x.find(checkLeftovers, FindingFixed, "", "the temporary folder %s of a host that was killed: gone", dir)
+	}
+	if failed = errors.Join(failed, stay); failed != nil {
 		x.find(checkLeftovers, FindingFailed, "", "%v", failed)
 	}
 	locked, held := errors.AsType[*sharedgateway.LockedError](err)
@@ -250,7 +259,7 @@ func (x *examination) leftovers() {
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)
 	case err != nil:
 		x.find(checkLeftovers, FindingFailed, "", "%v", err)
-	case len(gone)+len(groups) == 0 && failed == nil:
+	case len(gone)+len(groups)+len(folders) == 0 && failed == nil:
 		x.ok(checkLeftovers, "nothing was left behind")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file/temp"
 )
 
 // Bounds of the cells of Doctor.
@@ -111,7 +113,7 @@ func (x *examination) isolation() {
 		x.skip(checkIsolation, "left out")
 		return
 	}
-	cage, err := os.MkdirTemp("", "coppice-doctor-")
+	cage, err := temp.Make("doctor")
 	if err != nil {
 		x.find(checkIsolation, FindingFailed, "", "%v", err)
 		return

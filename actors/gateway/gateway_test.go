@@ -134,7 +134,7 @@ func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
 			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 			require.Equal(t, messages.RefusedExhausted, r.Refusal)
 			require.Empty(t, r.State, "nothing ran: no claim")
-			require.Contains(t, r.Reason, "its variables are gone")
+			require.Contains(t, r.Reason, "nothing of earlier calls is left")
 			require.Contains(t, r.Reason, "as told")
 			require.Contains(t, r.Reason, "reset the session")
 		}

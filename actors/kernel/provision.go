@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -66,6 +67,9 @@ type Site struct {
 	Limits    Limits
 	Isolation Isolation
 	Keep      bool
+	// Owner owns the processes that the backend starts, and all that they start. nil:
+	// nothing does.
+	Owner *process.Owner
 	// Trace is where messages are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// SkipCheck takes it for granted that the interpreter has the packages that the

@@ -12,6 +12,9 @@
 //     the one descriptor that only the host holds, and on Linux kills every
 //     session at that instant, also one that is stuck in native code; elsewhere
 //     its side thread ends it.
+//   - With an owner ([Options.Owner], on Linux) whatever a session has started ends at
+//     the latest with the host, in whatever process group and session it is; package
+//     process says what an owner does not reach.
 //   - Sessions survive the death of their fork server. Their end is then noticed
 //     by looking, and has no exit status.
 //   - A copy that a session makes of itself is a child like others, but has no exit

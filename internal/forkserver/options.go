@@ -47,6 +47,9 @@ type Options struct {
 	Prelude string
 	// Rules confine the fork server and all its sessions. The zero value does not.
 	Rules sandbox.Rules
+	// Owner owns the fork server and its sessions, and all that they start. nil: nothing
+	// does.
+	Owner *process.Owner
 	// Start bounds the start of the fork server: how long it may have had the chance
 	// to become ready. The zero value is that of [opportunity.Starting].
 	Start opportunity.Budget
@@ -66,6 +69,7 @@ func (o Options) confined(p process.Options) (process.Options, error) {
 	if p.Path, p.Args, err = o.Rules.Wrap(p.Path, p.Args); err != nil {
 		return p, fmt.Errorf("confine the interpreter: %w", err)
 	}
+	p.Owner = o.Owner
 	if o.Rules.Level != sandbox.Off {
 		p.Confine = o.Rules.Confine
 	}

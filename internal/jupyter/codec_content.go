@@ -181,12 +181,15 @@ func decodeReply(content []byte) (r ExecuteReply, pages []messages.Display, err 
 		// are read on their own below.
 		Payload     messages.RawJSON `json:"payload"`
 		Expressions messages.RawJSON `json:"user_expressions"`
+		// Stdin is what our own kernels say beside the protocol.
+		Stdin bool `json:"coppice_stdin"`
 	}
 	if json.Unmarshal(content, &in) != nil {
 		return r, nil, contentError(typeExecuteReply)
 	}
 	r.Status = in.Status
 	r.ExecutionCount = in.ExecutionCount
+	r.StdinRequested = in.Stdin
 	switch in.Status {
 	case ReplyOK, ReplyAborted:
 	case ReplyError:

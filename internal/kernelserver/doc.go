@@ -12,6 +12,12 @@
 //   - No configuration file of the user is read, and what is written goes to a
 //     private directory that [Server.Stop] removes.
 //   - After Stop, neither the gateway nor a kernel of it runs.
+//   - With an owner ([Options.Owner], on Linux) what kernels have started ends at the
+//     latest with the host, in whatever process group and session it is; package process
+//     says what an owner does not reach. A gateway that hosts share has none: what its
+//     kernels have started in a session of their own stays.
+//   - A kernel can read the environment of its gateway (/proc), as any process of the
+//     user can: that of the kernels, and the token.
 //   - On Linux the gateway is killed when the host dies, and a kernel when the
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.

@@ -57,7 +57,7 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 	s.output = process.NewRing(ring)
 	s.proc, err = process.Start(process.Options{
 		Path: o.Runtime.Path, Args: o.args(dir, port), Env: o.env(token, dir), Dir: dir.empty(),
-		Stdout: s.output, Stderr: s.output, NoFile: noFile,
+		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner,
 	})
 	if err != nil {
 		err = errors.Join(err, dir.remove())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
@@ -65,6 +66,9 @@ type Options struct {
 	// Start bounds each attempt of Launch: how long the gateway may have had the
 	// chance to answer. The zero value is that of [opportunity.Starting].
 	Start opportunity.Budget
+	// Owner owns the gateway and its kernels, and all that they start. nil: nothing does.
+	// A gateway that outlives its host has none.
+	Owner *process.Owner
 	// TempDir is where the private directory is made; "" is the system's own, or
 	// /tmp where that path is too long for sockets.
 	TempDir string

@@ -139,6 +139,14 @@ func shortBase(asked string) (string, error) {
 	return "/tmp", nil
 }
 
+// Sweep removes the private directories of gateways whose hosts were killed, and in
+// which nothing runs. What cannot be removed stays. Any goroutine may call it.
+func Sweep() {
+	if base, err := shortBase(""); err == nil {
+		sweep(base)
+	}
+}
+
 // sweep removes the private directories whose hosts were killed. It is done on
 // the way and may fail for any of them: somebody else's are not removable.
 func sweep(base string) {

@@ -15,7 +15,28 @@
 //
 // A process that leaves the group (setsid, as Jupyter kernels do) is not
 // reached by Stop: list it with [Descendants] while its parent lives, and end
-// it with [KillAll].
+// it with [KillAll], or give the child an [Owner].
+//
+// # Who owns what a child starts
+//
+// With an [Owner], on Linux, whatever descends from a child ends at the latest with the
+// host: what has left its group and its session, what was forked twice, what has an
+// environment of its own. That holds for a host that ends in order ([Owner.Close]) and
+// for one that is killed with SIGKILL, which the owner learns at once. It needs no
+// control group and no privilege. It does not reach
+//
+//   - what was started by asking a program that was there before, such as systemd,
+//     cron, at or a container runtime: that does not descend from the child;
+//   - a process that has become another user's (setuid), which it may not signal;
+//   - what has left its group and lost its parent, when both processes that an owner
+//     consists of were killed with SIGKILL, or are stopped by a signal when the host is
+//     killed: the system makes that a child of the next process above. Children of the
+//     owner end with the one that works even then, and while the host lives also what is
+//     in their groups;
+//   - processes that fork faster than they are found and killed, for 10 s.
+//
+// Between the end of a child and that of its owner, what has left the child's group
+// runs on.
 //
 // All functions and methods may be called from any goroutine.
 //

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -85,6 +86,19 @@ func play(role []string) int {
 		if role[1] == "waits" {
 			forever()
 		}
+	case "owner": // starts what escapes, tells of it and of what started it, and waits
+		var own process.Owner
+		own.Use(role[1])
+		o := process.Options{
+			Path: "/bin/sh", Args: []string{"-c", daemons + "wait"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Owner: &own,
+			Stdout: process.NewRing(process.RingOptions{}),
+		}
+		p, err := process.Start(o)
+		if err != nil {
+			return 1
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(family(p, o.Stdout))
+		forever()
 	case "host": // starts a child that dies with it
 		p, err := process.Start(child("wait"))
 		if err != nil {
@@ -95,6 +109,37 @@ func play(role []string) int {
 	}
 	return 0
 }
+
+// family waits for what a child has started, and returns it with the child and its owner.
+func family(p *process.Process, told *process.Ring) []process.Identity {
+	for range time.Tick(time.Millisecond) {
+		if strings.Count(told.String(), "\n") == 4 {
+			break
+		}
+	}
+	pids := []int{p.PID(), parentOf(p.PID())}
+	for _, l := range told.Tail(4) {
+		var pid int
+		_, _ = fmt.Sscan(l, &pid)
+		pids = append(pids, pid)
+	}
+	var all []process.Identity
+	for _, pid := range pids {
+		if id, err := process.Identify(pid); err == nil {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func parentOf(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	var parent int
+	_, _ = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+3:]), "%d", &parent)
+	return parent
+}
+
+func noNewPrivs() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }
 
 // spawn starts a waiting child past this package, as any program would.
 func spawn(attr *syscall.SysProcAttr) process.Identity {

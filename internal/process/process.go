@@ -61,6 +61,10 @@ type Options struct {
 	// starts, may map, in bytes. 0: no limit. Start fails when the limit
 	// cannot be set; outside Linux it is not, see [LimitsMemory].
 	AddressSpace uint64
+	// Owner owns the child and everything that it starts. nil, or where there can be no
+	// owner: the child dies with the host, and what has left its group does not. A child
+	// of an owner that may outlive its host does not.
+	Owner *Owner
 	// MaxFiles limits how many files the child, and each process that it starts, may
 	// have open at once. 0: the limit of the host. Start fails when the limit cannot be
 	// set; outside Linux it is not.
@@ -69,7 +73,9 @@ type Options struct {
 
 // Process is a child. The zero value is of no use; see [Start].
 type Process struct {
-	cmd      *exec.Cmd
+	cmd      *exec.Cmd // nil when it has an owner
+	below    below     // how its owner holds it
+	handle   *os.Process
 	id       Identity
 	ownGroup bool
 	tied     bool       // forked by, and counted in, the host thread
@@ -89,6 +95,9 @@ type Process struct {
 func Start(o Options) (*Process, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("start %q: the path of the program is not absolute", o.Path)
+	}
+	if p, owned, err := o.Owner.start(o); owned {
+		return p, err
 	}
 	env := make([]string, len(o.Env)) // never nil, which would mean the host's own
 	copy(env, o.Env)
@@ -126,10 +135,16 @@ func Start(o Options) (*Process, error) {
 	if err := start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Path, err)
 	}
+	p.handle = cmd.Process
+	return p.begin(o)
+}
+
+// begin is what follows when the child runs.
+func (p *Process) begin(o Options) (*Process, error) {
 	// The child is not reaped yet, so that its pid is its own and can be asked
 	// about. Where start times cannot be had, Start stays empty.
-	p.id, _ = Identify(cmd.Process.Pid)
-	p.id.PID = cmd.Process.Pid
+	p.id, _ = Identify(p.handle.Pid)
+	p.id.PID = p.handle.Pid
 	if o.NoFile > 0 {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
@@ -166,6 +181,10 @@ func (p *Process) wait() {
 	}
 	if p.own != nil {
 		defer p.own.release()
+	}
+	if p.cmd == nil {
+		p.err = p.waitBelow()
+		return
 	}
 	var err error
 	if awaitExit(p.id.PID) {
@@ -225,7 +244,7 @@ func (p *Process) Signal(s os.Signal) error {
 	if p.ended {
 		return os.ErrProcessDone
 	}
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.handle.Signal(s); err != nil {
 		return fmt.Errorf("send %v to process %d: %w", s, p.id.PID, err)
 	}
 	return nil

@@ -64,7 +64,7 @@ func (p *Process) terminate() bool {
 	if p.ownGroup {
 		return terminateGroup(p.id.PID)
 	}
-	return terminateOne(p.cmd.Process)
+	return terminateOne(p.handle)
 }
 
 // kill ends the group, or the child alone when it shares the host's group.
@@ -78,7 +78,7 @@ func (p *Process) kill() {
 		killGroup(p.id.PID)
 	}
 	// An error means that it ended just now, which wait will tell.
-	_ = p.cmd.Process.Kill()
+	_ = p.handle.Kill()
 }
 
 // KillAll kills the processes with these identities, waits until they are gone

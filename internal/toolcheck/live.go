@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/toolproc"
 	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
@@ -18,7 +19,7 @@ import (
 
 // live are the checks that one process serves.
 func (c *checker) live(ctx context.Context) {
-	temp, err := os.MkdirTemp("", "coppice-validate-")
+	temp, err := temp.Make("validate")
 	if err != nil {
 		c.step(ToolSpawns, func() (Status, string, []string) { return Fail, err.Error(), nil })
 		return

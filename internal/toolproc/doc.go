@@ -12,11 +12,10 @@
 //     through, and never its own token in an argument.
 //   - The last 64 KiB of standard error are kept, also after the end, and are
 //     shown without the values of the tool's secrets.
-//   - On Linux the process ends with the host, however that ends, and with it what it
-//     has started, also in sessions of their own: by its group, and by its token in
-//     their environment. When the host is killed a small process of Python sees to
-//     that, which runs while a tool does. What is left is a process that has a session
-//     of its own and an environment without the token, and whose parent has ended.
+//   - On Linux the process ends with the host, however that ends, and with the process
+//     what it has started, also in sessions of their own: each tool has an owner
+//     ([process.Owner]), which runs in the tool's interpreter. What is left when that is
+//     killed too, package process says.
 //   - On other systems the process and its group end with a host that ends in order,
 //     on Windows the process alone. A host that is killed there leaves them.
 //

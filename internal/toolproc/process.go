@@ -33,7 +33,9 @@ type Process struct {
 	// driftErr says why the schemas were not compared, nil when they were.
 	driftErr error
 	took     time.Duration
-	swept    sync.Once
+	// owner is the tool's alone: with it ends whatever the tool has started.
+	owner process.Owner
+	swept sync.Once
 }
 
 // Start starts a tool and returns when it is up. ctx bounds the start alone. A
@@ -71,16 +73,14 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 		return nil, fail(messages.ToolErrorSpawn, "", err)
 	}
 	p.stderr = process.NewRing(process.RingOptions{})
-	theKeeper.watch(python, p.token, process.Identity{})
+	p.owner.Use(python)
 	p.proc, err = process.Start(process.Options{
 		Path: python, Args: []string{o.Tool.Entrypoint, "--port", strconv.Itoa(p.port)}, Env: p.env.Vars, Dir: o.Dir,
-		Stderr: p.stderr, AddressSpace: o.memoryBytes(), MaxFiles: o.openFiles(),
+		Stderr: p.stderr, Owner: &p.owner, AddressSpace: o.memoryBytes(), MaxFiles: o.openFiles(),
 	})
 	if err != nil {
-		theKeeper.forget(p.token)
-		return nil, fail(messages.ToolErrorSpawn, "", err)
+		return nil, fail(messages.ToolErrorSpawn, "", errors.Join(err, p.owner.Close(context.WithoutCancel(ctx))))
 	}
-	theKeeper.watch(python, p.token, p.proc.Identity())
 	p.oom = countOOM(p.proc.PID())
 	p.client = newClient()
 	if err := p.awaitHealth(ctx, began); err != nil {
@@ -103,6 +103,9 @@ func newClient() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
+
+// sweepMost bounds the end of what a tool has left.
+const sweepMost = 5 * time.Second
 
 // failedGrace is what a process that did not come up gets between TERM and
 // KILL.
@@ -210,12 +213,18 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error { return 
 func (p *Process) stop(ctx context.Context, grace time.Duration) error {
 	defer p.client.CloseIdleConnections()
 	started, _ := process.Descendants(p.proc.Identity()) // of one that has ended none are known
-	if err := p.proc.Stop(ctx, process.StopOptions{Grace: grace}); err != nil {
+	err := p.proc.Stop(ctx, process.StopOptions{Grace: grace})
+	if err != nil {
 		return fmt.Errorf("stop the tool %s: %w", p.o.Tool.ID, err)
 	}
 	p.swept.Do(func() {
-		sweep(ctx, p.token, started)
-		theKeeper.forget(p.token)
+		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepMost)
+		defer cancel()
+		process.KillAll(c, started) // what an owner ends, and no one else where there is none
+		err = p.owner.Close(c)
 	})
+	if err != nil {
+		return fmt.Errorf("stop the tool %s: %w", p.o.Tool.ID, err)
+	}
 	return nil
 }

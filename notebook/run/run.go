@@ -206,7 +206,7 @@ func (r *run) ended(x *execution, report *Cell) (remarks []string) {
 	case messages.OutcomeTimeout, messages.OutcomeLost:
 		r.report.Reason = x.final.Reason
 		if r.report.Reason == "" && report.Outcome == messages.OutcomeTimeout {
-			r.report.Reason = fmt.Sprintf("the cell ran longer than %v", r.o.Timeout)
+			r.report.Reason = r.late(x.final.HowFar())
 		}
 		remarks = append(remarks, fmt.Sprintf("%s: %s", report.Outcome, r.report.Reason))
 	case messages.OutcomeNotStarted, messages.OutcomeCancelled:
@@ -214,6 +214,14 @@ func (r *run) ended(x *execution, report *Cell) (remarks []string) {
 	case messages.OutcomeOK, messages.OutcomeError:
 	}
 	return remarks
+}
+
+// late says whose time was up.
+func (r *run) late(p messages.Progress) string {
+	if after := p.After(); after != "" {
+		return "the cell was stopped " + after
+	}
+	return fmt.Sprintf("the cell ran longer than %v", r.o.Timeout)
 }
 
 // save writes the document, also when the run's context has ended.

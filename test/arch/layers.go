@@ -35,6 +35,7 @@ var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
 	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
+	{dir: "internal/file/temp", ours: []string{"internal/process"}},
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},

@@ -57,6 +57,14 @@ func TestSecrets(t *testing.T) {
 	look := "import os, subprocess\nnames = " + string(list) + `
 print("names", [n for n in names if n in os.environ])
 print("values", [n for n, v in os.environ.items() if v.find("hostile-" + "value") >= 0])
+pid, above = os.getppid(), 0
+while pid > 1:
+    try:
+        above += open(f"/proc/{pid}/environ").read().count("hostile-" + "value")
+    except OSError:
+        pass
+    pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+print("above", above)
 print("children", subprocess.run(["env"], capture_output=True, text=True).stdout.count("hostile-" + "value"))
 `
 	for _, backend := range []string{backends.Gateway, backends.Runner} {
@@ -86,7 +94,7 @@ print("children", subprocess.run(["env"], capture_output=True, text=True).stdout
 
 			r := run(t, host.Session("secrets"), cells(look, "env() and None", `run("env").stdout.count("hostile-" + "value")`))
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
-			for _, want := range []string{"names []", "values []", "children 0"} {
+			for _, want := range []string{"names []", "values []", "children 0", "above 0"} {
 				require.Contains(t, r.Text, want)
 			}
 			tools, err := agent.Tools(host, agent.Options{Mode: agent.ModeBash})

@@ -59,3 +59,29 @@ func Alive(pid int) bool {
 	_, ok := read(pid)
 	return ok
 }
+
+// WithArgument returns the processes that have an argument, and are not zombies:
+// whatever became of their environment.
+func WithArgument(argument string) []Process {
+	var found []Process
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil {
+			continue // gone
+		}
+		for arg := range bytes.SplitSeq(line, []byte{0}) {
+			if string(arg) == argument {
+				if p, ok := read(pid); ok {
+					found = append(found, p)
+				}
+				break
+			}
+		}
+	}
+	return found
+}

@@ -7,3 +7,6 @@ func WithEnv(string, string) []Process { panic("proc: processes can be looked at
 
 // Alive fails for the same reason.
 func Alive(int) bool { panic("proc: processes can be looked at on Linux only") }
+
+// WithArgument fails for the same reason.
+func WithArgument(string) []Process { panic("proc: processes can be looked at on Linux only") }

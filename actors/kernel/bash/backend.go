@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
@@ -25,16 +26,22 @@ type Options struct {
 	// Shell is the shell to use, absolute. "": bash from the PATH of Env, else
 	// sh.
 	Shell string
+	// Owner owns commands, and all that they start. nil: nothing does, and what has
+	// left the group of a command stays when it has ended.
+	Owner *process.Owner
 }
 
 // Backend makes interpreters. Any goroutine may use it.
 type Backend struct {
 	env   []string
 	shell string
+	owner *process.Owner
 }
 
 // New makes a backend.
-func New(o Options) *Backend { return &Backend{env: pyenv.Filter(o.Env), shell: o.Shell} }
+func New(o Options) *Backend {
+	return &Backend{env: pyenv.Filter(o.Env), shell: o.Shell, owner: o.Owner}
+}
 
 // ErrNoShell says that there is no shell to run commands with.
 var ErrNoShell = errors.New("no shell: neither bash nor sh is on PATH")
@@ -58,7 +65,7 @@ func (b *Backend) Start(_ context.Context, o kernel.StartOptions) (kernel.Interp
 	for name, value := range o.Env {
 		env = append(env, name+"="+value)
 	}
-	return &Interpreter{shell: shell, dir: o.Key.Cwd, env: env, done: make(chan struct{})}, nil
+	return &Interpreter{shell: shell, owner: b.owner, dir: o.Key.Cwd, env: env, done: make(chan struct{})}, nil
 }
 
 // lookShell finds bash, else sh, on the PATH of env. Relative entries do not

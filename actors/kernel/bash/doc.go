@@ -10,10 +10,12 @@
 //     input and an environment that went through the filter for kernels.
 //   - Standard output and error come in the order in which they were written.
 //   - The cell ends when the shell does. What it left in its process group is
-//     killed then; a program that is to stay has to leave the group (setsid).
+//     killed then; a program that is to stay has to leave the group (setsid). It then
+//     stays until the host ends.
 //   - An interrupt asks the whole group to end (SIGTERM) and kills it a second
 //     later, so that a cell never outlives its deadline by more than that.
-//   - A host that is killed takes its commands with it (Linux).
+//   - A host that is killed takes its commands with it, and all that they have started,
+//     in whatever session (Linux; see [process.Owner], which needs an interpreter).
 //   - The exit status is that of the shell; a signal counts as 128 and its
 //     number.
 //

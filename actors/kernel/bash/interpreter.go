@@ -25,6 +25,7 @@ const grace = time.Second
 type Interpreter struct {
 	shell, dir string
 	env        []string // Execute's own
+	owner      *process.Owner
 
 	once sync.Once
 	done chan struct{} // closed by Close
@@ -99,7 +100,7 @@ func (i *Interpreter) start(script string, ring *process.Ring) (*process.Process
 		return nil, errors.New("the interpreter is closed")
 	}
 	p, err := process.Start(process.Options{
-		Path: i.shell, Args: []string{"-c", script}, Env: i.env, Dir: i.dir, Stdout: ring, Stderr: ring,
+		Path: i.shell, Args: []string{"-c", script}, Env: i.env, Dir: i.dir, Stdout: ring, Stderr: ring, Owner: i.owner,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", i.shell, err)

@@ -110,10 +110,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if out.Error != nil {
 		reply.Error = out.Error
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
-		if out.Error.Name == "StdinNotImplementedError" {
-			reply.StdinRequested = true
-			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
-		}
+	}
+	if out.StdinRequested || out.Error != nil && out.Error.Name == "StdinNotImplementedError" {
+		reply.StdinRequested = true
+		_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 	if errors.Is(err, jupyter.ErrNoReply) && out.Broken {
 		reply.OK = false

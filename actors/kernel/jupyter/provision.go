@@ -203,7 +203,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	warm := warmth(o, s)
 	server := NewServer(ServerOptions{
 		Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: s.IdleTTL, Home: s.Dir, Python: s.Python, Env: s.Env, URL: o.URL, Token: o.Token, HostCalls: s.HostCalls,
-		Start: s.Start, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
+		Start: s.Start, Owner: s.Owner, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
 	})
 	journal := ""
 	if s.Keep {

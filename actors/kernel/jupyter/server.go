@@ -41,6 +41,9 @@ type ServerOptions struct {
 	// endpoint for that is opened on the loopback interface. A server that
 	// somebody else runs has it only when it is on this machine.
 	HostCalls bool
+	// Owner owns it and its kernels, and all that they start, unless it is shared. nil:
+	// nothing does.
+	Owner *process.Owner
 	// Start bounds its start; see [kernelserver.Options].
 	Start opportunity.Budget
 	// Shared says to use the gateway that the hosts of this user share, and to
@@ -184,6 +187,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 			return stopped(ctx, err)
 		}
 	}
+	s.o.Owner.Use(rt.Path)
 	known := pyenv.Know(rt)
 	return s.runOn(ctx, rt, func(pid int) {
 		s.served = known
@@ -204,7 +208,7 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		}
 	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
-		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start,
+		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner,
 	})
 	if err != nil {
 		return stopped(ctx, err)

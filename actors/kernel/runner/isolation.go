@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
@@ -82,9 +83,9 @@ func (s *Server) temporary() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.temp == "" {
-		dir, err := os.MkdirTemp("", "coppice-sessions-")
+		dir, err := temp.Make("sessions")
 		if err != nil {
-			return "", fmt.Errorf("make a temporary folder: %w", err)
+			return "", err
 		}
 		s.temp = dir
 	}

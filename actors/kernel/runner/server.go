@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 )
 
@@ -54,6 +55,8 @@ type ServerOptions struct {
 	groupBase string
 	// Trace is where the messages of sessions are noted. nil: nowhere.
 	Trace *ipctrace.File
+	// Owner owns the fork server and all that its sessions start. nil: nothing does.
+	Owner *process.Owner
 	// Start bounds the start of the fork server; see [forkserver.Options].
 	Start opportunity.Budget
 }
@@ -171,12 +174,13 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
+	s.o.Owner.Use(rt.Path)
 	known := pyenv.Know(rt)
 	rules, env, err := s.confined(rt)
 	if err != nil {
 		return err
 	}
-	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start}
+	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start, Owner: s.o.Owner}
 	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
 	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups}
 	if s.o.NoFork {

@@ -52,11 +52,15 @@ COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, 
                           take to start: 90s, 2m or seconds (default: 2m)
 COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
                           ended (default: 1.5s)
+COPPICE_PASS_ENV          variables that kernels see besides: TZ,HTTPS_PROXY,CUDA_*
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
 
 Kernels see the search path, the home, the locale and what begins with LC_, XDG_
-and PI_, but nothing that looks like a secret: coppice env --json lists both.`},
+and PI_, but nothing that looks like a secret: coppice env --json lists both. The
+time zone, proxies, certificates and what CUDA needs are not among them: name them
+in COPPICE_PASS_ENV or with --pass-env. What is named passes as it is, also with a
+password in it; a name with * brings no secrets along.`},
 		{Use: "files", Short: "The files that are kept, and where", Long: `All of it is in ~/.coppice (or COPPICE_HOME/.coppice), for its owner alone:
 
   python-env/               the Python environment of coppice setup

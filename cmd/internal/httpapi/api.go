@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/eventlog"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -105,7 +106,7 @@ func New(o Options) (*API, error) {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	dir, err := os.MkdirTemp("", "coppice-serve-") // with mode 0700
+	dir, err := temp.Make("serve")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/coppice-run/coppice"
@@ -39,6 +40,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
 	wrong, isUnfit := errors.AsType[unfit](err)
+	up, isUp := errors.AsType[*notUp](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
 	case isBad:
@@ -49,7 +51,9 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code, hint = http.StatusConflict, "fork_refused", string(refused.Reason)
 	case isRequest, errors.Is(err, artifact.ErrBadRange):
 		status, code = http.StatusUnprocessableEntity, "bad_request"
-	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, errOverloaded):
+	case isUp && !errors.Is(err, messages.ErrOverloaded):
+		status, code, hint = http.StatusServiceUnavailable, "not_started", string(up.result.Remedy)
+	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, messages.ErrOverloaded), errors.Is(err, errOverloaded):
 		status, code = http.StatusServiceUnavailable, "overloaded"
 	case errors.Is(err, errNotFound), errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrNoDirectory), errors.Is(err, notebook.ErrNotFound):
 		status, code = http.StatusNotFound, "not_found"
@@ -66,6 +70,20 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	}
 	httpserver.Error(w, status, code, err.Error(), hint)
 }
+
+// notUp says that a session has no kernel that it was to have.
+type notUp struct {
+	key    messages.SessionKey
+	result messages.Result
+}
+
+// Error says why.
+func (e *notUp) Error() string {
+	return fmt.Sprintf("there is no kernel for the session %s: %s", e.key, e.result.Reason)
+}
+
+// Unwrap returns the error of the call.
+func (e *notUp) Unwrap() error { return e.result.Err() }
 
 // The errors of lookups.
 var (

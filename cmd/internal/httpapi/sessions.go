@@ -86,7 +86,7 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 	// A call without cells returns when there is a kernel.
 	result, err := session.Execute(r.Context(), coppice.Request{Owner: o.Owner})
 	if _, refused := errors.AsType[*messages.NotStartedError](err); refused || err == nil && result.Outcome != messages.OutcomeOK {
-		err = fmt.Errorf("%w for the session %s: %s", errOverloaded, key, result.Reason)
+		err = &notUp{key, result}
 	}
 	if err == nil && o.Pin {
 		err = session.Pin(r.Context(), true)

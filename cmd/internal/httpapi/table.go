@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -98,11 +99,23 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 		return
 	}
 	if err != nil {
-		result.Outcome, result.State, result.Reason = messages.OutcomeNotStarted, "", err.Error()
-		result.Text = err.Error()
+		result = failed(result, err)
 	}
 	x.finish(result, report, a.o.Logger)
 	a.changes.execution(x.describe(false))
+}
+
+// failed is the result of an execution that failed beside its cells. Whether one of them
+// ran is theirs to say: a notebook may have run that could not be saved.
+func failed(result messages.Result, err error) messages.Result {
+	result.Reason, result.Text = err.Error(), strings.TrimPrefix(result.Text+"\n\n"+err.Error(), "\n\n")
+	if !result.Ran() {
+		result.Outcome, result.State, result.Text = messages.OutcomeNotStarted, "", err.Error()
+		result.Progress.Reach = messages.ReachUnsent
+	} else if result.Outcome == messages.OutcomeOK {
+		result.Outcome = messages.OutcomeError
+	}
+	return result
 }
 
 // drop takes an execution out that was refused.

@@ -1,0 +1,102 @@
+package temp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// prefix begins the names of all folders.
+const prefix = "coppice-"
+
+// Make makes a folder in the system's folder for temporary files and returns its path.
+// what is a word that says what it is for, without a "-". The caller removes it.
+func Make(what string) (string, error) {
+	name := prefix + what + "-"
+	if id, err := process.Identify(os.Getpid()); err == nil {
+		name += fmt.Sprintf("%d-%s-%s-", id.PID, hash(id.Start), namespace())
+	}
+	dir, err := os.MkdirTemp("", name)
+	if err != nil {
+		return "", fmt.Errorf("make a folder for temporary files: %w", err)
+	}
+	return dir, nil
+}
+
+// Abandoned returns the folders whose makers have ended without removing them.
+func Abandoned() []string {
+	all, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	if err != nil {
+		return nil
+	}
+	ns := namespace()
+	var found []string
+	for _, dir := range all {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && isOurs(info) && dead(filepath.Base(dir), ns) {
+			found = append(found, dir)
+		}
+	}
+	return found
+}
+
+// Clean removes the folders that are abandoned and returns which they were. The end of
+// ctx is looked at between two of them. The error says which could not be removed.
+func Clean(ctx context.Context) (gone []string, err error) {
+	for _, dir := range Abandoned() {
+		if ctx.Err() != nil {
+			return gone, errors.Join(err, context.Cause(ctx))
+		}
+		if failed := os.RemoveAll(dir); failed != nil {
+			err = errors.Join(err, fmt.Errorf("remove what was left behind: %w", failed))
+			continue
+		}
+		gone = append(gone, dir)
+	}
+	return gone, err
+}
+
+// dead says whether a name is that of a folder whose maker, of this pid namespace, has
+// ended.
+func dead(name, ns string) bool {
+	f := strings.Split(name, "-")
+	const parts = 6 // coppice-WHAT-PID-START-NAMESPACE-RANDOM
+	if len(f) != parts || f[4] != ns {
+		return false
+	}
+	pid, err := strconv.Atoi(f[2])
+	if err != nil || pid <= 0 {
+		return false
+	}
+	id, err := process.Identify(pid)
+	switch {
+	case errors.Is(err, process.ErrNoProcess):
+		return true
+	case err != nil:
+		return false
+	default:
+		return hash(id.Start) != f[3]
+	}
+}
+
+func hash(text string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
+// namespace returns the number of the pid namespace of this process: pids of another one
+// say nothing here.
+func namespace() string {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return "0"
+	}
+	return strings.Trim(strings.TrimPrefix(link, "pid:"), "[]")
+}

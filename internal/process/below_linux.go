@@ -1,0 +1,171 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// kid is a child below a keeper.
+type kid struct {
+	keeper       *keeper
+	pid          int
+	done         chan struct{} // closed when its end is known; the zombie stays until it is reaped
+	code, signal int           // written before done is closed
+	lost         bool          // with its keeper; written before done is closed
+}
+
+// spawn starts a child.
+func (k *keeper) spawn(o Options) (*Process, error) {
+	dir := o.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("start %s: %w", o.Path, err)
+		}
+	}
+	out, err := connect(o)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Path, err)
+	}
+	defer out.handedOver()
+	how, join := "group", "0"
+	switch {
+	case o.OutliveHost:
+		how = "session"
+	case o.ShareGroup:
+		how = "share"
+	}
+	files := append(out.theirs, o.ExtraFiles...)
+	if o.Group != nil {
+		entry, err := joinGroup(o.Group)
+		if err != nil {
+			out.close()
+			return nil, fmt.Errorf("start %s: enter its control group: %w", o.Path, err)
+		}
+		defer func() { _ = entry.Close() }()
+		files, join = append(files, entry), "1"
+	}
+	words := append([]string{"spawn", "", how, join, dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words = append(words, o.Env...)
+	if strings.ContainsRune(strings.Join(words, ""), 0) {
+		out.close()
+		return nil, refusal(o.Path, int(unix.EINVAL), stepExec)
+	}
+	asked := k.order(words, files)
+	switch {
+	case asked.kid != nil:
+		return keep(asked.kid, out, o)
+	case asked.step != "":
+		out.close()
+		return nil, refusal(o.Path, asked.errno, asked.step)
+	default:
+		out.close()
+		return nil, errNoKeeper
+	}
+}
+
+// order asks for a child and waits for the answer.
+func (k *keeper) order(words []string, files []*os.File) *order {
+	asked := &order{done: make(chan struct{})}
+	k.mu.Lock()
+	if k.quiet {
+		k.mu.Unlock()
+		return asked
+	}
+	k.last++
+	words[1] = strconv.Itoa(k.last)
+	k.orders[k.last] = asked
+	k.mu.Unlock()
+	if k.send(words, files) != nil {
+		k.kill()
+	}
+	k.await(asked.done)
+	return asked
+}
+
+// keep makes a process of a child below a keeper.
+func keep(child *kid, out *wires, o Options) (*Process, error) {
+	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost, done: make(chan struct{})}
+	// The child is not reaped before this process says so: its number is its own.
+	p.handle, _ = os.FindProcess(child.pid) // never fails on Unix
+	return p.begin(o)
+}
+
+// below is how a process is held that has an owner.
+type below struct {
+	kid   *kid
+	wires *wires
+}
+
+// waitBelow waits for the end of a child of an owner, and says how it was.
+func (p *Process) waitBelow() error {
+	child := p.below.kid
+	c, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // ends with the child, or with cancel; ended is its join
+		defer close(ended)
+		_ = Await(c, p.id) // what ended it is asked below
+	}()
+	select {
+	case <-child.done:
+	case <-ended: // its owner is to say so at once
+		child.keeper.await(child.done)
+	}
+	cancel()
+	<-ended
+	if child.lost {
+		p.bury()
+	} else {
+		p.closeGroup()
+	}
+	_ = child.keeper.send([]string{"reap", strconv.Itoa(child.pid)}, nil) // of one that is gone, nothing is there to reap
+	_ = p.handle.Release()
+	p.below.wires.drain()
+	if child.code == 0 && child.signal == 0 {
+		return nil
+	}
+	e := &ExitError{Code: child.code, Signal: child.signal}
+	if e.Signal != 0 {
+		e.Name = syscall.Signal(e.Signal).String()
+	}
+	return e
+}
+
+// bury ends what is left of a child whose owner has ended before it: the system has
+// killed it, unless it had rights of its own.
+func (p *Process) bury() {
+	_ = p.handle.Kill() // a handle of the process, not of its number
+	c, cancel := context.WithTimeout(context.Background(), killWait)
+	defer cancel()
+	_ = Await(c, p.id) // one that cannot be killed is said to have been
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	if _, err := Identify(p.id.PID); p.ownGroup && errors.Is(err, ErrNoProcess) {
+		killGroup(p.id.PID) // while it has members no one else gets its number
+	}
+}
+
+func appendNumbers(b []byte, numbers ...uint32) []byte {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b
+}
+
+// joinGroup opens what a process writes to that enters a control group.
+func joinGroup(dir *os.File) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "cgroup.procs"), nil
+}

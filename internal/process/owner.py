@@ -1,0 +1,322 @@
+"""Starts processes for a host, and ends all that descends from them when the host is gone.
+
+It is a subreaper: whatever its descendants start stays its descendant, also what left
+its session and whose parent has ended. It is two processes: the first only waits, and
+has what is left when the second, which works, is killed. If the first is, the second
+goes on.
+
+Descriptor 0 is a socket to the host. A request is two numbers of 4 bytes, how long it is
+and how many descriptors come with it, and then words with zero bytes between them; an
+answer is a line. Descriptor 3 is a pipe whose end is the end of the host."""
+
+import _signal
+import _socket
+import fcntl
+import os
+import select
+import sys
+import time
+
+HEAD, MOST_FDS, FD = 8, 64, 4
+LIFE = 3
+PATIENCE = 10  # seconds for the last sweep
+me = os.getpid()
+host = _socket.socket(fileno=0)
+mine = {}  # children that the host asked for, until it has heard of their end: pid -> it was told
+
+
+def prctl(what, value):
+    try:
+        import _ctypes
+
+        call = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")
+        return _ctypes.call_function(call, (what, value, 0, 0, 0)) == 0
+    except Exception:
+        try:
+            import ctypes
+
+            return ctypes.CDLL(None).prctl(what, value, 0, 0, 0) == 0
+        except Exception:
+            return False
+
+
+def tell(*words):
+    try:
+        host.sendall((" ".join(map(str, words)) + "\n").encode())
+    except OSError:
+        pass  # the host is gone, which the next look shows
+
+
+def exactly(n):
+    data = b""
+    while len(data) < n:
+        more = host.recv(n - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+def receive():
+    """Returns the words of a request, and the descriptors that came with it."""
+    head, extra, _, _ = host.recvmsg(HEAD, _socket.CMSG_SPACE(FD * MOST_FDS), _socket.MSG_CMSG_CLOEXEC)
+    fds = []
+    for level, kind, data in extra:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            fds += [int.from_bytes(data[i : i + FD], sys.byteorder) for i in range(0, len(data) - FD + 1, FD)]
+    if not head:
+        raise EOFError
+    head += exactly(HEAD - len(head))
+    words = exactly(int.from_bytes(head[:4], "little")).split(b"\0")
+    if len(fds) != int.from_bytes(head[4:], "little"):
+        words = [b"short"] + words[1:2]  # no number was left for some of them
+    return words, fds
+
+
+def spawn(number, how, join, cwd, path, count, *rest):
+    """Starts a program: rest are count arguments and then the environment. how is
+    "session", "group" or "share"; with join the last descriptor moves the process that
+    writes to it into a control group. The others become 0, 1, 2 and so on."""
+    fds = request_fds
+    args, env = rest[: int(count)], dict(v.split(b"=", 1) for v in rest[int(count) :] if b"=" in v[1:])
+    read, write = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as err:
+        os.close(read)
+        os.close(write)
+        return tell("failed", number.decode(), err.errno, "fork")
+    if pid == 0:
+        begin(write, how, join == b"1", cwd, path, args, env, fds)
+    os.close(write)
+    said = b""
+    while True:
+        more = os.read(read, 64)
+        if not more:
+            break
+        said += more
+    os.close(read)
+    if said:
+        os.waitpid(pid, 0)
+        return tell("failed", number.decode(), said.decode())
+    mine[pid] = False
+    tell("started", number.decode(), pid)
+
+
+def begin(write, how, join, cwd, path, args, env, fds):
+    """Becomes the program. It does not return."""
+    step = "set up"
+    try:
+        base = len(fds) + 3
+        write = fcntl.fcntl(write, fcntl.F_DUPFD_CLOEXEC, base)
+        if join:
+            step = "enter the control group"
+            os.write(fds[-1], b"0")
+            fds = fds[:-1]
+        step = "set up"
+        if how != b"session":  # what leads one knows the end of the host by itself
+            prctl(1, int(_signal.SIGKILL))  # PR_SET_PDEATHSIG
+        if os.getppid() != me:
+            os._exit(137)
+        if how == b"session":
+            os.setsid()
+        elif how == b"group":
+            os.setpgid(0, 0)
+        step = "chdir"
+        os.chdir(cwd)
+        step = "set up"
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, base) for fd in fds]
+        for number, fd in enumerate(high):
+            os.dup2(fd, number)
+        for number in restored:
+            _signal.signal(number, _signal.SIG_DFL)
+        step = "exec"
+        os.execve(path, args, env)
+    except OSError as err:
+        os.write(write, ("%d %s" % (err.errno or 0, step)).encode())
+    except BaseException as err:
+        os.write(write, ("0 %s: %s" % (step, type(err).__name__)).encode())
+    finally:
+        os._exit(127)
+
+
+def children():
+    try:
+        with open("/proc/self/task/%d/children" % me, "rb") as f:
+            return [int(pid) for pid in f.read().split()]
+    except (OSError, ValueError):
+        return [pid for pid, _ in table().get(me, ())]
+
+
+def look():
+    """Tells of children that have ended, and reaps those that it has adopted. The zombie
+    of another holds its number and that of its group until the host has done with it."""
+    for pid, told in list(mine.items()):
+        if told:
+            continue
+        end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if end is not None:
+            mine[pid] = True
+            tell("ended", pid, *((end.si_status, 0) if end.si_code == os.CLD_EXITED else (-1, end.si_status)))
+    for pid in children():
+        if pid not in mine:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+def reap(pid):
+    if mine.pop(int(pid), None) is not None:
+        os.waitpid(int(pid), 0)
+
+
+def stat(pid):
+    """Returns the parent of a process and when it started, or nothing: it has ended."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+        if fields[0] not in (b"Z", b"X"):
+            return int(fields[1]), fields[19]
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
+
+
+def table():
+    """Returns the processes, each with its start, by their parent."""
+    found = {}
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return found
+    for pid in pids:
+        known = stat(pid)
+        if known:
+            found.setdefault(known[0], []).append((pid, known[1]))
+    return found
+
+
+def kill(pid, start):
+    """Kills a process, if it is still the one that began then."""
+    try:
+        handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        handle = -1  # it has ended, or the system has no such handles
+    try:
+        now = stat(pid)
+        if now is None or now[1] != start:
+            return
+        if handle >= 0:
+            _signal.pidfd_send_signal(handle, _signal.SIGKILL)
+        else:
+            os.kill(pid, _signal.SIGKILL)
+    except OSError:
+        pass  # it has ended, or is another user's by now
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def sweep():
+    """Ends everything below this process."""
+    end, pause = time.monotonic() + PATIENCE, 0.001
+    while time.monotonic() < end:
+        below = table()
+        queue = list(below.pop(me, ()))
+        for pid, start in queue:
+            queue += below.pop(pid, ())
+            kill(pid, start)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return  # what is left of them would be a child
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+def watch():
+    """Returns what is readable when a child has ended, and what waits for that and for
+    the end of the host."""
+    woken, wake = os.pipe()
+    for fd in (woken, wake):
+        os.set_blocking(fd, False)
+    _signal.signal(_signal.SIGCHLD, lambda *_: None)
+    _signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(woken, select.POLLIN)
+    poll.register(LIFE, select.POLLIN)
+    return woken, poll
+
+
+def guard():
+    """Waits for the end of the host, or of all that it has."""
+    os.close(host.detach())
+    woken, poll = watch()
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for fd, _ in poll.poll():
+            if fd == LIFE:
+                return
+            os.read(woken, 4096)
+
+
+def main():
+    global request_fds
+    woken, poll = watch()
+    tell("ready", me)
+    poll.register(0, select.POLLIN)
+    once = "once" in sys.argv  # it ends with the last of its descendants
+    began = False
+    while not (once and began) or mine or children():  # at the latest, until the host ends
+        for fd, _ in poll.poll():
+            if fd == woken:
+                os.read(woken, 4096)
+                look()
+                continue
+            if fd == LIFE:
+                return
+            words, request_fds = receive()
+            try:
+                if words[0] == b"spawn":
+                    began = True
+                    spawn(*words[1:])
+                elif words[0] == b"reap":
+                    reap(words[1])
+                elif words[0] == b"end":
+                    return
+                elif words[0] == b"short":
+                    tell("failed", words[1].decode(), 24, "receive")  # EMFILE
+            finally:
+                for fd in request_fds:
+                    os.close(fd)
+
+
+# What a user or a terminal sends is for the host. A program starts with what the host
+# was started with; of two Python itself takes no notice.
+restored = [_signal.SIGPIPE, _signal.SIGXFSZ]
+for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGTTIN", "SIGTTOU"):
+    if _signal.getsignal(getattr(_signal, name)) != _signal.SIG_IGN:
+        _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
+        restored.append(getattr(_signal, name))
+request_fds = []
+os.set_inheritable(LIFE, False)
+try:
+    if not prctl(36, 1):  # PR_SET_CHILD_SUBREAPER
+        tell("cannot")
+    elif os.fork():
+        guard()
+    else:
+        me = os.getpid()
+        os.setsid()
+        prctl(36, 1)
+        main()
+except EOFError:
+    pass  # the host is gone
+finally:
+    sweep()
