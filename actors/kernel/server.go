@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
@@ -24,9 +26,10 @@ type Server interface {
 // wait for a process that no session needs yet; kernels wait for the process
 // themselves.
 type server struct {
-	s    Server
-	end  context.CancelFunc
-	pump sync.WaitGroup
+	s       Server
+	end     context.CancelFunc
+	process process.Identity // zero until it is up
+	pump    sync.WaitGroup
 }
 
 type (
@@ -56,6 +59,7 @@ func (a *server) Init(ctx *supervisor.Ctx) error {
 func (a *server) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case serverUp:
+		a.process, _ = process.Identify(m.pid) // without it nothing is known of its waits
 		ctx.Note(supervisor.Facts{PID: m.pid})
 		ctx.After(wellAfter, serverWell{})
 	case serverWell:
@@ -71,10 +75,29 @@ func (a *server) Handle(ctx *supervisor.Ctx, msg any) error {
 	return nil
 }
 
-// Terminate stops the process and waits for its end.
-func (a *server) Terminate(*supervisor.Ctx, supervisor.Exit) {
+// lookEvery is how often a process that is slow to end is looked at.
+const lookEvery = time.Second
+
+// Terminate stops the process and waits for its end. It says how long that had no
+// processor to end with.
+func (a *server) Terminate(ctx *supervisor.Ctx, _ supervisor.Exit) {
 	a.end()
-	a.pump.Wait()
+	over := make(chan struct{})
+	go func() { // ends with the process, and is waited for here
+		a.pump.Wait()
+		close(over)
+	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	late := silence{meter: opportunity.Begin(opportunity.Processes(a.process), ctx.Stalls())}
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			late.look(ctx.Waited)
+		}
+	}
 }
 
 // serverStop is enough for a Kernel Gateway that ends its kernels one after the
