@@ -78,6 +78,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	trees []*cgroup.Tree // what Close removes
+	pools []*userPool    // what Close gives back
 	temp  string         // the temporary files of confined sessions; "" before the first
 }
 
@@ -177,7 +178,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}
 	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start}
 	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
-	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups}
+	pool, err := s.openUsers(ctx, rt.Path, rules)
+	if err != nil {
+		return err
+	}
+	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups, users: pool}
 	if s.o.NoFork {
 		return s.withoutFork(ctx, p, o, "it was asked for", up)
 	}

@@ -27,6 +27,7 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     the lifeline."""
     prepare()
     session = Session()
+    user = None
     if role == "session":
         *rest, lifeline = fds
         seat = [os.dup(sock.detach()), *rest]
@@ -50,8 +51,8 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
             return
         except forkserver.Forked as forked:
             server.leave()
-            seat = forked.fds
+            seat, user = forked.fds, forked.user
             _left.append(forked)
     forks.settle()
     gc.enable()
-    session.run(*forkserver.take_seat(seat), lifeline)
+    session.run(*forkserver.take_seat(seat, user), lifeline)
