@@ -27,15 +27,8 @@ type held struct {
 	pool *userPool
 }
 
-// openUsers prepares users for the sessions under rules that have any.
-func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rules) (_ *userPool, err error) {
-	if !rules.Users {
-		return nil, nil //nolint:nilnil // sessions without users of their own are as good
-	}
-	temp, err := s.temporary()
-	if err != nil {
-		return nil, err
-	}
+// openUsers prepares users for the sessions under rules, with folders in temp.
+func openUsers(ctx context.Context, python, temp string, rules sandbox.Rules) (*userPool, error) {
 	if err := os.Chmod(temp, 0o711); err != nil { //nolint:gosec // others pass through to what is theirs, and see nothing
 		return nil, fmt.Errorf("make a folder for the users of sessions: %w", err)
 	}
@@ -54,25 +47,10 @@ func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rul
 		}
 		p.undo = append(p.undo, undo)
 	}
-	s.mu.Lock()
-	s.pools = append(s.pools, p)
-	s.mu.Unlock()
 	return p, nil
 }
 
-// closeUsers gives the users back, when all sessions are gone.
-func (s *Server) closeUsers() error {
-	s.mu.Lock()
-	pools := s.pools
-	s.pools = nil
-	s.mu.Unlock()
-	var err error
-	for _, p := range pools {
-		err = errors.Join(err, p.close())
-	}
-	return err
-}
-
+// close gives the users back, when all sessions are gone.
 func (p *userPool) close() error {
 	p.ends.Wait() // each is bounded
 	var err error
@@ -112,23 +90,6 @@ func (h *held) giveUp() {
 		h.pool.ends.Go(func() { _ = h.Release(context.Background()) })
 	}
 }
-
-// own notes the session's user. The process may have ended already: then nobody else
-// gives the user up.
-func (i *Interpreter) own(h *held) {
-	if h == nil {
-		return
-	}
-	i.lease.Store(h)
-	select {
-	case <-i.done:
-		i.leaveUser()
-	default:
-	}
-}
-
-// leaveUser gives the session's user up.
-func (i *Interpreter) leaveUser() { i.lease.Swap(nil).giveUp() }
 
 // reachable says why other users cannot run an interpreter.
 func reachable(python string) error {
