@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/net/bpf"
@@ -83,6 +84,11 @@ func (r Rules) bubblewrapArgs() []string {
 	if !r.Network {
 		args = append(args, "--unshare-net")
 	}
+	if r.Users { // who pass through the folders above theirs, which bubblewrap makes for root alone
+		for _, p := range r.above() {
+			args = append(args, "--perms", "0711", "--dir", p)
+		}
+	}
 	for _, p := range r.readable() {
 		args = append(args, "--ro-bind", p, p)
 	}
@@ -90,4 +96,17 @@ func (r Rules) bubblewrapArgs() []string {
 		args = append(args, "--bind", p, p)
 	}
 	return append(args, "--chdir", "/")
+}
+
+// above returns the folders above those that may be read or written, the outer ones
+// first.
+func (r Rules) above() []string {
+	var all []string
+	for _, p := range append(r.readable(), r.Write...) {
+		for dir := filepath.Dir(filepath.Clean(p)); dir != "/"; dir = filepath.Dir(dir) {
+			all = append(all, dir)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

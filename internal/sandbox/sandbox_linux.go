@@ -176,6 +176,16 @@ func files(abi int) uint64 {
 	}
 }
 
+// Scopes returns the bits of Landlock with which one process under these rules can keep
+// itself from its siblings, 0 where there are none: a set of rules of its own that has
+// them lets it signal and trace only what it has started.
+func (r Rules) Scopes() uint64 {
+	if r.Level >= Landlock && ABI() >= 6 {
+		return unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	return 0
+}
+
 func (r Rules) landlock(abi int) error {
 	var attr unix.LandlockRulesetAttr
 	if r.Level != Bubblewrap {
@@ -184,9 +194,7 @@ func (r Rules) landlock(abi int) error {
 	if abi >= 4 && !r.Network {
 		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
-	if abi >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-	}
+	attr.Scoped = r.Scopes()
 	if attr == (unix.LandlockRulesetAttr{}) {
 		return nil // bubblewrap on a kernel that has nothing to add
 	}

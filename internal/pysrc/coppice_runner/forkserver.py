@@ -74,17 +74,19 @@ class Forked(BaseException):
     """Raised in the child, so that it leaves the server's code behind. It passes
     through everything that catches what goes wrong."""
 
-    def __init__(self, fds: List[int], user: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(self, fds: List[int], user: Optional[Dict[str, Any]], wall: Optional[Callable[[], None]]) -> None:
         super().__init__()
         self.fds = fds
         self.user = user
+        self.wall = wall
 
 
 class Server:
     """The loop of the fork server."""
 
-    def __init__(self, control: Any, lifeline: int) -> None:
+    def __init__(self, control: Any, lifeline: int, wall: Optional[Callable[[], None]] = None) -> None:
         self._control = control
+        self._wall = wall
         self._lifeline = lifeline
         self._children: Dict[int, Child] = {}
         self._forks = 0  # how many were asked for
@@ -219,7 +221,7 @@ class Server:
             self._reply({"type": "failed", "n": n, "message": why})
             return
         if pid == 0:
-            raise Forked(fds, user)
+            raise Forked(fds, user, self._wall)
         self._children[pid] = Child(*kept)
         for fd in fds:
             os.close(fd)
@@ -347,7 +349,16 @@ def _become(user: Dict[str, Any], main: int) -> None:
     os.environ["HOME"] = os.environ["TMPDIR"] = user["folder"]
 
 
-def take_seat(fds: List[int], user: Optional[Dict[str, Any]] = None) -> Tuple[Any, Any, Dict[str, int]]:
+def _part(wall: Callable[[], None], main: int) -> None:
+    """Keeps this process from its siblings. Where that fails, it does not begin."""
+    try:
+        wall()
+    except OSError as err:
+        os.write(main, encode({"type": "failed", "message": f"keep the session from others: {err}"}))
+        os._exit(1)
+
+
+def take_seat(fds: List[int], user: Optional[Dict[str, Any]] = None, wall: Optional[Callable[[], None]] = None) -> Tuple[Any, Any, Dict[str, int]]:
     """Makes the calling process a session's: a session and a process group of
     its own, its descriptors, its random numbers."""
     main, control, stdout_read, stdout_write, stderr_read, stderr_write, *group = fds
@@ -359,6 +370,8 @@ def take_seat(fds: List[int], user: Optional[Dict[str, Any]] = None) -> Tuple[An
         pass  # it leads a group already
     if user is not None:
         _become(user, main)
+    if wall is not None:
+        _part(wall, main)
     return settle_in(main, control, stdout_read, stdout_write, stderr_read, stderr_write)
 
 
