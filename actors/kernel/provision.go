@@ -269,7 +269,9 @@ const (
 )
 
 // Isolation says what sessions are kept from. It holds for all sessions of a host
-// alike: they are not protected from one another, and like all of this it is no
+// alike. They are protected from one another where each has a user of its own; from
+// IsolationLandlock on those of a fork server do not signal or trace one another either,
+// but share the files of Write, and /dev/shm. Like all of this it is no
 // replacement for a virtual machine around code that attacks the kernel. A backend
 // that cannot isolate refuses the rungs from IsolationLandlock on.
 type Isolation struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 )
 
 // The range: above what distributions and systemd give out, below what some programs
@@ -207,6 +208,9 @@ func (b *Block) purge(ctx context.Context, uid int) error {
 	ctx, cancel := context.WithTimeout(ctx, purgeWait)
 	defer cancel()
 	for {
+		if !runsAny(uid) {
+			return nil
+		}
 		left, err := living(func(u int) bool { return u == uid })
 		if err != nil || len(left) == 0 {
 			return err
@@ -227,6 +231,13 @@ func (b *Block) purge(ctx context.Context, uid int) error {
 		case <-time.After(2 * time.Millisecond): // they are dead, and about to be reaped
 		}
 	}
+}
+
+// runsAny reports whether a user may have processes, zombies among them. It asks the kernel,
+// which knows without a look at all of them.
+func runsAny(uid int) bool {
+	_, err := unix.Getpriority(unix.PRIO_USER, uid)
+	return !errors.Is(err, unix.ESRCH)
 }
 
 // living counts the processes of users, by their numbers. A zombie is none.
