@@ -43,6 +43,27 @@ type Exit struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
+// SessionClosed is the Reason of the Exit of a kernel whose session was closed. The
+// host's own end is an exit of the same kind.
+const SessionClosed = "the session was closed"
+
+// Stop is what the end of its kernel is for a call that ran.
+func (e Exit) Stop() Stop {
+	switch e.Kind {
+	case ExitReset:
+		return StopReset
+	case ExitEvicted:
+		return StopEvicted
+	case ExitShutdown:
+		if e.Reason == SessionClosed {
+			return StopClosed
+		}
+		return StopShutdown
+	default:
+		return StopDied
+	}
+}
+
 // Node is one actor in a snapshot of the supervision tree.
 type Node struct {
 	// Name is the child's name in its parent: "gateway", "kernel-gateway", or
