@@ -257,7 +257,7 @@ func (p process) open(o object) (int, error) {
 			return -1, unix.EBADF
 		}
 		fd, err := unix.Open(p.file(fmt.Sprintf("fd/%d", o.dir)), unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err == unix.ENOENT { //nolint:errorlint // open returns it as it is
+		if err == unix.ENOENT {
 			err = unix.EBADF
 		}
 		return fd, err
@@ -300,8 +300,8 @@ func (p process) text(at uint64, most int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if end := bytes.IndexByte(part, 0); end >= 0 {
-			return string(append(all, part[:end]...)), nil
+		if head, _, found := bytes.Cut(part, []byte{0}); found {
+			return string(append(all, head...)), nil
 		}
 		if len(part) < n {
 			return "", unix.EFAULT

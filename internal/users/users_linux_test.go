@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -192,5 +191,5 @@ func TestGrant(t *testing.T) {
 	}
 	_, err := Grant("/proc/self", first)
 	require.ErrorContains(t, err, "access lists")
-	require.True(t, strings.Contains(err.Error(), "/proc/self"))
+	require.ErrorContains(t, err, "/proc/self")
 }
