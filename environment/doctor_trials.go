@@ -151,8 +151,11 @@ func (x *examination) isolation() {
 
 // escapeFinding judges what came of the attempts.
 func escapeFinding(level string, escapes []Escape) Finding {
-	promised, out := 0, []string{}
+	promised, out, open := 0, []string{}, []string{}
 	for _, e := range escapes {
+		if !e.Prevented && !e.Promised {
+			open = append(open, e.Attempt)
+		}
 		if e.Promised {
 			promised++
 			if !e.Prevented {
@@ -166,6 +169,8 @@ func escapeFinding(level string, escapes []Escape) Finding {
 	case len(out) > 0:
 		f.State, f.Detail = FindingFailed, fmt.Sprintf("the rung %s does not hold: code could %s", level, strings.Join(out, "; "))
 		f.Mend = "do not run code that you do not trust on this system"
+	case len(open) > 0 && !loose(level):
+		f.Detail += "; it leaves open: " + strings.Join(open, ", ")
 	case loose(level):
 		f.State = FindingWarning
 		f.Detail = fmt.Sprintf("the strongest rung here is %s: sessions can read and change all that you can", level)

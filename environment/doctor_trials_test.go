@@ -150,7 +150,7 @@ func TestTryToEscape(t *testing.T) {
 	ran := 0
 	got, err := TryToEscape(t.Context(), dir, func(_ context.Context, code string) (Escaped, error) {
 		ran++
-		require.Contains(t, code, `aim = "{\"host\":`)
+		require.Contains(t, code, `\"host\":`)
 		require.Contains(t, code, "escape-")
 		require.True(t, strings.HasSuffix(code, escapeCode))
 		return Escaped{Level: "landlock", JSON: []byte(`[{"attempt":"read a file outside","prevented":true},{"attempt":"connect to a port of this machine"}]`), Network: true}, nil

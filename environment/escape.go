@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coppice-run/coppice/internal/pylit"
 	"github.com/coppice-run/coppice/internal/sandbox"
@@ -39,10 +40,10 @@ type Escaped struct {
 var escapeCode string
 
 // TryToEscape runs code in a session that tries to get out of the isolation of its
-// host, and reports the outcome of each attempt: harmless things, on files, a port and
-// a process that it makes for that. It takes a fraction of a second. An attempt
-// that was promised to fail and did not is a reason not to trust the isolation on
-// this system.
+// host, and reports the outcome of each attempt: on files, sockets and memory that are
+// made for that, and on this process, of which it sets what is set already. It takes a
+// fraction of a second. An attempt that was promised to fail and did not is a reason not
+// to trust the isolation on this system. [Walls] lists the attempts.
 //
 // dir is a folder of this process that the session may not see, such as Host.Dir;
 // it is made if need be, and what is put there is removed again. run executes code
@@ -57,20 +58,16 @@ func TryToEscape(ctx context.Context, dir string, run func(ctx context.Context, 
 		return nil, fmt.Errorf("try to escape: make a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(outside)) }()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600); err != nil {
-		return nil, fmt.Errorf("try to escape: %w", err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("try to escape: open a port: %w", err)
-	}
-	defer func() { err = errors.Join(err, listener.Close()) }()
-
-	aim, err := json.Marshal(map[string]any{"outside": outside, "port": listener.Addr().(*net.TCPAddr).Port, "host": os.Getpid()})
+	aim, withdraw, err := aims(ctx, outside)
+	defer func() { err = errors.Join(err, withdraw()) }()
 	if err != nil {
 		return nil, fmt.Errorf("try to escape: %w", err)
 	}
-	ran, err := run(ctx, "aim = "+pylit.String(string(aim))+"\n"+escapeCode)
+	text, err := json.Marshal(aim)
+	if err != nil {
+		return nil, fmt.Errorf("try to escape: %w", err)
+	}
+	ran, err := run(ctx, "aim = "+pylit.String(string(text))+"\n"+escapeCode)
 	if err != nil {
 		return nil, fmt.Errorf("try to escape: %w", err)
 	}
@@ -84,22 +81,55 @@ func TryToEscape(ctx context.Context, dir string, run func(ctx context.Context, 
 	return got, nil
 }
 
+// promised says whether a rung prevents an attempt.
+func promised(level, attempt string, network bool) bool {
+	rung, known := sandbox.Named(level)
+	for _, w := range Walls() {
+		if w.Attempt == attempt {
+			return known && w.holds(rung, network)
+		}
+	}
+	return false
+}
+
+// aims makes what the attempts are on, in a folder, and returns how they find it.
+// withdraw, which is never nil, removes what is elsewhere.
+func aims(ctx context.Context, outside string) (aim map[string]any, withdraw func() error, err error) {
+	var undo []func() error
+	back := func() error {
+		var err error
+		for _, f := range slices.Backward(undo) {
+			err = errors.Join(err, f())
+		}
+		return err
+	}
+	for _, name := range []string{"secret", "spare", "other"} {
+		if err := os.WriteFile(filepath.Join(outside, name), []byte("secret"), 0o600); err != nil {
+			return nil, back, fmt.Errorf("write a file: %w", err)
+		}
+	}
+	var lc net.ListenConfig
+	port, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, back, fmt.Errorf("open a port: %w", err)
+	}
+	undo = append(undo, port.Close)
+	datagrams, err := lc.ListenPacket(ctx, "udp", "127.0.0.1:0")
+	if err != nil {
+		return nil, back, fmt.Errorf("open a port: %w", err)
+	}
+	undo = append(undo, datagrams.Close)
+	aim = map[string]any{
+		"outside": outside, "host": os.Getpid(),
+		"port": port.Addr().(*net.TCPAddr).Port, "udp": datagrams.LocalAddr().(*net.UDPAddr).Port,
+	}
+	more, err := aimsHere(ctx, outside, aim)
+	return aim, func() error { return errors.Join(more(), back()) }, err
+}
+
 // loose says that a rung leaves sessions the files, the network and the processes
 // of the host.
 func loose(level string) bool {
-	return level == sandbox.Off.String() || level == sandbox.Privileges.String()
-}
-
-// promised says whether a rung prevents an attempt.
-func promised(level, attempt string, network bool) bool {
-	switch {
-	case attempt == "gain rights by a setuid program":
-		return level != sandbox.Off.String()
-	case loose(level):
-		return false
-	case attempt == "connect to a port of this machine":
-		return !network
-	default:
-		return true
-	}
+	l, _ := sandbox.Named(level)
+	return l < sandbox.Landlock
 }

@@ -258,6 +258,13 @@ const (
 	// IsolationLandlock adds rules of the Linux kernel: files by folders, no TCP,
 	// no signals to processes outside.
 	IsolationLandlock = "landlock"
+	// IsolationSeccomp adds a filter of system calls: no sockets of the network of any
+	// kind, nothing done to limits, priorities and memory of other processes, permissions
+	// and times of files changed in Write alone, and less of the kernel to attack.
+	IsolationSeccomp = "seccomp"
+	// IsolationUser adds a user of its own for each session: sessions cannot read,
+	// signal or trace one another. It needs root.
+	IsolationUser = "user"
 	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
 	// sessions' own. It needs the program bwrap.
 	IsolationBubblewrap = "bubblewrap"
@@ -266,7 +273,9 @@ const (
 )
 
 // Isolation says what sessions are kept from. It holds for all sessions of a host
-// alike: they are not protected from one another, and like all of this it is no
+// alike. They are protected from one another where each has a user of its own; from
+// IsolationLandlock on those of a fork server do not signal or trace one another either,
+// but share the files of Write, and /dev/shm. Like all of this it is no
 // replacement for a virtual machine around code that attacks the kernel. A backend
 // that cannot isolate refuses the rungs from IsolationLandlock on.
 type Isolation struct {
@@ -282,4 +291,10 @@ type Isolation struct {
 	Read []string
 	// Network allows network connections.
 	Network bool
+	// Users gives each session a user of its own on the rung bubblewrap too; on
+	// IsolationUser it is understood. Such a session has a folder of its own, to which
+	// HOME and TMPDIR point, and is in a group that the folders of Write are opened to,
+	// by access lists: what it makes there belongs to its user, and what was there keeps
+	// its permissions. It takes root, and an interpreter that all users can reach.
+	Users bool
 }

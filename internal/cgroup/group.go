@@ -31,6 +31,19 @@ func (g *Group) Dir() string { return g.dir }
 // also one that could not open it itself. The caller closes it.
 func (g *Group) Join() (*os.File, error) { return g.open(fileProcs, os.O_WRONLY) }
 
+// Take moves a process into the group, by its number.
+func (g *Group) Take(pid int) error {
+	f, err := g.Join()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // the write has said what is to be said
+	if _, err := f.WriteString(strconv.Itoa(pid)); err != nil {
+		return fmt.Errorf("move process %d to a control group: %w", pid, err)
+	}
+	return nil
+}
+
 // Open returns the folder of the group, which the system wants for starting a
 // process in it. The caller closes it.
 func (g *Group) Open() (*os.File, error) { return g.open(".", os.O_RDONLY) }

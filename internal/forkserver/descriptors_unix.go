@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
 // lifeline is the pipe that ends sessions when the host dies: its write end is
@@ -100,6 +101,21 @@ func (s *seat) in(g *cgroup.Group) error {
 }
 
 // handedOver closes the ends that the session has now.
+// of gives the pipes behind stdout and stderr to a user, who may then open them by
+// their names (/dev/stdout). An error closes the seat.
+func (s *seat) of(u *ndjson.User) error {
+	if u == nil {
+		return nil
+	}
+	for _, fd := range s.theirs[stdoutRead:seatSize] {
+		if err := syscall.Fchown(fd, u.UID, u.UID); err != nil {
+			s.close()
+			return fmt.Errorf("give a pipe to user %d: %w", u.UID, err)
+		}
+	}
+	return nil
+}
+
 func (s *seat) handedOver() {
 	for _, fd := range s.theirs {
 		_ = syscall.Close(fd)

@@ -63,17 +63,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// confined makes the process of an interpreter one under the rules.
-func (o Options) confined(p process.Options) (process.Options, error) {
-	var err error
-	if p.Path, p.Args, err = o.Rules.Wrap(p.Path, p.Args); err != nil {
-		return p, fmt.Errorf("confine the interpreter: %w", err)
+// confined makes the process of an interpreter one under the rules. done is called
+// when it has been started, or will not be.
+func (o Options) confined(p process.Options) (_ process.Options, done func(), err error) {
+	c, done, err := o.Rules.Wrap(sandbox.Command{Path: p.Path, Args: p.Args, Files: p.ExtraFiles})
+	if err != nil {
+		return p, done, fmt.Errorf("confine the interpreter: %w", err)
 	}
-	p.Owner = o.Owner
+	p.Path, p.Args, p.ExtraFiles, p.Owner = c.Path, c.Args, c.Files, o.Owner
 	if o.Rules.Level != sandbox.Off {
 		p.Confine, p.Confined = o.Rules.Confine, fmt.Sprintf("%+v", o.Rules)
 	}
-	return p, nil
+	return p, done, nil
 }
 
 // environment adds what sessions and the programs that they start should find,

@@ -41,7 +41,7 @@ func TestAServerFromStartToEnd(t *testing.T) {
 	defer cancel()
 	require.NoError(t, s.Close(ctx))
 	<-s.Done()
-	_, err = s.Fork(nil)
+	_, err = s.Fork(nil, nil)
 	require.ErrorIs(t, err, forkserver.ErrServerGone)
 }
 
@@ -74,7 +74,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	s, err := forkserver.Launch(t.Context(), forkserver.Options{Python: file, Env: os.Environ()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	c, err := s.Fork(nil)
+	c, err := s.Fork(nil, nil)
 	require.NoError(t, err)
 	select {
 	case <-c.Done():

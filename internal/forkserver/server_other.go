@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -40,7 +41,7 @@ func (*Server) Done() <-chan struct{} { return nil }
 func (*Server) Err() error { return ErrUnsupported }
 
 // Fork returns ErrUnsupported.
-func (*Server) Fork(*cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
+func (*Server) Fork(*cgroup.Group, *ndjson.User) (*Child, error) { return nil, ErrUnsupported }
 
 // Close does nothing.
 func (*Server) Close(context.Context) error { return nil }
@@ -49,7 +50,7 @@ func (*Server) Close(context.Context) error { return nil }
 func (*Server) Empty(context.Context) {}
 
 // Spawn returns ErrUnsupported on this system.
-func Spawn(Options, *cgroup.Group) (*Child, error) { return nil, ErrUnsupported }
+func Spawn(Options, *cgroup.Group, *ndjson.User) (*Child, error) { return nil, ErrUnsupported }
 
 // Copies returns ErrUnsupported on this system.
 func (*Child) Copies([]*cgroup.Group) ([]*Child, error) { return nil, ErrUnsupported }

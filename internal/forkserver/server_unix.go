@@ -46,7 +46,7 @@ type Server struct {
 // pass descriptors, and else says what the interpreter printed last.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude})
+	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude, Scopes: o.Rules.Scopes()})
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +72,10 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		stderr: process.NewRing(process.RingOptions{}), env: o.Env, conn: conn.(*net.UnixConn),
 		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
-	start, err := o.confined(process.Options{
+	start, started, err := o.confined(process.Options{
 		Path: o.Python, Args: args, Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
 	})
+	defer started()
 	if err == nil {
 		s.proc, err = process.Start(start)
 	}
@@ -198,11 +199,15 @@ func (s *Server) Err() error {
 // Fork makes a session's process. It does not wait for it: a caller writes its
 // first request to Main at once and learns there whether it worked; a fork that
 // failed closes Main, and Child.Err says why. The process is in the control group
-// g before it reads its first request; nil: in that of its server.
-func (s *Server) Fork(g *cgroup.Group) (*Child, error) {
+// g before it reads its first request; nil: in that of its server. It becomes the user
+// u, which only a server whose rules have Users can do; nil: it stays the server's.
+func (s *Server) Fork(g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	seat, err := newSeat()
 	if err == nil {
 		err = seat.in(g)
+	}
+	if err == nil {
+		err = seat.of(u)
 	}
 	if err != nil {
 		return nil, err
@@ -218,7 +223,7 @@ func (s *Server) Fork(g *cgroup.Group) (*Child, error) {
 	n := s.last
 	s.forks[n] = f
 	s.mu.Unlock()
-	err = s.send(ndjson.Request{Type: ndjson.TypeFork, N: n}, syscall.UnixRights(seat.theirs...))
+	err = s.send(ndjson.Request{Type: ndjson.TypeFork, N: n, User: u}, syscall.UnixRights(seat.theirs...))
 	seat.handedOver()
 	if err != nil {
 		s.mu.Lock()

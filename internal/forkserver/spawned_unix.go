@@ -6,12 +6,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 // maxDrain bounds what is read of a pipe at once, in bytes.
@@ -29,7 +32,9 @@ type spawned struct {
 // Spawn starts an interpreter for one session. It returns when the interpreter
 // runs; whether it becomes a session shows on Main. The interpreter begins in the
 // control group g; nil: in that of the host.
-func Spawn(o Options, g *cgroup.Group) (*Child, error) {
+//
+// It runs as the user u, for which the rules have to have Users; nil: as the host's.
+func Spawn(o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	o = o.withDefaults()
 	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{})
 	if err != nil {
@@ -43,6 +48,12 @@ func Spawn(o Options, g *cgroup.Group) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := seat.of(u); err != nil {
+		return nil, err
+	}
+	if u != nil {
+		o.Env = withUser(o.Env, u)
+	}
 	s := &spawned{end: newEnding()}
 	if s.stdout, err = newPipeEnd(seat.theirs[stdoutRead]); err == nil {
 		s.stderr, err = newPipeEnd(seat.theirs[stderrRead])
@@ -55,19 +66,27 @@ func Spawn(o Options, g *cgroup.Group) (*Child, error) {
 	files := seat.files()
 	defer closeAll(files)
 	own := process.NewRing(process.RingOptions{})
-	start, err := o.confined(process.Options{
+	start, started, err := o.confined(process.Options{
 		Path: o.Python, Args: args, Env: o.Env, Stdout: own, Stderr: own, ExtraFiles: append(files, life.r),
 		// The lifeline ends its whole group with the host. The signal that package
 		// process would use ends it alone, and before the lifeline can.
 		OutliveHost: true,
+		User:        userOf(u),
 	})
-	if err == nil && g != nil {
+	defer started()
+	late := o.Rules.Level == sandbox.Seccomp || o.Rules.Level == sandbox.User // whose filter has no clone3, which begins a process in a group
+	if err == nil && g != nil && !late {
 		if start.Group, err = g.Open(); err == nil {
 			defer func() { _ = start.Group.Close() }()
 		}
 	}
 	if err == nil {
 		s.proc, err = process.Start(start)
+	}
+	if err == nil && g != nil && late { // it has not got its source yet
+		if err = g.Take(s.proc.PID()); err != nil {
+			_ = s.proc.Stop(context.Background(), process.StopOptions{Grace: -1}) // it never ran any code
+		}
 	}
 	if err != nil {
 		s.close()
@@ -84,6 +103,25 @@ func Spawn(o Options, g *cgroup.Group) (*Child, error) {
 		return nil, fmt.Errorf("hand the source to the interpreter: %w", err)
 	}
 	return newChild(seat.main, seat.control, s)
+}
+
+// userOf is whom a process runs as, as package process takes it.
+func userOf(u *ndjson.User) *process.User {
+	if u == nil {
+		return nil
+	}
+	return &process.User{UID: u.UID, GID: u.UID, Groups: []int{u.Shared}}
+}
+
+// withUser points an environment to a user's folder.
+func withUser(env []string, u *ndjson.User) []string {
+	kept := make([]string, 0, len(env)+2)
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); name != "HOME" && name != "TMPDIR" {
+			kept = append(kept, kv)
+		}
+	}
+	return append(kept, "HOME="+u.Folder, "TMPDIR="+u.Folder)
 }
 
 func (s *spawned) wait(own *process.Ring) {

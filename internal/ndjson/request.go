@@ -58,6 +58,19 @@ type Request struct {
 	PID    int  `json:"pid,omitempty"`
 	Signal int  `json:"signal,omitempty"`
 	Group  bool `json:"group,omitempty"`
+
+	// fork. The user that the child becomes; nil: that of its server.
+	User *User `json:"user,omitempty"`
+}
+
+// User is whom a session runs as.
+type User struct {
+	// UID is the number of the user and of its group, Shared a group that it is in
+	// besides.
+	UID    int `json:"uid"`
+	Shared int `json:"shared"`
+	// Folder is the user's own, for its home and for temporary files.
+	Folder string `json:"folder"`
 }
 
 // ErrRequestTooLong is returned for a request that the interpreter would refuse.

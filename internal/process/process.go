@@ -51,6 +51,9 @@ type Options struct {
 	// Confined names what Confine does: children of one Owner that are confined alike
 	// share what owns them. "": each has its own.
 	Confined string
+	// User is whom the child runs as. nil: as the host does. It takes the rights to
+	// become another, and Linux: elsewhere Start fails.
+	User *User
 	// Group is the open folder of a control group (version 2) that the child begins
 	// in. nil: the host's. The caller closes it. Start fails where the system cannot
 	// do that; outside Linux it is ignored.
@@ -72,6 +75,12 @@ type Options struct {
 	// have open at once. 0: the limit of the host. Start fails when the limit cannot be
 	// set; outside Linux it is not.
 	MaxFiles uint64
+}
+
+// User is whom a child runs as.
+type User struct {
+	UID, GID int
+	Groups   []int // besides GID
 }
 
 // Process is a child. The zero value is of no use; see [Start].
@@ -98,6 +107,9 @@ type Process struct {
 func Start(o Options) (*Process, error) {
 	if !filepath.IsAbs(o.Path) {
 		return nil, fmt.Errorf("start %q: the path of the program is not absolute", o.Path)
+	}
+	if o.User != nil && !hasUsers {
+		return nil, fmt.Errorf("start %s as user %d: %w", o.Path, o.User.UID, errors.ErrUnsupported)
 	}
 	if p, owned, err := o.Owner.start(o); owned {
 		return p, err

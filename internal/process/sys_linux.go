@@ -10,6 +10,9 @@ import (
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = true
 
+// hasUsers says whether this system keeps to [Options.User].
+const hasUsers = true
+
 // LimitsMemory says whether this system keeps to [Options.AddressSpace].
 const LimitsMemory = true
 
@@ -23,6 +26,12 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 	}
 	if !o.OutliveHost {
 		a.Pdeathsig = syscall.SIGKILL
+	}
+	if o.User != nil {
+		a.Credential = &syscall.Credential{Uid: uint32(o.User.UID), Gid: uint32(o.User.GID)} //nolint:gosec // numbers of users
+		for _, g := range o.User.Groups {
+			a.Credential.Groups = append(a.Credential.Groups, uint32(g)) //nolint:gosec // as above
+		}
 	}
 	if o.Group != nil {
 		a.UseCgroupFD, a.CgroupFD = true, int(o.Group.Fd())

@@ -7,6 +7,9 @@ import "syscall"
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = false
 
+// hasUsers says whether this system keeps to [Options.User].
+const hasUsers = false
+
 // LimitsMemory says whether this system keeps to [Options.AddressSpace].
 const LimitsMemory = false
 

@@ -10,6 +10,9 @@ import (
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = false
 
+// hasUsers says whether this system keeps to [Options.User].
+const hasUsers = false
+
 // LimitsMemory says whether this system keeps to [Options.AddressSpace].
 const LimitsMemory = false
 

@@ -74,6 +74,9 @@ type Ahead struct {
 	// Prelude is source that runs in the namespace of every session. A session
 	// that is asked for the same prelude does not run it again.
 	Prelude string `json:"prelude,omitempty"`
+	// Scopes are the bits of Landlock by which a session is kept from the processes and
+	// the abstract sockets of its siblings. 0: it is not. They take no_new_privs.
+	Scopes uint64 `json:"scopes,omitempty"`
 }
 
 // firstLine is all that stands in the arguments: the rest comes over the socket.

@@ -8,28 +8,54 @@
 //	privileges   no_new_privs: no program that is started gains rights (setuid)
 //	landlock     and files and TCP by rules of the kernel, no signal, trace or
 //	             abstract socket to a process outside, and no capabilities
-//	bubblewrap   and file system, network and IPC of its own, by namespaces
+//	seccomp      and a filter of system calls: no sockets of the network at all, nothing
+//	             done to limits, priorities and memory of others, no System V memory, no
+//	             namespaces, keys, io_uring and other parts of the kernel that few
+//	             programs need; permissions, owners, times and attributes of files are
+//	             changed in the folders that may be written, by a broker
+//	user         and a user of its own for each session, see package users
+//	bubblewrap   in place of that, file system, network, IPC and shared memory of its
+//	             own, by namespaces; with [Rules.Users] the users too
 //
-// Each rung holds what those below it hold, with one difference: bubblewrap does
-// the files in place of Landlock, which would not let it mount.
+// Each rung holds what those below it hold, with two differences: bubblewrap does
+// the files in place of Landlock, which would not let it mount, and so needs no broker;
+// and it has users only where they are asked for.
+//
+// # The broker
+//
+// A filter sees the arguments of a call and not what they point to, so that it cannot
+// tell chmod in a session's folder from chmod elsewhere; to refuse all of it would break
+// shutil.copy. The kernel hands such calls to a goroutine of this process, which reads
+// the path once, opens it, looks at what it got, and changes that or refuses. It does
+// for a process what that might do itself and nothing more: to its own files alone,
+// without setuid, and without attributes of the system. A call costs some 50 µs; all
+// others cost nothing that can be measured.
 //
 // # Guarantees
 //
 //   - [Rules.Confine] works on the calling thread alone, which has to be thrown
 //     away afterwards; see Confine in package process. The host itself is never
 //     confined.
+//
 //   - A rung that was asked for by name and is not available is an error, never a
 //     lower rung. [Strongest] is the highest available.
+//
 //   - Reading is confined as well: to system folders, the interpreter's own and
 //     those that the rules name. A home folder is not among them.
 //
+//   - From seccomp on, Confine leaves a goroutine, the broker, which ends with the last
+//     process under the filter.
+//
 // # What it does not do
 //
-// Landlock before ABI 10 knows TCP, not UDP, and it does not hide that files exist:
-// their names and times can still be read. Sessions of one host are
-// in one sandbox: they are not protected from one another. Everything shares the
-// kernel of the host; code that attacks the kernel needs a virtual machine around
-// it.
+// It does not hide that files exist: their names and times can still be read. Landlock
+// before ABI 10 knows TCP, not UDP. Below the rung user, sockets with a path (that of an
+// SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
+// host share what they may write. The command lines of all processes can be read on
+// every rung. Debuggers do not work from seccomp on, and a process sets the affinity and
+// the scheduling of itself alone, by the number 0. [github.com/coppice-run/coppice/environment.Walls]
+// is the table of it, and package test/escape proves each cell. Everything shares the
+// kernel of the host; code that attacks the kernel needs a virtual machine around it.
 //
 // Any goroutine may call the functions. Outside Linux the only rung is off.
 package sandbox

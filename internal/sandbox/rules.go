@@ -20,10 +20,21 @@ const (
 	Off Level = iota
 	Privileges
 	Landlock
+	Seccomp
+	User
 	Bubblewrap
 )
 
-var names = [...]string{"off", "privileges", "landlock", "bubblewrap"}
+var names = [...]string{"off", "privileges", "landlock", "seccomp", "user", "bubblewrap"}
+
+// Levels returns all rungs, the lowest first.
+func Levels() []Level { return []Level{Off, Privileges, Landlock, Seccomp, User, Bubblewrap} }
+
+// Named returns the rung of a name, and whether there is one.
+func Named(name string) (Level, bool) {
+	i := slices.Index(names[:], name)
+	return Level(i), i >= 0
+}
 
 // String returns the rung's name.
 func (l Level) String() string { return names[l] }
@@ -41,6 +52,18 @@ type Rules struct {
 	Read []string
 	// Network allows network connections.
 	Network bool
+	// Users leaves the process what it takes to become other users, and to signal
+	// those: for a process of root that starts others for them, see package users.
+	// They have nothing of it any more. On the rung User it is needed.
+	Users bool
+}
+
+// Command is a program, as it is started.
+type Command struct {
+	Path string
+	Args []string
+	// Files become its descriptors from 3 on.
+	Files []*os.File
 }
 
 // system is what programs need to run at all.

@@ -2,8 +2,8 @@ package sandbox
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
+	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -20,13 +20,14 @@ func ABI() int {
 
 // Strongest returns the highest rung that this system has.
 func Strongest() Level {
-	if _, err := bubblewrap(); err == nil {
-		return Bubblewrap
+	levels := Levels()
+	slices.Reverse(levels)
+	for _, l := range levels {
+		if l != User && Available(l) == nil { // sessions of other users make files of other owners: who wants that says so
+			return l
+		}
 	}
-	if ABI() > 0 {
-		return Landlock
-	}
-	return Privileges
+	return Off
 }
 
 // Describe says in words what a rung does on this system.
@@ -45,8 +46,12 @@ func Describe(l Level) string {
 			text += ", no signals to processes outside"
 		}
 		return text
+	case Seccomp:
+		return Describe(Landlock) + "; seccomp: system calls by rules, no sockets of the network"
+	case User:
+		return Describe(Seccomp) + "; a user of its own for each session"
 	default:
-		return "bubblewrap: file system, network and IPC of its own; " + Describe(Landlock)
+		return "bubblewrap: file system, network and IPC of its own; seccomp: system calls by rules"
 	}
 }
 
@@ -57,6 +62,21 @@ func Available(l Level) error {
 		if ABI() == 0 {
 			return fmt.Errorf("%w: this kernel has no Landlock (Linux 5.13 or newer, with lsm=landlock)", ErrUnavailable)
 		}
+	case Seccomp:
+		if err := Available(Landlock); err != nil {
+			return err
+		}
+		if strconv.IntSize < 64 {
+			return fmt.Errorf("%w: the filter of system calls is for 64-bit systems", ErrUnavailable)
+		}
+		if !hasFilters() {
+			return fmt.Errorf("%w: this kernel has no filters of system calls that ask (seccomp, Linux 5.0 or newer)", ErrUnavailable)
+		}
+	case User:
+		if err := Available(Seccomp); err != nil {
+			return err
+		}
+		return becomesOthers()
 	case Bubblewrap:
 		_, err := bubblewrap()
 		return err
@@ -64,20 +84,20 @@ func Available(l Level) error {
 	return nil
 }
 
-// bubblewrap finds the program and sees whether it may make namespaces here.
-func bubblewrap() (string, error) {
-	path, err := exec.LookPath("bwrap")
-	if err != nil {
-		return "", fmt.Errorf("%w: bubblewrap is not installed (the program bwrap)", ErrUnavailable)
+// becomesOthers returns nil when this process may become other users.
+func becomesOthers() error {
+	header, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("%w: ask for capabilities: %w", ErrUnavailable, err)
 	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if os.Geteuid() != 0 || data[0].Effective&others != others {
+		return fmt.Errorf("%w: a user for each session takes root, with the capabilities to become others (setuid, setgid, kill, chown)", ErrUnavailable)
 	}
-	if out, err := exec.Command(path, "--ro-bind", "/", "/", "--unshare-net", "--unshare-ipc", "true").CombinedOutput(); err != nil { //nolint:noctx // it ends within milliseconds
-		return "", fmt.Errorf("%w: bubblewrap cannot make namespaces here: %w: %s", ErrUnavailable, err, out)
-	}
-	return path, nil
+	return nil
 }
+
+// others are the capabilities that it takes to give sessions users of their own.
+const others = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL | 1<<unix.CAP_CHOWN
 
 // Confine confines the calling thread. It cannot be undone: the thread serves to
 // start one process and is thrown away.
@@ -97,18 +117,38 @@ func (r Rules) Confine() error {
 	if err := r.landlock(ABI()); err != nil {
 		return fmt.Errorf("confine: Landlock: %w", err)
 	}
-	if r.Level == Landlock {
-		return dropCapabilities() // bubblewrap needs them, where there are any, and drops them itself
+	if r.Level == Bubblewrap {
+		return nil // it needs the capabilities, where there are any, and drops them itself; see Wrap for its filter
 	}
+	if err := r.dropCapabilities(); err != nil || r.Level == Landlock {
+		return err
+	}
+	raw, err := r.filter()
+	if err != nil {
+		return fmt.Errorf("confine: %w", err)
+	}
+	listener, err := install(raw)
+	if err != nil {
+		return fmt.Errorf("confine: %w", err)
+	}
+	go newBroker(listener, r).serve() // ends with the last process under the filter, which is its join
 	return nil
+}
+
+// kept are the capabilities that [Rules.Users] leaves.
+func (r Rules) kept() uint32 {
+	if r.Users {
+		return 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+	}
+	return 0
 }
 
 // dropCapabilities takes from the calling thread what root may beyond others,
 // such as reading the environment of any process. With no_new_privs no program
 // gets them back.
-func dropCapabilities() error {
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
+func (r Rules) dropCapabilities() error {
+	data := [2]unix.CapUserData{{Effective: r.kept(), Permitted: r.kept()}}
+	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
 		return fmt.Errorf("confine: drop capabilities: %w", err)
 	}
 	return nil
@@ -136,17 +176,25 @@ func files(abi int) uint64 {
 	}
 }
 
+// Scopes returns the bits of Landlock with which one process under these rules can keep
+// itself from its siblings, 0 where there are none: a set of rules of its own that has
+// them lets it signal and trace only what it has started.
+func (r Rules) Scopes() uint64 {
+	if r.Level >= Landlock && ABI() >= 6 {
+		return unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	return 0
+}
+
 func (r Rules) landlock(abi int) error {
 	var attr unix.LandlockRulesetAttr
-	if r.Level == Landlock {
+	if r.Level != Bubblewrap {
 		attr.Access_fs = files(abi)
 	}
 	if abi >= 4 && !r.Network {
 		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
-	if abi >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
-	}
+	attr.Scoped = r.Scopes()
 	if attr == (unix.LandlockRulesetAttr{}) {
 		return nil // bubblewrap on a kernel that has nothing to add
 	}
@@ -155,7 +203,7 @@ func (r Rules) landlock(abi int) error {
 		return fmt.Errorf("make a set of rules: %w", err)
 	}
 	defer func() { _ = unix.Close(set) }()
-	if r.Level == Landlock {
+	if r.Level != Bubblewrap {
 		if err := r.paths(set, attr.Access_fs); err != nil {
 			return err
 		}
@@ -205,32 +253,4 @@ func allow(set int, path string, access uint64) error {
 		return fmt.Errorf("a rule for %s: %w", path, err)
 	}
 	return nil
-}
-
-// Wrap returns the command that runs a program under these rules: with
-// bubblewrap, that one; else the program itself.
-func (r Rules) Wrap(program string, args []string) (string, []string, error) {
-	if r.Level != Bubblewrap {
-		return program, args, nil
-	}
-	bwrap, err := bubblewrap()
-	if err != nil {
-		return "", nil, err
-	}
-	return bwrap, append(append(r.bubblewrapArgs(), "--", program), args...), nil
-}
-
-func (r Rules) bubblewrapArgs() []string {
-	args := []string{"--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--dev", "/dev"}
-	if !r.Network {
-		args = append(args, "--unshare-net")
-	}
-	for _, p := range r.readable() {
-		args = append(args, "--ro-bind", p, p)
-	}
-	args = append(args, "--bind", shared, shared)
-	for _, p := range r.Write {
-		args = append(args, "--bind", p, p)
-	}
-	return append(args, "--chdir", "/")
 }

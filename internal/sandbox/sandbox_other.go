@@ -25,7 +25,10 @@ func Available(l Level) error {
 // Confine returns an error for rungs that are not available.
 func (r Rules) Confine() error { return Available(r.Level) }
 
+// Scopes returns 0.
+func (r Rules) Scopes() uint64 { return 0 }
+
 // Wrap returns the program itself.
-func (r Rules) Wrap(program string, args []string) (string, []string, error) {
-	return program, args, Available(r.Level)
+func (r Rules) Wrap(c Command) (wrapped Command, done func(), err error) {
+	return c, func() {}, Available(r.Level)
 }

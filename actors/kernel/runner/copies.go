@@ -165,6 +165,9 @@ func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err er
 	made := make([]*Interpreter, n)
 	for at, c := range children {
 		made[at] = newInterpreter(c, i.tracer, groups[at], i.mark)
+		if l := i.lease.Load(); l != nil {
+			made[at].own(l.share())
+		}
 		made[at].copies, made[at].limits, made[at].groups = i.copies, i.limits, i.groups
 	}
 	f, err := i.answer(ctx)
@@ -274,7 +277,7 @@ func (s *Server) Waiting(prefix string) []string {
 // groups, too: all sessions are to be closed before.
 func (s *Server) Close() error {
 	s.copies.close()
-	return errors.Join(s.closeGroups(), s.clean())
+	return errors.Join(s.closeGroups(), s.closeUsers(), s.clean())
 }
 
 // MemoryOf returns what the copy that waits under a name occupies, in bytes: the

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -55,6 +56,8 @@ type Interpreter struct {
 
 	tracer *ipctrace.File // nil: tracing is off
 	group  *cgroup.Group  // nil: it has no group of its own
+	// lease is the session's user, which is given up with its process; nil: the host's.
+	lease atomic.Pointer[held]
 
 	done chan struct{} // closed by the control goroutine when the process is gone
 	// Written before done is closed: how it ended, and whether that was because its
@@ -155,10 +158,12 @@ func (i *Interpreter) control() {
 		}
 	}
 	i.leaveGroup()
+	i.leaveUser()
 	i.err = i.lost()
 	_ = i.child.Control.Close()
 	_ = i.child.Main.SetReadDeadline(time.Unix(1, 0))
 	close(i.done)
+	i.leaveUser() // one that came meanwhile: own looks after it has put it there
 }
 
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
@@ -342,3 +347,20 @@ var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Witness     = (*Interpreter)(nil)
 )
+
+// own notes the session's user. The process may have ended already: then nobody else
+// gives the user up.
+func (i *Interpreter) own(h *held) {
+	if h == nil {
+		return
+	}
+	i.lease.Store(h)
+	select {
+	case <-i.done:
+		i.leaveUser()
+	default:
+	}
+}
+
+// leaveUser gives the session's user up.
+func (i *Interpreter) leaveUser() { i.lease.Swap(nil).giveUp() }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -18,18 +19,23 @@ type isolation kernel.Isolation
 // level resolves the name of a rung. A rung that was named and is not available is an
 // error.
 func (i isolation) level() (sandbox.Level, error) {
+	if i.Users && i.Level != kernel.IsolationUser && i.Level != kernel.IsolationBubblewrap {
+		return sandbox.Off, errors.New("a user for each session is had on the rungs user and bubblewrap, one of which has to be named")
+	}
 	switch i.Level {
 	case "":
 		return min(sandbox.Privileges, sandbox.Strongest()), nil
 	case kernel.IsolationStrongest:
-		return sandbox.Strongest(), nil
+		return sandbox.Strongest(), nil // never one that gives files other owners
 	}
-	for l := sandbox.Off; l <= sandbox.Bubblewrap; l++ {
-		if l.String() == i.Level {
-			return l, sandbox.Available(l)
+	if l, ok := sandbox.Named(i.Level); ok {
+		err := sandbox.Available(l)
+		if err == nil && i.Users {
+			err = sandbox.Available(sandbox.User)
 		}
+		return l, err
 	}
-	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, bubblewrap, strongest", i.Level)
+	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, seccomp, user, bubblewrap, strongest", i.Level)
 }
 
 // active returns the rung that sessions would be on, and what it does, in words.
@@ -39,7 +45,11 @@ func (i isolation) active() (level, description string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return l.String(), sandbox.Describe(l), nil
+	description = sandbox.Describe(l)
+	if i.users(l) && l != sandbox.User {
+		description += "; a user of its own for each session"
+	}
+	return l.String(), description, nil
 }
 
 // rules returns the rules for an interpreter whose temporary folder is temp.
@@ -48,13 +58,18 @@ func (i isolation) rules(python, temp string) (sandbox.Rules, error) {
 	if err != nil {
 		return sandbox.Rules{}, fmt.Errorf("isolate the sessions: %w", err)
 	}
-	r := sandbox.Rules{Level: l, Network: i.Network}
+	r := sandbox.Rules{Level: l, Network: i.Network, Users: i.users(l)}
 	if l < sandbox.Landlock {
 		return r, nil
 	}
 	r.Write = append(append(r.Write, i.Write...), temp)
 	r.Read = append(append(r.Read, i.Read...), sandbox.InterpreterPaths(python)...)
 	return r, nil
+}
+
+// users says whether each session has a user of its own on a rung.
+func (i isolation) users(l sandbox.Level) bool {
+	return l == sandbox.User || i.Users && l == sandbox.Bubblewrap
 }
 
 // confined finishes the options of a fork server: its rules, and a temporary
@@ -74,6 +89,9 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 		return sandbox.Rules{}, nil, fmt.Errorf("isolate the sessions: %w", err)
 	}
 	rules, err := isolation(s.o.Isolation).rules(rt.Path, temp)
+	if err == nil && rules.Users {
+		err = reachable(rt.Path)
+	}
 	return rules, env, err
 }
 

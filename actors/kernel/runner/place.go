@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
@@ -24,6 +25,8 @@ type place struct {
 	groups   *groups // nil: sessions get no control groups
 	noGroups string  // why they get none, or what those lack
 
+	users *userPool // nil: sessions have the host's user
+
 	rules sandbox.Rules       // what the sessions are kept from
 	why   string              // why there is no fork server
 	spawn *forkserver.Options // set where there is no fork server
@@ -32,7 +35,9 @@ type place struct {
 // session makes the process of a session, or takes one that waits, a spare.
 func (p *place) session() (i *Interpreter, spare bool, err error) {
 	if p.spawn != nil {
-		i, err := p.make(func(g *cgroup.Group) (*forkserver.Child, error) { return forkserver.Spawn(*p.spawn, g) })
+		i, err := p.make(func(g *cgroup.Group, u *ndjson.User) (*forkserver.Child, error) {
+			return forkserver.Spawn(*p.spawn, g, u)
+		})
 		return i, false, err
 	}
 	for {
@@ -72,17 +77,24 @@ func (p *place) subject() opportunity.Subject {
 
 func (p *place) fork() (*Interpreter, error) { return p.make(p.server.Fork) }
 
-// make makes a process in a control group of its own, where there are groups.
-func (p *place) make(do func(*cgroup.Group) (*forkserver.Child, error)) (*Interpreter, error) {
+// make makes a process in a control group and of a user of its own, where there are any.
+func (p *place) make(do func(*cgroup.Group, *ndjson.User) (*forkserver.Child, error)) (*Interpreter, error) {
 	g, err := p.groups.new()
 	if err != nil {
 		return nil, err
 	}
-	child, err := do(g)
+	lease, err := p.users.lease()
 	if err != nil {
 		return nil, errors.Join(err, unused(g))
 	}
-	return newInterpreter(child, p.tracer, g, nil), nil
+	child, err := do(g, lease.user())
+	if err != nil {
+		lease.giveUp()
+		return nil, errors.Join(err, unused(g))
+	}
+	i := newInterpreter(child, p.tracer, g, nil)
+	i.own(lease)
+	return i, nil
 }
 
 // keep forks as many spares as are missing, or ends all of them while memory is

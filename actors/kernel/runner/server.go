@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 // ServerOptions says which interpreter sessions run in. The zero value of a
@@ -81,6 +83,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	trees []*cgroup.Tree // what Close removes
+	pools []*userPool    // what Close gives back
 	temp  string         // the temporary files of confined sessions; "" before the first
 }
 
@@ -182,7 +185,11 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	}
 	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start, Owner: s.o.Owner}
 	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
-	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups}
+	pool, err := s.openUsers(ctx, rt.Path, rules)
+	if err != nil {
+		return fmt.Errorf("give the sessions users of their own: %w", err)
+	}
+	p := &place{tracer: s.o.Trace, rules: rules, groups: groups, noGroups: noGroups, users: pool}
 	if s.o.NoFork {
 		return s.withoutFork(ctx, p, o, "it was asked for", up)
 	}
@@ -235,6 +242,38 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 			return nil
 		}
 	}
+}
+
+// openUsers prepares users for the sessions under rules that have any.
+func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rules) (*userPool, error) {
+	if !rules.Users {
+		return nil, nil //nolint:nilnil // sessions without users of their own are as good
+	}
+	temp, err := s.temporary()
+	if err != nil {
+		return nil, err
+	}
+	p, err := openUsers(ctx, python, temp, rules)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.pools = append(s.pools, p)
+	s.mu.Unlock()
+	return p, nil
+}
+
+// closeUsers gives the users back, when all sessions are gone.
+func (s *Server) closeUsers() error {
+	s.mu.Lock()
+	pools := s.pools
+	s.pools = nil
+	s.mu.Unlock()
+	var err error
+	for _, p := range pools {
+		err = errors.Join(err, p.close())
+	}
+	return err
 }
 
 // resolve finds the interpreter. One that has served is taken again, whatever a look

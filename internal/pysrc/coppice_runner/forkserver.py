@@ -74,16 +74,19 @@ class Forked(BaseException):
     """Raised in the child, so that it leaves the server's code behind. It passes
     through everything that catches what goes wrong."""
 
-    def __init__(self, fds: List[int]) -> None:
+    def __init__(self, fds: List[int], user: Optional[Dict[str, Any]], wall: Optional[Callable[[], None]]) -> None:
         super().__init__()
         self.fds = fds
+        self.user = user
+        self.wall = wall
 
 
 class Server:
     """The loop of the fork server."""
 
-    def __init__(self, control: Any, lifeline: int) -> None:
+    def __init__(self, control: Any, lifeline: int, wall: Optional[Callable[[], None]] = None) -> None:
         self._control = control
+        self._wall = wall
         self._lifeline = lifeline
         self._children: Dict[int, Child] = {}
         self._forks = 0  # how many were asked for
@@ -180,7 +183,7 @@ class Server:
 
     def _serve_request(self, kind: str, n: Any, request: Dict[str, Any]) -> None:
         if kind == "fork":
-            self._fork(n)
+            self._fork(n, request.get("user"))
         elif kind == "signal":
             self._signal(n, request)
         elif kind == "drain":
@@ -191,7 +194,7 @@ class Server:
         else:
             self._reply({"type": "protocol_error", "message": f"unknown request {kind!r}"})
 
-    def _fork(self, n: int) -> None:
+    def _fork(self, n: int, user: Optional[Dict[str, Any]]) -> None:
         fds = self._attached.popleft() if self._attached else []
         if not len(FDS) <= len(fds) <= MOST_FDS:
             for fd in fds:
@@ -218,7 +221,7 @@ class Server:
             self._reply({"type": "failed", "n": n, "message": why})
             return
         if pid == 0:
-            raise Forked(fds)
+            raise Forked(fds, user, self._wall)
         self._children[pid] = Child(*kept)
         for fd in fds:
             os.close(fd)
@@ -333,7 +336,29 @@ def _enter(group: int, main: int) -> None:
     os.close(group)
 
 
-def take_seat(fds: List[int]) -> Tuple[Any, Any, Dict[str, int]]:
+def _become(user: Dict[str, Any], main: int) -> None:
+    """Makes this process another user's. Where that fails, it does not begin."""
+    try:
+        os.setgroups([user["shared"]])
+        os.setresgid(user["uid"], user["uid"], user["uid"])
+        os.setresuid(user["uid"], user["uid"], user["uid"])
+        os.chdir("/")
+    except (OSError, AttributeError) as err:
+        os.write(main, encode({"type": "failed", "message": f"become user {user['uid']}: {err}"}))
+        os._exit(1)
+    os.environ["HOME"] = os.environ["TMPDIR"] = user["folder"]
+
+
+def _part(wall: Callable[[], None], main: int) -> None:
+    """Keeps this process from its siblings. Where that fails, it does not begin."""
+    try:
+        wall()
+    except OSError as err:
+        os.write(main, encode({"type": "failed", "message": f"keep the session from others: {err}"}))
+        os._exit(1)
+
+
+def take_seat(fds: List[int], user: Optional[Dict[str, Any]] = None, wall: Optional[Callable[[], None]] = None) -> Tuple[Any, Any, Dict[str, int]]:
     """Makes the calling process a session's: a session and a process group of
     its own, its descriptors, its random numbers."""
     main, control, stdout_read, stdout_write, stderr_read, stderr_write, *group = fds
@@ -343,6 +368,10 @@ def take_seat(fds: List[int]) -> Tuple[Any, Any, Dict[str, int]]:
         os.setsid()
     except OSError:
         pass  # it leads a group already
+    if user is not None:
+        _become(user, main)
+    if wall is not None:
+        _part(wall, main)
     return settle_in(main, control, stdout_read, stdout_write, stderr_read, stderr_write)
 
 

@@ -12,7 +12,7 @@ from . import forks
 gc.disable()  # there is nothing to collect before the first cell
 forks.share()  # before the modules that register something come
 
-from . import forkserver  # noqa: E402
+from . import apart, forkserver  # noqa: E402
 from .rehearsal import rehearse  # noqa: E402
 from .session import Session, prepare  # noqa: E402
 
@@ -27,6 +27,7 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
     the lifeline."""
     prepare()
     session = Session()
+    user = wall = None
     if role == "session":
         *rest, lifeline = fds
         seat = [os.dup(sock.detach()), *rest]
@@ -34,7 +35,7 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
         (lifeline,) = fds
         prelude = load.get("prelude") or ""
         session.prepare(prelude)
-        server = forkserver.Server(sock, lifeline)
+        server = forkserver.Server(sock, lifeline, apart.wall(load.get("scopes") or 0))
 
         def warm() -> Dict[str, str]:
             nonlocal session
@@ -50,8 +51,8 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
             return
         except forkserver.Forked as forked:
             server.leave()
-            seat = forked.fds
+            seat, user, wall = forked.fds, forked.user, forked.wall
             _left.append(forked)
     forks.settle()
     gc.enable()
-    session.run(*forkserver.take_seat(seat), lifeline)
+    session.run(*forkserver.take_seat(seat, user, wall), lifeline)
