@@ -106,7 +106,7 @@ func reason(why *supervisor.ServiceError) string {
 		}
 		return cause[2:]
 	case errors.Is(why, supervisor.ErrEnded):
-		return "the session was closed"
+		return "the session was closed" + cause
 	default:
 		return fmt.Sprintf("no kernel serves this session%s", cause)
 	}

@@ -26,6 +26,7 @@ type handler struct {
 	owners   owners
 	due      due
 	drains   []supervisor.Work // those who wait for the last call to end
+	ending   []ending          // workspaces whose kernels end
 }
 
 // call is one Execute that was not answered yet.
@@ -71,12 +72,14 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	case messages.Rewind:
 		h.rewind(s, w, m)
 	case messages.Close:
-		h.close(s, m.Key.ID())
+		h.close(s, m.Key.ID(), supervisor.Exit{Kind: messages.ExitShutdown})
 		w.Settle(true)
+	case messages.EndWorkspace:
+		h.endWorkspace(s, w, m)
 	case messages.ReleaseOwner:
 		var closed messages.Released
 		for _, child := range h.owners.release(m.Owner) {
-			h.close(s, child)
+			h.close(s, child, supervisor.Exit{Kind: messages.ExitShutdown})
 			if key, ok := messages.ParseSessionKey(child); ok { // not that of a single call
 				closed.Sessions = append(closed.Sessions, key)
 			}
@@ -95,8 +98,8 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 }
 
 // close ends a session and forgets it.
-func (h *handler) close(s *supervisor.Supervisor, child string) {
-	s.End(child, supervisor.Exit{Kind: messages.ExitShutdown})
+func (h *handler) close(s *supervisor.Supervisor, child string, why supervisor.Exit) {
+	s.End(child, why)
 	delete(h.served, child)
 	h.past.drop(child)
 	h.owners.forget(child)
@@ -266,6 +269,9 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	case e.To == messages.ChildGone:
 		delete(h.served, child)
 	}
+	if e.To == messages.ChildGone {
+		h.kernelGone(child)
+	}
 	if e.To == messages.ChildGone && len(h.byKey[child]) == 0 {
 		h.owners.forget(child) // they owned a kernel that is no more
 	}
@@ -275,6 +281,9 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
 	for _, w := range h.drains {
 		w.Settle(true)
+	}
+	for _, e := range h.ending {
+		e.work.Settle(true)
 	}
 }
 

@@ -140,7 +140,7 @@ func endReason(exit messages.Exit) string {
 	case messages.ExitEvicted:
 		return "the idle session was evicted" + about
 	case messages.ExitShutdown:
-		return "the session was closed"
+		return "the session was closed" + about
 	case messages.ExitHung:
 		return "the kernel did not answer its heartbeat" + about
 	case messages.ExitNormal:

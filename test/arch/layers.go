@@ -73,12 +73,13 @@ var layers = []layer{
 
 	// Workspaces: folders of files, processes, and what belongs together.
 	{dir: "workspace/files", ours: []string{"internal/file"}, theirs: []string{"github.com/fsnotify/fsnotify"}},
+	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files"}, theirs: []string{hollywood}},
 
 	// Python on this machine, without a host.
 	{dir: "environment", ours: []string{"internal/..."}},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "workspace/..."}},
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.
