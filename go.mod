@@ -35,7 +35,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/fsnotify/fsnotify v1.9.0
+require (
+	github.com/creack/pty v1.1.24
+	github.com/fsnotify/fsnotify v1.9.0
+)
 
 require (
 	github.com/DataDog/gostackparse v0.7.0 // indirect

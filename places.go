@@ -12,7 +12,7 @@ import (
 // newWorkspaces makes the part of the tree that has the workspaces.
 func (h *Host) newWorkspaces() *workspace.Set {
 	return workspace.New(workspace.Host{
-		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Logger: h.o.Logger,
+		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Logger: h.o.Logger,
 	}, h.o.Workspaces)
 }
 
@@ -37,13 +37,13 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	site.Isolation.Write = append([]string{folder}, o.Isolation.Write...)
 	level, about := h.Isolation()
 	if walls := level != kernel.IsolationOff && level != kernel.IsolationPrivileges; !walls && !own && site.Limits == h.o.Limits && o.Pass == nil {
-		return workspace.Place{Rung: level, About: about}, nil
+		return workspace.Place{Rung: level, About: about, Wall: wall(h.backend)}, nil
 	}
 	b, err := h.provisioner.Provision(site)
 	if err != nil {
 		return workspace.Place{}, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	place := workspace.Place{Backend: b, Rung: level, About: about}
+	place := workspace.Place{Backend: b, Rung: level, About: about, Wall: wall(b)}
 	if s, ok := b.(kernel.Served); ok {
 		place.Server = kernel.ServerSpec(s.Process())
 	}
@@ -70,4 +70,10 @@ func (h *Host) kernelIn(o kernel.Options) kernel.Options {
 		o.CellRuntime = l.Runtime
 	}
 	return o
+}
+
+// wall is what puts processes behind the walls of a backend's kernels; nil: nothing.
+func wall(b kernel.Backend) kernel.Confiner {
+	c, _ := b.(kernel.Confiner)
+	return c
 }

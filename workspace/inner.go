@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/supervisor/strategy"
 	"github.com/coppice-run/coppice/workspace/files"
@@ -33,7 +34,7 @@ func (w *Workspace) supervisor() *supervisor.Supervisor {
 		children = append(children, server)
 	}
 	return supervisor.New(supervisor.Options{
-		Name: w.name, Children: children, Handler: &inner{w: w},
+		Name: w.name, Children: children, Handler: &inner{w: w, running: map[string]run{}},
 		Strategy: strategy.For(kindServer, strategy.Backoff(strategy.BackoffOptions{Initial: 100 * time.Millisecond, Max: 10 * time.Second})),
 	})
 }
@@ -45,6 +46,7 @@ type inner struct {
 	busy     supervisor.Work // the occupy in hand
 	turn     uint64          // its turn; 0: there is none
 	released uint64          // the last turn that is over
+	running  map[string]run  // the processes, by their names here
 }
 
 // Open lets the workspace reach its supervisor.
@@ -68,6 +70,8 @@ func (h *inner) Handle(s *supervisor.Supervisor, msg any) error {
 		default:
 			return supervisor.Unknown(o)
 		}
+	case run:
+		h.start(s, m)
 	case release:
 		h.released = max(h.released, m.turn)
 		h.free(s)
@@ -75,6 +79,39 @@ func (h *inner) Handle(s *supervisor.Supervisor, msg any) error {
 		return supervisor.Unknown(msg)
 	}
 	return nil
+}
+
+// start makes the actor of a process. What becomes of it the actor tells itself.
+func (h *inner) start(s *supervisor.Supervisor, r run) {
+	work, _ := supervisor.NewWork[bool](r)
+	work.Last = true
+	s.Submit("process/"+r.p.id, work)
+}
+
+// Spec makes the actor of a process.
+func (h *inner) Spec(_ *supervisor.Supervisor, key string, work supervisor.Work) (supervisor.Spec, error) {
+	r, ok := work.Msg.(run)
+	if !ok {
+		return supervisor.Spec{}, supervisor.Unknown(work.Msg)
+	}
+	h.running[key] = r
+	return supervisor.Spec{Key: key, Kind: kindProcess, StopTimeout: processStop, New: func() supervisor.Behaviour { return &processActor{w: h.w, r: r} }}, nil
+}
+
+// Unserved hears of a process that will not be started, or whose actor ended before it.
+func (h *inner) Unserved(_ *supervisor.Supervisor, work supervisor.Work, why *supervisor.ServiceError) {
+	work.Settle(true)
+	if r, ok := work.Msg.(run); ok && !why.Dispatched {
+		r.refuse()
+	}
+}
+
+// Changed counts the processes that have ended.
+func (h *inner) Changed(_ *supervisor.Supervisor, e messages.ChildChanged) {
+	if r, ok := h.running[e.Key]; ok && e.To == messages.ChildGone {
+		delete(h.running, e.Key)
+		r.left()
+	}
 }
 
 // free ends the use that is over. Its release may have come before it did.
@@ -134,9 +171,9 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 		}
 		cancel()
 	}
-	var err error
+	err := w.forgetProcesses()
 	if opened != nil {
-		err = opened.Close()
+		err = errors.Join(err, opened.Close())
 	}
 	w.discard()
 	if w.o.Folder == "" && !w.o.KeepFolder && opened != nil {

@@ -30,6 +30,8 @@ type Host struct {
 	// Place makes what the kernels of a workspace come from; the error refuses the
 	// workspace. It starts nothing.
 	Place func(folder string, o Options) (Place, error)
+	// Env is the environment of the host, unfiltered.
+	Env []string
 	// Logger hears what could not be removed. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -42,6 +44,9 @@ type Place struct {
 	Server *supervisor.Spec
 	// Rung is the isolation that they are on, and About what it does, in words.
 	Rung, About string
+	// Wall puts the processes of the workspace behind the walls that the kernels are
+	// behind. nil: there are none.
+	Wall kernel.Confiner
 }
 
 // Set is the workspaces of a host. Make it with New, put its Spec into the tree, and

@@ -73,7 +73,8 @@ var layers = []layer{
 
 	// Workspaces: folders of files, processes, and what belongs together.
 	{dir: "workspace/files", ours: []string{"internal/file"}, theirs: []string{"github.com/fsnotify/fsnotify"}},
-	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files"}, theirs: []string{hollywood}},
+	{dir: "workspace/procs", ours: []string{"internal/eventlog", "internal/process"}, theirs: []string{"github.com/creack/pty"}},
+	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files", "workspace/procs"}, theirs: []string{hollywood}},
 
 	// Python on this machine, without a host.
 	{dir: "environment", ours: []string{"internal/..."}},

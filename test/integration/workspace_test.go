@@ -136,6 +136,16 @@ func TestAWorkspaceBehindWallsMayWriteItsFolder(t *testing.T) {
 	s := host.Session("a", coppice.InWorkspace("w"))
 	require.Contains(t, run(t, s, cells("open('here', 'w').write('x')")).Text, "1")
 	require.Contains(t, run(t, s, cells("open("+quote(filepath.Join(closed, "there"))+", 'w')")).Text, "PermissionError")
+	// Processes stand behind the same walls.
+	for script, code := range map[string]int{"echo x > beside; cat here": 0, "echo x > '" + closed + "/there'": 2} {
+		w, err := host.Workspaces().Get("w")
+		require.NoError(t, err)
+		p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{"/bin/sh", "-c", script}})
+		require.NoError(t, err)
+		exit, err := p.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, code == 0, exit.Code == 0, "%s: %v", script, exit)
+	}
 	_, err = host.Workspace(t.Context(), "idle", workspace.Options{IdleEnd: time.Hour})
 	require.NoError(t, err)
 }
