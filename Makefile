@@ -27,6 +27,9 @@ COPPICE_TEST_ENTERPRISE_PYTHON ?=
 ENTERPRISE_PYTHON = $(or $(COPPICE_TEST_ENTERPRISE_PYTHON),$(HERE)/enterprise/bin/python)
 ENTERPRISE_BASE ?= $(shell for p in python3.11 python3.10 python3; do "$$p" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 12))' 2>/dev/null && echo "$$p" && break; done)
 
+# The Python that makes the environment of test-openapi: 3.11 or newer.
+OPENAPI_BASE ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+
 # The browser of test-browser.
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # Packages for test, bench and fuzz, and flags for go test.
@@ -99,6 +102,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-adapters
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
+	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
+		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
@@ -139,13 +144,30 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/live-view.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
 
 .PHONY: test-mcp
-test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript and the inspector (needs node 20 and npm)
+test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript, the inspector and the conformance suite (needs node 20 and npm)
 	$(say) "coppice mcp with clients of others"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
 	@mkdir -p "$(CACHE)/bin" "$(CACHE)/mcp" && cp test/mcp/*.json test/mcp/*.mjs "$(CACHE)/mcp/"
 	@cd "$(CACHE)/mcp" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@node "$(CACHE)/mcp/mcp.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"
+	@node "$(CACHE)/mcp/conformance.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"
+
+.PHONY: test-openapi
+test-openapi: test-env ## Hold the HTTP API against its document with schemathesis and generated clients (needs Python 3.11, node 20 and npm)
+	$(say) "the HTTP API and its document"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-openapi OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/openapi"
+	@cmp -s test/openapi/requirements.txt "$(CACHE)/openapi/python-ready.txt" || { \
+		printf '==> schemathesis and a generator of clients in .cache/openapi (once, about a minute)\n'; \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/openapi/venv" && \
+		"$(CACHE)/openapi/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/openapi/requirements.txt && \
+		cp test/openapi/requirements.txt "$(CACHE)/openapi/python-ready.txt"; }
+	@rm -rf "$(CACHE)/openapi/client" && cp -R test/openapi/. "$(CACHE)/openapi/"
+	@cd "$(CACHE)/openapi" && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/openapi/venv/bin/python" -B "$(CACHE)/openapi/run.py" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/openapi"
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files

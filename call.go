@@ -33,6 +33,7 @@ type call struct {
 // it names none, and the deadline.
 func (h *Host) begin(exec *messages.Execute) time.Time {
 	now := time.Now()
+	exec.Made = now
 	if exec.Timeout == 0 {
 		exec.Timeout = h.o.Timeout
 	}
@@ -69,11 +70,7 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 	}
 	result, err := reply.Wait(ctx)
 	if err != nil && ctx.Err() != nil {
-		cause := messages.CauseCancelled
-		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			cause = messages.CauseTimeout
-		}
-		c.gateway.Tell(messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: cause})
+		c.gateway.Tell(c.interrupt(ctx))
 		result, err = reply.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -87,7 +84,7 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 		})...)
 	}
 	result.Duration = time.Since(c.began)
-	result.Text = sinks.BuildText(result, limitOf(ctx, c.exec, c.began))
+	result.Text = sinks.BuildText(result)
 	// A sink that does not return must not hold a result: it has as long as the
 	// end of a call's output has.
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
@@ -119,14 +116,16 @@ const eventWait = time.Second
 // finishWait bounds the wait for sinks that take results.
 const finishWait = 30 * time.Second
 
-// limitOf is the time that a call had: its own timeout, or what its context left of
-// that; 0 when nothing bounded it.
-func limitOf(ctx context.Context, exec messages.Execute, begin time.Time) time.Duration {
-	limit := exec.Timeout
-	if at, ok := ctx.Deadline(); ok && (limit == 0 || at.Sub(begin) < limit) {
-		limit = max(at.Sub(begin), time.Nanosecond)
+// interrupt ends the call because ctx has ended.
+func (c call) interrupt(ctx context.Context) messages.Interrupt {
+	i := messages.Interrupt{Key: c.exec.Key, Exec: c.exec.ID, Cause: messages.CauseCancelled}
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		i.Cause = messages.CauseTimeout
+		if at, ok := ctx.Deadline(); ok {
+			i.Deadline = max(at.Sub(c.began), time.Nanosecond)
+		}
 	}
-	return limit
+	return i
 }
 
 // refused is the result of a call that was not made.
@@ -138,7 +137,7 @@ func refused(exec messages.Execute, err error) messages.Result {
 		why = messages.RefusedClosed
 	}
 	r := messages.NotStarted(exec, "", why, err.Error())
-	r.Text = sinks.BuildText(r, exec.Timeout)
+	r.Text = sinks.BuildText(r)
 	return r
 }
 
@@ -247,7 +246,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 		return result, err
 	}
 	result.Reason = "the code was run a second time, because the first kernel was lost: " + died
-	result.Text = sinks.BuildText(result, max(cmp.Or(r.Timeout, s.host.o.Timeout), 0))
+	result.Text = sinks.BuildText(result)
 	return result, nil
 }
 
@@ -255,7 +254,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
 		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env,
-		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Introspect: r.introspect,
+		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Comms: r.Comms, Introspect: r.introspect,
 	}
 	began := s.host.begin(&exec)
 	if exec.Mode == "" {

@@ -39,7 +39,7 @@ func until(file string) string { return "until [ -e '" + file + "' ]; do sleep .
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	var heard []messages.Execute
-	host := commandHost(t, coppice.Options{Sinks: []sinks.Attachment{{Name: "heard", For: func(e messages.Execute) sinks.Sink {
+	host := commandHost(t, coppice.Options{Sinks: []sinks.Attachment{{Name: "heard", For: func(_ context.Context, e messages.Execute) sinks.Sink {
 		heard = append(heard, e)
 		return nil
 	}}}})

@@ -54,6 +54,11 @@ type Options struct {
 	// Env is the environment that kernels inherit, after the filter that keeps
 	// secrets out. nil: that of this process.
 	Env []string
+	// PassEnv names variables of Env that kernels and commands get besides those that
+	// pass the filter: TZ, HTTPS_PROXY, SSL_CERT_FILE, CUDA_VISIBLE_DEVICES. A name that
+	// ends in * means all that begin so, but those that look like secrets. Keys of model
+	// providers never pass. The variable COPPICE_PASS_ENV of Env names more.
+	PassEnv []string
 
 	// MaxSessions is how many kernels may live at once; for one more, the least
 	// recently used idle one that is not pinned is ended. 0: what three quarters of the

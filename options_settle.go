@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -91,6 +92,11 @@ func (o Options) validate() error {
 			return fmt.Errorf("%s is negative; use 0 for the default", f.name)
 		}
 	}
+	for _, name := range o.PassEnv {
+		if names := pyenv.PassNames(name); len(names) != 1 || names[0] != name || name == "*" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("PassEnv: %q is not the name of a variable, or the beginning of names and *", name)
+		}
+	}
 	return hostcall.Check(o.HostCalls.Functions)
 }
 
@@ -120,6 +126,11 @@ func (o Options) FromEnvironment() (Options, error) {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	o.Brand, o.Home, o.Env = place.Brand, place.Path, place.Env
+	if len(o.PassEnv) > 0 {
+		all := append(pyenv.PassNames(home.Lookup(o.Env, pyenv.PassVariable)), o.PassEnv...)
+		slices.Sort(all)
+		o.Env = append(slices.Clone(o.Env), pyenv.PassVariable+"="+strings.Join(slices.Compact(all), ","))
+	}
 	o.Output = o.Output.fromEnvironment(o.Env, place.Dir())
 	o.TraceIPC = o.TraceIPC || home.SwitchedOn(o.Env, "PI_PYTHON_IPC_TRACE")
 	for name, d := range map[string]*time.Duration{"COPPICE_START_TIMEOUT": &o.StartTimeout, "COPPICE_INTERRUPT_GRACE": &o.InterruptGrace} {

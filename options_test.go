@@ -168,6 +168,19 @@ func TestAfterShutdownEverythingIsClosed(t *testing.T) {
 	}
 }
 
+// What may pass to kernels is named by the option, by the variable, or by both.
+func TestPassEnv(t *testing.T) {
+	t.Parallel()
+	o := coppice.Options{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir(), "TZ=UTC", "CUDA_HOME=/c", "NODE=x", "COPPICE_PASS_ENV=CUDA_*"}, PassEnv: []string{"TZ"}}
+	r, err := coppice.Environment(t.Context(), o, "")
+	require.NoError(t, err)
+	require.Subset(t, r.Passed, []string{"TZ", "CUDA_HOME"})
+	require.Contains(t, r.Withheld, "NODE")
+	for _, wrong := range []string{"", "*", "A=b", "A B", "A,B"} {
+		require.ErrorIs(t, coppice.Options{PassEnv: []string{wrong}}.Validate(), coppice.ErrOptions, wrong)
+	}
+}
+
 func TestEnvironmentExplainsItself(t *testing.T) {
 	t.Parallel()
 	r, err := coppice.Environment(t.Context(), coppice.Options{Home: t.TempDir(), Env: []string{"PATH=" + t.TempDir(), "HOME=/h", "OPENAI_API_KEY=x", "PI_PYTHON_GATEWAY_TOKEN=y"}}, "")

@@ -19,7 +19,8 @@ type Request struct {
 	// running, without the start of a kernel, without waiting for input and for
 	// host functions that pause. 0: Options.Timeout; NoTimeout: none.
 	Timeout time.Duration
-	// Reset asks for a new kernel before the first cell.
+	// Reset asks for a new kernel before the first cell. While the reset of another call
+	// is under way, the call is refused (messages.RefusedResetting).
 	Reset bool
 	// ResetNames removes, before the first cell, what earlier calls have defined,
 	// in the same kernel; the working directory, the environment and replaced
@@ -46,6 +47,9 @@ type Request struct {
 	// Count numbers the cells as a notebook does, and keeps them in In and Out.
 	// It has a price on the gateway backend: one history file for all kernels.
 	Count bool
+	// Comms asks for what widgets and the like tell a frontend: messages.Comm events,
+	// on the gateway backend.
+	Comms bool
 	// Tokens gives the text of this call the shape of OutputOptions.Tokens: at most so
 	// many tokens from the beginning. 0: the shape that the host's options say.
 	Tokens int

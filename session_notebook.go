@@ -35,6 +35,6 @@ func (s *Session) RunNotebook(ctx context.Context, doc *notebook.Document, o run
 		if timeout == 0 {
 			timeout = NoTimeout // for a Request 0 is the host's
 		}
-		return s.Stream(ctx, Request{Cells: []messages.Cell{c.Cell}, Timeout: timeout, Owner: c.Owner, Env: c.Env, Input: c.Input, Count: true})
+		return s.Stream(ctx, Request{Cells: []messages.Cell{c.Cell}, Timeout: timeout, Owner: c.Owner, Env: c.Env, Input: c.Input, Count: true, Comms: true})
 	})
 }

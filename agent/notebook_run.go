@@ -110,7 +110,7 @@ func (n *notebookTold) step(s run.Step) {
 // result is what a model gets of a run: what each cell showed, and how it ended.
 func (n *notebookTold) result(s *coppice.Session, report run.Report, problem error) Result {
 	window := budget.New(budget.Options{Bytes: budget.DefaultBytes})
-	all := messages.Result{Outcome: report.Outcome, State: messages.StateKept, Session: s.Key().Session, Cwd: s.Key().Cwd, Backend: report.Backend, Cells: []messages.CellResult{}}
+	all := messages.Result{Outcome: report.Outcome, Session: s.Key().Session, Cwd: s.Key().Cwd, Backend: report.Backend, Cells: []messages.CellResult{}}
 	for i, r := range n.results {
 		for j := range r.Cells {
 			r.Cells[j].Index = n.cells[i]
@@ -132,6 +132,7 @@ func (n *notebookTold) result(s *coppice.Session, report run.Report, problem err
 			ran++
 		}
 	}
+	all.Progress.Begun, all.Progress.Cells = ran, len(report.Cells)
 	last := fmt.Sprintf("Ran %d of %d cells", ran, len(report.Cells))
 	switch {
 	case problem != nil:

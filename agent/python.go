@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
@@ -135,10 +134,10 @@ func (k kit) callEval(ctx context.Context, c Call) (Result, error) {
 // runEach makes a call for each cell and returns them as one result.
 func (c Call) runEach(ctx context.Context, s *coppice.Session, requests []coppice.Request) (messages.Result, error) {
 	var all messages.Result
-	var timeout time.Duration
 	for i, r := range requests {
 		if i > 0 && all.Outcome != messages.OutcomeOK {
 			all.Cells = append(all.Cells, messages.CellResult{Index: i, Title: r.Cells[0].Title, Status: messages.CellPending, Outcome: messages.OutcomeNotStarted})
+			all.Progress.Cells = len(all.Cells)
 			continue
 		}
 		one := c
@@ -159,14 +158,15 @@ func (c Call) runEach(ctx context.Context, s *coppice.Session, requests []coppic
 		if i > 0 {
 			result = joined(all, result)
 		}
-		all, timeout = result, r.Timeout
+		all = result
 	}
-	all.Text = sinks.BuildText(all, timeout)
+	all.Text = sinks.BuildText(all)
 	return all, nil
 }
 
 // joined is one result for two calls that followed each other.
 func joined(a, b messages.Result) messages.Result {
+	b.Progress = a.HowFar().Then(b.HowFar())
 	b.Cells = append(a.Cells, b.Cells...)
 	b.JSON = append(a.JSON, b.JSON...)
 	b.Images = append(a.Images, b.Images...)

@@ -212,7 +212,7 @@ func (slowSink) Close() error                { return nil }
 func BenchmarkFloodSlow(b *testing.B) {
 	for _, backend := range flooded {
 		b.Run(backend, func(b *testing.B) {
-			host := floodHost(b, backend, sinks.Attachment{Name: "slow", For: func(messages.Execute) sinks.Sink { return slowSink{} }})
+			host := floodHost(b, backend, sinks.Attachment{Name: "slow", For: func(context.Context, messages.Execute) sinks.Sink { return slowSink{} }})
 			s := host.Session("flood", coppice.In(b.TempDir()))
 			execute(b, s)
 			limit := 3 * time.Second

@@ -25,13 +25,13 @@ func (r Result) Err() error {
 	case OutcomeError:
 		return r.codeError()
 	case OutcomeTimeout:
-		return &TimeoutError{Ran: r.Ran(), After: r.Duration, State: r.State, Reason: r.Reason}
+		return &TimeoutError{Ran: r.Ran(), After: r.Duration, State: r.State, Reason: r.Reason, Progress: r.HowFar()}
 	case OutcomeCancelled:
-		return &CancelledError{Ran: r.Ran(), State: r.State, Reason: r.Reason}
+		return &CancelledError{Ran: r.Ran(), State: r.State, Reason: r.Reason, Progress: r.HowFar()}
 	case OutcomeLost:
-		return &LostError{Reason: r.Reason}
+		return &LostError{Reason: r.Reason, Progress: r.HowFar()}
 	default:
-		return &NotStartedError{Refusal: r.Refusal, Reason: r.Reason}
+		return &NotStartedError{Refusal: r.Refusal, Reason: r.Reason, Remedy: r.Remedy, RetryAfter: time.Duration(r.RetryAfterMS) * time.Millisecond}
 	}
 }
 
@@ -96,14 +96,20 @@ type TimeoutError struct {
 	// State is what became of the session's variables, "" when nothing ran.
 	State  State
 	Reason string
+	// Progress says how far the call came, and whose time was up.
+	Progress Progress
 }
 
-// Error says whether the code was run.
+// Error says whose time was up, and whether the code was run.
 func (e *TimeoutError) Error() string {
-	if !e.Ran {
-		return "the time was up before the code was run"
+	text := "the time was up"
+	if after := e.Progress.After(); after != "" {
+		text += " " + after
 	}
-	return "the time was up while the code ran" + because(e.Reason)
+	if !e.Ran {
+		return text + ": " + e.Progress.NotRun()
+	}
+	return text + " while the code ran" + because(e.Reason)
 }
 
 // Timeout returns true, as that of a net.Error does.
@@ -119,12 +125,14 @@ type CancelledError struct {
 	// State is what became of the session's variables, "" when nothing ran.
 	State  State
 	Reason string
+	// Progress says how far the call came.
+	Progress Progress
 }
 
 // Error says whether the code was run.
 func (e *CancelledError) Error() string {
 	if !e.Ran {
-		return "the call was cancelled before the code was run"
+		return "the call was cancelled: " + e.Progress.NotRun()
 	}
 	return "the call was cancelled while the code ran" + because(e.Reason)
 }
@@ -136,10 +144,15 @@ func (e *CancelledError) Is(target error) bool { return target == context.Cancel
 // what the code did outside is not known.
 type LostError struct {
 	Reason string
+	// Progress says how far the call came.
+	Progress Progress
 }
 
 // Error says why.
 func (e *LostError) Error() string {
+	if p := e.Progress; p.Reach == ReachSent && p.Begun == 0 {
+		return "the kernel was lost before the code began, and the code was not run" + because(e.Reason)
+	}
 	return "the kernel was lost while the code ran" + because(e.Reason)
 }
 
@@ -148,6 +161,10 @@ type NotStartedError struct {
 	Refusal Refusal
 	// Reason names the next step, too.
 	Reason string
+	// Remedy is that step in a word, "" when there is none, and RetryAfter after which
+	// time the same call is worth making again; 0: at once.
+	Remedy     Remedy
+	RetryAfter time.Duration
 }
 
 // Error says why.

@@ -83,6 +83,8 @@ type ExecuteResult struct {
 	Data           Bundle  `json:"data"`
 	Metadata       RawJSON `json:"metadata,omitempty"`
 	ExecutionCount int     `json:"execution_count,omitempty"`
+	// DisplayID names a value that a [Display] may update later.
+	DisplayID string `json:"display_id,omitempty"`
 }
 
 // ClearOutput says that what the cell showed so far is to be removed; with

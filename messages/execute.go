@@ -42,6 +42,8 @@ type Execute struct {
 	// Deadline is the instant that Timeout stands for, fixed when the call was
 	// made, so that time spent in a queue counts. Zero means none.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Made is when the call was made, for how long it waited. Zero: not known.
+	Made time.Time `json:"made,omitzero"`
 	// Reset asks for a new kernel before the first cell.
 	Reset bool `json:"reset,omitempty"`
 	// Mode is session unless it says otherwise.
@@ -56,6 +58,8 @@ type Execute struct {
 	// history (In, Out), as a notebook does. A Jupyter kernel writes them to the
 	// user's history file then, which all kernels share: not for many calls.
 	Count bool `json:"count,omitempty"`
+	// Comms asks for the messages of widgets and the like, see [Comm].
+	Comms bool `json:"comms,omitempty"`
 
 	// InputTimeout is how long each question waits for its answer. 0: 5 min.
 	InputTimeout time.Duration `json:"input_timeout,omitempty"`
@@ -166,6 +170,9 @@ type Interrupt struct {
 	Exec string     `json:"exec,omitempty"`
 	// Cause says who asked; it decides the outcome of the call.
 	Cause InterruptCause `json:"cause"`
+	// Deadline is how long the caller had, when the cause is the deadline of the
+	// caller's context, in nanoseconds. 0: it is not, but the timeout of the call.
+	Deadline time.Duration `json:"deadline,omitempty"`
 	// Active says that the active time of the call is up. Time that it spent
 	// waiting for its host is not active: the kernel adds it, and interrupts
 	// later.
@@ -174,6 +181,19 @@ type Interrupt struct {
 
 // InterruptCause says why a call is interrupted.
 type InterruptCause string
+
+// Stop is what the interrupt means for a call with that timeout, and the time that has
+// passed, 0 for none.
+func (i Interrupt) Stop(timeout time.Duration) (Stop, time.Duration) {
+	switch {
+	case i.Cause != CauseTimeout:
+		return StopCancel, 0
+	case i.Deadline > 0:
+		return StopDeadline, i.Deadline
+	default:
+		return StopTimeout, timeout
+	}
+}
 
 // The causes.
 const (

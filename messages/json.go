@@ -105,6 +105,8 @@ func ParseEvent(data []byte) (Event, error) {
 		return parse[Error](data)
 	case "input_request":
 		return parse[InputRequest](data)
+	case "comm":
+		return parse[Comm](data)
 	case "notice":
 		return parse[Notice](data)
 	case "host_call":

@@ -14,6 +14,9 @@ const (
 	// RefusedExhausted: the session's kernel failed again right after a restart; the
 	// session takes calls again after a reset.
 	RefusedExhausted Refusal = "exhausted"
+	// RefusedResetting: the call asked for a reset, and that of another call was still
+	// under way.
+	RefusedResetting Refusal = "resetting"
 	// RefusedClosed: the session was closed while the call waited.
 	RefusedClosed Refusal = "session_closed"
 	// RefusedDraining: the host shuts down, or has.
@@ -25,10 +28,55 @@ const (
 // was withdrawn; set Outcome then.
 func NotStarted(e Execute, backend string, why Refusal, reason string) Result {
 	r := Result{
-		Outcome: OutcomeNotStarted, Refusal: why, Reason: reason,
+		Progress: Progress{Reach: ReachUnsent, Cells: len(e.Cells), Stop: StopOf(why)},
+		Outcome:  OutcomeNotStarted, Refusal: why, Reason: reason,
 		Backend: backend, Session: e.Key.Session, Cwd: e.Key.Cwd, Exec: e.ID, Cells: Pending(e.Cells),
 	}
+	r.Remedy, r.RetryAfterMS = why.Remedy()
 	return r
+}
+
+// Remedy is what a program can do about a call of which nothing ran.
+type Remedy string
+
+// The remedies.
+const (
+	// RemedyRetry: the same call may be served when it is made again.
+	RemedyRetry Remedy = "retry"
+	// RemedyMoreTime: the call, or its caller, is to have more time.
+	RemedyMoreTime Remedy = "more_time"
+	// RemedyReset: the session is to be reset.
+	RemedyReset Remedy = "reset"
+	// RemedyRequest: the request is to be mended.
+	RemedyRequest Remedy = "mend_request"
+	// RemedySetup: Python, or the machine, is to be mended; coppice doctor says how.
+	RemedySetup Remedy = "mend_setup"
+)
+
+// How long it takes until a call is worth making again.
+const (
+	retryPlaceMS = 1000 // for a place: calls are short, and idle sessions make room
+	retryStartMS = 2000 // for a start: the pause between two of a server is 0.1 s to 10 s
+)
+
+// Remedy is what can be done about the refusal, and after how many milliseconds the
+// same call is worth making again, 0 for at once. "": nothing helps, the host is
+// shutting down.
+func (r Refusal) Remedy() (Remedy, int64) {
+	switch r {
+	case RefusedRequest:
+		return RemedyRequest, 0
+	case RefusedOverloaded:
+		return RemedyRetry, retryPlaceMS
+	case RefusedStart:
+		return RemedySetup, retryStartMS
+	case RefusedExhausted:
+		return RemedyReset, 0
+	case RefusedClosed:
+		return RemedyRetry, 0
+	default:
+		return "", 0
+	}
 }
 
 // Pending are the results of cells that have not begun.

@@ -44,6 +44,15 @@ type Result struct {
 	State State `json:"state"`
 	// Refusal says why nothing ran, when Outcome is not_started.
 	Refusal Refusal `json:"refusal,omitempty"`
+	// Remedy is what can be done about a call of which nothing ran, in a word for
+	// programs; Reason has it for people. "" when nothing helps, and of a call that ran.
+	Remedy Remedy `json:"remedy,omitempty"`
+	// RetryAfterMS is after how many milliseconds the same call is worth making again; 0:
+	// at once, or not before the Remedy.
+	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+	// Progress says how far the call came, which limit ended it and what it waited for.
+	// Use [Result.HowFar].
+	Progress Progress `json:"progress,omitzero"`
 	// Text is what a model reads: all cells' output, what failed, what was
 	// cut, and what became of the state, in the forms that sinks documents.
 	Text string `json:"text"`

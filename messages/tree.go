@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ChildState is where an actor in the supervision tree is in its life, as the
 // state machine in package supervisor names it.
@@ -41,6 +44,27 @@ const (
 type Exit struct {
 	Kind   ExitKind `json:"kind"`
 	Reason string   `json:"reason,omitempty"`
+}
+
+// SessionClosed begins the Reason of the Exit of a kernel whose session was closed. The
+// host's own end is an exit of the same kind.
+const SessionClosed = "the session was closed"
+
+// Stop is what the end of its kernel is for a call that ran.
+func (e Exit) Stop() Stop {
+	switch e.Kind {
+	case ExitReset:
+		return StopReset
+	case ExitEvicted:
+		return StopEvicted
+	case ExitShutdown:
+		if strings.HasPrefix(e.Reason, SessionClosed) {
+			return StopClosed
+		}
+		return StopShutdown
+	default:
+		return StopDied
+	}
 }
 
 // Node is one actor in a snapshot of the supervision tree.

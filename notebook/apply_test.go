@@ -82,7 +82,7 @@ func TestApplyChangesTypes(t *testing.T) {
 	}{
 		{0, "code", notebook.Markdown, map[string]bool{"outputs": false, "execution_count": false, "custom": true, "id": true}},
 		{0, "code", notebook.Raw, map[string]bool{"outputs": false, "execution_count": false, "custom": true, "id": true}},
-		{1, "markdown", notebook.Code, map[string]bool{"outputs": true, "execution_count": true, "attachments": false, "m": true, "id": true}},
+		{1, "markdown", notebook.Code, map[string]bool{"outputs": true, "execution_count": true, "m": true, "id": true}},
 		{1, "markdown", notebook.Raw, map[string]bool{"outputs": false, "execution_count": false, "attachments": true, "m": true, "id": true}},
 		{2, "raw", notebook.Code, map[string]bool{"outputs": true, "execution_count": true, "format": true, "id": true}},
 		{2, "raw", notebook.Markdown, map[string]bool{"outputs": false, "execution_count": false, "format": true, "id": true}},
@@ -109,7 +109,39 @@ func TestApplyToCodeAddsNullAndNoOutputs(t *testing.T) {
 	t.Parallel()
 	d := parse(t, threeCells)
 	apply(t, d, "# %% [code] cell:1\nx")
-	require.JSONEq(t, `{"cell_type": "code", "execution_count": null, "id": "bbb", "metadata": {"m": true}, "outputs": [], "source": ["x"]}`, string(d.Cell(0).JSON()))
+	require.JSONEq(t, `{"cell_type": "code", "execution_count": null, "id": "bbb", "metadata": {"m": true, "coppice": {"attachments": {"p.png": {"image/png": "AA=="}}}}, "outputs": [], "source": ["x"]}`, string(d.Cell(0).JSON()))
+}
+
+// A cell that is code for a while, as one that was commented out, has its pictures
+// afterwards; nbformat allows code none.
+func TestAttachmentsOutliveAChangeOfType(t *testing.T) {
+	t.Parallel()
+	d := parse(t, threeCells)
+	was := string(d.Cell(1).JSON())
+	for _, types := range [][]notebook.CellType{
+		{notebook.Code, notebook.Markdown}, {notebook.Raw, notebook.Markdown}, {notebook.Code, notebook.Raw, notebook.Code, notebook.Markdown},
+	} {
+		for _, typ := range types {
+			text := strings.Replace(d.Text(), "# %% ["+string(d.Cell(1).Type())+"] cell:1", "# %% ["+string(typ)+"] cell:1", 1)
+			apply(t, d, text)
+			require.Equal(t, typ, d.Cell(1).Type())
+			require.Empty(t, d.Validate())
+			require.Contains(t, string(d.Cell(1).JSON()), "AA==")
+			d = parse(t, string(d.Bytes()))
+		}
+		require.JSONEq(t, was, string(d.Cell(1).JSON()), "%v", types)
+	}
+	_, err := d.Join(notebook.At(0), 2) // into code
+	require.NoError(t, err)
+	_, err = d.SetType(notebook.At(0), notebook.Markdown)
+	require.NoError(t, err)
+	require.Contains(t, string(d.Cell(0).JSON()), "AA==")
+	require.Empty(t, d.Validate())
+	changed, err := d.SetType(notebook.At(0), notebook.Code)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.NoError(t, d.SetOutputs(notebook.At(0), 1))
+	require.Contains(t, string(d.Cell(0).JSON()), "AA==", "outputs take no mark but their own away")
 }
 
 func TestApplyReordersInsertsAndDeletes(t *testing.T) {

@@ -115,9 +115,10 @@ func (d *Document) SetSource(ref Ref, text string) (changed bool, err error) {
 }
 
 // SetType changes a cell's type and reports whether it was another one. A
-// cell that becomes code gets execution_count and outputs and loses
-// attachments; one that becomes markdown or raw loses execution_count and
-// outputs. Id, metadata and source stay.
+// cell that becomes code gets execution_count and outputs, and keeps its
+// attachments in its metadata, since nbformat has no place for them in code; one that
+// becomes markdown or raw gets those back, and loses execution_count and outputs. Id,
+// metadata and source stay.
 func (d *Document) SetType(ref Ref, typ CellType) (changed bool, err error) {
 	c, err := d.Find(ref)
 	if err != nil {
@@ -195,7 +196,8 @@ func (d *Document) Split(ref Ref, line int) (*Cell, error) {
 // Join merges the count cells that begin with ref into the first of them,
 // which keeps its type, id and metadata. The sources are joined with a
 // newline, so that Join undoes Split. Outputs of code cells are put together
-// in order, and attachments too, of which the first of a name stays.
+// in order, and attachments too, of which the first of a name stays; where the first
+// cell is code they are kept in its metadata.
 func (d *Document) Join(ref Ref, count int) (*Cell, error) {
 	i, err := d.find(ref)
 	if err != nil {
@@ -226,10 +228,10 @@ func (d *Document) joinParts(first, c *Cell) {
 		}
 		d.setMember(first, "outputs", all)
 	}
-	if attachments := c.n.get("attachments"); first.typ != Code && attachments != nil && attachments.kind() == kindObject {
+	if attachments := c.attachments(); attachments != nil {
 		all := newObject()
-		if have := first.n.get("attachments"); have != nil && have.kind() == kindObject {
-			all = have.clone().expand()
+		if have := first.attachments(); have != nil {
+			all = have.expand()
 		}
 		attachments.each(func(_ int, key []byte, v *node) bool {
 			if name := decodeString(key); all.get(name) == nil {
@@ -237,6 +239,6 @@ func (d *Document) joinParts(first, c *Cell) {
 			}
 			return true
 		})
-		d.setMember(first, "attachments", all)
+		d.setAttachments(first, all)
 	}
 }

@@ -30,7 +30,9 @@ type File struct {
 	// is then what it held. foreign says that the document does not come from
 	// there.
 	exists, foreign bool
-	disk            []byte
+	disk            saved
+	// swept says that what killed programs left of earlier saves was removed.
+	swept bool
 	// beforeRename, when set, runs under the lock, between the check and the
 	// rename. Tests set it.
 	beforeRename func()
@@ -54,7 +56,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	if f.Document, err = Parse(data); err != nil {
 		return nil, withPath(err, path)
 	}
-	f.exists, f.disk = true, data
+	f.exists, f.disk.data = true, data
 	return f, nil
 }
 
@@ -121,10 +123,16 @@ func NewFile(ctx context.Context, path string, d *Document) (*File, error) {
 		return nil, err
 	}
 	f.real = real
-	if f.disk, err = file.Read(ctx, real, MaxFile); err != nil {
+	there, err := file.Open(real)
+	if err != nil {
 		return nil, openFault(path, err)
 	}
-	f.exists = true
+	defer func() { _ = there.Close() }() // it was only read
+	was := newDigester()
+	if _, err := io.Copy(was, file.NewReader(ctx, there, MaxFile)); err != nil {
+		return nil, openFault(path, err)
+	}
+	f.exists, f.disk.digested = true, was.sum()
 	return f, nil
 }
 
@@ -146,11 +154,16 @@ func (f *File) ApplyText(text string, opts *ApplyOptions) (*ApplyReport, error) 
 // it meanwhile, nothing is written and the error is ErrChanged. The new
 // content goes to a temporary file beside it, which is flushed to disk and
 // then takes the notebook's place, so that a reader sees the old notebook or
-// the new one. Permission bits stay; a symbolic link stays and its target is
+// the new one. Permission bits stay, and
+// owner, group, extended attributes and access control lists as far as the system
+// allows; a symbolic link stays and its target is
 // replaced; other hard links keep the old content.
 //
 // The lock is advisory: it keeps two users of this package apart. Against
 // others there is the comparison, and the moment between it and the rename.
+//
+// A program that is killed in the middle leaves the old notebook, and hidden files beside
+// it, the lock and half of the new one; the first Save after that removes them.
 func (f *File) Save(ctx context.Context) (written bool, err error) {
 	if f.exists && !f.edited && !f.foreign {
 		return false, nil
@@ -164,16 +177,37 @@ func (f *File) Save(ctx context.Context) (written bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	data := f.Bytes()
-	if f.exists && bytes.Equal(data, f.disk) {
+	if f.sameAsDisk() {
 		return false, nil
 	}
-	if err := f.replace(data, now); err != nil {
+	if !f.swept { // no one else writes here now
+		file.RemoveUnfinished(f.real)
+		f.swept = true
+	}
+	wrote := newDigester()
+	switch err := f.replace(wrote, now); {
+	case errors.Is(err, errSame):
+		return false, nil
+	case err != nil:
 		return false, err
 	}
-	f.exists, f.foreign, f.disk = true, false, data
+	f.exists, f.foreign, f.disk = true, false, saved{digested: wrote.sum()}
 	return true, nil
 }
+
+// sameAsDisk reports whether the edits have made what was read. Of a file that was
+// written since it was read, replace finds that out.
+func (f *File) sameAsDisk() bool {
+	if !f.exists || f.disk.data == nil {
+		return false
+	}
+	to := &comparing{f.disk.data}
+	_, err := f.WriteTo(to)
+	return err == nil && len(to.rest) == 0
+}
+
+// errSame ends a save that would write what is there.
+var errSame = errors.New("the content is the same")
 
 // checkUnchanged compares what is on disk with what was read. It returns what
 // the file is like now, nil when there is none. The file is opened for
@@ -193,7 +227,7 @@ func (f *File) checkUnchanged(ctx context.Context) (now fs.FileInfo, err error) 
 	if !f.exists {
 		return nil, &Error{Kind: ErrChanged, Path: f.Path, Reason: "it was made since it was found missing"}
 	}
-	same, err := equalContent(file.NewReader(ctx, disk, int64(len(f.disk))+1), f.disk)
+	same, err := f.disk.same(file.NewReader(ctx, disk, f.disk.most()))
 	if err != nil {
 		return nil, err
 	}
@@ -221,16 +255,22 @@ func equalContent(r io.Reader, want []byte) (bool, error) {
 	}
 }
 
-// replace writes the notebook again. was is what it is like, nil when there is none
-// yet.
-func (f *File) replace(data []byte, was fs.FileInfo) error {
+// replace writes the notebook again, and what it writes to wrote too; errSame when that
+// is what is there. was is what it is like, nil when there is none yet.
+func (f *File) replace(wrote *digester, was fs.FileInfo) error {
 	// What the umask leaves of this is the mode of a new notebook.
 	o := file.WriteOptions{Mode: 0o666, Like: was, Durable: true}
-	if f.beforeRename != nil {
-		o.Before = func() error {
-			f.beforeRename()
-			return nil
+	o.Before = func() error {
+		if f.exists && f.disk.data == nil && f.disk.digested == wrote.sum() {
+			return errSame
 		}
+		if f.beforeRename != nil {
+			f.beforeRename()
+		}
+		return nil
 	}
-	return file.Write(f.real, data, o)
+	return file.WriteFrom(f.real, func(to io.Writer) error {
+		_, err := f.WriteTo(io.MultiWriter(to, wrote))
+		return err
+	}, o)
 }

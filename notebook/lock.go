@@ -18,6 +18,8 @@ const lockPoll = 20 * time.Millisecond
 // since the notebook itself is replaced by each save. Whoever holds the lock
 // removes that file when done, so none is left lying about; a waiter then
 // finds that what it locked is no longer what is at the path, and starts over.
+// A program that is killed while it saves leaves the file: it keeps no one out, since
+// the lock ended with the program, and the next one to save takes it over and removes it.
 //
 // On Windows an open file cannot be removed; there the file is removed after
 // the lock was released, if no one else has opened it.

@@ -73,17 +73,19 @@ func (d *Document) setSource(c *Cell, text string) bool {
 
 // setType changes what a cell is, as Jupyter does: a code cell has
 // execution_count and outputs, and no attachments, which nbformat does not
-// allow it; the others have neither of the two. The rest of the cell stays.
+// allow it and its metadata keeps; the others have neither of the two. The rest of
+// the cell stays.
 func (d *Document) setType(c *Cell, typ CellType) bool {
 	changed := c.typ != typ
 	if changed {
+		attachments, moves := c.attachments(), c.typ == Code || typ == Code
 		d.setMember(c, "cell_type", newString(string(typ)))
 		c.typ = typ
+		if moves {
+			d.setAttachments(c, attachments)
+		}
 	}
 	if typ == Code {
-		if changed {
-			d.removeMember(c, "attachments")
-		}
 		return d.completeCode(c) || changed
 	}
 	for _, key := range []string{"execution_count", "outputs"} {

@@ -20,7 +20,9 @@ import (
 type percentMarker struct {
 	title string
 	// typ is Code when the line names no type.
-	typ      CellType
+	typ CellType
+	// typed says that the line names a type.
+	typed    bool
 	metadata []member
 	// depth counts the percent signs beyond two: Spyder's sub-cells.
 	depth int
@@ -58,6 +60,10 @@ func isPrompt(s string) bool {
 	return ok && strings.Trim(count, "0123456789 ") == ""
 }
 
+// regionKey is the member of a cell's metadata under which Jupytext notes that its marker
+// says [md], to write it so again.
+const regionKey = "region_name"
+
 func parsePercentMarker(line string) (percentMarker, bool) {
 	options, ok := percentOptions(line)
 	if !ok {
@@ -74,9 +80,10 @@ func parsePercentMarker(line string) (percentMarker, bool) {
 		if !found {
 			continue
 		}
-		m.title = strings.TrimSpace(before + after)
+		m.title, m.typed = strings.TrimSpace(before+after), true
 		if m.typ = CellType(name); name == "md" {
 			m.typ = Markdown
+			m.metadata = append(m.metadata, member{regionKey, newString(name)})
 		}
 		break
 	}
@@ -164,31 +171,54 @@ func parsePairValue(s string) (*node, int) {
 func (m percentMarker) String() string {
 	var b strings.Builder
 	b.WriteString("# %%" + strings.Repeat("%", m.depth))
-	for _, part := range []string{m.title, typeTag(m.typ)} {
+	for _, part := range []string{m.title, m.tag()} {
 		if part != "" {
 			b.WriteString(" " + part)
 		}
 	}
-	asPairs := !slices.ContainsFunc(m.metadata, func(kv member) bool {
+	asPairs := !slices.ContainsFunc(m.members(), func(kv member) bool {
 		return !plainKey(kv.key) || kv.val.kind() == kindNull
 	})
 	if !asPairs {
 		b.WriteByte(' ')
-		b.Write(objectJSON(m.metadata))
+		b.Write(objectJSON(m.members()))
 		return b.String()
 	}
-	for _, kv := range m.metadata {
+	for _, kv := range m.members() {
 		b.WriteString(" " + kv.key + "=")
 		b.Write(compact(kv.val))
 	}
 	return b.String()
 }
 
-func typeTag(t CellType) string {
-	if t == Code {
+// tag is the type as the line names it, which code has none of.
+func (m percentMarker) tag() string {
+	switch {
+	case m.typ == Code:
 		return ""
+	case m.short():
+		return "[md]"
+	default:
+		return "[" + string(m.typ) + "]"
 	}
-	return "[" + string(t) + "]"
+}
+
+// short reports whether the line says [md].
+func (m percentMarker) short() bool {
+	return m.typ == Markdown && slices.ContainsFunc(m.metadata, isShort)
+}
+
+func isShort(kv member) bool {
+	text, _ := kv.val.str()
+	return kv.key == regionKey && text == "md"
+}
+
+// members are those that the line has.
+func (m percentMarker) members() []member {
+	if m.short() {
+		return slices.DeleteFunc(slices.Clone(m.metadata), isShort)
+	}
+	return m.metadata
 }
 
 // plainKey reports whether a name can stand before an equals sign.

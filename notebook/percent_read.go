@@ -14,6 +14,7 @@ func (t *Text) readPercent(text string) {
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	number := t.readHeader(lines)
+	var f fences
 	for number < len(lines) {
 		start := number
 		marker, marked := parsePercentMarker(lines[start])
@@ -22,15 +23,12 @@ func (t *Text) readPercent(text string) {
 		} else {
 			marker = percentMarker{typ: Code}
 		}
-		number = endOfPercentCell(lines, number, marker.typ)
+		number = endOfPercentCell(lines, number, marker.typ, &f)
 		first := start
 		if marked {
 			first++
 		}
 		body := trimSeparator(lines[first:number])
-		if !marked && strings.TrimSpace(strings.Join(body, "")) == "" {
-			continue // blank lines before the first marker
-		}
 		valid := validMetadata(&marker)
 		c := percentCell(marker, body)
 		if marked {
@@ -44,11 +42,16 @@ func (t *Text) readPercent(text string) {
 }
 
 // endOfPercentCell returns the line of the next marker. In code, a marker in a
-// triple-quoted string does not count, nor does one in quoted markdown.
-func endOfPercentCell(lines []string, from int, typ CellType) int {
+// triple-quoted string does not count, nor does one in markdown that is quoted or in a
+// block between fences, such as a diagram.
+func endOfPercentCell(lines []string, from int, typ CellType, f *fences) int {
 	var q quoteTracker
+	f.open = codeFence{} // a block ends with its cell
 	for i := from; i < len(lines); i++ {
 		if !q.quoted() {
+			if typ != Code && f.reads(lines, i) {
+				continue
+			}
 			if _, ok := percentOptions(lines[i]); ok {
 				return i
 			}
@@ -95,8 +98,17 @@ func percentCell(m percentMarker, body []string) TextCell {
 			metadata = append(metadata, kv)
 		}
 	}
+	inactive, source, isInactive := readInactive(m, body)
+	if isInactive && inactive == Raw {
+		metadata = slices.DeleteFunc(metadata, func(kv member) bool {
+			text, isText := kv.val.str()
+			return kv.key == activeKey && isText && text == "" // a raw cell needs no more
+		})
+	}
 	c.Metadata = objectJSON(metadata)
 	switch {
+	case isInactive && language == "":
+		c.Type, c.Source = inactive, source
 	case m.typ != Code:
 		c.Source = readComment(body)
 	case language != "":

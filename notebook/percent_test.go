@@ -41,7 +41,7 @@ func TestPercentIsReadAsJupytextReadsIt(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/percent/*.py")
 	require.NoError(t, err)
-	require.Len(t, paths, 5)
+	require.Len(t, paths, 7)
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestPercentMarkers(t *testing.T) {
 		"# %%   ":              {notebook.Code, "", nil},
 		"# %% a title":         {notebook.Code, "", map[string]any{"title": "a title"}},
 		"# %% [markdown]":      {notebook.Markdown, "", nil},
-		"# %% [md] title":      {notebook.Markdown, "", map[string]any{"title": "title"}},
+		"# %% [md] title":      {notebook.Markdown, "", map[string]any{"title": "title", "region_name": "md"}},
 		"# %% title [raw]":     {notebook.Raw, "", map[string]any{"title": "title"}},
 		"# %% [code]":          {notebook.Code, "", nil},
 		`# %% tags=["a", "b"]`: {notebook.Code, "", map[string]any{"tags": []any{"a", "b"}}},
@@ -306,16 +306,36 @@ func TestMarkdown(t *testing.T) {
 // What Jupytext wrote is what this package writes, but for blank lines.
 func TestPercentIsWrittenAsJupytextWritesIt(t *testing.T) {
 	t.Parallel()
-	script := readFile(t, "testdata/percent/jupytext.py")
-	d := notebook.New()
-	_, err := d.ApplyText(script, nil)
-	require.NoError(t, err)
-	_, body, found := strings.Cut(script, "# ---\n\n")
-	require.True(t, found)
 	squeeze := func(s string) string {
 		return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' }), "\n")
 	}
-	require.Equal(t, squeeze(body), squeeze(d.Percent(nil)))
+	for _, name := range []string{"jupytext", "active"} {
+		script := readFile(t, "testdata/percent/"+name+".py")
+		d := notebook.New()
+		_, err := d.ApplyText(script, &notebook.ApplyOptions{Format: notebook.FormatPercent})
+		require.NoError(t, err)
+		if _, body, found := strings.Cut(script, "# ---\n\n"); found {
+			script = body
+		}
+		require.Equal(t, squeeze(script), squeeze(d.Percent(nil)))
+	}
+}
+
+// A cell that opens a block and leaves it open does not reach into the next one when it
+// is a script for a while.
+func TestAnOpenBlockStaysInItsCell(t *testing.T) {
+	t.Parallel()
+	d := build(t, markdown("```\nopen"), code("x"), markdown("```"), code("y"))
+	got, err := notebook.ParseText(d.Percent(nil), notebook.FormatPercent)
+	require.NoError(t, err)
+	require.Len(t, got.Cells, 4)
+	for i, c := range got.Cells {
+		require.Equal(t, d.Cell(i).Source(), c.Source)
+	}
+	// Fences that nothing closes are each looked for once.
+	got, err = notebook.ParseText("# %% [markdown]\n"+strings.Repeat("# ```x\n", 200_000)+"# %%\n", notebook.FormatPercent)
+	require.NoError(t, err)
+	require.Len(t, got.Cells, 2)
 }
 
 func TestCorpusExports(t *testing.T) {

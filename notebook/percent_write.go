@@ -24,10 +24,12 @@ var hiddenMetadata = []string{
 // Jupytext, Spyder and VS Code read: for a Python notebook it is a Python
 // file. Outputs are left out. opts may be nil.
 //
-// Reading it back with [ParseText] gives the same cells, but for blank lines
-// at the end of a source, the metadata that only frontends use, and a markdown
-// or raw cell that holds a line like a cell marker together with both kinds of
-// triple quotes.
+// Cells that are frozen, or active elsewhere only, are commented out, as Jupytext has
+// it. Reading it back with [ParseText] gives the same cells, but for blank lines
+// at the end of a source, the metadata that only frontends use, a code cell that
+// its metadata says is not active in notebooks, which is read as a raw one, and a
+// markdown or raw cell that holds a line like a cell marker, or opens a block that it
+// leaves open, together with both kinds of triple quotes.
 func (d *Document) Percent(opts *PercentOptions) string {
 	if opts == nil {
 		opts = &PercentOptions{}
@@ -77,7 +79,9 @@ func (c *Cell) percent(withMetadata bool) string {
 	m := percentMarker{typ: c.typ}
 	source := c.Source()
 	var body []string
-	if c.typ == Code {
+	if lines, ok := c.writeInactive(&m, source); ok {
+		body = lines
+	} else if c.typ == Code {
 		name, args, rest, ok := cutCellMagic(source)
 		if ok {
 			if args != "" {
@@ -135,7 +139,7 @@ func writeComment(source string) []string {
 	if source == "" {
 		return lines
 	}
-	if !slices.ContainsFunc(lines, func(l string) bool { _, ok := percentOptions(l); return ok }) {
+	if !slices.ContainsFunc(lines, func(l string) bool { _, ok := percentOptions(l); return ok }) && !opensFence(lines) {
 		return lines
 	}
 	for _, quotes := range []string{`"""`, `'''`} {

@@ -84,17 +84,20 @@ func (c *Recording) Stream(name, text string) {
 	s.write(text, c.rec.FoldProgress)
 }
 
-// Display records display_data. With a displayID it can be updated later;
-// metadata may be nil.
+// Display records display_data. With a displayID it can be updated later, and updates
+// what was shown under it before; metadata may be nil.
 func (c *Recording) Display(data Bundle, metadata json.RawMessage, displayID string) {
 	c.ready()
+	c.Update(displayID, data, metadata)
 	c.register(displayID, c.add(NewDisplay(data, metadata)))
 }
 
 // Result records execute_result; its count becomes the cell's. With a
-// displayID it can be updated later; metadata may be nil.
+// displayID it can be updated later, and updates what was shown under it before;
+// metadata may be nil.
 func (c *Recording) Result(count int, data Bundle, metadata json.RawMessage, displayID string) {
 	c.ready()
+	c.Update(displayID, data, metadata)
 	c.count = max(c.count, count)
 	c.register(displayID, c.add(NewResult(count, data, metadata)))
 }

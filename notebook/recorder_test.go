@@ -73,6 +73,11 @@ func TestRecording(t *testing.T) {
 			require.Zero(t, c.Update("unknown", plain("new"), nil))
 			require.Zero(t, c.Update("", plain("new"), nil))
 		}, []string{"new", "2", "new", "new"}},
+		"a name that is shown already": {func(c *notebook.Recording) {
+			c.Display(plain("1"), nil, "id")
+			c.Result(4, plain("2"), nil, "id")
+			c.Display(plain("3"), nil, "other")
+		}, []string{"2", "2", "3"}},
 		"clear": {func(c *notebook.Recording) {
 			c.Stream("stdout", "a")
 			c.Clear(false)

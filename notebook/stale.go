@@ -20,7 +20,8 @@ const (
 	StaleKeep
 )
 
-// The member of a cell's metadata under which this package keeps its mark.
+// The member of a cell's metadata under which this package keeps its mark, beside
+// attachmentsKey.
 const (
 	markSpace = "coppice"
 	markKey   = "outputs_of"
@@ -58,14 +59,19 @@ func (d *Document) sourceChanged(c *Cell, was string) {
 	}
 }
 
-// setMark sets the mark of a cell, or removes it when mark is empty, together
-// with the object that held it if nothing else is in there.
+// setMark sets the mark of a cell, or removes it when mark is empty.
 func (d *Document) setMark(c *Cell, mark string) {
 	if mark != "" {
 		d.setMetadata(c, newString(mark), markSpace, markKey)
 		return
 	}
-	if d.removeMetadata(c, markSpace, markKey) {
+	d.removeMark(c, markKey)
+}
+
+// removeMark removes what this package keeps in a cell's metadata under a key, together
+// with the object that held it if nothing else is in there.
+func (d *Document) removeMark(c *Cell, key string) {
+	if d.removeMetadata(c, markSpace, key) {
 		if space := c.n.at("metadata", markSpace); space.kind() == kindObject && space.length() == 0 {
 			d.removeMetadata(c, markSpace)
 		}

@@ -2,7 +2,6 @@ package notebook
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -111,74 +110,4 @@ func (t *Text) readCells(text string) error {
 	}
 	finish()
 	return nil
-}
-
-// scriptHead matches the first line of a script that is no marker: one that names the
-// interpreter or the encoding, or the beginning of a header.
-var scriptHead = regexp.MustCompile(`^#!|^#.*coding[:=]|^\s*# ---\s*$`)
-
-// notHeading reports whether a line that begins with a number sign is rather a comment
-// of a script than a heading of markdown: a heading that is commented out, or the second
-// of two lines.
-func notHeading(before, line string) bool {
-	const sign = "# "
-	return strings.HasPrefix(line, sign+"#") || strings.HasPrefix(line, sign) && strings.HasPrefix(before, sign) && !strings.HasPrefix(before, sign+"%%")
-}
-
-// misspelled matches a line that was meant as a marker of the view but is not one:
-// it has cell: after the type, or nothing but a type that there is not. Text
-// with such a line is a failed edit of the view and not in the percent format.
-var (
-	misspelled  = regexp.MustCompile(`^\s*#\s*%%.*\]\s*cell:|^\s*#\s*%%\s*\[[^\]]*\]\s*$`)
-	percentType = regexp.MustCompile(`^\s*#\s*%%\s*\[(?:markdown|md|raw|code)\]\s*$`)
-)
-
-// failedEdit reports whether a line was meant as a marker of the view but is not one.
-func failedEdit(line string) bool {
-	return misspelled.MatchString(line) && !percentType.MatchString(line)
-}
-
-// looksPercent reports whether text is in the percent format and cannot be the
-// view. A marker like "# %% [markdown]" is in both. What tells is a first line
-// that only percent has; or that no cell is marked [code], that all markdown is
-// commented out, and one thing more: bare markers, lines before the first marker, such
-// as a docstring, which the view never has, or comments that are no headings of
-// markdown.
-func looksPercent(text string) bool {
-	first, startsPercent, lead := true, false, false
-	comments, before := false, "" // lines that are comments rather than headings; the line before
-	bare, commented, plain := false, false, false
-	inMarkdown := false
-	for line := range strings.SplitSeq(text, "\n") {
-		m, strict := parseMarker(line)
-		strict = strict && m.extra == 0
-		if strict && (m.numbered || m.typ == Code) || failedEdit(line) {
-			return false
-		}
-		_, percent := percentOptions(line)
-		if first && strings.TrimSpace(line) != "" {
-			first = false
-			startsPercent = !strict && (percent || scriptHead.MatchString(line))
-			lead = !strict && !startsPercent
-		}
-		switch {
-		case strict:
-			inMarkdown = true
-		case percent:
-			bare, inMarkdown = true, false
-		case inMarkdown && strings.HasPrefix(line, "#"):
-			commented = true
-			comments = comments || notHeading(before, line)
-		case inMarkdown && strings.TrimSpace(line) != "":
-			plain = true
-		}
-		before = line
-	}
-	switch {
-	case startsPercent, bare && lead:
-		return true
-	case plain:
-		return false
-	}
-	return commented && (bare || lead || comments)
 }

@@ -33,17 +33,43 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s: %s", p.Severity, p.Path, p.Reason)
 }
 
-// Validate checks the notebook against the rules of its nbformat, 4.0 to 4.5:
-// those of the official schemas, and that ids are unique. A later 4.x is
+// Validate checks the notebook against the rules of its nbformat, 3.0 and 4.0 to
+// 4.5: those of the official schemas, and that ids are unique. A later 4.x is
 // checked by the rules of 4.5, but may have members and outputs that are
-// unknown here. The problems are in the order of the document.
+// unknown here; an older notebook is checked as it is in its file, and once it is
+// edited as the 4.5 that will be written. The problems are in the order of the
+// document.
 //
 // A notebook that [Parse] refuses has no Document to validate; its error says
 // why.
 func (d *Document) Validate() []Problem {
-	v := validator{minor: min(d.minor, 5), future: d.minor > 5, cell: -1}
+	v := validator{major: 4, minor: min(d.minor, 5), future: d.minor > 5, cell: -1}
+	if old := d.asRead(); old != nil {
+		v.major, v.minor = 3, 0
+		if minor, ok := old.get("nbformat_minor").integer(); ok {
+			v.future = minor > 0
+		}
+		v.rootOfV3(old)
+		v.finite(d)
+		return v.problems
+	}
 	v.root(d)
 	return v.problems
+}
+
+// asRead returns the tree of a notebook that is older than nbformat 4 and will be
+// written as it was read, nil of any other.
+func (d *Document) asRead() *node {
+	if d.from == 0 || d.edited {
+		return nil
+	}
+	s := newScanner(d.src)
+	s.pos = len(d.head)
+	root, err := parseNode(s, 2)
+	if err != nil {
+		return nil // it was read before
+	}
+	return root
 }
 
 // ValidBytes parses and validates, and turns a refusal into a problem too.
@@ -57,11 +83,12 @@ func ValidBytes(data []byte) []Problem {
 
 // validator walks a notebook. Where it is, is a path of names and indices.
 type validator struct {
-	minor    int
-	future   bool
-	cell     int
-	path     []any
-	problems []Problem
+	// major and minor are the format whose rules count.
+	major, minor int
+	future       bool
+	cell         int
+	path         []any
+	problems     []Problem
 }
 
 func (v *validator) add(s Severity, format string, args ...any) {
@@ -125,7 +152,7 @@ func (v *validator) names(n *node, closed bool, allowed ...string) {
 				v.add(SeverityWarning, "the name occurs twice; the last one counts")
 			}
 			if closed && !v.future && !slices.Contains(allowed, name) {
-				v.fail("nbformat 4.%d has no such member here", v.minor)
+				v.fail("nbformat %d.%d has no such member here", v.major, v.minor)
 			}
 		})
 		seen[name] = true
@@ -187,9 +214,7 @@ func (v *validator) root(d *Document) {
 	})
 	v.member(n, "nbformat_minor", true, func(n *node) { v.integer(n, 0, false) })
 	v.member(n, "metadata", true, v.notebookMetadata)
-	if d.nonFinite >= 0 {
-		v.add(SeverityWarning, "NaN or Infinity at offset %d, which JSON does not have; Python reads it, browsers do not", d.nonFinite)
-	}
+	v.finite(d)
 	ids, names := make(map[string]int), make(map[string]int)
 	v.in("cells", func() {
 		for i, c := range d.cells {
@@ -201,6 +226,13 @@ func (v *validator) root(d *Document) {
 			})
 		}
 	})
+}
+
+// finite warns of numbers that are none.
+func (v *validator) finite(d *Document) {
+	if d.nonFinite >= 0 {
+		v.add(SeverityWarning, "NaN or Infinity at offset %d, which JSON does not have; Python reads it, browsers do not", d.nonFinite)
+	}
 }
 
 func (v *validator) unique(seen map[string]int, n *node, what string, s Severity, cell int) {

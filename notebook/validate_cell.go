@@ -43,13 +43,7 @@ func (v *validator) cellMetadata(typ CellType, n *node) {
 		return
 	}
 	v.names(n, false)
-	v.member(n, "name", false, func(n *node) {
-		if name, ok := n.str(); !ok {
-			v.str(n)
-		} else if line, rest, _ := strings.Cut(name, "\n"); line == "" || rest != "" {
-			v.fail("a name is one line that is not empty")
-		}
-	})
+	v.member(n, "name", false, v.cellName)
 	v.member(n, "tags", false, v.tags)
 	if v.minor >= 3 {
 		v.member(n, "jupyter", false, func(n *node) { v.is(n, kindObject) })
@@ -73,6 +67,14 @@ func (v *validator) cellMetadata(typ CellType, n *node) {
 				}
 			})
 		}
+	}
+}
+
+func (v *validator) cellName(n *node) {
+	if name, ok := n.str(); !ok {
+		v.str(n)
+	} else if line, rest, _ := strings.Cut(name, "\n"); line == "" || rest != "" {
+		v.fail("a name is one line that is not empty")
 	}
 }
 
@@ -156,14 +158,19 @@ func (v *validator) output(n *node) {
 		v.member(n, "execution_count", true, func(n *node) { v.integer(n, 0, true) })
 	case ErrorOutput:
 		v.names(n, true, "output_type", "ename", "evalue", "traceback")
-		v.member(n, "ename", true, v.str)
-		v.member(n, "evalue", true, v.str)
-		v.member(n, "traceback", true, func(n *node) {
-			if v.is(n, kindArray) {
-				v.elements(n, func(_ int, e *node) { v.str(e) })
-			}
-		})
+		v.error(n)
 	}
+}
+
+// error checks the members of an exception.
+func (v *validator) error(n *node) {
+	v.member(n, "ename", true, v.str)
+	v.member(n, "evalue", true, v.str)
+	v.member(n, "traceback", true, func(n *node) {
+		if v.is(n, kindArray) {
+			v.elements(n, func(_ int, e *node) { v.str(e) })
+		}
+	})
 }
 
 // shorten keeps a text that is quoted in an error to a readable length.

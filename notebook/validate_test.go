@@ -85,6 +85,21 @@ func TestProblemsHavePathsAndReasons(t *testing.T) {
 		{"twice", `{"cells": [], "metadata": {"a": 1, "a": 2}, "nbformat": 4, "nbformat_minor": 4}`, []string{`warning: $.metadata.a: the name occurs twice; the last one counts`}},
 		{"NaN", `{"cells": [], "metadata": {"a": NaN}, "nbformat": 4, "nbformat_minor": 4}`, []string{`warning: $: NaN or Infinity at offset 32, which JSON does not have; Python reads it, browsers do not`}},
 		{"later minor", string(corpus(t)["future-4.7"]), []string{}},
+		{"version 3", `{"worksheets": [{"cells": [
+			{"cell_type": "heading", "source": "T", "level": 0},
+			{"cell_type": "code", "input": "1", "outputs": [{"output_type": "pyout", "text": "1"}, {"output_type": "stream", "text": "1"}, {"output_type": "x"}]},
+			{"cell_type": "raw", "source": 1, "metadata": {"tags": ["a,b"]}}
+		], "name": "x"}]}`, []string{
+			`error: $: "nbformat" is missing`, `error: $: "nbformat_minor" is missing`, `error: $: "metadata" is missing`,
+			`error: $.worksheets[0].name: nbformat 3.0 has no such member here`,
+			`error: $.worksheets[0].cells[0].level: 0 is below 1`,
+			`error: $.worksheets[0].cells[1]: "language" is missing`,
+			`error: $.worksheets[0].cells[1].outputs[0]: "prompt_number" is missing`,
+			`error: $.worksheets[0].cells[1].outputs[1]: "stream" is missing`,
+			`error: $.worksheets[0].cells[1].outputs[2].output_type: "x" is not pyout, display_data, stream or pyerr`,
+			`error: $.worksheets[0].cells[2].source: expected a string or an array, found a number`,
+			`error: $.worksheets[0].cells[2].metadata.tags[0]: tag "a,b" holds a comma`,
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +113,7 @@ func TestVerdictsOnTheCorpusAreNbformats(t *testing.T) {
 	t.Parallel()
 	var names, texts []string
 	for name, data := range corpus(t) {
-		if d := parse(t, string(data)); d.UpgradedFrom() != 0 || name == "no-nbformat" || strings.HasPrefix(string(data), "\ufeff") {
+		if name == "no-nbformat" || strings.HasPrefix(string(data), "\ufeff") {
 			continue // what Python's json or the schema's version cannot be asked about
 		}
 		names, texts = append(names, name), append(texts, string(data))
@@ -150,6 +165,49 @@ func TestVerdictsOnMutationsAreNbformats(t *testing.T) {
 	require.Less(t, valid, len(texts)-50, "some of the mutations must do harm")
 }
 
+// Notebooks of version 3 are checked by its schema, as they are in their file, and by
+// that of 4.5 once they are edited.
+func TestVerdictsOnVersion3AreNbformats(t *testing.T) {
+	t.Parallel()
+	var texts []string
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, data := range corpus(t) {
+		if parse(t, string(data)).UpgradedFrom() == 0 {
+			continue
+		}
+		for range 200 {
+			var tree map[string]any
+			require.NoError(t, json.Unmarshal(data, &tree), name)
+			mutate(rng, tree)
+			text, err := json.Marshal(tree)
+			require.NoError(t, err)
+			d, err := notebook.Parse(text)
+			if err != nil {
+				continue
+			}
+			texts = append(texts, string(text))
+			if tree["metadata"] == nil {
+				require.NotEmpty(t, d.Validate())
+				require.True(t, d.Upgrade())
+				for _, p := range d.Validate() {
+					require.NotContains(t, p.Reason, "\"metadata\" is missing")
+				}
+			}
+		}
+	}
+	require.Greater(t, len(texts), 400)
+	valid := 0
+	for i, verdict := range verdicts(t, texts) {
+		found := errorsOnly(texts[i])
+		require.Equal(t, verdict == "", len(found) == 0, "nbformat says %q, we say %v\n%s", verdict, found, texts[i])
+		if verdict == "" {
+			valid++
+		}
+	}
+	require.Greater(t, valid, 50)
+	require.Less(t, valid, len(texts)-50)
+}
+
 // mutate changes one place of a notebook: it removes, adds or replaces a
 // member or an element, anywhere but in nbformat and in the cells' types.
 func mutate(rng *rand.Rand, tree map[string]any) {
@@ -167,7 +225,7 @@ func mutate(rng *rand.Rand, tree map[string]any) {
 	}
 	keys := []string{
 		"extra", "id", "metadata", "outputs", "execution_count", "attachments", "tags", "name", "jupyter", "execution", "collapsed", "scrolled", "format",
-		"kernelspec", "language_info", "codemirror_mode", "title", "authors", "orig_nbformat", "text", "data", "output_type", "ename", "traceback", "source", "image/png", "application/x+json",
+		"kernelspec", "language_info", "codemirror_mode", "title", "authors", "orig_nbformat", "text", "data", "level", "language", "prompt_number", "input", "png", "a/b", "output_type", "ename", "traceback", "source", "image/png", "application/x+json",
 	}
 	at = func(v any, depth int) bool {
 		switch v := v.(type) {

@@ -146,7 +146,7 @@ const NoticeSkipped = "output-skipped"
 // how the call goes is handed over all the same.
 func (c *Call) leaveOut(i int, e messages.Event) {
 	switch e.(type) {
-	case messages.Stream, messages.Display, messages.ExecuteResult:
+	case messages.Stream, messages.Display, messages.ExecuteResult, messages.Comm:
 	default:
 		c.subs[i].force(e)
 		return
@@ -231,6 +231,7 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 // they have taken it, or with the cause of ctx. It is called once, after the last
 // Flush and before Close.
 func (c *Call) Finish(ctx context.Context, r messages.Result) error {
+	c.hub.o.Metrics.finished(r)
 	var waits []*barrier
 	for _, o := range c.subs {
 		sub, ok := o.(*subscription)

@@ -97,7 +97,7 @@ func ExampleBuildText() {
 			{Title: "load", Status: messages.CellComplete, Outcome: messages.OutcomeOK},
 			{Index: 1, Title: "plot", Status: messages.CellError, Outcome: messages.OutcomeError, ExitCode: &one, Output: "NameError: name 'df' is not defined\n"},
 		},
-	}, 0))
+	}))
 	// Output:
 	// [1/2] load (ok)
 	//

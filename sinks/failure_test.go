@@ -151,7 +151,7 @@ func TestResultSinkSurvivesAPanic(t *testing.T) {
 func TestSharedSinkFailsForOneCall(t *testing.T) {
 	t.Parallel()
 	good := &probe{}
-	h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "shared", Credit: 1000, For: func(e messages.Execute) sinks.Sink {
+	h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "shared", Credit: 1000, For: func(_ context.Context, e messages.Execute) sinks.Sink {
 		switch e.Key.Session {
 		case "fails":
 			return &probe{consume: func(context.Context, int, messages.Event) error { return errors.New("no") }}

@@ -22,9 +22,10 @@ type Attachment struct {
 	// Name is the name of its actor in the tree. Required, and unique.
 	Name string
 	// For makes the sink that takes the events of one call. It is called by
-	// [Hub.Open], from any goroutine; all sinks that it makes are used by one
-	// actor, one at a time. nil from it: not this call.
-	For func(messages.Execute) Sink
+	// [Hub.Open], from any goroutine, with its context, of which the values count: the
+	// span that the call belongs to. All sinks that it makes are used by one actor, one
+	// at a time. nil from it: not this call.
+	For func(ctx context.Context, exec messages.Execute) Sink
 	// Lossy lets it drop and count events instead of holding calls back.
 	Lossy bool
 	// Credit is how many bytes of events of all calls may be on their way. 0: 1
@@ -194,7 +195,7 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	c.result = h.subscribeResult(exec)
 	c.subs = append(c.subs, c.result)
 	for i, a := range h.o.Sinks {
-		if s := a.For(exec); s != nil {
+		if s := a.For(ctx, exec); s != nil {
 			c.subs = append(c.subs, h.add(h.shared[i], &subscription{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit)}))
 		}
 	}

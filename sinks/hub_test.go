@@ -20,8 +20,8 @@ func TestOneCall(t *testing.T) {
 	metrics := &sinks.Metrics{}
 	all := &probe{}
 	h := start(t, sinks.HubOptions{Metrics: metrics, Sinks: []sinks.Attachment{
-		{Name: "all", For: func(messages.Execute) sinks.Sink { return all }},
-		{Name: "none", For: func(messages.Execute) sinks.Sink { return nil }},
+		{Name: "all", For: func(context.Context, messages.Execute) sinks.Sink { return all }},
+		{Name: "none", For: func(context.Context, messages.Execute) sinks.Sink { return nil }},
 	}})
 	p := &probe{}
 	c := h.open(t, "a", sinks.Subscription{Sink: p, Name: "mine"})
@@ -57,7 +57,7 @@ func TestOneCall(t *testing.T) {
 
 func TestTreeShowsTheSinks(t *testing.T) {
 	t.Parallel()
-	h := start(t, sinks.HubOptions{Name: "s", Shards: 2, Sinks: []sinks.Attachment{{Name: "journal", For: func(messages.Execute) sinks.Sink { return nil }}}})
+	h := start(t, sinks.HubOptions{Name: "s", Shards: 2, Sinks: []sinks.Attachment{{Name: "journal", For: func(context.Context, messages.Execute) sinks.Sink { return nil }}}})
 	c := h.open(t, "a", sinks.Subscription{Sink: &probe{}, Name: "console"})
 	c.Flush(t.Context())
 	names := func() []string {
@@ -77,7 +77,7 @@ func TestTreeShowsTheSinks(t *testing.T) {
 
 func TestHubOptions(t *testing.T) {
 	t.Parallel()
-	none := func(messages.Execute) sinks.Sink { return nil }
+	none := func(context.Context, messages.Execute) sinks.Sink { return nil }
 	for name, a := range map[string][]sinks.Attachment{
 		"no name": {{For: none}}, "no function": {{Name: "x"}}, "two of a name": {{Name: "x", For: none}, {Name: "x", For: none}}, "a name of ours": {{Name: "result-0", For: none}},
 	} {
@@ -110,7 +110,7 @@ func TestCloseWithoutUse(t *testing.T) {
 // beside the results, lose and mix nothing.
 func TestManyCalls(t *testing.T) {
 	t.Parallel()
-	all := sinks.Attachment{Name: "all", For: func(messages.Execute) sinks.Sink { return &probe{} }, Lossy: true}
+	all := sinks.Attachment{Name: "all", For: func(context.Context, messages.Execute) sinks.Sink { return &probe{} }, Lossy: true}
 	metrics := &sinks.Metrics{}
 	h := start(t, sinks.HubOptions{Metrics: metrics, Credit: 2000, Sinks: []sinks.Attachment{all}})
 	const sessions, calls, lines = 24, 5, 60

@@ -57,7 +57,7 @@ func OpenJournal(o JournalOptions) (*Journal, error) {
 func (j *Journal) Attachment() Attachment { return Attachment{Name: "journal", For: j.For} }
 
 // For returns the sink of one call. Its Close does not close the journal.
-func (j *Journal) For(exec messages.Execute) Sink {
+func (j *Journal) For(_ context.Context, exec messages.Execute) Sink {
 	head, err := json.Marshal(struct {
 		Exec    string `json:"exec"`
 		Session string `json:"session"`

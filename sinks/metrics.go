@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/coppice-run/coppice/messages"
@@ -14,6 +15,26 @@ type Metrics struct {
 	events                   [len(eventTypes)]atomic.Uint64
 	bytes                    atomic.Uint64
 	dropped, lost            atomic.Uint64
+	results                  [len(outcomes) + 1][len(states) + 1]atomic.Uint64
+}
+
+// outcomes and states are what a result is counted by, in the order of the counters; the
+// last one of each counts what is not among them.
+var (
+	outcomes = [...]messages.Outcome{
+		messages.OutcomeOK, messages.OutcomeError, messages.OutcomeTimeout,
+		messages.OutcomeCancelled, messages.OutcomeLost, messages.OutcomeNotStarted,
+	}
+	states = [...]messages.State{messages.StateKept, messages.StateFresh, messages.StateLost}
+)
+
+// ResultCount is how many calls ended in one way.
+type ResultCount struct {
+	// Outcome is how they ended, State what became of the variables; "" when nothing
+	// is said of them.
+	Outcome messages.Outcome `json:"outcome"`
+	State   messages.State   `json:"state"`
+	Count   uint64           `json:"count"`
 }
 
 // eventTypes are the types of events, in the order of their counters.
@@ -31,6 +52,9 @@ type MetricsSnapshot struct {
 	// what failing sinks of closed calls did not handle.
 	Dropped uint64 `json:"dropped"`
 	Lost    uint64 `json:"lost"`
+	// Results counts the results of calls by what they say, without the ways that none
+	// has ended in.
+	Results []ResultCount `json:"results"`
 }
 
 // Snapshot returns the counters. They are read one after the other, so that
@@ -44,7 +68,36 @@ func (m *Metrics) Snapshot() MetricsSnapshot {
 		s.Events[name] = m.events[i].Load()
 	}
 	s.Bytes, s.Dropped, s.Lost = m.bytes.Load(), m.dropped.Load(), m.lost.Load()
+	for i := range m.results {
+		for j := range m.results[i] {
+			if n := m.results[i][j].Load(); n > 0 {
+				c := ResultCount{Count: n}
+				if i < len(outcomes) {
+					c.Outcome = outcomes[i]
+				}
+				if j < len(states) {
+					c.State = states[j]
+				}
+				s.Results = append(s.Results, c)
+			}
+		}
+	}
 	return s
+}
+
+// finished counts the result of a call.
+func (m *Metrics) finished(r messages.Result) {
+	if m == nil {
+		return
+	}
+	at := func(i, most int) int {
+		if i < 0 {
+			return most
+		}
+		return i
+	}
+	i, j := slices.Index(outcomes[:], r.Outcome), slices.Index(states[:], r.State)
+	m.results[at(i, len(outcomes))][at(j, len(states))].Add(1)
 }
 
 func (m *Metrics) opened() {

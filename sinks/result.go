@@ -2,7 +2,6 @@ package sinks
 
 import (
 	"context"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/result"
@@ -28,4 +27,4 @@ func (s *resultSink) Close() error {
 }
 
 // BuildText returns the text of a result; see [result.BuildText].
-func BuildText(r messages.Result, timeout time.Duration) string { return result.BuildText(r, timeout) }
+func BuildText(r messages.Result) string { return result.BuildText(r) }

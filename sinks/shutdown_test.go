@@ -19,7 +19,7 @@ func TestShutdownEndsOpenCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared, own := &probe{}, &probe{}
-		h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "all", For: func(messages.Execute) sinks.Sink { return shared }}}})
+		h := start(t, sinks.HubOptions{Sinks: []sinks.Attachment{{Name: "all", For: func(context.Context, messages.Execute) sinks.Sink { return shared }}}})
 		c := h.open(t, "a", sinks.Subscription{Sink: own, Credit: 100})
 		c.Flush(t.Context()) // a tree that drains starts no new actors
 		require.NoError(t, c.Emit(t.Context(), out("x")))

@@ -81,13 +81,13 @@ func TestJournal(t *testing.T) {
 	o := sinks.JournalOptions{Path: path, MaxBytes: 400, Keep: 2, Now: func() time.Time { return at }}
 	j, err := sinks.OpenJournal(o)
 	require.NoError(t, err)
-	s := j.For(messages.Execute{ID: "id", Key: messages.SessionKey{Session: "a\"b", Cwd: "/w"}})
+	s := j.For(t.Context(), messages.Execute{ID: "id", Key: messages.SessionKey{Session: "a\"b", Cwd: "/w"}})
 	require.NoError(t, s.Consume(t.Context(), out("x")))
 	require.NoError(t, j.Close())
 
 	j, err = sinks.OpenJournal(o)
 	require.NoError(t, err)
-	s = j.For(messages.Execute{ID: "id2"})
+	s = j.For(t.Context(), messages.Execute{ID: "id2"})
 	for i := range 11 {
 		require.NoError(t, s.Consume(t.Context(), out(fmt.Sprintf("line %d", i))))
 	}

@@ -3,40 +3,40 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
 // withdrawn is the result of a call that left the queue.
-func (h *handler) withdrawn(s *supervisor.Supervisor, c *call, cause messages.InterruptCause) messages.Result {
-	r := messages.NotStarted(c.exec, h.o.Name, "", "the call was cancelled before it started")
+func (h *handler) withdrawn(s *supervisor.Supervisor, c *call) messages.Result {
+	r := messages.NotStarted(c.exec, h.o.Name, "", "")
 	r.Outcome = messages.OutcomeCancelled
-	if cause == messages.CauseTimeout {
-		r.Outcome, r.Reason = messages.OutcomeTimeout, "the time was up before the call started"
+	if c.left.Cause == messages.CauseTimeout {
+		r.Outcome, r.Remedy = messages.OutcomeTimeout, messages.RemedyMoreTime
 	}
-	r.Reason += waited(s, c)
+	r.Progress = c.progress(s)
+	r.Progress.Stop, r.Progress.Limit = c.left.Stop(c.exec.Timeout)
+	r.Reason = r.Progress.NotRun() + c.step(s)
 	return r
 }
 
-// waited says what a call has waited for that no kernel has begun, how long, and what
-// to do; "" when it was for earlier calls.
-func waited(s *supervisor.Supervisor, c *call) string {
+// step says what else is known of what a call waits for, and what to do about it; "" when
+// it waits for earlier calls.
+func (c *call) step(s *supervisor.Supervisor) string {
 	child, ok := s.Child(c.child)
 	if !ok {
 		return ""
 	}
-	long := s.Now().Sub(c.arrived).Round(time.Millisecond)
 	switch {
 	case child.State == messages.ChildStarting && child.WaitingForCredit:
-		return fmt.Sprintf(": for %v its kernel was %s; make the call again, and run coppice doctor if it lasts", long, child.Detail)
+		return "; its kernel was " + child.Detail + "; make the call again, and run coppice doctor if it lasts"
 	case child.State == messages.ChildStarting && child.Detail != "":
-		return fmt.Sprintf(": after %v its kernel was still starting (%s); give the call more time", long, child.Detail)
+		return ", which was still starting (" + child.Detail + "); give the call more time"
 	case child.State == messages.ChildStopping, child.State == messages.ChildRestarting:
-		return fmt.Sprintf(": after %v the kernel before it had not ended yet; make the call again", long)
+		return "; the kernel before it had not ended yet; make the call again"
 	case child.State == messages.ChildWaiting:
-		return fmt.Sprintf(": for %v there was no place for its kernel; close a session, or raise the number of sessions", long)
+		return "; close a session, or raise the number of sessions"
 	default:
 		return ""
 	}
@@ -45,8 +45,11 @@ func waited(s *supervisor.Supervisor, c *call) string {
 // unserved is the result of a call that no kernel will answer.
 func (h *handler) unserved(c *call, why *supervisor.ServiceError) messages.Result {
 	r := messages.NotStarted(c.exec, h.o.Name, refusal(why), reason(why))
+	r.Progress.Reach, r.Progress.Waited = c.waits.reach, c.waits.Waited
 	if why.Dispatched {
-		r.Refusal, r.Outcome, r.State = "", messages.OutcomeLost, messages.StateLost
+		r.Refusal, r.Remedy, r.RetryAfterMS = "", "", 0
+		r.Outcome, r.State = messages.OutcomeLost, messages.StateLost
+		r.Progress.Reach, r.Progress.Stop = messages.ReachSent, why.Exit.Value().Stop()
 		if asked(why.Exit) {
 			r.Outcome = messages.OutcomeCancelled
 		}
@@ -99,14 +102,17 @@ func reason(why *supervisor.ServiceError) string {
 	case errors.Is(why, supervisor.ErrDraining):
 		return "the runtime is shutting down and takes no new calls"
 	case errors.Is(why, supervisor.ErrExhausted):
-		return "the kernel of this session failed again right after a restart (" + last(why.Exit) + "); its variables are gone; reset the session to start over"
+		return "the kernel of this session failed again right after a restart (" + last(why.Exit) + "); nothing of earlier calls is left; reset the session to start over"
 	case errors.Is(why, supervisor.ErrStartFailed):
 		if cause == "" {
 			return "the kernel could not be started"
 		}
 		return cause[2:]
 	case errors.Is(why, supervisor.ErrEnded):
-		return "the session was closed" + cause
+		if errors.Is(why.Exit.Err, errClosed) {
+			return why.Exit.Err.Error()
+		}
+		return messages.SessionClosed
 	default:
 		return fmt.Sprintf("no kernel serves this session%s", cause)
 	}

@@ -67,9 +67,9 @@ func TestACallWaitsForTheProcessForAsLongAsItHasTime(t *testing.T) {
 	}{
 		"a long start":                {away: -1, start: time.Minute, outcome: messages.OutcomeOK, at: time.Minute},
 		"it comes back in time":       {start: 9 * time.Second, outcome: messages.OutcomeOK, at: 9 * time.Second},
-		"it does not":                 {start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "the time was up before the call started: for 10s its kernel was waiting for the shared process, which is started again: it was killed; make the call again, and run coppice doctor if it lasts"},
-		"it dies under a long start":  {away: 30 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 30 * time.Second, reason: "the time was up before the call started: for 30"},
-		"it dies when time is left":   {away: 5 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "the time was up before the call started: for 10s"},
+		"it does not":                 {start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "it was still waiting for its kernel, and the code was not run; its kernel was waiting for the shared process, which is started again: it was killed; make the call again, and run coppice doctor if it lasts"},
+		"it dies under a long start":  {away: 30 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 30 * time.Second, reason: "it was still waiting for its kernel, and the code was not run; its kernel was waiting"},
+		"it dies when time is left":   {away: 5 * time.Second, start: time.Hour, outcome: messages.OutcomeTimeout, at: 10 * time.Second, reason: "it was still waiting for its kernel, and the code was not run; its kernel was waiting"},
 		"and is back before it is up": {away: 5 * time.Second, start: 8 * time.Second, outcome: messages.OutcomeOK, at: 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

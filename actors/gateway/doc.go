@@ -17,6 +17,8 @@
 //   - A key has at most one kernel. A reset, an eviction or a restart that
 //     meets an arriving call never loses it: it waits and runs on the next
 //     kernel.
+//   - A call that asks for a reset while that of another call is under way is refused:
+//     the two would undo each other. One that waits behind a running call is not.
 //   - A session belongs to the owners of its calls. When the last of them
 //     leaves, its kernel is ended; the sessions of others are not touched.
 //   - When the machine runs out of descriptors or processes while a kernel

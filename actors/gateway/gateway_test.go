@@ -98,6 +98,33 @@ func TestResetGivesWaitingCallsANewKernel(t *testing.T) {
 	})
 }
 
+func TestAResetDuringAResetIsRefused(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		reset := func(id, code string) messages.Execute {
+			exec := call(id, "a", code)
+			exec.Reset = true
+			return exec
+		}
+		tr.run("a", "x")
+		first := tr.begin(reset("first", "x"))
+		second := tr.wait(tr.begin(reset("second", "x")))
+		require.Equal(t, messages.OutcomeNotStarted, second.Outcome)
+		require.Equal(t, messages.RefusedResetting, second.Refusal)
+		require.Empty(t, second.State, "nothing ran: no claim")
+		require.Contains(t, second.Reason, "another call resets the session")
+		plain := tr.begin(call("plain", "a", "x"))
+		require.Equal(t, messages.OutcomeOK, tr.wait(first).Outcome)
+		require.Equal(t, messages.StateKept, tr.wait(plain).State, "a call without a reset has the new kernel")
+
+		// A reset waits for a call that runs, and for one without a reset before it.
+		running := tr.begin(reset("running", "sleep 5s"))
+		time.Sleep(2 * time.Second)
+		waiting := tr.begin(reset("waiting", "x"))
+		require.Equal(t, messages.OutcomeOK, tr.wait(running).Outcome)
+		require.Equal(t, messages.OutcomeOK, tr.wait(waiting).Outcome)
+	})
+}
+
 func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
 	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
 		giveUp := func() {
@@ -107,7 +134,7 @@ func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
 			require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 			require.Equal(t, messages.RefusedExhausted, r.Refusal)
 			require.Empty(t, r.State, "nothing ran: no claim")
-			require.Contains(t, r.Reason, "its variables are gone")
+			require.Contains(t, r.Reason, "nothing of earlier calls is left")
 			require.Contains(t, r.Reason, "as told")
 			require.Contains(t, r.Reason, "reset the session")
 		}

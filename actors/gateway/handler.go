@@ -25,6 +25,7 @@ type handler struct {
 	past     *past
 	owners   owners
 	due      due
+	roomless []*call           // those that wait for the end of kernels, in order
 	drains   []supervisor.Work // those who wait for the last call to end
 	ending   []ending          // workspaces whose kernels end
 }
@@ -37,9 +38,13 @@ type call struct {
 	arrived  time.Time
 	deadline time.Time // zero: none
 	again    bool      // its kernel's start was tried a second time
-	// left says that the call is to end early; "" when it is not. It matters
-	// again when a kernel ends without having begun the call.
-	left messages.InterruptCause
+	// room are the kernels whose end that waits for, see makeRoom.
+	room map[string]bool
+	// left is what asks for an early end of the call; without a cause nothing does. It
+	// matters again when a kernel ends without having begun the call.
+	left messages.Interrupt
+	// waits is what the call waits for, and how long it has.
+	waits waits
 	// rung says that the deadline has passed and was acted on.
 	rung bool
 }
@@ -72,14 +77,14 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	case messages.Rewind:
 		h.rewind(s, w, m)
 	case messages.Close:
-		h.close(s, m.Key.ID(), supervisor.Exit{Kind: messages.ExitShutdown})
+		h.close(s, m.Key.ID(), errClosed)
 		w.Settle(true)
 	case messages.EndWorkspace:
 		h.endWorkspace(s, w, m)
 	case messages.ReleaseOwner:
 		var closed messages.Released
 		for _, child := range h.owners.release(m.Owner) {
-			h.close(s, child, supervisor.Exit{Kind: messages.ExitShutdown})
+			h.close(s, child, errClosed)
 			if key, ok := messages.ParseSessionKey(child); ok { // not that of a single call
 				closed.Sessions = append(closed.Sessions, key)
 			}
@@ -87,6 +92,7 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 		w.Settle(closed)
 	case messages.Drain:
 		h.drains = append(h.drains, w)
+		h.closeRoom("", supervisor.ErrDraining, supervisor.Exit{Kind: messages.ExitShutdown})
 		s.Drain(supervisor.Exit{Kind: messages.ExitShutdown})
 		h.drained()
 	case messages.Pin:
@@ -98,12 +104,17 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 }
 
 // close ends a session and forgets it.
-func (h *handler) close(s *supervisor.Supervisor, child string, why supervisor.Exit) {
-	s.End(child, why)
+func (h *handler) close(s *supervisor.Supervisor, child string, why error) {
+	closed := supervisor.Exit{Kind: messages.ExitShutdown, Err: why}
+	h.closeRoom(child, supervisor.ErrEnded, closed)
+	s.End(child, closed)
 	delete(h.served, child)
 	h.past.drop(child)
 	h.owners.forget(child)
 }
+
+// errClosed ends the kernel of a session that is closed.
+var errClosed = errors.New(messages.SessionClosed)
 
 // drained answers those who wait for the last call to end.
 func (h *handler) drained() {
@@ -118,6 +129,10 @@ func (h *handler) drained() {
 
 // execute admits one call.
 func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec messages.Execute) {
+	if exec.Reset && exec.Mode != messages.ModePerCall && h.resetting(s, exec.Key.ID()) {
+		w.Settle(messages.NotStarted(exec, h.o.Name, messages.RefusedResetting, "another call resets the session, and its new kernel is not ready yet; wait for that call, or make this one without a reset"))
+		return
+	}
 	c := &call{exec: exec, work: w, child: exec.Key.ID(), arrived: s.Now(), deadline: exec.Deadline}
 	if exec.Mode == messages.ModePerCall {
 		c.child = exec.Key.CallID(exec.ID)
@@ -130,10 +145,28 @@ func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec mess
 	h.calls[exec.ID] = c
 	h.byKey[c.child] = append(h.byKey[c.child], c)
 	h.arm(s, c)
-	if child, ok := s.Child(c.child); exec.Reset && ok && child.State == messages.ChildFailed {
+	child, ok := s.Child(c.child)
+	c.waits = waits{reach: messages.ReachPlace, since: c.arrived}
+	if ok {
+		c.waits.reach = reachOf(child.State)
+	}
+	if exec.Reset && ok && child.State == messages.ChildFailed {
 		s.Restart(c.child, supervisor.Exit{Kind: messages.ExitReset}) // a reset forgives
 	}
-	s.Submit(c.child, c.work)
+	if !h.behind(c) {
+		s.Submit(c.child, c.work)
+	}
+}
+
+// resetting reports whether the call that is next at a child has asked for a reset, and
+// no kernel has begun it yet.
+func (h *handler) resetting(s *supervisor.Supervisor, child string) bool {
+	calls := h.byKey[child]
+	if len(calls) == 0 || !calls[0].exec.Reset {
+		return false
+	}
+	c, ok := s.Child(child)
+	return ok && c.State != messages.ChildBusy
 }
 
 // Spec makes the kernel of a key that has none.
@@ -161,8 +194,9 @@ func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 		s.Send(m.Key.ID(), m) // no id: whatever runs for the key
 		return
 	}
-	if c.left == "" {
-		c.left = cmp.Or(m.Cause, messages.CauseCancelled)
+	if c.left.Cause == "" {
+		c.left = m
+		c.left.Cause = cmp.Or(m.Cause, messages.CauseCancelled)
 	}
 	if !h.withdraw(s, c) {
 		s.Send(c.child, m)
@@ -171,10 +205,13 @@ func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 
 // withdraw answers a call that waits and is to end early.
 func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
-	if c.left == "" {
+	if c.left.Cause == "" {
 		return false
 	}
-	r := h.withdrawn(s, c, c.left) // what it waits for changes with it
+	if h.leaveRoom(s, c) {
+		return true
+	}
+	r := h.withdrawn(s, c) // what it waits for changes with it
 	if !s.Withdraw(c.child, c.work) {
 		return false
 	}
@@ -196,31 +233,12 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 	c, ok := h.calls[exec.ID]
 	switch {
 	case !ok:
-	case c.left != "" && !why.Dispatched: // it was to end before its kernel did
-		h.answer(c, h.withdrawn(s, c, c.left))
+	case c.left.Cause != "" && !why.Dispatched: // it was to end before its kernel did
+		h.answer(c, h.withdrawn(s, c))
 	case !h.makeRoom(s, c, why):
 		h.answer(c, h.unserved(c, why))
 	}
 }
-
-// makeRoom ends the idle kernels when one could not start because the machine
-// has no descriptors or processes left, and tries once more. False: that is not
-// the reason, or it was tried already.
-func (h *handler) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
-	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !h.o.Exhausted(why.Exit.Err) {
-		return false
-	}
-	c.again = true
-	for child := range s.Children() {
-		if child.Kind == KindKernel && child.Evictable() && !child.Pinned {
-			s.End(child.Key, supervisor.Exit{Kind: messages.ExitEvicted, Err: errNoRoom})
-		}
-	}
-	s.Submit(c.child, c.work)
-	return true
-}
-
-var errNoRoom = errors.New("the machine had no descriptors or processes left, or its gateway no place")
 
 // answer settles a call and forgets it.
 func (h *handler) answer(c *call, r messages.Result) {
@@ -251,10 +269,20 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 		return
 	}
 	child := e.Key
+	for _, c := range h.byKey[child] {
+		if len(c.room) == 0 { // else it waits for other kernels than its own
+			c.waits.moved(reachOf(e.To), s.Now())
+		}
+	}
 	h.sweep(s, child)
 	if since, ok := h.starting[child]; ok && e.To != messages.ChildStarting {
 		delete(h.starting, child)
 		h.extend(s, child, since)
+	}
+	switch e.To {
+	case messages.ChildStopping, messages.ChildIdle, messages.ChildBusy, messages.ChildSuspended: // its process is there
+	default:
+		h.tryAgain(s, child)
 	}
 	switch {
 	case e.To == messages.ChildStarting:
@@ -278,7 +306,8 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 }
 
 // Close answers those who wait for the end of the last call: all have ended.
-func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
+func (h *handler) Close(_ *supervisor.Supervisor, exit supervisor.Exit) {
+	h.closeRoom("", supervisor.ErrDraining, exit)
 	for _, w := range h.drains {
 		w.Settle(true)
 	}

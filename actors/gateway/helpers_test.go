@@ -28,6 +28,7 @@ type scripted struct {
 	n     int
 	past  *messages.Exit
 	tree  *tree
+	up    bool
 }
 
 type (
@@ -43,6 +44,11 @@ func (k *scripted) Init(ctx *supervisor.Ctx) error {
 		}
 		return errors.New("fork: too many open files")
 	}
+	if n := k.tree.live.Add(1); k.tree.places > 0 && n > k.tree.places {
+		k.tree.live.Add(-1)
+		return errors.New("fork: too many open files")
+	}
+	k.up = true
 	if k.tree.away != nil {
 		ctx.Note(supervisor.Facts{Detail: "waiting for the shared process, which is started again: it was killed"})
 		ctx.After(*k.tree.away, held{})
@@ -113,6 +119,10 @@ func (k *scripted) finish(ctx *supervisor.Ctx, out messages.Outcome) {
 
 func (k *scripted) Terminate(*supervisor.Ctx, supervisor.Exit) {
 	k.tree.ended.Add(1)
+	if k.up {
+		time.Sleep(k.tree.stop)
+		k.tree.live.Add(-1)
+	}
 	if k.work != nil {
 		k.work.Settle(messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateLost})
 	}
@@ -129,7 +139,12 @@ type tree struct {
 	// refusal is what they fail with, set before the first. nil: an error of fork.
 	refusal error
 	start   time.Duration
-	away    *time.Duration // after how long a start waits for the shared process; nil: it does not
+	// places is how many kernels the machine has room for, those that end included, 0 for
+	// any number; live is how many there are. stop is how long an end takes.
+	places int64
+	live   atomic.Int64
+	stop   time.Duration
+	away   *time.Duration // after how long a start waits for the shared process; nil: it does not
 }
 
 func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {

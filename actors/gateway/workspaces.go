@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/coppice-run/coppice/messages"
@@ -24,8 +24,9 @@ func (h *handler) endWorkspace(s *supervisor.Supervisor, w supervisor.Work, m me
 		}
 	}
 	h.ending = append(h.ending, e)
+	closed := fmt.Errorf("%w: %s", errClosed, m.Reason)
 	for child := range e.left {
-		h.close(s, child, supervisor.Exit{Kind: messages.ExitShutdown, Err: errors.New(m.Reason)})
+		h.close(s, child, closed)
 	}
 	h.kernelGone("")
 }

@@ -32,11 +32,15 @@ type Actor struct {
 
 	// made carries the interpreter from the goroutine that started it to started,
 	// or to Terminate when the news came too late to be handled.
-	made    chan Interpreter
-	interp  Interpreter // nil until started
-	run     *run        // the call in hand, nil when idle
-	served  bool        // a cell was begun on this interpreter
-	pinging bool
+	made   chan Interpreter
+	interp Interpreter // nil until started
+	// init is when the incarnation began, up when its interpreter was ready.
+	init, up time.Time
+	// watching says that it will be looked at shortly how much processor a run gets.
+	watching bool
+	run      *run // the call in hand, nil when idle
+	served   bool // a cell was begun on this interpreter
+	pinging  bool
 	// silence measures the chance that the interpreter had since it left a ping without
 	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.
 	silence *silence
@@ -77,6 +81,7 @@ type (
 		cell int
 	}
 	weighDue struct{}
+	watchDue struct{}
 	pingDue  struct{}
 	pong     struct {
 		err     error
@@ -90,7 +95,7 @@ type (
 
 // Init begins the start of the interpreter; it does not wait for it.
 func (a *Actor) Init(ctx *supervisor.Ctx) error {
-	a.ctx = ctx
+	a.ctx, a.init = ctx, time.Now()
 	a.life, a.end = context.WithCancelCause(ctx.Context())
 	ctx.Note(supervisor.Facts{Detail: "starting " + a.o.Backend.Name() + " kernel"})
 	epoch := ctx.Epoch()
@@ -143,6 +148,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		if a.run == m.run {
 			a.interrupt(m.interrupt)
 		}
+	case watchDue:
+		a.watch()
 	case weighDue:
 		a.weighing = false
 		a.note()
@@ -162,7 +169,7 @@ func (a *Actor) started(m started) error {
 		return fmt.Errorf("%w: %w", ErrStart, m.err)
 	}
 	interp := <-a.made
-	a.interp = interp
+	a.interp, a.up = interp, time.Now()
 	a.served = interp.Info().Copy || interp.Info().Kept // what was done before is there
 	a.note()
 	a.pump(func() {
@@ -201,6 +208,9 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		outcome := r.outcome // it had ended by itself; only the news was still under way
 		if r.cutOff {
 			outcome = stoppedOutcome(exit)
+		}
+		if outcome != messages.OutcomeOK {
+			r.stop = exit.Value().Stop()
 		}
 		r.work.Settle(a.result(r, outcome, endReason(exit.Value()), true))
 	}

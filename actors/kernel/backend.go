@@ -129,6 +129,8 @@ type CellRequest struct {
 	// Count asks for a number in the interpreter's history, see
 	// messages.Execute.
 	Count bool
+	// Comms asks for messages.Comm events.
+	Comms bool
 	// Call serves one call of a host's function. It blocks until that has ended,
 	// for no longer than ctx and the cell; any goroutine may call it, also after
 	// the cell has ended, when it refuses. nil: there is no host to call.

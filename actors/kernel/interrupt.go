@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -20,11 +21,11 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	if m.Active && a.postpone(r, m) {
 		return
 	}
-	cause := m.Cause
-	if cause == "" {
-		cause = messages.CauseCancelled
+	m.Cause = cmp.Or(m.Cause, messages.CauseCancelled)
+	r.interrupted.Store(&m)
+	if r.watched != nil {
+		r.waited.Processor = r.watched.Measure().Waited
 	}
-	r.interruptCause.Store(&cause)
 	r.grace = a.meter(r.interp)
 	a.sendInterrupt(r)
 	a.note()

@@ -54,10 +54,13 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 		Session: r.exec.Key.Session, Cwd: r.exec.Key.Cwd,
 		Cells: r.cells, JSON: r.out.JSON, Images: r.out.Images, Truncation: r.out.Truncation, NotKept: r.out.NotKept,
 		StdinRequested: r.stdin, Reason: reason, Exceeded: r.exceeded, Exec: r.exec.ID,
+		Progress: a.progress(r),
 	}
 	switch {
 	case gone:
 		res.State = messages.StateLost
+	case !res.Ran() && outcome != messages.OutcomeOK: // it was stopped before its first cell
+		res.State, res.Reason = "", res.HowFar().NotRun()
 	case r.fresh:
 		res.State = messages.StateFresh
 	}
@@ -140,7 +143,7 @@ func endReason(exit messages.Exit) string {
 	case messages.ExitEvicted:
 		return "the idle session was evicted" + about
 	case messages.ExitShutdown:
-		return "the session was closed" + about
+		return shutdownReason(exit)
 	case messages.ExitHung:
 		return "the kernel did not answer its heartbeat" + about
 	case messages.ExitNormal:
@@ -152,6 +155,19 @@ func endReason(exit messages.Exit) string {
 		return "the kernel died"
 	}
 	return exit.Reason
+}
+
+// shutdownReason is the reason of an end that was asked for: of the session, of all, or of
+// the part of the tree that the kernel is in.
+func shutdownReason(exit messages.Exit) string {
+	switch {
+	case strings.HasPrefix(exit.Reason, messages.SessionClosed): // with its workspace, it says more
+		return exit.Reason
+	case exit.Reason == "", exit.Reason == supervisor.ErrStopped.Error():
+		return "the host was shut down"
+	default:
+		return "the runtime ended the kernel: " + exit.Reason
+	}
 }
 
 // stoppedOutcome is the outcome of a call whose incarnation was stopped under

@@ -53,8 +53,15 @@ type run struct {
 	// come from goroutines of their own.
 	emitting sync.Mutex
 
-	// interruptCause is written by the actor and read by the run's goroutine.
-	interruptCause atomic.Pointer[messages.InterruptCause]
+	// interrupted is written by the actor and read by the run's goroutine.
+	interrupted atomic.Pointer[messages.Interrupt]
+	// waited is what the call waited for, first that the session had no variables
+	// before; watched measures what it runs on, nil for a short run, and stop is what
+	// ended it when that was its kernel's end. They belong to the actor.
+	waited  messages.Waited
+	first   bool
+	watched *opportunity.Meter
+	stop    messages.Stop
 	// waiting is true while a sink has no credit for the run; written by the
 	// run's emitting goroutine, read by the actor.
 	waiting atomic.Bool
@@ -100,7 +107,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
 	r.cells = messages.Pending(exec.Cells)
+	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
 	a.run = r
+	a.watchSoon()
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
@@ -190,7 +199,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	host := r.hosting(ctx, emit)
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
-		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count,
+		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count, Comms: r.exec.Comms,
 	}
 	if i == 0 {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
@@ -309,8 +318,8 @@ func (r *run) drop() error {
 
 // cause returns why the run was interrupted, "" when it was not.
 func (r *run) cause() messages.InterruptCause {
-	if c := r.interruptCause.Load(); c != nil {
-		return *c
+	if i := r.interrupted.Load(); i != nil {
+		return i.Cause
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package adk_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -154,7 +155,9 @@ func TestAnAgentRunsCells(t *testing.T) {
 	mu.Unlock()
 	kept, err := a.artifacts.Load(t.Context(), &artifact.LoadRequest{AppName: "test", UserID: "somebody", SessionID: "one", FileName: "6-1.png"})
 	require.NoError(t, err)
-	require.Equal(t, "\x89PNG\r\n\x1a\n", string(kept.Part.InlineData.Data))
+	pixel, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGPgYmAAAAAiAAsOcuwrAAAAAElFTkSuQmCC")
+	require.NoError(t, err)
+	require.Equal(t, pixel, kept.Part.InlineData.Data)
 
 	said, err = a.run(t.Context(), "two", call("1", "python", cells("x")))
 	require.NoError(t, err)

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -20,7 +22,8 @@ type WriteOptions struct {
 	// Mode are the permission bits, of which the umask takes away. 0: 0600.
 	Mode fs.FileMode
 	// Like, when set, is the file that is replaced: its permission bits are kept as
-	// they are, and its owner and group as far as the system allows. Mode is not used.
+	// they are, and its owner, its group and its extended attributes, among them an
+	// access control list, as far as the system allows. Mode is not used.
 	Like fs.FileInfo
 	// Durable flushes the file to the disk before it takes its place, and the folder
 	// after it, so that what was written outlives a crash of the machine. Without it
@@ -39,13 +42,22 @@ type WriteOptions struct {
 //
 // An error names path and leaves what is there as it is.
 func Write(path string, data []byte, o WriteOptions) error {
-	if err := write(path, data, o); err != nil {
+	return WriteFrom(path, func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	}, o)
+}
+
+// WriteFrom is Write of what from writes, for content that need not be in memory as a
+// whole. An error of from leaves what is there as it is, and is returned.
+func WriteFrom(path string, from func(to io.Writer) error, o WriteOptions) error {
+	if err := write(path, from, o); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
 
-func write(path string, data []byte, o WriteOptions) (err error) {
+func write(path string, from func(to io.Writer) error, o WriteOptions) (err error) {
 	mode := o.Mode.Perm()
 	if o.Like != nil {
 		mode = o.Like.Mode().Perm()
@@ -62,7 +74,7 @@ func write(path string, data []byte, o WriteOptions) (err error) {
 			_ = os.Remove(tmp.Name()) // why it is there is the news
 		}
 	}()
-	if err := fill(tmp, data, o); err != nil {
+	if err := fill(tmp, path, from, o); err != nil {
 		return err
 	}
 	if o.Before != nil {
@@ -81,15 +93,16 @@ func write(path string, data []byte, o WriteOptions) (err error) {
 }
 
 // fill writes the temporary file and closes it.
-func fill(tmp *os.File, data []byte, o WriteOptions) (err error) {
+func fill(tmp *os.File, path string, from func(to io.Writer) error, o WriteOptions) (err error) {
 	defer func() { err = errors.Join(err, tmp.Close()) }()
 	if o.Like != nil {
 		keepOwner(tmp, o.Like)
+		keepAttributes(tmp, path)
 		if err := tmp.Chmod(o.Like.Mode().Perm()); err != nil {
 			return err
 		}
 	}
-	if _, err := tmp.Write(data); err != nil {
+	if err := from(tmp); err != nil {
 		return err
 	}
 	if o.Durable {
@@ -102,6 +115,32 @@ func fill(tmp *os.File, data []byte, o WriteOptions) (err error) {
 // system takes names of more than 255.
 const maxBase = 100
 
+// randomBytes is how many random bytes are in the name of a temporary file, in
+// hexadecimal digits.
+const randomBytes = 8
+
+// RemoveUnfinished removes the temporary files that programs have left which were killed
+// while they wrote the file at path. It is for who keeps all others from writing there,
+// by a lock: their temporary files are removed too. What cannot be removed stays. Files
+// whose names are so long that the temporary ones do not tell them apart are left alone.
+func RemoveUnfinished(path string) {
+	base := filepath.Base(path)
+	if len(base) > maxBase {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), "."+base+".")
+		random, ours := strings.CutSuffix(rest, ".tmp")
+		if ok && ours && len(random) == 2*randomBytes && strings.Trim(random, "0123456789abcdef") == "" && e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+}
+
 // createBeside makes a temporary file in the folder of path. Unlike os.CreateTemp it
 // leaves the mode to the caller and the umask.
 func createBeside(path string, mode fs.FileMode) (*os.File, error) {
@@ -111,7 +150,7 @@ func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 		base = base[:len(base)-size]
 	}
 	for {
-		var b [8]byte
+		var b [randomBytes]byte
 		// crypto/rand.Read never fails; it ends the program instead.
 		_, _ = rand.Read(b[:])
 		name := filepath.Join(filepath.Dir(path), "."+base+"."+hex.EncodeToString(b[:])+".tmp")

@@ -73,7 +73,7 @@ func decodeOutput(kind recordKind, id string, content []byte) (messages.Event, e
 		if err != nil {
 			return nil, err
 		}
-		return messages.ExecuteResult{Data: in.Data, Metadata: in.Metadata, ExecutionCount: in.ExecutionCount}, nil
+		return messages.ExecuteResult{Data: in.Data, Metadata: in.Metadata, ExecutionCount: in.ExecutionCount, DisplayID: in.Transient.DisplayID}, nil
 	case recordClear:
 		var in struct {
 			Wait bool `json:"wait"`
@@ -101,6 +101,8 @@ func decodeOutput(kind recordKind, id string, content []byte) (messages.Event, e
 		return messages.Notice{Code: NoticeRateLimited, Text: "the gateway's rate limit dropped output of this cell"}, nil
 	case recordGap:
 		return gapNotice(content)
+	case recordComm:
+		return decodeComm(content)
 	}
 	return nil, fmt.Errorf("%w: record kind %d", errContent, kind)
 }
@@ -179,12 +181,15 @@ func decodeReply(content []byte) (r ExecuteReply, pages []messages.Display, err 
 		// are read on their own below.
 		Payload     messages.RawJSON `json:"payload"`
 		Expressions messages.RawJSON `json:"user_expressions"`
+		// Stdin is what our own kernels say beside the protocol.
+		Stdin bool `json:"coppice_stdin"`
 	}
 	if json.Unmarshal(content, &in) != nil {
 		return r, nil, contentError(typeExecuteReply)
 	}
 	r.Status = in.Status
 	r.ExecutionCount = in.ExecutionCount
+	r.StdinRequested = in.Stdin
 	switch in.Status {
 	case ReplyOK, ReplyAborted:
 	case ReplyError:

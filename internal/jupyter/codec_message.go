@@ -34,6 +34,9 @@ const (
 	typeError             = "error"
 	typeStatus            = "status"
 	typeInputRequest      = "input_request"
+	typeCommOpen          = "comm_open"
+	typeCommMsg           = "comm_msg"
+	typeCommClose         = "comm_close"
 	typeInputReply        = "input_reply"
 	typeInfoRequest       = "kernel_info_request"
 	typeInfoReply         = "kernel_info_reply"
@@ -59,7 +62,7 @@ type header struct {
 	Number int64 `json:"coppice_number,omitempty"`
 }
 
-// message is one message from the server. content refers to the frame's bytes;
+// message is one message from the server. content and buffers refer to the frame's bytes;
 // frame is all of them, and kind the kind of the frame, as long as the message
 // is in the hands of the reader.
 type message struct {
@@ -67,6 +70,7 @@ type message struct {
 	header  header
 	parent  header
 	content []byte
+	buffers [][]byte
 	kind    int
 	frame   []byte
 }

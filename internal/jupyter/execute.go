@@ -23,6 +23,8 @@ type ExecuteRequest struct {
 	StoreHistory bool
 	// AllowStdin lets input() ask; without it, it raises StdinNotImplementedError.
 	AllowStdin bool
+	// Comms asks for the messages of widgets and the like, as [messages.Comm].
+	Comms bool
 	// ContinueOnError lets requests that wait in the kernel run after an error
 	// of this one. This client never has two requests in a kernel.
 	ContinueOnError bool
@@ -38,7 +40,7 @@ type ExecuteRequest struct {
 // output, which Incomplete tells. A nil emit drops the output.
 //
 // An output is a [messages.Stream], Display, ExecuteResult, ClearOutput, Error,
-// InputRequest, which [Kernel.Input] answers, or Notice, with a code of this
+// InputRequest, which [Kernel.Input] answers, Comm, or Notice, with a code of this
 // package. Its position is not set.
 //
 // ctx does not stop the code. When it ends, or when emit fails, Execute gives
@@ -72,7 +74,7 @@ var errUnheard = errors.New("the kernel never got the request")
 
 // executeOnce sends one request and sees it through.
 func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
-	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.Silent)
+	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.Silent, r.Comms)
 	if err != nil {
 		return ExecuteReply{}, err
 	}
@@ -103,7 +105,7 @@ func (r ExecuteRequest) content() executeContent {
 
 // begin registers an execution and sends its request. The gate keeps it apart from an
 // interrupt that is on its way to the execution before.
-func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool) (*execution, error) {
+func (k *Kernel) begin(ctx context.Context, typ string, content any, silent, comms bool) (*execution, error) {
 	if err := k.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -121,6 +123,7 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent bool
 		Memory: k.client.opts.SpoolMemory,
 		Dir:    k.client.opts.SpoolDir,
 	}))
+	x.comms = comms
 	if err := k.free(); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,9 @@ func TestOutputs(t *testing.T) {
 				c.Publish("comm_open", map[string]any{"x": 1})
 				c.Publish("debug_event", map[string]any{})
 				c.Result("2")
+				c.Publish("execute_result", map[string]any{
+					"data": map[string]any{"text/plain": "3"}, "metadata": map[string]any{}, "transient": map[string]any{"display_id": "value"},
+				})
 				c.Error("ValueError", "no")
 				c.ReplyError("ValueError", "no")
 				c.Status("idle")
@@ -44,6 +47,7 @@ func TestOutputs(t *testing.T) {
 				messages.Display{Data: messages.Bundle{"text/html": messages.RawJSON(`"\u003ci\u003e"`)}, Metadata: messages.RawJSON(`{"k":1}`), DisplayID: "d1", Update: true},
 				messages.ClearOutput{Wait: true},
 				messages.ExecuteResult{Data: messages.Bundle{"text/plain": messages.RawJSON(`"2"`)}},
+				messages.ExecuteResult{Data: messages.Bundle{"text/plain": messages.RawJSON(`"3"`)}, DisplayID: "value"},
 				messages.Error{ErrorDetails: raised},
 			}
 			require.Empty(t, cmp.Diff(want, out.list()))

@@ -66,6 +66,8 @@ type execution struct {
 	unanswered bool
 	// count is how many messages about it came, outputs how many were output.
 	count, outputs int64
+	// comms asks for the messages of comms.
+	comms bool
 	// rateLimited is true when the server said that it drops output.
 	rateLimited bool
 }
@@ -194,7 +196,7 @@ func (k *Kernel) giveUpLocked(x *execution) {
 func (k *Kernel) routeExecution(x *execution, m *message) {
 	var rec []byte
 	kind := outputKinds[m.header.MsgType]
-	if (kind == recordInput) != (m.channel == chanStdin) {
+	if (kind == recordInput) != (m.channel == chanStdin) || kind == recordComm && !x.comms {
 		kind = 0
 	}
 
@@ -215,7 +217,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 			h := m.header
 			x.input, x.answered = &h, nil
 		}
-		rec = newRecord(kind, m.header.MsgID, m.content)
+		rec = m.record(kind)
 		x.run()
 	case m.channel == chanIOPub && m.header.MsgType == typeExecuteInput:
 		k.announces = true

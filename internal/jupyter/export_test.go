@@ -3,12 +3,18 @@ package jupyter
 // Message is what the tests see of a decoded message.
 type Message struct {
 	Channel, ID, Type, Session, Parent, Content string
+	// Buffers are one text, each with a "|" after it.
+	Buffers string
 }
 
 // DecodeFrame decodes one frame.
 func DecodeFrame(v1 bool, kind int, data []byte) (Message, error) {
 	m, err := decodeFrame(v1, kind, data)
-	return Message{m.channel, m.header.MsgID, m.header.MsgType, m.header.Session, m.parent.MsgID, string(m.content)}, err
+	buffers := ""
+	for _, b := range m.buffers {
+		buffers += string(b) + "|"
+	}
+	return Message{m.channel, m.header.MsgID, m.header.MsgType, m.header.Session, m.parent.MsgID, string(m.content), buffers}, err
 }
 
 // EncodeFrame encodes a message with a parent and any content.
@@ -19,7 +25,7 @@ func EncodeFrame(v1 bool, m Message, content any) (kind int, data []byte, err er
 
 // DecodeContent reads a content in every way in which this package reads one.
 func DecodeContent(content []byte) {
-	for kind := recordStream; kind <= recordGap; kind++ {
+	for kind := recordStream; kind <= recordComm; kind++ {
 		_, _ = decodeOutput(kind, "id", content)
 	}
 	_, _, _ = decodeReply(content)

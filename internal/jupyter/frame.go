@@ -57,6 +57,7 @@ func decodeV1(data []byte) (message, error) {
 	}
 	start := 8 * (n + 1)
 	var parts [5][]byte
+	var buffers [][]byte
 	last := start
 	for i := range n {
 		if 8*(i+2) > uint64(len(data)) {
@@ -66,12 +67,17 @@ func decodeV1(data []byte) (message, error) {
 		if at < last || at > uint64(len(data)) {
 			return message{}, frameError("offset out of order")
 		}
-		if i > 0 && i <= 5 {
+		switch {
+		case i > 5:
+			buffers = append(buffers, data[last:at])
+		case i > 0:
 			parts[i-1] = data[last:at]
 		}
 		last = at
 	}
-	return decodeParts(string(parts[0]), parts[1], parts[2], parts[4])
+	m, err := decodeParts(string(parts[0]), parts[1], parts[2], parts[4])
+	m.buffers = buffers
+	return m, err
 }
 
 // encodeV1 builds the binary framing.
@@ -109,13 +115,19 @@ func decodeLegacyBinary(data []byte) (message, error) {
 	if n < 1 || 4*(n+1) > uint64(len(data)) {
 		return message{}, frameError("impossible part count")
 	}
-	from := uint64(binary.BigEndian.Uint32(data[4:]))
-	to := uint64(len(data))
-	if n > 1 {
-		to = uint64(binary.BigEndian.Uint32(data[8:]))
+	last := 4 * (n + 1)
+	parts := make([][]byte, n)
+	for i := range n {
+		from, to := uint64(binary.BigEndian.Uint32(data[4*(i+1):])), uint64(len(data))
+		if i+1 < n {
+			to = uint64(binary.BigEndian.Uint32(data[4*(i+2):]))
+		}
+		if from < last || to < from || to > uint64(len(data)) {
+			return message{}, frameError("offset out of order")
+		}
+		parts[i], last = data[from:to], to
 	}
-	if from < 4*(n+1) || to < from || to > uint64(len(data)) {
-		return message{}, frameError("offset out of order")
-	}
-	return decodeLegacy(data[from:to])
+	m, err := decodeLegacy(parts[0])
+	m.buffers = parts[1:]
+	return m, err
 }

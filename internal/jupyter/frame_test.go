@@ -49,6 +49,8 @@ func TestDecodeFrame(t *testing.T) {
 	t.Parallel()
 	orphan := decoded
 	orphan.Parent = ""
+	buffers, legacyBuffers := decoded, decoded
+	buffers.Buffers, legacyBuffers.Buffers = "buf||more|", "buf|more|"
 	for name, tc := range map[string]struct {
 		v1   bool
 		kind int
@@ -56,13 +58,13 @@ func TestDecodeFrame(t *testing.T) {
 		want jupyter.Message
 	}{
 		"v1":                        {true, websocket.BinaryMessage, v1Frame("iopub", head, parent, "{}", `{"a":1}`), decoded},
-		"v1 with buffers":           {true, websocket.BinaryMessage, v1Frame("iopub", head, parent, "{}", `{"a":1}`, "buf", "", "more"), decoded},
+		"v1 with buffers":           {true, websocket.BinaryMessage, v1Frame("iopub", head, parent, "{}", `{"a":1}`, "buf", "", "more"), buffers},
 		"v1 without parent":         {true, websocket.BinaryMessage, v1Frame("iopub", head, "{}", "{}", `{"a":1}`), orphan},
 		"v1 with null parent":       {true, websocket.BinaryMessage, v1Frame("iopub", head, "null", "{}", `{"a":1}`), orphan},
 		"v1 with no parent at all":  {true, websocket.BinaryMessage, v1Frame("iopub", head, "", "", `{"a":1}`), orphan},
 		"legacy text":               {false, websocket.TextMessage, []byte(legacy), decoded},
 		"legacy binary":             {false, websocket.BinaryMessage, legacyBinaryFrame(legacy), decoded},
-		"legacy binary and buffers": {false, websocket.BinaryMessage, legacyBinaryFrame(legacy, "buf", "more"), decoded},
+		"legacy binary and buffers": {false, websocket.BinaryMessage, legacyBinaryFrame(legacy, "buf", "more"), legacyBuffers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -87,7 +87,7 @@ func (k *Kernel) introspect(ctx context.Context, typ string, content any, to any
 }
 
 func (k *Kernel) introspectOnce(ctx context.Context, typ string, content any) (execution, error) {
-	x, err := k.begin(ctx, typ, content, true)
+	x, err := k.begin(ctx, typ, content, true, false)
 	if err != nil {
 		return execution{}, err
 	}

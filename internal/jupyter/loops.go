@@ -86,7 +86,7 @@ func (k *Kernel) route(m *message) *LostError {
 	case x != nil && x.isProbe(k, parent):
 		k.routeProbe(x, m)
 	case m.parent.Session == k.session:
-		if outputKinds[m.header.MsgType] != 0 {
+		if kind := outputKinds[m.header.MsgType]; kind != 0 && kind != recordComm {
 			k.mu.Lock()
 			k.countBackgroundLocked(m)
 			k.mu.Unlock()

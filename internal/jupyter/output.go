@@ -107,6 +107,9 @@ type ExecuteReply struct {
 	// Exited is true when the code asked for the end of its interpreter, as
 	// exit() does: the kernel is lost now.
 	Exited bool
+	// StdinRequested is true when the code wanted input and could ask for none, also when
+	// it has caught that; only of kernels of ours.
+	StdinRequested bool
 	// Incomplete says why output may be missing; "" when all is there.
 	Incomplete string
 	// Stray is true when a KeyboardInterrupt or [ErrNoReply] ended the code

@@ -20,6 +20,8 @@ const (
 	// recordGap marks the place where a connection that broke swallowed
 	// messages; its content is their count, or nothing when it is not known.
 	recordGap
+	// recordComm is a message of a comm; its content is a wireComm.
+	recordComm
 )
 
 // outputKinds are the message types that are output of an execution.
@@ -31,6 +33,9 @@ var outputKinds = map[string]recordKind{
 	typeClearOutput:       recordClear,
 	typeError:             recordError,
 	typeInputRequest:      recordInput,
+	typeCommOpen:          recordComm,
+	typeCommMsg:           recordComm,
+	typeCommClose:         recordComm,
 }
 
 // newRecord packs a message for the spool: kind, length of id, id, content. Only

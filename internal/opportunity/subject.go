@@ -52,8 +52,7 @@ func Processes(ids ...process.Identity) Subject {
 	if len(known) == 0 || !process.CountsThreads {
 		return Unknown{}
 	}
-	dir, _ := cgroup.Of("", known[0].PID) // without one nothing is known of throttling
-	return &processes{dir: dir, list: func() ([]process.Identity, error) { return known, nil }}
+	return &processes{list: func() ([]process.Identity, error) { return known, nil }}
 }
 
 // Tree is a process and all that it has started and that still has a parent there. A
@@ -97,7 +96,7 @@ func Group(dir string) Subject {
 // processes is a subject of processes of this machine.
 type processes struct {
 	list   func() ([]process.Identity, error)
-	dir    string // of the control group, "" for none
+	dir    string // of the control group; "" is that of the first process
 	ledger ledger
 	looked bool
 	// throttled is that of the group when it was read last.
@@ -133,6 +132,9 @@ func (p *processes) Look(now time.Time) (Sample, error) {
 	}
 	if p.ledger.counted {
 		s.Known = Waits
+	}
+	if p.dir == "" && !p.looked { // not sooner: most subjects are never looked at
+		p.dir, _ = cgroup.Of("", ids[0].PID) // without one nothing is known of throttling
 	}
 	if p.dir != "" && (!p.looked || s.Waited+s.Pending >= worthTelling) { // it costs as much as a thread
 		p.throttled = cgroup.Throttled(p.dir)

@@ -39,15 +39,75 @@ var denied = nameSet(`
 	PI_PYTHON_GATEWAY_TOKEN
 	PI_TOOL_BRIDGE_TOKEN PI_TOOL_BRIDGE_URL PI_TOOL_BRIDGE_SESSION`)
 
+// PassVariable is the variable of an environment that names more of its variables which
+// may reach an interpreter, with blanks or commas between them: TZ, HTTPS_PROXY,
+// SSL_CERT_FILE, CUDA_VISIBLE_DEVICES. A name that ends in * means all that begin so. It
+// passes itself, since what was filtered may be filtered again.
+const PassVariable = "COPPICE_PASS_ENV"
+
+// extra are the names that an environment itself says may pass.
+type extra struct {
+	names    map[string]bool
+	prefixes []string
+}
+
+// extraOf reads PassVariable; the last one wins, as in os/exec.
+func extraOf(env []string, fold bool) extra {
+	text := ""
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, PassVariable+"="); ok {
+			text = value
+		}
+	}
+	if text == "" {
+		return extra{}
+	}
+	if fold {
+		text = strings.ToUpper(text)
+	}
+	x := extra{names: map[string]bool{PassVariable: true}}
+	for _, n := range PassNames(text) {
+		if prefix, ok := strings.CutSuffix(n, "*"); ok && prefix != "" {
+			x.prefixes = append(x.prefixes, prefix)
+			continue
+		}
+		x.names[n] = true
+	}
+	return x
+}
+
+// PassNames are the names that a value of [PassVariable] lists.
+func PassNames(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
+}
+
+// admits says whether a variable passes that the lists here do not let pass. One that is
+// named may hold a password, as the address of a proxy does: whoever names it wants it
+// there. What a family of names brings along may not.
+func (x extra) admits(name, value string) bool {
+	if denied[name] || denied[strings.ToUpper(name)] {
+		return false
+	}
+	if x.names[name] {
+		return true
+	}
+	for _, p := range x.prefixes {
+		if strings.HasPrefix(name, p) {
+			return !secret.Name(name) && !secret.Value(value)
+		}
+	}
+	return false
+}
+
 // Filter returns the entries of an environment that may reach an interpreter:
 // the names on the allow list and those with the prefixes LC_, XDG_ and PI_,
 // except names on the deny list and prefixed ones whose name or value is a secret
-// by the rule of package secret. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
+// by the rule of package secret, and those that [PassVariable] names. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
 // are compared without case, and the search path comes out as PATH.
 func Filter(env []string) []string { return filter(env, foldNames) }
 
 func filter(env []string, fold bool) []string {
-	kept := make([]string, 0, len(env))
+	kept, more := make([]string, 0, len(env)), extraOf(env, fold)
 	for _, entry := range env {
 		name, value, ok := strings.Cut(entry, "=")
 		if !ok || name == "" {
@@ -57,7 +117,7 @@ func filter(env []string, fold bool) []string {
 		if fold {
 			key = strings.ToUpper(name)
 		}
-		if !admits(key) || !allowed[key] && secret.Value(value) {
+		if (!admits(key) || !allowed[key] && secret.Value(value)) && !more.admits(key, value) {
 			continue
 		}
 		if key == "PATH" {

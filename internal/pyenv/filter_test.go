@@ -103,6 +103,17 @@ func TestFilter(t *testing.T) {
 		{name: "order and repetition stay", env: []string{"LANG=a", "HOME=h", "LANG=b"}, want: []string{"LANG=a", "HOME=h", "LANG=b"}},
 		{name: "the case of names counts", env: []string{"Path=x", "SystemRoot=y"}, want: []string{}},
 		{name: "on Windows it does not", fold: true, env: []string{"Path=x", "SystemRoot=y", "pi_Mode=z"}, want: []string{"PATH=x", "SystemRoot=y", "pi_Mode=z"}},
+		{
+			name: "what is named passes too", env: []string{"TZ=UTC", "https_proxy=http://u:p@i", "CUDA_HOME=/c", "NODE=x", "COPPICE_PASS_ENV=TZ, https_proxy,CUDA_HOME"},
+			want: []string{"TZ=UTC", "https_proxy=http://u:p@i", "CUDA_HOME=/c", "COPPICE_PASS_ENV=TZ, https_proxy,CUDA_HOME"},
+		},
+		{
+			name: "and families of names, without their secrets", env: []string{"COPPICE_PASS_ENV=CUDA_* AWS_* *", "CUDA_A=1", "AWS_REGION=r", "AWS_SECRET_ACCESS_KEY=s", "AWS_X=https://u:p@i/", "OTHER=1"},
+			want: []string{"COPPICE_PASS_ENV=CUDA_* AWS_* *", "CUDA_A=1", "AWS_REGION=r"},
+		},
+		{name: "but never what is denied", env: []string{"COPPICE_PASS_ENV=OPENAI_API_KEY,PI_TOOL_BRIDGE_TOKEN", "OPENAI_API_KEY=s", "PI_TOOL_BRIDGE_TOKEN=s"}, want: []string{"COPPICE_PASS_ENV=OPENAI_API_KEY,PI_TOOL_BRIDGE_TOKEN"}},
+		{name: "the last list counts", env: []string{"COPPICE_PASS_ENV=TZ", "TZ=x", "A=b", "COPPICE_PASS_ENV=A"}, want: []string{"COPPICE_PASS_ENV=TZ", "A=b", "COPPICE_PASS_ENV=A"}},
+		{name: "on Windows without case", fold: true, env: []string{"COPPICE_PASS_ENV=tz", "Tz=x"}, want: []string{"COPPICE_PASS_ENV=tz", "Tz=x"}},
 		{name: "nor for secrets", fold: true, env: []string{"pi_Api_Token=x", "OpenAI_Api_Key=x", "=C:=C:\\"}, want: []string{}},
 	}
 	for _, tt := range tests {

@@ -107,6 +107,7 @@ class Cell:
         self._cwd = os.getcwd()
         self._environ = dict(os.environ)
         self._names: Optional[Dict[str, Any]] = None  # of the namespace before the first cell of the user
+        self.asked = False  # the cell wanted input, and none could be asked for
         # IPython adds names for as long as code runs, as it does now and in reset.
         self._builtins = dict(vars(builtins))
 
@@ -114,6 +115,7 @@ class Cell:
         """Runs before each cell that is not silent."""
         if self._names is None:
             self._names = dict(self._shell.user_ns)
+        self.asked = False
         patch_input(self._shell)
 
     def reset(self) -> None:
@@ -156,6 +158,62 @@ def patch_input(shell: Any) -> None:
     kernel._input_request = request
 
 
+def tell_input(shell: Any, cell: Cell) -> None:
+    """Has the answer to a cell say that it wanted input where none could be asked for,
+    also when the cell has caught what that raises."""
+    kernel = shell.kernel
+    session, send = kernel.session, kernel.session.send
+
+    def noted(ask: Any) -> Any:
+        def read(*args: Any, **kwargs: Any) -> str:
+            __tracebackhide__ = True  # IPython leaves the frame out
+            try:
+                return ask(*args, **kwargs)
+            except Exception as err:
+                cell.asked = cell.asked or type(err).__name__ == "StdinNotImplementedError"
+                raise
+
+        return read
+
+    def sending(stream: Any, msg_or_type: Any, content: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if cell.asked and msg_or_type == "execute_reply" and isinstance(content, dict):
+            content, cell.asked = dict(content, coppice_stdin=True), False
+        return send(stream, msg_or_type, content, *args, **kwargs)
+
+    kernel.raw_input, kernel.getpass = noted(kernel.raw_input), noted(kernel.getpass)
+    session.send = sending
+
+
+class Exit:
+    """exit and quit of a session: they end the cell, as sys.exit does, and not the
+    kernel with all variables. A reset does that."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"Use {self._name}() to end the cell; the variables stay."
+
+    def __call__(self, code: object = None) -> None:
+        __tracebackhide__ = True  # IPython leaves the frame out
+        raise SystemExit(code)
+
+
+def keep_kernel(shell: Any) -> None:
+    """Puts our exit and quit in place of those that end the kernel, also after a reset."""
+    names = {name: Exit(name) for name in ("exit", "quit")}
+    anew = shell.init_user_ns
+
+    def init_user_ns() -> None:
+        anew()
+        shell.user_ns.update(names)
+        shell.user_ns_hidden.update(names)
+
+    shell.init_user_ns = init_user_ns
+    shell.user_ns.update(names)
+    shell.user_ns_hidden.update(names)
+
+
 def start(url: str, token: str, session: str) -> Cell:
     """Prepares the kernel that runs this."""
     from IPython import get_ipython
@@ -166,4 +224,9 @@ def start(url: str, token: str, session: str) -> Cell:
         shell.user_ns_hidden[name] = shell.user_ns[name]
     cell = Cell(shell)
     shell.events.register("pre_run_cell", cell.before)
+    keep_kernel(shell)
+    try:
+        tell_input(shell, cell)
+    except AttributeError:
+        pass  # not ipykernel: what the code catches is not told
     return cell

@@ -342,6 +342,10 @@ def start(kernel, streams):
                 show(name, text)
             show("stdout", "", coppice_late={"end": True})
 
+    for stream in streams:
+        # Code that closes sys.stdout means no more than that it is done: what closed it
+        # for good would take the output of every later cell, and of its children.
+        stream.close = stream.flush
     guard()
     return output, guard, catch_up
 

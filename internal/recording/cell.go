@@ -83,7 +83,7 @@ func (c *Cell) output(e messages.Event) int64 {
 		if c.count > 0 {
 			count = c.count
 		}
-		c.outputs.Result(count, notebook.Bundle(e.Data), e.Metadata, "")
+		c.outputs.Result(count, notebook.Bundle(e.Data), e.Metadata, e.DisplayID)
 	}
 	return size
 }

@@ -58,6 +58,7 @@ func TestCell(t *testing.T) {
 	}{
 		"what it shows":         {events: []messages.Event{stream("a"), display("b", false), value(1)}, want: "a;b;v", grew: int64(stream("a").Size() + display("b", false).Size() + value(1).Size())},
 		"an update":             {events: []messages.Event{display("a", false), display("b", true)}, want: "b", grew: int64(display("a", false).Size())},
+		"an update of a value":  {events: []messages.Event{messages.ExecuteResult{Data: display("a", false).(messages.Display).Data, DisplayID: "d"}, display("b", true)}, want: "b", grew: int64(value(0).Size())},
 		"an error":              {events: []messages.Event{ten, raised}, most: size, want: "0123456789;KeyError", grew: size + int64(raised.Size())},
 		"as much as it may":     {events: []messages.Event{ten, ten}, most: 2 * size, want: "01234567890123456789", grew: 2 * size},
 		"more than that":        {events: []messages.Event{ten, ten}, most: 2*size - 1, want: "0123456789;\n[coppice: 74 bytes of output left out]\n", grew: size, omitted: size},

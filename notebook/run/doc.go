@@ -11,11 +11,17 @@
 //     own. The first one that does not complete ends the run, unless its error was
 //     expected: by [TagRaises], or by Options.AllowErrors.
 //   - Outputs are recorded by the rules of [notebook.Recorder]; RUNNING.md compares
-//     them with those of Jupyter's own tools. A cell that is not run, or whose call
+//     them with those of Jupyter's own tools. What an Output widget captures is the
+//     widget's, and the state of widgets goes into the notebook's metadata. A cell that is not run, or whose call
 //     reaches no kernel, is not touched.
 //   - The document is saved before the first cell when parameters changed it, after
-//     every cell, and while a cell shows something, so that a program that is killed
-//     loses at most the last seconds of output.
+//     every cell, and while a cell shows something. A save of a large document takes
+//     long, and at most one tenth of the time goes into saving: after a cell that ended
+//     sooner, the save is put off until ten times the length of the last one has passed
+//     since then, or 16 MiB of output wait, whichever comes first. So a program that is
+//     killed loses at most what was shown in that time, and of a cell that is running
+//     the last Options.SaveEvery; what a cell showed that ran for longer is never lost
+//     once it has ended.
 //   - A cell leaves at most Options.MaxOutput bytes. The end of the cell says, on
 //     stderr, how much was left out, and that it took too long or lost its kernel.
 //   - When [Notebook] returns, its last call has ended, the goroutine that read its
@@ -27,7 +33,7 @@
 //	cell ───┤
 //	        └▶ planned ──▶ called ──┬─ reaches no kernel ──▶ not started ──▶ the run ends
 //	                                │
-//	                                └▶ recording ──▶ saved ──┬─ ok, or an expected error ──▶ next cell
+//	                                └▶ recording ──▶ saved or due ──┬─ ok, or an expected error ──▶ next cell
 //	                                     │    ▲              └─ anything else ──▶ the run ends
 //	                                     └────┘ saved now and then
 //

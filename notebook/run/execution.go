@@ -14,6 +14,9 @@ import (
 // one, so that saving a large notebook does not hold up its cells.
 const slowSave = 10
 
+// mostUnsaved is how much output may wait for that, in bytes.
+const mostUnsaved = 16 << 20
+
 // execution is that of one cell. It belongs to the goroutine of its run.
 type execution struct {
 	run         *run
@@ -43,6 +46,9 @@ func (x *execution) make(ctx context.Context, request Call) error {
 	}()
 	tick := time.NewTicker(x.run.o.SaveEvery)
 	defer tick.Stop()
+	// What cells before this one showed may still wait for its save.
+	due := time.NewTimer(time.Until(x.run.due()))
+	defer due.Stop()
 	var first error
 	for {
 		var err error
@@ -54,10 +60,14 @@ func (x *execution) make(ctx context.Context, request Call) error {
 			case a.err != nil:
 				err = a.err
 			case first == nil:
-				err = x.event(a.event)
+				err = x.event(ctx, a.event)
 			}
 		case <-tick.C:
-			if first == nil {
+			if first == nil && x.dirty && !time.Now().Before(x.run.due()) {
+				err = x.saveMeanwhile(ctx)
+			}
+		case <-due.C:
+			if first == nil && x.run.unsaved {
 				err = x.saveMeanwhile(ctx)
 			}
 		}
@@ -68,19 +78,21 @@ func (x *execution) make(ctx context.Context, request Call) error {
 	}
 }
 
-// saveMeanwhile saves what the cell has shown so far.
+// saveMeanwhile saves what the cells before showed, and this one so far.
 func (x *execution) saveMeanwhile(ctx context.Context) error {
-	r := x.run
-	if !x.dirty || time.Since(r.saved) < slowSave*r.saving {
-		return nil
+	if x.dirty {
+		x.recording.Flush()
+		x.dirty = false
 	}
-	x.recording.Flush()
-	x.dirty = false
-	return r.save(ctx)
+	return x.run.save(ctx)
 }
 
 // event records one event.
-func (x *execution) event(e messages.Event) error {
+func (x *execution) event(ctx context.Context, e messages.Event) error {
+	if c, ok := e.(messages.Comm); ok {
+		x.run.widgets.comm(c)
+		return nil
+	}
 	x.run.o.Progress(Step{Kind: CellEvent, Place: x.place, Cell: x.cell, Event: e})
 	switch e := e.(type) {
 	case messages.InputRequest, messages.Notice:
@@ -96,7 +108,12 @@ func (x *execution) event(e messages.Event) error {
 		}
 		x.recording = began
 	}
+	if x.run.widgets.takes(e) {
+		return nil
+	}
 	x.dirty = true
-	x.recording.Record(e)
+	if x.run.waiting += x.recording.Record(e); x.run.waiting >= mostUnsaved {
+		return x.saveMeanwhile(ctx)
+	}
 	return nil
 }

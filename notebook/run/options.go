@@ -64,7 +64,7 @@ const (
 	CellBegins
 	// CellEvent: the cell sent Event.
 	CellEvent
-	// CellEnded: the cell has ended and was saved; Ended is set.
+	// CellEnded: the cell has ended and was saved, or is saved soon; Ended is set.
 	CellEnded
 )
 

@@ -20,7 +20,8 @@ type Execute func(ctx context.Context, c Call) iter.Seq2[messages.Event, error]
 // Call is what a run asks of its session: the execution of one cell.
 type Call struct {
 	// Cell has the cell's source; its title is "cell N", with the index in the
-	// document. The session is to number it, as a notebook does.
+	// document. The session is to number it, as a notebook does, and to yield what
+	// widgets tell a frontend (messages.Comm), if it has any.
 	Cell messages.Cell
 	// Timeout bounds the call. 0: none.
 	Timeout time.Duration
@@ -36,11 +37,16 @@ type run struct {
 	doc      *notebook.Document
 	o        Options
 	recorder *notebook.Recorder
+	widgets  *widgets
 	plan     []*notebook.Cell
 	report   Report
 	// saved is when the document was last saved, saving how long that took.
 	saved  time.Time
 	saving time.Duration
+	// unsaved says that a cell has ended since then; waiting is about how many bytes
+	// were shown since.
+	unsaved bool
+	waiting int64
 }
 
 // Notebook runs cells of doc with execute and records in doc what they show. With
@@ -72,6 +78,7 @@ func Notebook(ctx context.Context, doc *notebook.Document, o Options, execute Ex
 	}
 	r := &run{execute: execute, doc: doc, o: o, recorder: notebook.NewRecorder(doc), report: Report{Outcome: messages.OutcomeOK, Next: -1}}
 	r.recorder.FoldProgress = o.FoldProgress
+	r.widgets = newWidgets(o.MaxOutput)
 	began := time.Now()
 	err := r.cells(ctx)
 	r.report.Duration = time.Since(began)
@@ -150,6 +157,10 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 	remarks := r.ended(x, report)
 	if x.recording != nil {
 		report.Omitted = x.recording.Omitted()
+		if captured := r.widgets.ended(); captured > 0 {
+			report.Omitted += captured
+			remarks = append(remarks, fmt.Sprintf("%d bytes of captured output left out", captured))
+		}
 		if ran := x.recording.Duration(); ran > 0 { // else it did not run to its end
 			report.Duration = ran
 		}
@@ -158,6 +169,11 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 			// Editors colour cells by it before there is a kernel to ask.
 			_ = r.doc.SetNotebookMetadata("python", "language_info", "name") // one that has no place for it runs all the same
 		}
+		r.unsaved = true
+	}
+	report.Expected = report.Outcome == messages.OutcomeError && (r.o.AllowErrors || c.HasTag(TagRaises))
+	goOn = err == nil && (report.Outcome == messages.OutcomeOK || report.Expected)
+	if r.unsaved && (!goOn || place == len(r.plan)-1 || !time.Now().Before(r.due())) {
 		if saveErr := r.save(ctx); err == nil {
 			err = saveErr
 		}
@@ -165,14 +181,15 @@ func (r *run) cell(ctx context.Context, place int) (goOn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	report.Expected = report.Outcome == messages.OutcomeError && (r.o.AllowErrors || c.HasTag(TagRaises))
 	r.o.Progress(Step{Kind: CellEnded, Place: place, Cell: report.Index, Ended: *report})
-	if report.Outcome == messages.OutcomeOK || report.Expected {
-		return true, nil
+	if !goOn {
+		r.report.Outcome = report.Outcome
 	}
-	r.report.Outcome = report.Outcome
-	return false, nil
+	return goOn, nil
 }
+
+// due is when the document may be saved again.
+func (r *run) due() time.Time { return r.saved.Add(slowSave * r.saving) }
 
 // ended notes how a call ended, and returns what the reader of the notebook would
 // else not know.
@@ -189,7 +206,7 @@ func (r *run) ended(x *execution, report *Cell) (remarks []string) {
 	case messages.OutcomeTimeout, messages.OutcomeLost:
 		r.report.Reason = x.final.Reason
 		if r.report.Reason == "" && report.Outcome == messages.OutcomeTimeout {
-			r.report.Reason = fmt.Sprintf("the cell ran longer than %v", r.o.Timeout)
+			r.report.Reason = r.late(x.final.HowFar())
 		}
 		remarks = append(remarks, fmt.Sprintf("%s: %s", report.Outcome, r.report.Reason))
 	case messages.OutcomeNotStarted, messages.OutcomeCancelled:
@@ -199,9 +216,20 @@ func (r *run) ended(x *execution, report *Cell) (remarks []string) {
 	return remarks
 }
 
+// late says whose time was up.
+func (r *run) late(p messages.Progress) string {
+	if after := p.After(); after != "" {
+		return "the cell was stopped " + after
+	}
+	return fmt.Sprintf("the cell ran longer than %v", r.o.Timeout)
+}
+
 // save writes the document, also when the run's context has ended.
 func (r *run) save(ctx context.Context) error {
 	began := time.Now()
+	if err := r.widgets.write(r.doc, r.o.Cells != nil); err != nil {
+		return fmt.Errorf("note the state of widgets: %w", err)
+	}
 	if r.o.Save != nil {
 		if _, err := r.o.Save(context.WithoutCancel(ctx)); err != nil {
 			return fmt.Errorf("save the notebook: %w", err)
@@ -209,5 +237,6 @@ func (r *run) save(ctx context.Context) error {
 	}
 	r.saved = time.Now()
 	r.saving = r.saved.Sub(began)
+	r.unsaved, r.waiting = false, 0
 	return nil
 }

@@ -43,6 +43,15 @@ func (s *script) execute(ctx context.Context, c run.Call) iter.Seq2[messages.Eve
 			switch word {
 			case "print":
 				yield(messages.Stream{Name: messages.StdoutStream, Text: arg + "\n"}, nil)
+			case "sleep":
+				d, _ := time.ParseDuration(arg)
+				time.Sleep(d)
+			case "much":
+				yield(messages.Stream{Name: messages.StdoutStream, Text: strings.Repeat("x", 16<<20)}, nil)
+			case "widget", "state": // comm and state
+				id, data, _ := strings.Cut(arg, " ")
+				action := map[string]messages.CommAction{"widget": messages.CommOpen, "state": messages.CommUpdate}[word]
+				yield(messages.Comm{ID: id, Action: action, Data: messages.RawJSON(`{"state": ` + data + `, "buffer_paths": [["b"]]}`), Buffers: [][]byte{[]byte(id)}}, nil)
 			case "show", "update":
 				yield(messages.Display{Data: messages.Bundle{"text/plain": text(arg)}, DisplayID: "d", Update: word == "update"}, nil)
 			case "value":
@@ -145,7 +154,7 @@ func TestNotebook(t *testing.T) {
 			outcome: messages.OutcomeOK, next: -1, calls: "cell 1,cell 2", outputs: "||b",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		check := func(t *testing.T) {
 			s, d := &script{}, cells(t, tt.cells...)
 			saves := 0
 			tt.o.Save = func(context.Context) (bool, error) { saves++; return true, nil }
@@ -168,7 +177,8 @@ func TestNotebook(t *testing.T) {
 				}
 			}
 			require.Equal(t, ran, n)
-		})
+		}
+		t.Run(name, func(t *testing.T) { synctest.Test(t, check) }) // where saves take no time
 	}
 }
 
@@ -267,6 +277,59 @@ func TestOutputOfARunningCellIsSaved(t *testing.T) {
 		require.Equal(t, 0, report.Next)
 		require.Equal(t, []string{"a|", "a|"}, saved, "after two seconds, and at the end")
 	})
+}
+
+// However many cells end in a short time, at most a tenth of it goes into saves, and
+// nothing waits for longer than that; a cell that runs for long is saved when it ends.
+func TestSavesAreBoundedInTimeAndBytes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cells []string
+		saves []time.Duration // when, from the beginning
+		last  string          // what the last save but one had of the cells that showed something
+	}{
+		"quick cells": {
+			cells: repeated("sleep 150ms\nprint a", 30),
+			saves: []time.Duration{150 * time.Millisecond, 2350 * time.Millisecond, 4550 * time.Millisecond, 4900 * time.Millisecond}, last: strings.Repeat("a", 28),
+		},
+		"slow cells": {
+			cells: repeated("sleep 3s\nprint a", 3),
+			saves: []time.Duration{3 * time.Second, 6200 * time.Millisecond, 9400 * time.Millisecond}, last: "aa",
+		},
+		"a silent one behind quick ones": {
+			cells: []string{"print a", "print b", "sleep 1h"},
+			saves: []time.Duration{0, 2200 * time.Millisecond, time.Hour + 200*time.Millisecond}, last: "ab",
+		},
+		"much output": {
+			cells: []string{"print a", "much", "sleep 1s\nprint b", "print c"},
+			saves: []time.Duration{0, 200 * time.Millisecond, 1400 * time.Millisecond}, last: "a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, began := cells(t, tt.cells...), time.Now()
+				var saves []time.Duration
+				var had []string
+				_, err := run.Notebook(t.Context(), d, run.Options{SaveEvery: time.Minute, Save: func(context.Context) (bool, error) {
+					saves = append(saves, time.Since(began))
+					had = append(had, strings.ReplaceAll(strings.Join(outputs(d), ""), strings.Repeat("x", 16<<20), ""))
+					time.Sleep(200 * time.Millisecond)
+					return true, nil
+				}}, (&script{}).execute)
+				require.NoError(t, err)
+				require.Equal(t, tt.saves, saves)
+				require.Equal(t, tt.last, had[len(had)-2])
+			})
+		})
+	}
+}
+
+// repeated is so many cells of one source.
+func repeated(source string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = source
+	}
+	return all
 }
 
 func TestReportAsJSON(t *testing.T) {

@@ -20,9 +20,10 @@ def validate(text):
     nb = json.loads(text)
     minor = nb.get("nbformat_minor")
     # nbformat.validate mends missing ids before it looks; the schema does not.
-    errors = get_validator(4, minor if isinstance(minor, int) else 5).iter_errors(nb)
+    major = 4 if "cells" in nb else 3
+    errors = get_validator(major, minor if isinstance(minor, int) else 5 if major == 4 else 0).iter_errors(nb)
     reasons = [str(e.message)[:200] for e in errors]
-    if not reasons:
+    if not reasons and major == 4:
         # It also mends ids that repeat, so these are looked at first.
         ids = [c["id"] for c in nb["cells"] if "id" in c]
         if len(ids) != len(set(ids)):

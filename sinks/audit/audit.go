@@ -137,7 +137,7 @@ func (l *Log) Write(e messages.Execute, r messages.Result, secrets ...string) er
 // Options.Audit: a line is written before the call's result is handed out. Values of
 // a call's environment that package secret knows are masked.
 func (l *Log) Attachment() sinks.Attachment {
-	return sinks.Attachment{Name: "audit", Final: true, For: func(e messages.Execute) sinks.Sink { return &call{log: l, exec: e} }}
+	return sinks.Attachment{Name: "audit", Final: true, For: func(_ context.Context, e messages.Execute) sinks.Sink { return &call{log: l, exec: e} }}
 }
 
 // call is the sink of one call. It belongs to an actor of the hub.

@@ -40,7 +40,7 @@ func exec(code ...string) messages.Execute {
 // feed makes one call: each cell prints its code, shows it as value, and ends.
 func feed(t *testing.T, r *ipynb.Recorder, code ...string) error {
 	t.Helper()
-	s := r.For(exec(code...))
+	s := r.For(t.Context(), exec(code...))
 	for i, c := range code {
 		at := messages.Position{Cell: i}
 		for _, e := range []messages.Event{
@@ -68,7 +68,7 @@ func read(t *testing.T, path string) *notebook.Document {
 
 func TestSuite(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinks.Sink {
-		return open(t, ipynb.Options{}).For(exec("1", "2", "3"))
+		return open(t, ipynb.Options{}).For(t.Context(), exec("1", "2", "3"))
 	})
 }
 
@@ -104,7 +104,7 @@ func TestCallsBecomeCells(t *testing.T) {
 func TestUpdatesReachEarlierCalls(t *testing.T) {
 	r := open(t, ipynb.Options{})
 	for _, update := range []bool{false, true} {
-		s := r.For(exec("x"))
+		s := r.For(t.Context(), exec("x"))
 		text := messages.RawJSON(`"old"`)
 		if update {
 			text = messages.RawJSON(`"new"`)
@@ -127,7 +127,7 @@ func TestUpdatesReachEarlierCalls(t *testing.T) {
 // came.
 func TestACellThatDoesNotEnd(t *testing.T) {
 	r := open(t, ipynb.Options{})
-	s := r.For(exec("x"))
+	s := r.For(t.Context(), exec("x"))
 	require.NoError(t, s.Consume(t.Context(), messages.Status{Status: messages.CellRunning}))
 	require.NoError(t, s.Consume(t.Context(), messages.Stream{Name: messages.StdoutStream, Text: "half"}))
 	require.NoError(t, s.Flush(t.Context()))
@@ -140,10 +140,10 @@ func TestACellThatDoesNotEnd(t *testing.T) {
 func TestOneSession(t *testing.T) {
 	key := messages.SessionKey{Session: "other", Cwd: "/"}
 	r := open(t, ipynb.Options{Session: &key})
-	require.Nil(t, r.For(exec("x")))
+	require.Nil(t, r.For(t.Context(), exec("x")))
 	e := exec("x")
 	e.Key = key
-	require.NotNil(t, r.For(e))
+	require.NotNil(t, r.For(t.Context(), e))
 }
 
 // What others wrote in the meantime is kept; the next call appends to it.

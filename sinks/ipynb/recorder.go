@@ -116,7 +116,7 @@ func (r *Recorder) Attachment() sinks.Attachment {
 
 // For returns the sink of one call, nil when its session is not recorded. Its
 // Close does not close the recorder.
-func (r *Recorder) For(exec messages.Execute) sinks.Sink {
+func (r *Recorder) For(_ context.Context, exec messages.Execute) sinks.Sink {
 	if r.o.Session != nil && exec.Key != *r.o.Session {
 		return nil
 	}

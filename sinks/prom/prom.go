@@ -1,22 +1,3 @@
-// Package prom shows what a host does to Prometheus.
-//
-// A [Collector] is both a sink of all calls and a prometheus.Collector:
-//
-//	c := prom.New(prom.Options{})
-//	host, err := coppice.Start(ctx, coppice.Options{Sinks: []sinks.Attachment{c.Attachment()}, Metrics: c.Hub()})
-//	registry := prometheus.NewRegistry()
-//	registry.MustRegister(c)
-//
-// # Guarantees
-//
-//   - No label holds a session, a path or anything else that a caller chooses,
-//     so the number of series is fixed.
-//   - It never holds a call back: the sink counts and never fails. It is
-//     lossless all the same, since a counter that misses events is wrong.
-//   - Nothing is registered anywhere but where the host does it.
-//
-// It is the only package of the project that links Prometheus' client, so a host
-// that does not import it does not have it.
 package prom
 
 import (
@@ -50,7 +31,7 @@ type Collector struct {
 	output   *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 
-	calls, open, events, bytes, dropped, lost *prometheus.Desc
+	calls, open, results, events, bytes, dropped, lost *prometheus.Desc
 }
 
 // New returns a collector.
@@ -83,6 +64,7 @@ func New(o Options) *Collector {
 		}, []string{"class"}),
 		calls:   desc("calls_total", "Calls that reached the sinks."),
 		open:    desc("calls_open", "Calls that have not ended."),
+		results: desc("results_total", "Results of calls, by how the call ended and what became of the session's variables.", "outcome", "state"),
 		events:  desc("events_total", "Events of all calls.", "type"),
 		bytes:   desc("event_bytes_total", "Size of the events of all calls."),
 		dropped: desc("events_dropped_total", "Events that lossy sinks had no room for."),
@@ -100,7 +82,7 @@ func (c *Collector) Attachment() sinks.Attachment {
 }
 
 // For returns the sink of one call.
-func (c *Collector) For(messages.Execute) sinks.Sink { return &call{c: c} }
+func (c *Collector) For(context.Context, messages.Execute) sinks.Sink { return &call{c: c} }
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
@@ -108,7 +90,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	c.duration.Describe(to)
 	c.output.Describe(to)
 	c.errors.Describe(to)
-	for _, d := range []*prometheus.Desc{c.calls, c.open, c.events, c.bytes, c.dropped, c.lost} {
+	for _, d := range []*prometheus.Desc{c.calls, c.open, c.results, c.events, c.bytes, c.dropped, c.lost} {
 		to <- d
 	}
 }
@@ -125,6 +107,9 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	count(c.calls, s.Calls)
 	to <- prometheus.MustNewConstMetric(c.open, prometheus.GaugeValue, float64(s.Open))
+	for _, r := range s.Results {
+		count(c.results, r.Count, string(r.Outcome), string(r.State))
+	}
 	for kind, n := range s.Events {
 		count(c.events, n, kind)
 	}

@@ -16,7 +16,7 @@ import (
 func TestItIsASink(t *testing.T) {
 	t.Parallel()
 	c := prom.New(prom.Options{})
-	sinktest.Run(t, func(*testing.T) sinks.Sink { return c.For(messages.Execute{}) })
+	sinktest.Run(t, func(*testing.T) sinks.Sink { return c.For(t.Context(), messages.Execute{}) })
 }
 
 func TestWhatIsCounted(t *testing.T) {
@@ -25,7 +25,7 @@ func TestWhatIsCounted(t *testing.T) {
 	c := prom.New(prom.Options{Now: func() time.Time { now = now.Add(time.Second); return now }, Buckets: []float64{0.5, 2}})
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
-	s := c.For(messages.Execute{Key: messages.SessionKey{Session: "secret-name"}})
+	s := c.For(t.Context(), messages.Execute{Key: messages.SessionKey{Session: "secret-name"}})
 	for _, e := range []messages.Event{
 		messages.Status{Status: messages.CellRunning},
 		messages.Stream{Name: messages.StdoutStream, Text: "12345"},

@@ -52,7 +52,7 @@ func (f *Fold) Add(e messages.Event) {
 	case messages.Display:
 		f.display(e)
 	case messages.ExecuteResult:
-		f.display(messages.Display{Position: e.Position, Data: e.Data, Metadata: e.Metadata})
+		f.display(messages.Display{Position: e.Position, Data: e.Data, Metadata: e.Metadata, DisplayID: e.DisplayID})
 	case messages.Error:
 		f.block(f.output(e.Cell), told(e.ErrorDetails))
 	case messages.Notice:

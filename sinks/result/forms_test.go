@@ -41,7 +41,7 @@ var forms = []struct {
 	{"the run time of the session was up before the call's", with(call(messages.OutcomeTimeout, ended(messages.OutcomeTimeout, "so far")), func(r *messages.Result) {
 		r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}
 	}), "so far\n\nCommand timed out\n\n[ResourceLimitExceeded: runtime]"},
-	{"a cell of several timed out", call(messages.OutcomeTimeout, done("1"), ended(messages.OutcomeTimeout, ""), pending()), "[1/3]\n1\n\n[2/3] (no output)\n\nCell 2 aborted: Command timed out after 30 seconds. Earlier cells succeeded—their state persists."},
+	{"a cell of several timed out", call(messages.OutcomeTimeout, done("1"), ended(messages.OutcomeTimeout, ""), pending()), "[1/3]\n1\n\n[2/3] (no output)\n\nCell 2 aborted: Command timed out after 30 seconds. Earlier cells succeeded—their state persists.\n\n[Cell 3 did not run.]"},
 	{"the time was up before a cell ran", call(messages.OutcomeTimeout, pending(), pending()), "Command timed out after 30 seconds: it was still waiting, and the code was not run."},
 	{"one cell cancelled", call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "so far")), "so far\n\nCommand aborted"},
 	{"one cell cancelled without output", call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "")), "Command aborted"},
@@ -64,7 +64,7 @@ func TestForms(t *testing.T) {
 	for _, f := range forms {
 		t.Run(f.form, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, f.want, result.BuildText(f.r, 30*time.Second))
+			require.Equal(t, f.want, result.BuildText(limited(f.r, 30*time.Second)))
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestFormsOfLongOutput(t *testing.T) {
 			require.NoError(t, f.Close())
 			r := call(messages.OutcomeOK, done(out.Cells[0].Text))
 			r.Truncation, r.Artifact = out.Truncation, &out.Artifact
-			require.Equal(t, tc.text, result.BuildText(r, 0))
+			require.Equal(t, tc.text, result.BuildText(r))
 			file, err := store.Open(out.Artifact)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, file.Close()) }()
@@ -130,7 +130,7 @@ func TestOKIsSaidOfSuccessAlone(t *testing.T) {
 			}
 			r.Cells = append(r.Cells, c)
 		}
-		text := result.BuildText(r, time.Second)
+		text := result.BuildText(limited(r, time.Second))
 		require.Equal(t, want, strings.Count(text, "(ok)"), text)
 		if r.Outcome != messages.OutcomeOK {
 			require.NotEmpty(t, text)

@@ -67,7 +67,7 @@ func TestTokensOfTheWholeOutput(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, text, string(whole))
 
-			read := result.BuildText(asResult(o), 0)
+			read := result.BuildText(asResult(o))
 			require.Contains(t, read, fmt.Sprintf("<system-reminder>\nThe output was too long (about %d tokens, %d line", tr.TotalTokens, tr.TotalLines))
 			require.Contains(t, read, "All of it is in "+tr.Path+". ")
 		})
@@ -96,7 +96,7 @@ func TestTokensThatFit(t *testing.T) {
 	// What went wrong is not part of what is cut.
 	r := asResult(fold(result.Options{Tokens: 5}, 1, out(0, "1 2 3 4 5 6")))
 	r.Outcome, r.Cells[0] = messages.OutcomeError, raised(r.Cells[0].Output)
-	require.Equal(t, "1 2 3\n\nCommand exited with code 1\n\n<system-reminder>\nThe output was too long (about 11 tokens, 1 line, 11B) and was cut after about 5 tokens. It was not kept; print less, or print it in parts.\n</system-reminder>", result.BuildText(r, 0))
+	require.Equal(t, "1 2 3\n\nCommand exited with code 1\n\n<system-reminder>\nThe output was too long (about 11 tokens, 1 line, 11B) and was cut after about 5 tokens. It was not kept; print less, or print it in parts.\n</system-reminder>", result.BuildText(r))
 }
 
 // TestWhatCouldNotBeKept is said at the end, and no text claims a whole file over a
@@ -109,7 +109,7 @@ func TestWhatCouldNotBeKept(t *testing.T) {
 		store := artifact.New(artifact.Options{Dir: t.TempDir(), MaxBytes: 64 << 10})
 		for name, o := range map[string]result.Options{"lines": {Store: store}, "tokens": {Store: store, Tokens: 1000}} {
 			got := fold(o, 1, out(0, text), out(0, text))
-			read := result.BuildText(asResult(got), 0)
+			read := result.BuildText(asResult(got))
 			require.Contains(t, read, got.Artifact+" is not whole: it has the first 64.0KB of 214.8KB of output", name)
 			require.NotContains(t, read, "full output", name)
 			require.NotContains(t, read, "All of it", name)
@@ -124,7 +124,7 @@ func TestWhatCouldNotBeKept(t *testing.T) {
 		for name, o := range map[string]result.Options{"lines": {Store: store}, "tokens": {Store: store, Tokens: 1000}} {
 			got := fold(o, 1, out(0, text))
 			require.Empty(t, got.Artifact)
-			read := result.BuildText(asResult(got), 0)
+			read := result.BuildText(asResult(got))
 			require.Contains(t, read, "The full output could not be kept: make artifacts directory", name)
 			require.NotContains(t, got.Cells[0].Text, "could not be kept", name)
 		}
@@ -138,7 +138,7 @@ func TestSizesWithinLines(t *testing.T) {
 		strings.Repeat("x", 5<<20):                   "[Showing 50.0KB of 5.0MB, in 1 line (50.0KB limit)]",
 		"a\n" + strings.Repeat("x", 5<<20) + "\nb\n": "[Showing 50.0KB of 5.0MB, in 3 lines (50.0KB limit)]",
 	} {
-		read := result.BuildText(asResult(fold(result.Options{}, 1, out(0, text))), 0)
+		read := result.BuildText(asResult(fold(result.Options{}, 1, out(0, text))))
 		require.True(t, strings.HasSuffix(read, want), read[len(read)-200:])
 	}
 }

@@ -2,35 +2,34 @@ package result
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks/budget"
 )
 
 // BuildText returns the text of a result, which is what a model reads. It uses
-// every field of r but Text; timeout is the call's own, 0 if it had none. Cells
-// are counted from 1. Any goroutine may call it.
+// every field of r but Text. What it says of time, of what ran and of the variables
+// comes from [messages.Result.HowFar]. Cells are counted from 1. Any goroutine may call
+// it.
 //
 // The text has these parts, each that there is, with a blank line between:
 //
 //   - the output: of a call with one cell as it is, of one with several as
 //     blocks "[i/n] title", "(ok)" for a cell that completed without any;
-//   - what went wrong;
+//   - what went wrong, and whether the code was run;
+//   - in brackets, of a call that was stopped, which cells were not run and what it waited for;
 //   - in brackets, what is not shown and where to read it;
 //   - in brackets, what became of the variables, when that is not what a caller
 //     expects;
 //   - in brackets, each of the notices.
-func BuildText(r messages.Result, timeout time.Duration) string {
+func BuildText(r messages.Result) string {
 	parts := []string{body(r)}
 	if r.StdinRequested {
 		parts = append(parts, "Kernel requested stdin; interactive input is not supported.")
 	}
-	parts = append(parts, failure(r, timeout), exceeded(r), showing(r), variables(r))
+	parts = append(parts, failure(r), exceeded(r), course(r), showing(r), bracketed(variables(r)))
 	for _, n := range r.Notices {
 		parts = append(parts, "["+n+"]")
 	}
@@ -102,22 +101,21 @@ func trim(s string) string {
 }
 
 // failure says what went wrong.
-func failure(r messages.Result, timeout time.Duration) string {
+func failure(r messages.Result) string {
 	at := failed(r)
 	switch r.Outcome {
 	case messages.OutcomeError:
 		return raised(r, at)
 	case messages.OutcomeTimeout:
-		line := "Command timed out"
-		if timeout > 0 && (r.Exceeded == nil || r.Exceeded.Limit != messages.LimitRuntime) { // that limit is the session's, not the call's
-			line = "Command timed out after " + seconds(timeout)
-		}
-		return stopped(r, at, line)
+		return stopped(r, at, strings.TrimSpace("Command timed out "+r.HowFar().After()))
 	case messages.OutcomeCancelled:
 		return stopped(r, at, "Command aborted")
 	case messages.OutcomeLost:
-		return lost(r, at)
+		return r.Died()
 	case messages.OutcomeNotStarted:
+		if p := r.HowFar(); p.Begun > 0 && p.Begun < p.Cells { // one of several calls that are told as one
+			return fmt.Sprintf("Cell %d was not run: %s.%s", p.Begun+1, reason(r), earlier(r, p.Begun))
+		}
 		if why := reason(r); why != "" {
 			return "The code was not run: " + why + "."
 		}
@@ -170,40 +168,16 @@ func exceeded(r messages.Result) string {
 // stopped is for a call that was ended from outside: line, and where it was.
 func stopped(r messages.Result, at int, line string) string {
 	switch {
-	case at < 0 && !r.Ran():
-		return line + ": it was still waiting, and the code was not run."
+	case !r.Ran():
+		return line + ": " + notRun(r) + "."
+	case at < 0 && len(r.Cells) > r.HowFar().Begun:
+		at = r.HowFar().Begun
+		return fmt.Sprintf("Cell %d was not run: %s.%s", at+1, line, earlier(r, at))
 	case len(r.Cells) < 2 || at < 0:
 		return line
 	default:
 		return fmt.Sprintf("Cell %d aborted: %s.%s", at+1, line, earlier(r, at))
 	}
-}
-
-// seconds writes a limit as it was set: whole seconds from ten on, tenths and
-// hundredths below, so that no two limits look the same.
-func seconds(d time.Duration) string {
-	n := d.Seconds()
-	switch {
-	case n >= 10:
-		n = math.Round(n)
-	case n >= 1:
-		n = math.Round(n*10) / 10
-	default:
-		n = max(math.Round(n*100)/100, 0.01)
-	}
-	return strconv.FormatFloat(n, 'f', -1, 64) + " seconds"
-}
-
-func lost(r messages.Result, at int) string {
-	where := "during the call"
-	if at >= 0 {
-		where = fmt.Sprintf("while cell %d ran", at+1)
-	}
-	why := reason(r)
-	if why == "" {
-		why = "why is not known"
-	}
-	return fmt.Sprintf("The kernel died %s: %s. All variables are gone. The code was not run again: it may have had effects, check for them before you repeat it.", where, why)
 }
 
 // showing says what is not shown, and where to read it.
@@ -254,20 +228,52 @@ func ranges(t messages.Truncation) string {
 	}
 }
 
-// variables says what became of them, when a caller would not expect it: a
-// session that had variables before has none now.
-func variables(r messages.Result) string {
-	why := reason(r)
+// notRun is why nothing ran: what the result says of that begins so, or says more.
+func notRun(r messages.Result) string {
+	where, why := r.HowFar().NotRun(), reason(r)
 	switch {
-	case r.Outcome == messages.OutcomeLost, !r.Ran(): // said already, or nothing to say
-	case r.State == messages.StateLost && why != "":
-		return "[All variables are gone: " + why + ".]"
-	case r.State == messages.StateLost:
-		return "[All variables are gone.]"
-	case r.State == messages.StateFresh && why != "":
-		return "[This call got a new kernel: " + why + ". The variables of earlier calls are gone.]"
+	case why == "":
+		return where
+	case strings.HasPrefix(why, where):
+		return why
+	default:
+		return where + "; " + why
 	}
-	return ""
+}
+
+// course says of a call that did not end by itself which cells were not run, and what
+// it waited for.
+func course(r messages.Result) string {
+	p := r.HowFar()
+	var lines []string
+	if r.Outcome != messages.OutcomeOK && r.Outcome != messages.OutcomeError { // that says which one to mend
+		if left := p.Left(); left != "" {
+			lines = append(lines, "["+strings.ToUpper(left[:1])+left[1:]+".]")
+		}
+	}
+	switch r.Outcome {
+	case messages.OutcomeTimeout, messages.OutcomeCancelled, messages.OutcomeNotStarted:
+		if waited := p.Waited.String(); waited != "" {
+			lines = append(lines, "[It waited "+waited+".]")
+		}
+	default:
+	}
+	return strings.Join(lines, "\n\n")
+}
+
+// variables says what became of them; a lost kernel was told already.
+func variables(r messages.Result) string {
+	if r.Outcome == messages.OutcomeLost {
+		return ""
+	}
+	return r.Variables()
+}
+
+func bracketed(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "[" + s + "]"
 }
 
 // reason is the result's reason without a full stop.

@@ -42,6 +42,14 @@ func call(outcome messages.Outcome, cells ...messages.CellResult) messages.Resul
 	return messages.Result{Outcome: outcome, State: messages.StateKept, Cells: cells}
 }
 
+// limited is r when the call's own timeout has passed, if it is that which ended it.
+func limited(r messages.Result, timeout time.Duration) messages.Result {
+	if r.Outcome == messages.OutcomeTimeout && r.Exceeded == nil {
+		r.Progress.Stop, r.Progress.Limit = messages.StopTimeout, timeout
+	}
+	return r
+}
+
 // with returns r after change.
 func with(r messages.Result, change func(*messages.Result)) messages.Result {
 	change(&r)
@@ -113,7 +121,7 @@ func TestBuildText(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		fmt.Fprintf(&b, "=== %s\n%s\n", name, result.BuildText(texts[name], 30*time.Second))
+		fmt.Fprintf(&b, "=== %s\n%s\n", name, result.BuildText(limited(texts[name], 30*time.Second)))
 	}
 	golden(t, "testdata/text.golden.txt", []byte(b.String()))
 }
@@ -128,12 +136,12 @@ func TestWording(t *testing.T) {
 		30 * time.Second: "Command timed out after 30 seconds", 10 * time.Minute: "Command timed out after 600 seconds",
 		0: "Command timed out",
 	} {
-		require.Equal(t, want, result.BuildText(slow, timeout))
+		require.Equal(t, want, result.BuildText(limited(slow, timeout)))
 	}
 	require.Equal(t, "[1/2]\n1\n\n[2/2] (no output)\n\nCell 2 failed (exit code 1). Earlier cells succeeded—their state persists. Fix only cell 2.",
-		result.BuildText(call(messages.OutcomeError, done("1"), raised("")), 0))
-	require.Equal(t, "x\n\nCommand exited with code 1", result.BuildText(call(messages.OutcomeError, raised("x")), 0))
-	require.Equal(t, "Command aborted", result.BuildText(call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, "")), 0))
+		result.BuildText(call(messages.OutcomeError, done("1"), raised(""))))
+	require.Equal(t, "x\n\nCommand exited with code 1", result.BuildText(call(messages.OutcomeError, raised("x"))))
+	require.Equal(t, "Command aborted", result.BuildText(call(messages.OutcomeCancelled, ended(messages.OutcomeCancelled, ""))))
 }
 
 // TestOnlySuccessReadsOK: no text of a call that did not succeed says (ok) of
@@ -141,7 +149,7 @@ func TestWording(t *testing.T) {
 func TestOnlySuccessReadsOK(t *testing.T) {
 	t.Parallel()
 	for name, r := range texts {
-		text := result.BuildText(r, time.Second)
+		text := result.BuildText(limited(r, time.Second))
 		require.NotEmpty(t, text, name)
 		require.Equal(t, strings.TrimSpace(text), strings.TrimLeft(text, " "), name)
 		if r.Outcome == messages.OutcomeOK {

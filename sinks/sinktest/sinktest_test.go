@@ -23,7 +23,7 @@ func TestOurSinks(t *testing.T) {
 		j, err := sinks.OpenJournal(sinks.JournalOptions{Path: filepath.Join(t.TempDir(), "journal.jsonl"), MaxBytes: 2000})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, j.Close()) })
-		return j.For(exec)
+		return j.For(t.Context(), exec)
 	}
 	for name, open := range map[string]sinktest.Open{
 		"events":  func(*testing.T) sinks.Sink { return sinks.NewEvents(io.Discard) },

@@ -32,9 +32,6 @@ import (
 type Options struct {
 	// Tracer makes the spans. Required.
 	Tracer trace.Tracer
-	// Parent returns the context whose span is the parent of a call's. nil, or
-	// one that returns nil: a call's span is a root.
-	Parent func(messages.Execute) context.Context
 }
 
 // Spans makes spans of all calls. Any goroutine may use it.
@@ -49,15 +46,10 @@ func (s *Spans) Attachment() sinks.Attachment {
 	return sinks.Attachment{Name: "spans", For: s.For, Lossy: true}
 }
 
-// For returns the sink of one call.
-func (s *Spans) For(exec messages.Execute) sinks.Sink {
-	ctx := context.Background()
-	if s.o.Parent != nil {
-		if parent := s.o.Parent(exec); parent != nil {
-			ctx = parent
-		}
-	}
-	return &call{o: s.o, exec: exec, parent: ctx}
+// For returns the sink of one call. The span in ctx, if there is one, is the parent of
+// the call's.
+func (s *Spans) For(ctx context.Context, exec messages.Execute) sinks.Sink {
+	return &call{o: s.o, exec: exec, parent: context.WithoutCancel(ctx)}
 }
 
 // call is the sink of one call. All of it belongs to the actor that calls it.

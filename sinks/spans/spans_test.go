@@ -27,15 +27,15 @@ func TestItIsASink(t *testing.T) {
 	t.Parallel()
 	provider, _ := tracer(t)
 	s := spans.New(spans.Options{Tracer: provider.Tracer("t")})
-	sinktest.Run(t, func(*testing.T) sinks.Sink { return s.For(messages.Execute{}) })
+	sinktest.Run(t, func(*testing.T) sinks.Sink { return s.For(t.Context(), messages.Execute{}) })
 }
 
 func TestSpansOfACall(t *testing.T) {
 	t.Parallel()
 	provider, exporter := tracer(t)
 	parent, root := provider.Tracer("t").Start(context.Background(), "host")
-	s := spans.New(spans.Options{Tracer: provider.Tracer("t"), Parent: func(messages.Execute) context.Context { return parent }}).
-		For(messages.Execute{ID: "x1", Key: messages.SessionKey{Session: "s"}, Cells: make([]messages.Cell, 3)})
+	s := spans.New(spans.Options{Tracer: provider.Tracer("t")}).
+		For(parent, messages.Execute{ID: "x1", Key: messages.SessionKey{Session: "s"}, Cells: make([]messages.Cell, 3)})
 	at := func(cell int) messages.Position { return messages.Position{Cell: cell} }
 	for _, e := range []messages.Event{
 		messages.Status{Position: at(0), Status: messages.CellRunning},
@@ -76,7 +76,7 @@ func TestSpansOfACall(t *testing.T) {
 func TestWhatNeverEndedEnds(t *testing.T) {
 	t.Parallel()
 	provider, exporter := tracer(t)
-	s := spans.New(spans.Options{Tracer: provider.Tracer("t")}).For(messages.Execute{})
+	s := spans.New(spans.Options{Tracer: provider.Tracer("t")}).For(t.Context(), messages.Execute{})
 	require.NoError(t, s.Consume(t.Context(), messages.Status{Status: messages.CellRunning}))
 	require.NoError(t, s.Close())
 	require.Len(t, exporter.GetSpans(), 2)

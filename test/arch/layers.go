@@ -34,7 +34,7 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
-	{dir: "internal/file"},
+	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
@@ -51,7 +51,7 @@ var layers = []layer{
 
 	// Second floor: output, actors, and the mechanisms that actors use.
 	{dir: "sinks/ipynb", ours: []string{"messages", "supervisor", "sinks", "sinks/sinktest", "notebook", "internal/recording"}, theirs: []string{hollywood, "github.com/gofrs/flock"}},
-	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
+	{dir: "sinks/prom", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "sinks/spans", ours: []string{"messages", "sinks", "sinks/sinktest"}, theirs: []string{"go.opentelemetry.io/otel/..."}},
 	{dir: "sinks/audit", ours: []string{"messages", "sinks", "sinks/sinktest", "internal/file/lines", "internal/secret"}},
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
@@ -95,14 +95,15 @@ var layers = []layer{
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/process"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
-	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/sse"}, public...), theirs: []string{"github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/term", theirs: []string{"github.com/charmbracelet/x/term", "golang.org/x/sys/..."}},
-	{dir: "cmd/internal/cli/console", ours: append([]string{"cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
+	{dir: "cmd/internal/cli/console", ours: append([]string{"cmd/internal/render", "cmd/internal/telemetry", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/tool", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/toolapi"}, public...), theirs: []string{"github.com/spf13/cobra"}},
-	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "internal/file", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cli/browser", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/toolapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...)},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "bench/load", theirs: []string{"github.com/HdrHistogram/hdrhistogram-go"}},

@@ -230,11 +230,37 @@ var behaviours = map[string][]step{
 			require.Equal(t, r.Cwd, r.Cells[0].Output)
 		}},
 	},
+	"the whole of a long value": {
+		{cells: []string{"'x' * (9 << 20)"}, check: func(t *testing.T, r messages.Result) {
+			require.NotNil(t, r.Truncation)
+			require.GreaterOrEqual(t, r.Truncation.TotalBytes, int64(9<<20))
+			require.NotNil(t, r.Artifact)
+			require.Empty(t, r.NotKept)
+		}},
+		{cells: []string{"1"}, output: "1", state: kept},
+	},
 	"sys.exit and quit are no way around a result": {
 		{cells: []string{"x = 1"}},
 		{cells: []string{"import sys\nsys.exit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
 		{cells: []string{"raise SystemExit"}, outcome: raised, state: kept},
+		{cells: []string{"exit()"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
+		{cells: []string{"quit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
+		{cells: []string{"quit"}, contains: []string{"Use quit()"}, state: kept},
+		{cells: []string{"exit"}, contains: []string{"Use exit()"}, state: kept},
+		{cells: []string{"%reset -f"}, state: kept},
+		{cells: []string{"exit()"}, outcome: raised, state: kept},
+		{cells: []string{"x = 1"}, state: kept},
 		{cells: []string{"x"}, output: "1", state: kept},
+	},
+	"code that closes its streams takes nothing from later cells": {
+		{cells: []string{"import sys, os\nsys.stdout.close()\nprint('still here')"}, contains: []string{"still here"}},
+		{cells: []string{"sys.stderr.close()\nwith sys.stdout: pass\nprint('out'); print('err', file=sys.stderr)\n_ = os.system('echo a child')"}, contains: []string{"out", "err", "a child"}, state: kept},
+		{cells: []string{"!echo a shell\n%pwd"}, contains: []string{"a shell"}, state: kept},
+	},
+	"a read from stdin that the code catches is told all the same": {
+		{cells: []string{"try:\n    input('name? ')\nexcept Exception as e:\n    print('caught')"}, outcome: raised, contains: []string{"caught", "Kernel requested stdin"}, check: stdinRequested},
+		{cells: []string{"import getpass\ntry:\n    getpass.getpass()\nexcept Exception:\n    pass"}, outcome: raised, check: stdinRequested},
+		{cells: []string{"1"}, output: "1", state: kept, check: func(t *testing.T, r messages.Result) { require.False(t, r.StdinRequested) }},
 	},
 	"magics": {
 		{cells: []string{"import os\n_here = %pwd\n_here == os.getcwd()"}, output: "True"},

@@ -26,7 +26,7 @@ import (
 )
 
 // brief are the notebooks that are run without COPPICE_TEST_FULL.
-var brief = []string{"clear", "errors", "input", "rich", "updates"}
+var brief = []string{"clear", "errors", "input", "rich", "updates", "widgets"}
 
 // The same notebooks, run by Jupyter's own nbconvert --execute and by
 // RunNotebook on the gateway backend, have the same outputs, cell by cell. What
@@ -62,6 +62,7 @@ func TestNotebooksRunAsJupyterRunsThem(t *testing.T) {
 			want, got := outcome(t, filepath.Join(theirs, name+".ipynb")), outcome(t, filepath.Join(ours, name+".ipynb"))
 			knownDifferences(t, name, want, got)
 			require.Empty(t, cmp.Diff(want, got), "nbconvert (-) and coppice (+) differ")
+			require.Empty(t, cmp.Diff(widgetState(t, filepath.Join(theirs, name+".ipynb")), widgetState(t, filepath.Join(ours, name+".ipynb"))), "of the widgets")
 		})
 	}
 	valid(t, ours, names)
@@ -151,6 +152,20 @@ func outcome(t *testing.T, path string) []cell {
 		cells[i] = cell{Source: sourceOf(c.Source), Count: c.ExecutionCount, Outputs: coalesced(c.Outputs)}
 	}
 	return cells
+}
+
+// widgetState is what a notebook keeps of its widgets.
+func widgetState(t *testing.T, path string) any {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var nb struct {
+		Metadata struct {
+			Widgets any `json:"widgets"`
+		} `json:"metadata"`
+	}
+	require.NoError(t, json.Unmarshal(data, &nb))
+	return joined(nb.Metadata.Widgets)
 }
 
 // sourceOf is a source in one piece.

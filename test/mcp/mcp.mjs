@@ -122,10 +122,12 @@ async function drive(name, kind, transport, over, pid) {
   await check(`${name}: runs cells, whose variables stay`, async () => {
     const first = await run(["x = 40", "x + 2"]);
     assert.match(first.content[0].text, /42$/);
-    const { structuredContent: s } = await run("x");
+    const second = await run("x");
+    const { structuredContent: s } = second;
     assert.equal(s.outcome, "ok");
     assert.equal(s.state, "kept");
-    assert.equal(s.text, "40");
+    assert.equal(second.content[0].text, "40");
+    assert.equal(s.text + s.cells[0].output, "", "the output is in the content, once");
   });
   await check(`${name}: what raises is an error of the tool`, async () => {
     const r = await run("1/0");
@@ -152,7 +154,7 @@ async function drive(name, kind, transport, over, pid) {
     const stop = new AbortController();
     const call = run("print('begun', flush=True)\nimport time; time.sleep(300)", { signal: stop.signal, onprogress: () => stop.abort() });
     await assert.rejects(call);
-    assert.equal((await run("x")).structuredContent.text, "40");
+    assert.equal(text(await run("x")), "40");
   });
   await check(`${name}: input() asks the user`, async () => {
     const asked = [];

@@ -187,7 +187,7 @@ func TestDeathIsToldAndClosedAfterIt(t *testing.T) {
 func TestExitIsNotALoss(t *testing.T) {
 	b := backend(t)
 	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
-	reply, err := i.Execute(t.Context(), kernel.CellRequest{Code: "exit()"}, (&recorder{}).emit)
+	reply, err := i.Execute(t.Context(), kernel.CellRequest{Code: "get_ipython().ask_exit()"}, (&recorder{}).emit)
 	require.NoError(t, err)
 	require.True(t, reply.Exited)
 }

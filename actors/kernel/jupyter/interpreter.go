@@ -89,7 +89,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 			i.claim.Touch()
 		}
 	}()
-	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count},
+	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count, Comms: r.Comms},
 		func(c context.Context, e messages.Event) error {
 			if question, ok := e.(messages.InputRequest); ok {
 				i.calls.asked(question.ID)
@@ -110,10 +110,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if out.Error != nil {
 		reply.Error = out.Error
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
-		if out.Error.Name == "StdinNotImplementedError" {
-			reply.StdinRequested = true
-			_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
-		}
+	}
+	if out.StdinRequested || out.Error != nil && out.Error.Name == "StdinNotImplementedError" {
+		reply.StdinRequested = true
+		_ = emit(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 	if errors.Is(err, jupyter.ErrNoReply) && out.Broken {
 		reply.OK = false

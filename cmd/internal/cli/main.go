@@ -18,6 +18,7 @@ import (
 // runs at a time: signals are the process's.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{console.New(stdin, stdout, stderr, env)}
+	a.Version = readVersion().Version
 	stops := a.WatchSignals()
 	defer stops.Close()
 	return a.execute(stops.Soft, args)

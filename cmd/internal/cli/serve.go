@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
@@ -23,7 +22,6 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/sinks"
-	"github.com/coppice-run/coppice/sinks/prom"
 )
 
 // serveSessions is how many kernels a server keeps at once.
@@ -41,6 +39,7 @@ type serveFlags struct {
 	budget    int
 	developer bool
 	json      bool
+	open      bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -56,7 +55,11 @@ Every request has to carry a token (Authorization: Bearer ...): that of
 COPPICE_TOKEN, or a new one. Address and token are written to
 ~/.coppice/serve.json, which only its user can read and where the other commands
 find them. GET /api/openapi.json describes the API. The address itself is a page
-that shows the supervision tree as it lives; coppice top is the same in a terminal.
+that shows the supervision tree as it lives: on a terminal serve prints a link that
+signs in, and --open opens it. coppice top is the same in a terminal.
+
+GET /healthz and /readyz need no token, for what watches over processes: the second
+answers 503 once the server is asked to end.
 
 One server runs for a home directory (COPPICE_HOME). An interrupt ends it, and all
 sessions and tools with it: what runs is cancelled, and whoever waits for it learns so;
@@ -77,19 +80,20 @@ a second interrupt waits for nothing.`,
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
+	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
 	f.Add(cmd)
 	return cmd
 }
 
 // hostOptions are those of the server's host.
-func (f serveFlags) hostOptions(metrics *prom.Collector) coppice.Options {
+func (f serveFlags) hostOptions(m *metrics) coppice.Options {
 	if f.idle == 0 {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
 		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
-		Sinks:    []sinks.Attachment{metrics.Attachment()}, Metrics: metrics.Hub(),
+		Sinks:    []sinks.Attachment{m.calls.Attachment()}, Metrics: m.calls.Hub(), OnEvent: m.tree.Hear,
 	}
 }
 
@@ -109,16 +113,15 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return console.UsageError{Err: err}
 		}
 	}
-	metrics := prom.New(prom.Options{})
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(metrics))
+	m := newMetrics(readVersion())
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(m))
 	if err != nil {
 		return err
 	}
 	defer host.End()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: registry, Logger: logger})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -132,7 +135,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
-	server, err := a.listen(ctx, f, path, ending, logger, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
+		return m.instrument(host.Traces.Handler(next, httpserver.Route))
+	}}, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -142,8 +147,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
-func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func(context.Context), logger *slog.Logger, mounts []httpserver.Mount) (*httpserver.Server, error) {
-	o := httpserver.Options{Addr: f.addr, Token: a.Getenv("COPPICE_TOKEN"), Ending: ending, Logger: logger}
+func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, mounts []httpserver.Mount) (*httpserver.Server, error) {
+	o.Addr, o.Token = f.addr, a.Getenv("COPPICE_TOKEN")
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
@@ -152,7 +157,7 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, ending func
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
 	if errors.Is(err, httpserver.ErrSocket) {
-		logger.Info("the server has no Unix socket", "err", err)
+		o.Logger.Info("the server has no Unix socket", "err", err)
 		o.Socket = ""
 		server, err = httpserver.Listen(ctx, o, mounts...)
 	}
@@ -177,13 +182,37 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.S
 			a.Err.Lines("coppice: " + err.Error())
 		}
 	}()
-	if f.json {
-		err = a.WriteJSON(map[string]any{"url": record.URL, "socket": record.Socket, "token_file": path, "tools": record.Tools, "pid": record.PID})
-	} else {
-		a.Out.Lines("serving sessions and the tools in "+record.Tools+" at "+record.URL, "the token is in "+path+"; open the address in a browser, or run coppice top, to watch")
-	}
+	page, remove, err := writeSignIn(path, record)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
+	defer func() {
+		if err := remove(); err != nil {
+			a.Err.Lines("coppice: " + err.Error())
+		}
+	}()
+	if err := a.tellWhere(f, record, path, page); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	if f.open {
+		if err := a.openBrowser(page); err != nil {
+			a.Err.Lines("coppice: " + err.Error()) // the server serves all the same
+		}
+	}
 	return server.Serve(ctx)
+}
+
+// tellWhere says where the server listens and how one signs in. The link holds the
+// token: only a terminal is given it, which no one keeps by accident.
+func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error {
+	if f.json {
+		return a.WriteJSON(map[string]any{"url": r.URL, "socket": r.Socket, "token_file": path, "sign_in_file": page, "tools": r.Tools, "pid": r.PID})
+	}
+	a.Out.Lines("serving sessions and the tools in "+r.Tools+" at "+r.URL, "the token is in "+path)
+	if a.Out.Terminal {
+		a.Out.Lines("to watch: coppice top, or in a browser", "  "+signInLink(r))
+	} else {
+		a.Out.Lines("to watch: coppice top, or open " + page + " in a browser")
+	}
+	return nil
 }

@@ -35,6 +35,9 @@ PI_PYTHON_GATEWAY_TOKEN   what opens it; several servers have one for all, or on
 PI_PYTHON_SKIP_CHECK=1    takes it for granted that Python and its packages are there
 PI_PYTHON_IPC_TRACE=1     notes what passes between host and kernels, without what
                           it says, in ~/.coppice/agent/trace
+OTEL_EXPORTER_OTLP_ENDPOINT
+                          where traces go, over HTTP; OpenTelemetry's other
+                          variables count too (OTEL_SERVICE_NAME, ...)
 PI_DEBUG_STARTUP=1        prints the stages of the start with their times
 PI_ARTIFACTS_DIR          where outputs go that are too long for a result
 PI_SESSION_FILE           else they go beside this file
@@ -49,11 +52,15 @@ COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, 
                           take to start: 90s, 2m or seconds (default: 2m)
 COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
                           ended (default: 1.5s)
+COPPICE_PASS_ENV          variables that kernels see besides: TZ,HTTPS_PROXY,CUDA_*
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
 
 Kernels see the search path, the home, the locale and what begins with LC_, XDG_
-and PI_, but nothing that looks like a secret: coppice env --json lists both.`},
+and PI_, but nothing that looks like a secret: coppice env --json lists both. The
+time zone, proxies, certificates and what CUDA needs are not among them: name them
+in COPPICE_PASS_ENV or with --pass-env. What is named passes as it is, also with a
+password in it; a name with * brings no secrets along.`},
 		{Use: "files", Short: "The files that are kept, and where", Long: `All of it is in ~/.coppice (or COPPICE_HOME/.coppice), for its owner alone:
 
   python-env/               the Python environment of coppice setup

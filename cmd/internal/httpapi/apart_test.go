@@ -2,7 +2,10 @@ package httpapi_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,4 +51,31 @@ func TestTwoClientsMeetByNameOnly(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrNoSession)
 	_, err = other.Fork(ctx, none, 1, "")
 	require.ErrorIs(t, err, client.ErrNoSession)
+}
+
+// TestANumberSignInAName is a letter like any other, in a session's name and in its
+// folder's: what is named so is seen and looked after.
+func TestANumberSignInAName(t *testing.T) {
+	t.Parallel()
+	s, ctx := serve(t, coppice.Options{MaxSessions: 10}, httpapi.Options{}), t.Context()
+	folder := filepath.Join(t.TempDir(), "x#y")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	for _, key := range []messages.SessionKey{{Session: "a#b"}, {Session: "#"}, {Session: "plain", Cwd: folder}} {
+		x, err := s.Start(ctx, client.Execute{Session: key.Session, Cwd: key.Cwd, Cells: cells("x = 1")})
+		require.NoError(t, err)
+		x, err = s.Wait(ctx, x.ID)
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, x.Outcome)
+		one, err := s.Session(ctx, key)
+		require.NoError(t, err, key)
+		require.Equal(t, key.Session, one.Session)
+		list, err := s.Sessions(ctx)
+		require.NoError(t, err)
+		require.Len(t, list, 1, key)
+		require.NoError(t, s.CloseSession(ctx, key), key)
+		require.Eventually(t, func() bool {
+			list, err := s.Sessions(ctx)
+			return err == nil && len(list) == 0
+		}, time.Minute, 10*time.Millisecond)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -32,9 +33,14 @@ func (a *API) artifacts(w http.ResponseWriter, _ *http.Request) {
 // lines as JSON (?first=, ?last=). It is named by its number alone, so that no
 // path can be made of the name.
 func (a *API) artifact(w http.ResponseWriter, r *http.Request) {
-	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil || id < 0 || strconv.Itoa(id) != r.PathValue("id") {
-		a.problem(w, badRequest{fmt.Sprintf("%.40q is no number of an artifact", r.PathValue("id")), "GET /api/artifacts lists them"})
+	text := r.PathValue("id")
+	id, err := strconv.Atoi(text)
+	switch {
+	case errors.Is(err, strconv.ErrRange) && strings.Trim(text, "0123456789") == "" && text[0] != '0':
+		a.problem(w, fmt.Errorf("no artifact has so large a number: %w", errNotFound))
+		return
+	case err != nil || id < 0 || strconv.Itoa(id) != text:
+		a.problem(w, badRequest{fmt.Sprintf("%.40q is no number of an artifact", text), "GET /api/artifacts lists them"})
 		return
 	}
 	if query := r.URL.Query(); query.Has("first") || query.Has("last") {
@@ -64,13 +70,9 @@ func (a *API) artifact(w http.ResponseWriter, r *http.Request) {
 func (a *API) lines(w http.ResponseWriter, r *http.Request, id int) {
 	at := artifact.Range{MaxBytes: maxLines}
 	for name, to := range map[string]*int64{"first": &at.First, "last": &at.Last} {
-		text := r.URL.Query().Get(name)
-		if !r.URL.Query().Has(name) {
-			continue
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 {
-			a.problem(w, badRequest{fmt.Sprintf("%s must be the number of a line, from 1, not %.40q", name, text), ""})
+		n, _, err := httpserver.Number(r, name, 1)
+		if err != nil {
+			a.problem(w, badRequest{err.Error(), "lines are numbered from 1"})
 			return
 		}
 		*to = n

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/coppice-run/coppice"
@@ -20,11 +21,17 @@ func (a *API) body(w http.ResponseWriter, r *http.Request, to any) bool {
 	return httpserver.Body(w, r, maxBody, to)
 }
 
-// badRequest is what a client did wrong.
+// badRequest is what a client did wrong: the document forbids it.
 type badRequest struct{ problem, hint string }
 
 // Error returns the problem.
 func (e badRequest) Error() string { return e.problem }
+
+// unfit is what the document allows, and the server cannot do all the same.
+type unfit badRequest
+
+// Error returns the problem.
+func (e unfit) Error() string { return e.problem }
 
 // problem answers with an error.
 func (a *API) problem(w http.ResponseWriter, err error) {
@@ -32,19 +39,25 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	refused, isFork := errors.AsType[*messages.ForkRefused](err)
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
+	wrong, isUnfit := errors.AsType[unfit](err)
+	up, isUp := errors.AsType[*notUp](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
 	case isBad:
 		status, code, hint = http.StatusBadRequest, "bad_request", bad.hint
+	case isUnfit:
+		status, code, hint = http.StatusUnprocessableEntity, "bad_request", wrong.hint
 	case isFork:
 		status, code, hint = http.StatusConflict, "fork_refused", string(refused.Reason)
-	case isRequest:
-		status, code = http.StatusBadRequest, "bad_request"
-	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, errOverloaded):
+	case isRequest, errors.Is(err, artifact.ErrBadRange):
+		status, code = http.StatusUnprocessableEntity, "bad_request"
+	case isUp && !errors.Is(err, messages.ErrOverloaded):
+		status, code, hint = http.StatusServiceUnavailable, "not_started", string(up.result.Remedy)
+	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, messages.ErrOverloaded), errors.Is(err, errOverloaded):
 		status, code = http.StatusServiceUnavailable, "overloaded"
 	case errors.Is(err, errNotFound), errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrNoDirectory), errors.Is(err, notebook.ErrNotFound):
 		status, code = http.StatusNotFound, "not_found"
-	case errors.Is(err, artifact.ErrBadID), errors.Is(err, artifact.ErrNoID), errors.Is(err, artifact.ErrBadRange):
+	case errors.Is(err, artifact.ErrBadID), errors.Is(err, artifact.ErrNoID):
 		status, code = http.StatusBadRequest, "bad_request"
 	case errors.Is(err, errConflict), errors.Is(err, notebook.ErrChanged), errors.Is(err, notebook.ErrLocked):
 		status, code = http.StatusConflict, "conflict"
@@ -57,6 +70,20 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	}
 	httpserver.Error(w, status, code, err.Error(), hint)
 }
+
+// notUp says that a session has no kernel that it was to have.
+type notUp struct {
+	key    messages.SessionKey
+	result messages.Result
+}
+
+// Error says why.
+func (e *notUp) Error() string {
+	return fmt.Sprintf("there is no kernel for the session %s: %s", e.key, e.result.Reason)
+}
+
+// Unwrap returns the error of the call.
+func (e *notUp) Unwrap() error { return e.result.Err() }
 
 // The errors of lookups.
 var (

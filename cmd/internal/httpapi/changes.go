@@ -77,7 +77,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) {
 	after, err := cursor(r)
 	newest := a.changes.newest()
 	if err == nil && after > newest {
-		err = badRequest{errAhead.Error(), "leave it out"}
+		err = unfit{errAhead.Error(), "leave it out"}
 	}
 	if err != nil {
 		a.problem(w, err)

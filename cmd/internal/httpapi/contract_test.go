@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,6 +158,8 @@ func (s *server) lives() {
 	require.Equal(t, http.StatusServiceUnavailable, statusOf(t, err), "%v", err)
 	require.NoError(t, s.Pin(ctx, made[0], false))
 	require.NoError(t, s.CloseSession(ctx, made[0]))
+	status, body := s.ask("POST", "/api/sessions/"+url.PathEscape(key.Session)+"/fork", `{"names": ["`+key.Session+`"]}`)
+	require.Equal(t, http.StatusUnprocessableEntity, status, body)
 	_, err = s.Fork(ctx, messages.SessionKey{Session: "none"}, 1, "")
 	require.Equal(t, http.StatusNotFound, statusOf(t, err))
 	_, err = s.Fork(ctx, key, 2, "")
@@ -169,15 +172,17 @@ func (s *server) lives() {
 		return err != nil
 	}, time.Minute, 10*time.Millisecond)
 	require.Equal(t, http.StatusNotFound, statusOf(t, err))
-	for name := range strings.FieldsSeq(". .. a/../b \x01 " + strings.Repeat("x", 201)) {
+	for name, want := range map[string]int{
+		".": 422, "..": 422, "a/../b": 422, strings.Repeat("é", 101): 422, "\x01": 400, "a\\b": 400, strings.Repeat("x", 201): 400,
+	} {
 		_, err = s.Open(ctx, client.Open{Session: name})
-		require.Equal(t, http.StatusBadRequest, statusOf(t, err), "%q", name)
+		require.Equal(t, want, statusOf(t, err), "%q", name)
 	}
 	_, err = s.Open(ctx, client.Open{Session: "a", Cwd: "/none"})
-	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
-	status, text := s.ask("GET", "/metrics", "")
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+	status, body = s.ask("GET", "/metrics", "")
 	require.Equal(t, 200, status)
-	require.Contains(t, text, "coppice_")
+	require.Contains(t, body, "coppice_")
 	status, _ = s.ask("PUT", "/api/sessions", "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 	status, _ = s.ask("GET", "/none", "")
@@ -194,8 +199,12 @@ func statusOf(t *testing.T, err error) int {
 
 func (s *server) executions() {
 	t, ctx := s.t, s.t.Context()
-	status, _ := s.ask("GET", "/api/changes?after=99999", "")
-	require.Equal(t, http.StatusBadRequest, status)
+	for after, want := range map[string]int{"99999": 422, strings.Repeat("9", 30): 422, "x": 400} {
+		status, _ := s.ask("GET", "/api/changes?after="+after, "")
+		require.Equal(t, want, status, after)
+	}
+	_, err := s.Start(ctx, client.Execute{Session: "e", Cwd: "/none", Cells: cells("1")})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
 	x, err := s.Start(ctx, client.Execute{ID: "mine", Session: "e", Cells: cells("print('é')", "name = input('who? ')", "print(name)"), AllowStdin: true})
 	require.NoError(t, err)
 	var types []string
@@ -207,7 +216,9 @@ func (s *server) executions() {
 			require.NoError(t, err)
 			require.Equal(t, messages.InputAccepted, got)
 			_, err = s.Answer(ctx, x.ID, q.ID, strings.Repeat("x", 2<<20))
-			require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+			require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+			status, _ := s.ask("POST", "/api/executions/mine/input", `{"value":"Ada"}`)
+			require.Equal(t, http.StatusBadRequest, status)
 		}
 	}
 	require.Contains(t, types, "stdout")
@@ -224,9 +235,11 @@ func (s *server) executions() {
 	again.Reset = true
 	_, err = s.Start(ctx, again)
 	require.Equal(t, http.StatusConflict, statusOf(t, err))
-	status, _ = s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events), "")
+	status, _ := s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events), "")
 	require.Equal(t, http.StatusNoContent, status)
 	status, _ = s.ask("GET", fmt.Sprintf("/api/executions/mine/events?after=%d", x.Events+1), "")
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	status, _ = s.ask("GET", "/api/executions/mine/events?after=x", "")
 	require.Equal(t, http.StatusBadRequest, status)
 	status, _ = s.ask("GET", "/api/executions/mine/events", "", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "MDEyMzQ1Njc4OWFiY2RlZg==")
 	require.Equal(t, http.StatusSwitchingProtocols, status)
@@ -271,10 +284,13 @@ func (s *server) books() {
 	status, text = s.ask("GET", fmt.Sprintf("/api/artifacts/%d?first=2&last=2", id), "")
 	require.Equal(t, 200, status)
 	require.Contains(t, text, `"text":"line 1\n"`)
-	status, _ = s.ask("GET", fmt.Sprintf("/api/artifacts/%d?first=0", id), "")
-	require.Equal(t, 400, status)
-	status, _ = s.ask("GET", "/api/artifacts/4711", "")
-	require.Equal(t, 404, status)
+	for path, want := range map[string]int{
+		fmt.Sprintf("%d?first=0", id): 400, fmt.Sprintf("%d?first=2&last=1", id): 422, fmt.Sprintf("%d?first=1%030d", id, 0): 200,
+		"4711": 404, strings.Repeat("9", 30): 404, "007": 400,
+	} {
+		status, text = s.ask("GET", "/api/artifacts/"+path, "")
+		require.Equal(t, want, status, "%s: %s", path, text)
+	}
 
 	path := filepath.Join(s.cwd, "a.ipynb")
 	applied, err := s.ApplyNotebook(ctx, client.Apply{Path: "a.ipynb", Text: "# %% [code]\nx = 1\n# %% [code]\nprint(x + 1)\n"})
@@ -284,7 +300,13 @@ func (s *server) books() {
 	_, err = s.ApplyNotebook(ctx, client.Apply{Path: path, Text: "no marker"})
 	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
 	_, err = s.ApplyNotebook(ctx, client.Apply{Path: path})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+	_, err = s.ApplyNotebook(ctx, client.Apply{Path: "a.txt", Text: "x"})
 	require.Equal(t, http.StatusBadRequest, statusOf(t, err))
+	_, err = s.ShowNotebook(ctx, client.Show{Path: path, Lines: "x"})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+	_, err = s.RunNotebook(ctx, client.RunNotebook{Path: path, Session: "e", Cells: "x"})
+	require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
 	shown, err := s.ShowNotebook(ctx, client.Show{Path: path})
 	require.NoError(t, err)
 	require.Contains(t, shown.Text, "print(x + 1)")

@@ -38,7 +38,7 @@
 //
 // # An execution
 //
-//	POST ──▶ refused (400, 503)
+//	POST ──▶ refused (400, 422, 503)
 //	  └────▶ running ──events──▶ running
 //	            │  cancel, the session's end
 //	            └──final──▶ ended ──newer ones, an hour──▶ forgotten

@@ -28,7 +28,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		if n, _, _ := x.log.Size(); after > n {
-			err = badRequest{errAhead.Error(), "start with 0"}
+			err = unfit{errAhead.Error(), "start with 0"}
 		}
 	}
 	if err != nil {

@@ -42,6 +42,9 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = checkName(e.Session)
 	}
+	if err == nil && !slices.Contains([]messages.KernelMode{"", messages.ModeSession, messages.ModePerCall}, e.Mode) {
+		err = badRequest{fmt.Sprintf("the mode %.40q is not one of session, per-call", e.Mode), ""}
+	}
 	if err == nil && len(e.Cells) == 0 {
 		err = badRequest{"there are no cells", `send {"cells": [{"code": "1+1"}]}`}
 	}
@@ -108,9 +111,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	x, err := a.lookup(r.PathValue("id"))
 	wait := 0.0
-	if s := r.URL.Query().Get("wait"); r.URL.Query().Has("wait") && err == nil {
-		if wait, err = strconv.ParseFloat(s, 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait {
-			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, s), ""}
+	if values, given := r.URL.Query()["wait"]; given && err == nil {
+		if wait, err = strconv.ParseFloat(values[0], 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait || len(values) > 1 {
+			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, values), ""}
 		}
 	}
 	if err != nil {
@@ -167,7 +170,7 @@ func cursor(r *http.Request) (uint64, error) {
 	n := uint64(0)
 	for _, text := range append(r.URL.Query()["after"], r.Header.Values("Last-Event-ID")...) { // the last one counts
 		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil && !errors.Is(err, strconv.ErrRange) { // one that large is ahead
 			return 0, badRequest{fmt.Sprintf("the cursor %.40q is no number", text), "send the id of the last event that you saw, or 0"}
 		}
 	}

@@ -49,7 +49,7 @@ func (a *API) shown(ctx context.Context, in client.Show) (client.Shown, error) {
 	}
 	selected, err := notebook.ParseSelector(in.Lines)
 	if err != nil {
-		return client.Shown{}, badRequest{err.Error(), ""}
+		return client.Shown{}, unfit{err.Error(), ""}
 	}
 	f, err := notebook.Open(ctx, path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, err
 		return client.Applied{}, fileProblem(path, err)
 	}
 	if strings.TrimSpace(in.Text) == "" && f.Len() > 0 {
-		return client.Applied{}, badRequest{fmt.Sprintf("the text is empty, and would delete all %d cells", f.Len()), "send the whole text"}
+		return client.Applied{}, unfit{fmt.Sprintf("the text is empty, and would delete all %d cells", f.Len()), "send the whole text"}
 	}
 	before := f.Clone()
 	report, err := f.ApplyText(strings.TrimSuffix(in.Text, "\n"), nil)
@@ -157,7 +157,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	o := run.Options{Timeout: max(timeout, 0), AllowErrors: in.AllowErrors, Owner: in.Owner}
 	if in.Cells != "" {
 		if o.Cells, err = notebook.ParseCells(in.Cells); err != nil {
-			return nil, false, badRequest{err.Error(), ""}
+			return nil, false, unfit{err.Error(), ""}
 		}
 	}
 	f, err := notebook.Open(ctx, path)

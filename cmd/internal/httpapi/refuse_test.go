@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 		"a number with zeros":     {path: "/api/artifacts/007", want: 400},
 		"a negative number":       {path: "/api/artifacts/-1", want: 400},
 		"a number with a sign":    {path: "/api/artifacts/+1", want: 400},
-		"a number too large":      {path: "/api/artifacts/99999999999999999999", want: 400},
+		"a number too large":      {path: "/api/artifacts/99999999999999999999", want: 404},
 		"an absolute path":        {path: "/api/artifacts/%2Fetc%2Fpasswd", want: 400},
 		"a byte of zero":          {path: "/api/artifacts/0%00", want: 400, logged: true},
 		"a session that goes up":  {method: "DELETE", path: "/api/sessions/..%2f..", want: 400, logged: true},
@@ -58,7 +58,7 @@ func TestRefused(t *testing.T) {
 		"an empty session":        {method: "POST", path: "/api/executions", body: `{"session":"","cells":[{"code":"1"}]}`, want: 400},
 		"no session to open":      {method: "POST", path: "/api/sessions", body: `{}`, want: 400},
 		"a notebook in none":      {method: "POST", path: "/api/notebooks/run", body: `{"path":"a.ipynb"}`, want: 400},
-		"a directory of nobody":   {method: "POST", path: "/api/executions", body: `{"session":"a","cwd":"/none","cells":[{"code":"1"}]}`, want: 400},
+		"a directory of nobody":   {method: "POST", path: "/api/executions", body: `{"session":"a","cwd":"/none","cells":[{"code":"1"}]}`, want: 422},
 		"a notebook of passwords": {method: "POST", path: "/api/notebooks/show", body: `{"path":"/etc/passwd"}`, want: 400},
 		"a cursor in words":       {path: "/api/changes?after=now", want: 400},
 	} {

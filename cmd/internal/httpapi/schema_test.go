@@ -57,6 +57,8 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 		`POST /api/notebooks/apply {"path":"a.ipynb"}`:                 "text is missing",
 		`POST /api/notebooks/show {"path":"a.txt"}`:                    "is no path of a notebook",
 		`POST /api/sessions/a/fork {"copies":null}`:                    "copies is null",
+		`POST /api/sessions/a/fork {"copies":0,"names":[]}`:            "copies must be a whole number from 1",
+		`POST /api/sessions/a/fork {"copies":1.5}`:                     "copies must be a whole number from 1",
 		`GET /api/changes?after=null `:                                 "is no number",
 		`GET /api/changes?after= `:                                     "is no number",
 		`GET /api/changes?after=-1 `:                                   "is no number",
@@ -77,7 +79,9 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, status)
 }
 
-// TestTheDocumentForGenerators: an array says what is in it, and a stream is text.
+// TestTheDocumentForGenerators: an array says what is in it, and a stream what its
+// events are, and of itself that it is anything: some take its schema for that of an
+// event, others for that of a list of events, and without one some read nothing.
 func TestTheDocumentForGenerators(t *testing.T) {
 	t.Parallel()
 	s := load(t)
@@ -87,11 +91,25 @@ func TestTheDocumentForGenerators(t *testing.T) {
 	for path, methods := range s.Paths {
 		for method, operation := range methods {
 			for status, a := range operation.Responses {
-				if m, ok := a.Content["text/event-stream"]; ok && m.Schema != nil {
-					require.Equal(t, "string", m.Schema.Type, "%s %s %s", method, path, status)
+				if m, ok := a.Content["text/event-stream"]; ok {
+					require.NotNil(t, m.Schema, "%s %s %s", method, path, status)
+					require.Empty(t, m.Schema.Type+m.Schema.Ref, "%s %s %s", method, path, status)
+					require.NotNil(t, m.Data, "%s %s %s", method, path, status)
 				}
 			}
 		}
+	}
+}
+
+// TestOneCopyIsTheDefault: a fork that says nothing else makes one copy.
+func TestOneCopyIsTheDefault(t *testing.T) {
+	t.Parallel()
+	s := serveAs(t, load(t), coppice.Options{}, httpapi.Options{}, toolapi.Options{})
+	s.run("a", "x = 40")
+	for body, want := range map[string]int{`{}`: 1, `{"names":[]}`: 1, `{"copies":2.0}`: 2, `{"names":["b","c"]}`: 2} {
+		status, answer := s.ask("POST", "/api/sessions/a/fork", body)
+		require.Equal(t, http.StatusCreated, status, answer)
+		require.Equal(t, want, strings.Count(answer, `"session":`), answer)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
@@ -84,7 +86,7 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 	// A call without cells returns when there is a kernel.
 	result, err := session.Execute(r.Context(), coppice.Request{Owner: o.Owner})
 	if _, refused := errors.AsType[*messages.NotStartedError](err); refused || err == nil && result.Outcome != messages.OutcomeOK {
-		err = fmt.Errorf("%w for the session %s: %s", errOverloaded, key, result.Reason)
+		err = &notUp{key, result}
 	}
 	if err == nil && o.Pin {
 		err = session.Pin(r.Context(), true)
@@ -107,12 +109,16 @@ func checkName(name string) error {
 	if name == "" {
 		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
 	}
-	if name == "." || name == ".." || len(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
-		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)}
+	hint := fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)
+	if utf8.RuneCountInString(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
+		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), hint}
+	}
+	if len(name) > most {
+		return unfit{fmt.Sprintf("%.40q cannot be the name of a session: it has %d bytes", name, len(name)), hint}
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." || part == "." {
-			return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
+			return unfit{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
 		}
 	}
 	return nil
@@ -139,7 +145,7 @@ func (a *API) act(do func(*coppice.Session, context.Context) error) http.Handler
 
 func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Copies int      `json:"copies,omitempty"`
+		Copies *float64 `json:"copies,omitempty"` // 2.0 is a whole number, too
 		Names  []string `json:"names,omitempty"`
 		Owner  string   `json:"owner,omitempty"`
 	}
@@ -147,8 +153,12 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	const most = 64
-	if in.Copies == 0 {
-		in.Copies = len(in.Names)
+	copies := float64(max(len(in.Names), 1))
+	if in.Copies != nil {
+		copies = *in.Copies
+	}
+	if len(in.Names) == 0 {
+		in.Names = nil // an empty list names no copy less
 	}
 	for _, name := range in.Names {
 		if err := checkName(name); err != nil {
@@ -156,8 +166,8 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if in.Copies < 1 || in.Copies > most {
-		a.problem(w, badRequest{fmt.Sprintf("copies must be from 1 to %d, not %d", most, in.Copies), ""})
+	if copies < 1 || copies > most || copies != math.Trunc(copies) {
+		a.problem(w, badRequest{fmt.Sprintf("copies must be a whole number from 1 to %d, not %v", most, copies), ""})
 		return
 	}
 	key, _, err := a.named(r)
@@ -165,7 +175,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: in.Copies, Names: in.Names, Owner: in.Owner})
+	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: int(copies), Names: in.Names, Owner: in.Owner})
 	if err != nil {
 		a.problem(w, err)
 		return

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
@@ -35,7 +38,7 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 	if err != nil {
 		return nil, false, fmt.Errorf("keep the request: %w", err)
 	}
-	x, mine, err = a.add(info, string(text), run)
+	x, mine, err = a.add(trace.SpanContextFromContext(ctx), info, string(text), run)
 	if err != nil {
 		return nil, false, err
 	}
@@ -47,7 +50,7 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 	}
 }
 
-func (a *API) add(info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
+func (a *API) add(parent trace.SpanContext, info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -62,7 +65,7 @@ func (a *API) add(info client.Execution, asked string, run task) (x *execution, 
 	if n := a.runningLocked(); n >= a.o.MaxRunning {
 		return nil, false, fmt.Errorf("%w: %d executions run or wait", errOverloaded, n)
 	}
-	ctx, cancel := context.WithCancel(a.life)
+	ctx, cancel := context.WithCancel(trace.ContextWithSpanContext(a.life, parent)) // it outlives the request
 	x = &execution{
 		log:    eventlog.New(eventlog.Options{Dir: a.dir, Memory: a.o.LogMemory, Max: a.o.LogMax + reserve}),
 		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,
@@ -96,11 +99,23 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 		return
 	}
 	if err != nil {
-		result.Outcome, result.State, result.Reason = messages.OutcomeNotStarted, "", err.Error()
-		result.Text = err.Error()
+		result = failed(result, err)
 	}
 	x.finish(result, report, a.o.Logger)
 	a.changes.execution(x.describe(false))
+}
+
+// failed is the result of an execution that failed beside its cells. Whether one of them
+// ran is theirs to say: a notebook may have run that could not be saved.
+func failed(result messages.Result, err error) messages.Result {
+	result.Reason, result.Text = err.Error(), strings.TrimPrefix(result.Text+"\n\n"+err.Error(), "\n\n")
+	if !result.Ran() {
+		result.Outcome, result.State, result.Text = messages.OutcomeNotStarted, "", err.Error()
+		result.Progress.Reach = messages.ReachUnsent
+	} else if result.Outcome == messages.OutcomeOK {
+		result.Outcome = messages.OutcomeError
+	}
+	return result
 }
 
 // drop takes an execution out that was refused.

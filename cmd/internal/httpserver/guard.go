@@ -23,6 +23,10 @@ const maxLogged = 200
 // guard lets through who knows the token and came here on purpose. What it
 // refuses it logs, once, and without what the request carried.
 func (s *Server) guard() http.Handler {
+	served := http.Handler(s.mux)
+	if s.instrument != nil {
+		served = s.instrument(served)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
@@ -44,7 +48,7 @@ func (s *Server) guard() http.Handler {
 		case pattern == "":
 			s.nowhere(w, r)
 		default:
-			s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), trusted{}, known)))
+			served.ServeHTTP(w, r.WithContext(context.WithValue(context.WithValue(r.Context(), trusted{}, known), route{}, pattern)))
 		}
 	})
 }
@@ -57,6 +61,16 @@ type trusted struct{}
 func Trusted(ctx context.Context) bool {
 	known, _ := ctx.Value(trusted{}).(bool)
 	return known
+}
+
+// route is the key under which a request's context has the pattern of its mount.
+type route struct{}
+
+// Route is the pattern of the mount that serves the request which ctx belongs to. Of
+// those there is a fixed number, unlike of paths.
+func Route(ctx context.Context) string {
+	pattern, _ := ctx.Value(route{}).(string)
+	return pattern
 }
 
 // refuse answers no, and logs that. It closes the connection: who may not ask has

@@ -38,6 +38,9 @@ type Options struct {
 	// Socket is the path of a Unix socket to listen on as well, in a folder that
 	// is for this user alone. "": none.
 	Socket string
+	// Instrument wraps what serves requests, for measuring; those that are refused
+	// before they come to a mount do not pass it. nil: nothing.
+	Instrument func(http.Handler) http.Handler
 	// Logger hears of each request that was refused. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -55,15 +58,18 @@ type Mount struct {
 
 // Server listens, and serves when Serve is called.
 type Server struct {
-	l      net.Listener
-	socket net.Listener // nil: there is none
-	token  string
-	grace  time.Duration
-	body   time.Duration
-	ending func(context.Context)
-	logger *slog.Logger
-	mux    *http.ServeMux
-	public map[string]bool // the patterns that need no token
+	l       net.Listener
+	socket  net.Listener // nil: there is none
+	token   string
+	grace   time.Duration
+	body    time.Duration
+	ending  func(context.Context)
+	logger  *slog.Logger
+	mux     *http.ServeMux
+	public  map[string]bool // the patterns that need no token
+	leaving leaving
+
+	instrument func(http.Handler) http.Handler
 }
 
 // What a server fails with.
@@ -124,8 +130,8 @@ func newServer(o Options, mounts []Mount) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}}
-	for _, m := range mounts {
+	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}, instrument: o.Instrument}
+	for _, m := range append(s.leaving.mounts(), mounts...) {
 		s.mux.Handle(m.Pattern, m.Handler)
 		s.public[m.Pattern] = m.Public
 	}
@@ -196,6 +202,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
+	s.leaving.Store(true)
 	if s.ending != nil {
 		s.ending(last)
 	}

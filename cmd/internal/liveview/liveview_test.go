@@ -66,3 +66,25 @@ func TestTheScriptAndThePageBelongTogether(t *testing.T) {
 	}
 	require.NotContains(t, strings.ReplaceAll(string(script), "://", ""), "http:")
 }
+
+// Code that two people type into the page meets only in a session that both have chosen:
+// whatever runs or opens something names a session, and none is filled in.
+func TestThePageRunsCodeInAChosenSessionOnly(t *testing.T) {
+	script, err := os.ReadFile("assets/live.js")
+	require.NoError(t, err)
+	posts := regexp.MustCompile("call\\(\"POST\", ([^,)]+)(?:, (\\{[^;]*\\}))?\\)").FindAllStringSubmatch(string(script), -1)
+	require.NotEmpty(t, posts)
+	runs := 0
+	for _, m := range posts {
+		switch m[1] {
+		case `"/api/executions"`:
+			require.Contains(t, m[2], "session: selected.session, cwd: selected.cwd")
+			runs++
+		case `"/api/sessions"`:
+			require.Regexp(t, `^\{ session: name\b`, m[2])
+			runs++
+		}
+	}
+	require.Equal(t, 2, runs, "%v", posts)
+	require.NotRegexp(t, `(?i)session:\s*["'`+"`"+`]`, string(script), "no session is named by the page itself")
+}

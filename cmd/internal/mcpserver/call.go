@@ -128,8 +128,8 @@ func refused(problem string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: problem}}, IsError: true}
 }
 
-// content is what a client gets of a result. Pictures are content only: twice
-// the same megabytes help no one.
+// content is what a client gets of a result. Text and pictures are content only: twice
+// the same helps no one.
 func content(r agent.Result) (*mcp.CallToolResult, error) {
 	out := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}, IsError: r.IsError}
 	for _, image := range r.Images {
@@ -143,9 +143,7 @@ func content(r agent.Result) (*mcp.CallToolResult, error) {
 		out.StructuredContent = r.Run
 	}
 	if r.Result != nil {
-		structured := *r.Result
-		structured.Images = nil
-		out.StructuredContent = structured
+		out.StructuredContent = structured(*r.Result)
 	}
 	return out, nil
 }

@@ -221,6 +221,26 @@ func TestProgressAndCancel(t *testing.T) {
 	require.False(t, p.wrong, "progress only goes up")
 }
 
+// What a call showed reaches a client once, as text, and so does what it raised.
+func TestOutputIsSentOnce(t *testing.T) {
+	t.Parallel()
+	cs := client(t, options(t), nil)
+	for name, code := range map[string]string{
+		"printed": "print('nee' + 'dle')", "value": "'nee' + 'dle'", "raised": "raise ValueError('nee' + 'dle', [])\n",
+	} {
+		r := call(t, cs, "python", cells(code))
+		require.Equal(t, 1, strings.Count(text(r), "needle"), "%s: %s", name, text(r))
+		b, err := json.Marshal(r.StructuredContent)
+		require.NoError(t, err)
+		want := 0
+		if name == "raised" {
+			want = 1 // the message of the error, by itself
+		}
+		require.Equal(t, want, strings.Count(string(b), "needle"), "%s: %s", name, b)
+		require.Contains(t, string(b), `"reach":"`)
+	}
+}
+
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
 	cs := client(t, options(t), nil)

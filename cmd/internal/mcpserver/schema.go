@@ -9,8 +9,11 @@ var resultSchema = json.RawMessage(`{
   "required": ["outcome", "state", "text", "session", "cwd", "cells"],
   "properties": {
     "outcome": {"enum": ["ok", "error", "timeout", "cancelled", "lost", "not_started"], "description": "How the call ended."},
-    "state": {"enum": ["kept", "fresh", "lost"], "description": "What became of the session's variables."},
-    "text": {"type": "string"},
+    "state": {"enum": ["", "kept", "fresh", "lost"], "description": "What became of the session's variables; empty when nothing of the call ran."},
+    "remedy": {"enum": ["retry", "more_time", "reset", "mend_request", "mend_setup"], "description": "What helps a call of which nothing ran."},
+    "retry_after_ms": {"type": "integer"},
+    "progress": {"type": "object", "description": "How far the call came: reach, begun of cells, stop, limit_ns, waited."},
+    "text": {"const": "", "description": "Empty: the text is in the content."},
     "backend": {"type": "string"},
     "session": {"type": "string", "description": "The session of the call, to be passed as session by the next call of the same work."},
     "cwd": {"type": "string"},
@@ -25,7 +28,7 @@ var resultSchema = json.RawMessage(`{
           "title": {"type": "string"},
           "status": {"enum": ["pending", "running", "complete", "error"]},
           "outcome": {"enum": ["ok", "error", "timeout", "cancelled", "lost", "not_started"]},
-          "output": {"type": "string"},
+          "output": {"const": "", "description": "Empty: it is in the content."},
           "duration_ms": {"type": "integer"},
           "exit_code": {"type": ["integer", "null"]},
           "error": {"type": ["object", "null"]}

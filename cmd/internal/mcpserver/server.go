@@ -33,6 +33,9 @@ type Options struct {
 	MaxLeftover int
 	// KeepAlive is how often a call without output sends progress. 0: 5 s.
 	KeepAlive time.Duration
+	// LookAgain is how often it is looked whether Python can be used that cannot: its
+	// tools are offered then, and clients told. 0: 30 s.
+	LookAgain time.Duration
 	// Logger hears what clients do wrong. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -52,12 +55,12 @@ const (
 
 // server is what the handlers share.
 type server struct {
-	o        Options
-	mcp      *mcp.Server
-	dialogs  *dialogs
-	handles  handles
-	left     *leftovers
-	runsCode map[string]bool // the tools that run code in a session, by name
+	o       Options
+	mcp     *mcp.Server
+	dialogs *dialogs
+	handles handles
+	left    *leftovers
+	tools   *followed
 }
 
 // Server is a server of the protocol, from New. Any goroutine may use it.
@@ -68,8 +71,11 @@ type Server struct {
 }
 
 // Close ends the calls that wait for a client with the answer to a question, and
-// waits for them. The server takes no such calls afterwards.
-func (s *Server) Close() { s.shared.dialogs.close() }
+// waits for them. The server takes no such calls afterwards, and looks for Python no more.
+func (s *Server) Close() {
+	s.shared.tools.close()
+	s.shared.dialogs.close()
+}
 
 // New makes a server that any number of connections may share; Close belongs to
 // the caller. The error matches coppice.ErrOptions.
@@ -80,32 +86,32 @@ func New(o Options) (*Server, error) {
 	if o.MaxLeftover <= 0 {
 		o.MaxLeftover = 8
 	}
+	if o.LookAgain <= 0 {
+		o.LookAgain = 30 * time.Second
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Tools.SessionArgument = true
-	tools, err := agent.Tools(o.Host, o.Tools)
-	if err != nil {
-		return nil, err
-	}
-	s := &server{o: o, dialogs: newDialogs(), handles: newHandles(), runsCode: map[string]bool{}}
+	s := &server{o: o, dialogs: newDialogs(), handles: newHandles()}
 	s.left = newLeftovers(o.MaxLeftover, s.endSession)
 	m := mcp.NewServer(
 		&mcp.Implementation{Name: "coppice", Title: "Coppice", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}},
 	)
 	s.mcp = m
-	for _, tool := range tools {
-		s.runsCode[tool.Name] = takesSession(tool) && tool.Name != resetTool
-		m.AddTool(definition(tool), s.handler(tool))
+	tools, err := s.followTools(m)
+	if err != nil {
+		return nil, err
 	}
-	s.followTools(m, tools)
+	s.tools = tools
 	s.addSessions(m)
 	s.addArtifacts(m)
 	if o.Tools.Notebooks {
 		s.addNotebooks(m)
 	}
 	s.tellStateless(m)
+	refusePrompts(m)
 	return &Server{m, s}, nil
 }
 

@@ -53,7 +53,7 @@ func (s *server) tellStateless(m *mcp.Server) {
 func (s *server) toldStateless(t *mcp.Tool) *mcp.Tool {
 	about := statelessNeeded
 	switch {
-	case s.runsCode[t.Name]:
+	case s.tools.runsCode(t.Name):
 		about = statelessName
 	case t.Name == resetTool, strings.HasPrefix(t.Name, sessionTools):
 	default:
@@ -75,7 +75,7 @@ func (s *server) toldStateless(t *mcp.Tool) *mcp.Tool {
 	session["description"] = about
 	told := *t
 	told.InputSchema = schema
-	if s.runsCode[t.Name] && t.Name != bashTool { // a command leaves nothing to go on with
+	if s.tools.runsCode(t.Name) && t.Name != bashTool { // a command leaves nothing to go on with
 		told.Description += statelessTool
 	}
 	return &told

@@ -48,6 +48,7 @@ func TestInteractiveShowsWhatIsLeft(t *testing.T) {
 		"waits":       {events: []messages.Event{out("a\n"), messages.ClearOutput{Wait: true}}, want: []string{"a"}},
 		"waited":      {events: []messages.Event{out("a\n"), messages.ClearOutput{Wait: true}, out("b\n")}, want: []string{"b"}},
 		"an update":   {events: []messages.Event{messages.Display{DisplayID: "d", Data: plain("0")}, out("x\n"), messages.Display{DisplayID: "d", Update: true, Data: plain("1")}}, want: []string{"1", "x"}},
+		"of a value":  {events: []messages.Event{messages.ExecuteResult{DisplayID: "d", Data: plain("0")}, messages.Display{DisplayID: "d", Update: true, Data: plain("1")}}, want: []string{"1"}},
 		"the frames":  {events: []messages.Event{messages.Error{ErrorDetails: messages.ErrorDetails{Name: "E", Traceback: []string{"long"}, ErrorPlace: messages.ErrorPlace{UserTraceback: "short"}}}}, want: []string{"short"}},
 		"no frame":    {events: []messages.Event{messages.Status{Status: messages.CellRunning}, messages.Final{}}},
 		"status ends": {events: []messages.Event{messages.Status{Data: messages.RawJSON(`{"op":"pwd","path":"/x"}`)}, out("y")}, want: []string{"y"}},

@@ -61,17 +61,29 @@ func Settled(events []messages.Event) []messages.Event {
 				kept, displays, clearing = nil, map[string]int{}, false
 			}
 		}
-		d, ok := e.(messages.Display)
-		if ok && d.DisplayID != "" {
-			if at, shown := displays[d.DisplayID]; shown && d.Update {
-				kept[at] = d
+		if id, update := named(e); id != "" {
+			if at, shown := displays[id]; shown && update {
+				kept[at] = e
 				continue
 			}
-			displays[d.DisplayID] = len(kept)
+			displays[id] = len(kept)
 		}
 		kept = append(kept, e)
 	}
 	return slices.Clip(kept)
+}
+
+// named returns the name of what is shown, empty when it has none, and whether it takes
+// the place of what has that name.
+func named(e messages.Event) (id string, update bool) {
+	switch e := e.(type) {
+	case messages.Display:
+		return e.DisplayID, e.Update
+	case messages.ExecuteResult:
+		return e.DisplayID, false
+	default:
+		return "", false
+	}
 }
 
 // Closing draws how a call of one cell ended: a line with its duration, and what

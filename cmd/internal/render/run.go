@@ -24,7 +24,7 @@ type RunOptions struct {
 	// Prefix stands before every line: calls that are drawn side by side on one
 	// terminal tell each other apart by it.
 	Prefix string
-	// Timeout is that of the call, 0 when it has none.
+	// Timeout is what the user has asked for, 0 for none.
 	Timeout time.Duration
 	// Now tells the time; cells are timed by it. Nil leaves durations out.
 	Now func() time.Time
@@ -230,45 +230,60 @@ func (r *Run) final(res messages.Result) {
 	}
 }
 
-// Ending says how a call ended, in at most three sentences, each on lines of its
-// own; nothing when there is nothing to say beyond the cells. timeout is that of the call, 0 when it had
-// none.
+// Ending says how a call ended, in at most four sentences, each on lines of its own;
+// nothing when there is nothing to say beyond the cells. timeout is what the user has
+// asked for, 0 for none: to the call itself that may have been a deadline of its caller.
 func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	var lines []string
 	add := func(p paint, text string) { lines = append(lines, s.wrap(p, oneLine(text))...) }
+	far := res.HowFar()
+	if timeout > 0 && (far.Stop == "" || far.Stop == messages.StopDeadline) {
+		far.Stop, far.Limit = messages.StopTimeout, timeout
+	}
 	because := ""
 	if res.Reason != "" {
 		because = ": " + res.Reason
 	}
+	stopped := because
+	if not := far.NotRun(); not != "" && !strings.HasPrefix(res.Reason, not) {
+		stopped = ": " + not + strings.Replace(because, ":", ";", 1)
+	}
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
-		limit := ""
-		if timeout > 0 {
-			limit = " after " + Duration(timeout)
-		}
-		add(red, "✗ timed out"+limit+because)
+		add(red, "✗ "+strings.TrimSpace("timed out "+far.After())+stopped)
 	case messages.OutcomeCancelled:
-		add(yellow, "✗ cancelled"+because)
+		add(yellow, "✗ cancelled"+stopped)
 	case messages.OutcomeLost:
 		add(red, "✗ the kernel was lost"+because)
 	case messages.OutcomeNotStarted:
 		add(red, "✗ not started"+because)
-	case messages.OutcomeOK, messages.OutcomeError:
-		if res.State == messages.StateFresh && res.Reason != "" {
-			add(yellow, "! new kernel"+because)
-		}
 	default:
 	}
-	if res.State == messages.StateLost {
+	switch {
+	case res.State == messages.StateLost:
 		if len(lines) > 0 { // it was told why
-			because = ""
+			res.Reason = ""
 		}
-		add(yellow, "! state lost: variables of earlier calls are gone"+because)
+		add(yellow, "! state lost: "+gone(res))
+	case res.Variables() != "":
+		add(yellow, "! new kernel"+because)
+	}
+	if waited := far.Waited.String(); waited != "" && (res.Outcome == messages.OutcomeTimeout || res.Outcome == messages.OutcomeNotStarted) {
+		add(dim, "· it waited "+waited)
 	}
 	if res.StdinRequested {
 		add(yellow, "! the code asked for input, and there was none")
 	}
 	return lines
+}
+
+// gone is what became of the variables, as a clause.
+func gone(res messages.Result) string {
+	text := strings.TrimSuffix(res.Variables(), ".")
+	if text == "" { // nothing of the call ran
+		return "the kernel is gone"
+	}
+	return strings.ToLower(text[:1]) + text[1:]
 }
 
 // oneLine makes text fit for one line.

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/launcher"
-	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
@@ -22,10 +22,17 @@ const maxRequest = 64 << 20
 // keepAlive is how often a stream without events says that it lives.
 const keepAlive = 15 * time.Second
 
+// runID is what the name of a run may look like; the document has the same.
+var runID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+
 // request reads the body of run and stream, or answers with what is wrong with it.
 // A run may do without a body.
 func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
-	var body client.RunTool
+	var body struct { // client.RunTool, with what is empty apart from what is not there
+		Inputs  json.RawMessage `json:"inputs,omitempty"`
+		Run     *string         `json:"run_id,omitempty"`
+		Timeout float64         `json:"timeout_seconds,omitempty"`
+	}
 	if !empty(r) && !httpserver.Body(w, r, maxRequest, &body) {
 		return launcher.Request{}, false
 	}
@@ -33,12 +40,19 @@ func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 		httpserver.Error(w, http.StatusBadRequest, "bad_request", "inputs is no object", `send {"inputs": {"NAME": VALUE}}`)
 		return launcher.Request{}, false
 	}
+	run := ""
+	if body.Run != nil {
+		if run = *body.Run; !runID.MatchString(run) {
+			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("run_id is %.80q, and must be of letters, digits, dots, dashes and underscores", run), "leave it out for a new one")
+			return launcher.Request{}, false
+		}
+	}
 	const most = 86400
 	if body.Timeout < 0 || body.Timeout > most {
 		httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("timeout_seconds must be from 0 to %d", most), "")
 		return launcher.Request{}, false
 	}
-	return launcher.Request{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: body.Run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
+	return launcher.Request{Tool: r.PathValue("id"), Inputs: body.Inputs, ID: run, Timeout: time.Duration(body.Timeout * float64(time.Second))}, true
 }
 
 // empty reports whether a request has no body. A body of no known length that is

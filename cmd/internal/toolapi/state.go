@@ -2,9 +2,7 @@ package toolapi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -142,13 +140,10 @@ func (h *handler) prewarm(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
-	limit := 0
-	if s := r.URL.Query().Get("limit"); s != "" {
-		var err error
-		if limit, err = strconv.Atoi(s); err != nil || limit < 1 {
-			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("limit must be a number from 1, not %q", s), "")
-			return
-		}
+	limit, _, err := httpserver.Number(r, "limit", 1)
+	if err != nil {
+		httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "")
+		return
 	}
 	log, err := h.o.Tools.Logs(r.Context(), r.PathValue("id"))
 	switch {
@@ -162,13 +157,13 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 }
 
 // lastLines are the last lines of a text, all of them when limit is 0.
-func lastLines(text string, limit int) []string {
+func lastLines(text string, limit int64) []string {
 	if text == "" {
 		return []string{}
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if limit > 0 && len(lines) > limit {
-		lines = lines[len(lines)-limit:]
+	if limit > 0 && int64(len(lines)) > limit {
+		lines = lines[int64(len(lines))-limit:]
 	}
 	return lines
 }

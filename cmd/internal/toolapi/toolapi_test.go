@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -98,6 +99,8 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"echo","arg":5},"run_id":"r1"}`, 200, `"run":"r1","tool":"a","outcome":"ok","outputs":{"result":{"echo":5}}`},
 		{"POST", "/api/tools/a/run", ``, 200, `"outcome":"ok"`},
 		{"POST", "/api/tools/a/run", `{"inputs":[]}`, 400, "inputs is no object"},
+		{"POST", "/api/tools/a/run", `{"run_id":""}`, 400, "run_id is"},
+		{"POST", "/api/tools/a/stream", `{"run_id":"a b"}`, 400, "must be of letters"},
 		{"POST", "/api/tools/a/run", `{"input":{}}`, 400, `unknown field`},
 		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400, "timeout_seconds must be from 0 to 86400"},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422, "n: not a number"},
@@ -211,4 +214,41 @@ func TestAClientThatLeaves(t *testing.T) {
 		st, err := s.launcher.State(t.Context())
 		return err == nil && st.Tools[0].InFlight == 0 && st.Tools[0].Runs == 1
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// TestTwoClientsOfATool share its process and nothing of their runs: each gets the answer
+// to its own inputs, and its own events, at the same time.
+func TestTwoClientsOfATool(t *testing.T) {
+	t.Parallel()
+	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a"}, toolbox.Tool{ID: "b", Stream: true})
+	other, err := client.New(client.Options{URL: s.record.URL, Token: s.record.Token, Patience: -1})
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	ask := func(c *client.Client, mine string, parts int) error {
+		r, err := c.RunTool(t.Context(), "a", client.RunTool{Run: mine, Inputs: toolbox.Inputs("echo", mine)}, nil)
+		if err != nil || r.Run != mine || string(r.Outputs) != fmt.Sprintf(`{"result":{"echo":%q}}`, mine) {
+			return fmt.Errorf("%s: the run %s: %s, %v %w", mine, r.Run, r.Outputs, r.Error, err)
+		}
+		events := 0
+		r, err = c.RunTool(t.Context(), "b", client.RunTool{Run: mine, Inputs: toolbox.Inputs("stream", parts)}, func(messages.ToolEvent) error {
+			events++
+			return nil
+		})
+		if err != nil || r.Run != mine || events != parts {
+			return fmt.Errorf("%s: the stream %s has %d events: %v %w", mine, r.Run, events, r.Error, err)
+		}
+		return nil
+	}
+	const rounds = 5
+	done := make(chan error, 2*rounds)
+	for name, c := range map[string]*client.Client{"one": s.client, "two": other} {
+		go func() { // ends with its runs, which are counted below
+			for i := range rounds {
+				done <- ask(c, fmt.Sprintf("%s-%d", name, i), i+1)
+			}
+		}()
+	}
+	for range 2 * rounds {
+		require.NoError(t, <-done)
+	}
 }

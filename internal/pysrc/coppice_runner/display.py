@@ -46,7 +46,7 @@ def bundle(value: Any) -> Tuple[Bundle, Bundle]:
         tree = as_json(value)
         if tree is not _NOT_JSON:
             data["application/json"] = tree
-    return _fit(data), metadata
+    return data, metadata
 
 
 def _rich(value: Any, data: Bundle, metadata: Bundle) -> None:
@@ -141,13 +141,17 @@ def _is_json(value: Any, budget: list, depth: int) -> bool:
     return False
 
 
-def _fit(data: Bundle) -> Bundle:
-    """Leaves out the parts that are too long for a frame."""
+def fit(data: Bundle) -> Tuple[Bundle, str]:
+    """Leaves out the parts that are too long for a frame. Plain text is not lost: it
+    is returned by itself, to be printed."""
     kept: Bundle = {}
     room = MAX_FRAME // 4
-    left_out = []
+    left_out, text = [], ""
     for mime, part in data.items():
         size = len(part) if isinstance(part, str) else 0
+        if size > room and mime == "text/plain":
+            text = part
+            continue
         if size > room:
             left_out.append(f"{mime} ({size} characters)")
             continue
@@ -156,7 +160,7 @@ def _fit(data: Bundle) -> Bundle:
     if left_out:
         note = "left out because it is too long: " + ", ".join(left_out)
         kept["text/plain"] = f"{kept['text/plain']}\n[{note}]" if "text/plain" in kept else f"[{note}]"
-    return kept
+    return kept, text
 
 
 class Handle:

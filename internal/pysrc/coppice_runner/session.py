@@ -534,6 +534,9 @@ class Session:
 
     def _result(self, value: Any, frames: List[bytes]) -> None:
         data, metadata = display.bundle(value)
+        data = self._printed(data)
+        if not data:
+            return
         if len(data) == 1 and not metadata and "text/plain" in data:
             frames.append(b'{"type":"result","data":{"text/plain":%b},"count":%d}\n' % (quoted(data["text/plain"]), self.count))
             return
@@ -541,6 +544,13 @@ class Session:
         if metadata:
             frame["metadata"] = metadata
         frames.append(encode(frame))
+
+    def _printed(self, data: Dict[str, Any]) -> Dict[str, Any]:
+        """Prints the text of a value that no frame holds, and returns what one does."""
+        data, text = display.fit(data)
+        if text:
+            self.output.write("stdout", text + "\n")
+        return data
 
     def _error(self, failed: BaseException) -> Dict[str, Any]:
         frame = errors.describe(failed, f"<cell {self.count}>")
@@ -573,6 +583,12 @@ class Session:
                 data, more = {str(m): display.encodable(str(m), p) for m, p in value.items()}, {}
             else:
                 data, more = display.bundle(value)
+            shown = bool(data)
+            data = self._printed(data)
+            if shown and not data:
+                if display_id is None:
+                    continue
+                data = {"text/plain": "[its text is printed above: it is too long for a display]"}
             frame: Dict[str, Any] = {"type": "display", "data": data}
             if metadata or more:
                 frame["metadata"] = {**more, **(metadata or {})}

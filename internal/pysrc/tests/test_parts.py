@@ -154,9 +154,16 @@ class DisplayTest(unittest.TestCase):
             def __repr__(self):
                 return "Long()"
 
-        data, _ = display.bundle(Long())
+        data, text = display.fit(display.bundle(Long())[0])
+        self.assertEqual("", text)
         self.assertEqual(["text/plain"], list(data))
         self.assertRegex(data["text/plain"], r"Long\(\)\n\[left out because it is too long: text/html")
+
+
+    def test_long_text_is_printed(self):
+        long = "x" * (wire.MAX_FRAME // 4 + 1)
+        self.assertEqual(({}, long), display.fit({"text/plain": long}))
+        self.assertEqual(({"text/html": "h"}, long), display.fit({"text/html": "h", "text/plain": long}))
 
 
 class ErrorsTest(unittest.TestCase):

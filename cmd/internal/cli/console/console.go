@@ -17,6 +17,8 @@ type Console struct {
 	// In is standard input, Out what scripts read, Err what people read.
 	In       io.Reader
 	Out, Err *Output
+	// Version is the program's.
+	Version string
 	// Env is the whole environment, as os.Environ has it.
 	Env []string
 	// Hard ends when the process is to end at once.

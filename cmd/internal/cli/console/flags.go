@@ -22,6 +22,8 @@ type HostFlags struct {
 	Python  string
 	// StartTimeout and InterruptGrace are those of coppice.Options, as they are written.
 	StartTimeout, InterruptGrace string
+	// PassEnv is that of coppice.Options.
+	PassEnv []string
 }
 
 // Add adds the flags to a command.
@@ -30,6 +32,7 @@ func (f *HostFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Python, "python", "", "the Python interpreter to use (default: the active or managed environment)")
 	cmd.Flags().StringVar(&f.StartTimeout, "start-timeout", "", "how long a kernel, or the process that it comes from, may take to start, without the time that it waits for a processor: 90s, 2m or seconds (default: COPPICE_START_TIMEOUT, else 2m)")
 	cmd.Flags().StringVar(&f.InterruptGrace, "interrupt-grace", "", "how long interrupted code has to stop before its kernel is ended, without the time that it waits for a processor (default: COPPICE_INTERRUPT_GRACE, else 1.5s)")
+	cmd.Flags().StringSliceVar(&f.PassEnv, "pass-env", nil, "variables that code gets besides those that always pass: TZ,HTTPS_PROXY,CUDA_* (default: COPPICE_PASS_ENV)")
 }
 
 // Options fills in what the flags say; g are those of the gateway backend. The error is
@@ -39,7 +42,7 @@ func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppic
 	if err != nil {
 		return o, UsageError{err}
 	}
-	o.Backend, o.Python = b, f.Python
+	o.Backend, o.Python, o.PassEnv = b, f.Python, f.PassEnv
 	for _, t := range []struct {
 		flag, text string
 		to         *time.Duration

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -35,6 +36,8 @@ func KeepOutput(o coppice.Options) coppice.Options {
 // Host is a coppice.Host that ends in a hurry when the process is to end.
 type Host struct {
 	*coppice.Host
+	// Traces are those that the environment asks for; nil: none.
+	Traces  *telemetry.Traces
 	console *Console
 
 	once   sync.Once
@@ -55,7 +58,19 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 	if v := c.Getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {
 		o.OnStartup = func(s coppice.StartupStage) { c.Err.Lines("coppice startup: " + s.String()) }
 	}
+	traces, err := telemetry.Start(ctx, telemetry.Options{
+		Getenv: c.Getenv, Version: c.Version, Warn: func(text string) { c.Err.Lines("coppice: " + text) },
+	})
+	if errors.Is(err, telemetry.ErrSettings) {
+		return nil, UsageError{err}
+	} else if err != nil {
+		return nil, err
+	}
+	o.Sinks = traces.Attach(o.Sinks)
 	inner, err := coppice.Start(ctx, o)
+	if err != nil {
+		_ = traces.End(ctx) // nothing was traced
+	}
 	switch {
 	case errors.Is(err, coppice.ErrOptions):
 		return nil, UsageError{err}
@@ -64,7 +79,7 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 	case err != nil:
 		return nil, &Exit{Code: Lost, Err: err}
 	}
-	h := &Host{Host: inner, console: c}
+	h := &Host{Host: inner, Traces: traces, console: c}
 	if file := inner.TraceFile(); file != "" {
 		c.Err.Lines("coppice: messages are traced to " + file)
 	}
@@ -78,7 +93,14 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 
 // shutdown ends the host, once; it returns when that is done.
 func (h *Host) shutdown() messages.ShutdownReport {
-	h.once.Do(func() { h.console.Ending(func(ctx context.Context) { h.report = h.Host.Shutdown(ctx) }) })
+	h.once.Do(func() {
+		h.console.Ending(func(ctx context.Context) {
+			h.report = h.Host.Shutdown(ctx)
+			if err := h.Traces.End(ctx); err != nil {
+				h.console.Err.Lines("coppice: " + err.Error())
+			}
+		})
+	})
 	return h.report
 }
 

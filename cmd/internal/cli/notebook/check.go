@@ -15,7 +15,7 @@ func (a *app) validateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := console.Command{
 		Use: "validate FILE...", Short: "Check notebooks against the rules of their format",
-		Long: "Check notebooks against the rules of their nbformat: those of the official\nschemas, and that ids are unique. Problems are told with their path. - is standard\ninput. The exit code is 1 when there is an error.",
+		Long: "Check notebooks against the rules of their nbformat, 3 or 4: those of the\nofficial schemas, and that ids are unique. Problems are told with their path. - is standard\ninput. The exit code is 1 when there is an error.",
 		Args: console.Arguments{Least: 1, Most: console.Any}, Errors: failure,
 		Run: func(ctx context.Context, args []string) error {
 			wrong := false

@@ -38,8 +38,8 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run the code cells of a notebook in one session, in order, and write what they
 show into a notebook: FILE itself with --in-place, else --output, else
 NAME.executed.ipynb beside FILE. It is written after every cell and while a cell
-shows something, so that a run that is cut off loses nothing; --from goes on
-where one ended, in the notebook that it wrote. The kernel is a new one then:
+shows something, but for at most a tenth of the time: a run that is killed loses what
+was shown in ten times the length of a save; --from goes on where one ended, in the notebook that it wrote. The kernel is a new one then:
 name the cells that it needs with --cells, as in --cells 0-2,7-.
 
 The session runs in the folder of FILE. The first cell that does not complete

@@ -163,7 +163,7 @@
         say("the server closed the connection; trying again");
       } catch (err) {
         if (signal.aborted) return;
-        if (err.status === 401) { signOut("The server does not know this token any more: one that is started anew has another, in ~/.coppice/serve.json."); return; }
+        if (err.status === 401) { signOut("The server does not know this token any more: a server that was started again has another. Use the link that it printed."); return; }
         if (err.status === 400) cursor = null; // it has started anew
         say("no connection; trying again");
       }
@@ -625,7 +625,7 @@
         case "error": this.text("traceback", (e.traceback?.length ? e.traceback.join("\n") : `${e.name}: ${e.message}`) + "\n"); break;
         case "clear": if (e.wait) this.clearNext = true; else this.clear(); break;
         case "notice": this.text("notice", `[${e.text}]\n`); break;
-        default: return; // status, host calls
+        default: return; // status, host calls, comms
       }
       if (end) this.at.scrollTop = this.at.scrollHeight;
     }

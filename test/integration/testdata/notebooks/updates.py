@@ -14,6 +14,14 @@ update_display("nobody has this id", display_id="c")
 # %%
 h.update(HTML("<i>from afar</i>"), metadata={"text/html": {"isolated": True}})
 # %%
+display("second, shown again", display_id="b")
+# %%
+kernel = get_ipython().kernel
+value = {"data": {"text/plain": "9"}, "metadata": {}, "execution_count": kernel.shell.execution_count - 1, "transient": {"display_id": "value"}}
+sent = kernel.session.send(kernel.iopub_socket, "execute_result", value, parent=kernel.get_parent())
+# %%
+update_display(10, display_id="value")
+# %%
 d = DisplayHandle("mine")
 d.display("x")
 d.update("y")

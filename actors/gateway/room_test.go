@@ -1,0 +1,126 @@
+package gateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/gateway"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// full has the machine have room for one kernel, which is idle and takes two seconds to
+// end.
+func (tr *tree) full() {
+	tr.t.Helper()
+	tr.places, tr.stop = 1, 2*time.Second
+	require.Equal(tr.t, messages.OutcomeOK, tr.run("idle", "x").Outcome)
+}
+
+// A kernel that is ended to make room has made none before it is gone: the start that
+// needs it comes then, and later calls of its session come after it.
+func TestRoomIsThereWhenTheEndedKernelsAreGone(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		tr.full()
+		began := time.Now()
+		first := tr.begin(call("first", "new", "x"))
+		time.Sleep(500 * time.Millisecond)
+		second := tr.begin(call("second", "new", "x"))
+		time.Sleep(500 * time.Millisecond)
+		third := tr.begin(call("third", "new", "x"))
+		for _, r := range []messages.Result{tr.wait(first), tr.wait(second), tr.wait(third)} {
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Reason)
+		}
+		require.Equal(t, tr.stop+tr.start, time.Since(began), "no second was lost")
+		require.Equal(t, []string{"first", "second", "third"}, tr.order[1:])
+	})
+}
+
+// A call that waits for the end of kernels can be left, closed and drained as any other,
+// and says what it waited for.
+func TestACallThatWaitsForRoomCanEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end     func(*tree)
+		outcome messages.Outcome
+		refusal messages.Refusal
+		stop    messages.Stop
+	}{
+		"cancelled": {func(tr *tree) {
+			tr.ref().Tell(messages.Interrupt{Key: key("new"), Exec: "a", Cause: messages.CauseCancelled})
+		}, messages.OutcomeCancelled, "", messages.StopCancel},
+		"the caller's deadline": {func(tr *tree) {
+			tr.ref().Tell(messages.Interrupt{Key: key("new"), Exec: "a", Cause: messages.CauseTimeout, Deadline: time.Second})
+		}, messages.OutcomeTimeout, "", messages.StopDeadline},
+		"closed":  {func(tr *tree) { tr.ask(messages.Close{Key: key("new")}) }, messages.OutcomeNotStarted, messages.RefusedClosed, messages.StopClosed},
+		"drained": {func(tr *tree) { tr.ask(messages.Drain{}) }, messages.OutcomeNotStarted, messages.RefusedDraining, messages.StopShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+				tr.full()
+				reply := tr.begin(call("a", "new", "x"))
+				time.Sleep(time.Second)
+				tt.end(tr)
+				r := tr.wait(reply)
+				require.Equal(t, tt.outcome, r.Outcome, r.Reason)
+				require.Equal(t, tt.refusal, r.Refusal)
+				require.Equal(t, tt.stop, r.Progress.Stop)
+				require.Equal(t, messages.ReachPlace, r.Progress.Reach)
+			})
+		})
+	}
+}
+
+// A call that left the queue says what it waited for, and how long, whichever it was.
+func TestWhatACallWaitedFor(t *testing.T) {
+	const left = 5 * time.Second
+	for name, tt := range map[string]struct {
+		policy gateway.Policy
+		before func(*tree)
+		want   messages.Progress
+		reason string
+	}{
+		"earlier calls": {
+			before: func(tr *tree) {
+				tr.run("s", "x")
+				tr.begin(call("long", "s", "sleep 1h"))
+			},
+			want:   messages.Progress{Reach: messages.ReachTurn, Waited: messages.Waited{Turn: left}},
+			reason: "it was still waiting for earlier calls of its session, and the code was not run",
+		},
+		"its kernel": {
+			before: func(tr *tree) { tr.start = time.Hour },
+			want:   messages.Progress{Reach: messages.ReachKernel, Waited: messages.Waited{Kernel: left}},
+			reason: "it was still waiting for its kernel, and the code was not run",
+		},
+		"a kernel, and then earlier calls": {
+			before: func(tr *tree) { tr.begin(call("long", "s", "sleep 1h")) },
+			want:   messages.Progress{Reach: messages.ReachTurn, Waited: messages.Waited{Kernel: time.Second, Turn: left - time.Second}},
+			reason: "it was still waiting for earlier calls of its session, and the code was not run",
+		},
+		"a place": {
+			policy: gateway.Policy{MaxKernels: 1, MaxWaiting: 1},
+			before: func(tr *tree) {
+				tr.run("other", "x")
+				tr.begin(call("long", "other", "sleep 1h"))
+			},
+			want:   messages.Progress{Reach: messages.ReachPlace, Waited: messages.Waited{Place: left}},
+			reason: "it was still waiting for a place, and the code was not run; close a session, or raise the number of sessions",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTree(t, gateway.Options{Strategy: tt.policy.Strategy()}, func(t *testing.T, tr *tree) {
+				tt.before(tr)
+				reply := tr.begin(call("a", "s", "x"))
+				time.Sleep(left)
+				tr.ref().Tell(messages.Interrupt{Key: key("s"), Exec: "a", Cause: messages.CauseTimeout, Deadline: left})
+				r := tr.wait(reply)
+				tt.want.Cells, tt.want.Stop, tt.want.Limit = 1, messages.StopDeadline, left
+				require.Equal(t, tt.want, r.Progress)
+				require.Equal(t, tt.reason, r.Reason)
+				require.Equal(t, messages.RemedyMoreTime, r.Remedy)
+				require.Empty(t, r.State)
+			})
+		})
+	}
+}

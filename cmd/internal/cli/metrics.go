@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/sinks/prom"
+)
+
+// metrics is what a server shows at /metrics.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prom.Collector
+	tree     *prom.Tree
+	requests *prometheus.HistogramVec
+}
+
+func newMetrics(v versionInfo) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{}), tree: prom.NewTree(prom.TreeOptions{}),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "coppice", Name: "http_request_duration_seconds",
+			Help:    "HTTP requests that were served, by the API's route and the class of the answer; a stream counts when it ends.",
+			Buckets: []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600},
+		}, []string{"route", "code"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "coppice", Name: "build_info", Help: "1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": v.Version, "commit": v.Commit, "goversion": v.Go, "os": v.OS, "arch": v.Arch},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.calls, m.tree, m.requests, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// instrument measures the requests that a server serves.
+func (m *metrics) instrument(next http.Handler) http.Handler {
+	return promhttp.InstrumentHandlerDuration(m.requests, next, promhttp.WithLabelFromCtx("route", httpserver.Route))
+}

@@ -1,0 +1,27 @@
+package secondlook
+
+var pythonTool = []Row{
+	{ID: "T1", Defect: "of a very long line only the beginning could be read from an artifact, since ranges were of lines alone", Held: []string{"sinks/artifact TestALongLineIsReadToItsEnd", "cmd/internal/mcpserver TestArtifacts"}},
+	{ID: "T2", Defect: "that an artifact is not whole was written into the stream, where the budget cut it out, so the text named a whole file that did not exist", Held: []string{"sinks/result TestWhatCouldNotBeKept"}},
+	{ID: "T3", Defect: "the start of a local gateway had a fixed time, after which it began from nothing and calls were refused with an old error", Held: []string{"actors/kernel TestAStartIsBoundedByItsChance", "actors/gateway TestACallWaitsForTheProcessForAsLongAsItHasTime", "test/integration TestTheTimeForAStart"}},
+	{ID: "T4", Defect: "the command that shows the environment of a folder showed another interpreter than the one that a run in it used", Held: []string{"environment TestLookElsewhere", "test/scripts/one-python.txtar: coppice env --cwd"}},
+	{ID: "T5", Defect: "texts of calls that never ran named a limit that had not passed, or a kernel that had been replaced where none had been", Held: []string{"sinks/result TestForms", "actors/gateway TestACancelledCallIsToldAsThatWhenItsSessionEnds", "actors/kernel TestACallSaysWhatBecameOfItsCellsAndOfTheState"}},
+	{ID: "T6", Defect: "without descriptors a call was tried again before the sessions that were ended for it had given any back", Held: []string{"actors/gateway TestExhaustionMakesRoomAndTriesOnce"}},
+	{ID: "T7", Defect: "a value with a very long text was replaced by a remark on the runner, where the gateway backend kept it", Held: []string{"test/conformance TestConformance"}},
+	{ID: "T8", Defect: "bytes that are no image, or one of another type, went to a model as an image", Held: []string{"sinks/result TestImagesAreChecked"}},
+	{ID: "T9", Defect: "the two backends differed in what becomes of input() that is caught, of quit() and of a closed sys.stdout", Held: []string{"test/conformance TestConformance"}},
+	{ID: "T10", Defect: "a working directory that was deleted and made again passed the check, and no file could be opened in it, without a hint", Held: []string{"test/conformance TestAWorkingDirectoryThatIsMadeAgain"}},
+	{ID: "T11", Defect: "printing a lone surrogate on the gateway backend put a traceback of the server's into the text, and lost what was printed", Held: []string{"test/conformance TestConformance", "test/conformance/conformance_test.go: name \\udce9.txt"}},
+	{ID: "T12", Defect: "a wrong argument of a tool was reported without its index in the list, and with the wrong article", Held: []string{"internal/hostcall TestPathAt", "agent TestToolErrorsNameThePath", "cmd/internal/mcpserver TestArguments"}},
+	{ID: "T13", Defect: "one request over the limit of a line ended the server of the protocol, with all its sessions", Held: []string{"cmd/internal/mcpserver TestFrames"}},
+	{ID: "T14", Defect: "a run of a named session with a timeout waited longer than that for another command that had the session", Held: []string{"test/scripts/gateway.txtar: exits 124 coppice run --python $PYTHON --session a --timeout 1"}},
+	{ID: "T15", Defect: "a run of a named session on a gateway of someone else kept nothing, and did not say so", Held: []string{"test/scripts/external/wrong.txtar: --session"}},
+	{ID: "T16", Defect: "what a thread printed after its cell was shown without an end on the runner, and was lost on the gateway backend", Held: []string{"test/conformance TestLateOutput", "actors/kernel/runner TestLateOutputBetweenCells"}},
+	{ID: "T17", Defect: "a limit of open files too low for a fork was reported as an error number", Held: []string{"internal/forkserver TestTooFewDescriptors"}},
+	{ID: "T18", Defect: "a module that shadows one of the standard library kept the fork server from starting, and the error named no file", Held: []string{"internal/forkserver TestAModuleThatShadowsTheStandardLibrary"}},
+	{ID: "T19", Defect: "on a busy machine an interrupted cell lost its session's variables, as the grace ran by the clock and could not be set", Held: []string{"test/integration TestAKernelWithoutAProcessorKeepsItsState", "actors/kernel TestAKernelWithoutAProcessorIsNotGivenUp", "internal/home TestDuration"}},
+	{ID: "T20", Defect: "a cut line of megabytes was described as one line of one, without its size", Held: []string{"sinks/result TestSizesWithinLines"}},
+	{ID: "T21", Defect: "a slow module of a project delayed every new session by many seconds", Open: "a session whose own modules are slow to import is to say so, and to hold no other up"},
+	{ID: "T22", Defect: "which gateway is the default was said nowhere, and refusing another one named no reason", Open: "the README has to say which gateway is the default and why"},
+	{ID: "T23", Defect: "an interrupt goes by one of two ways, and no document says which and when", Said: []string{"ARCHITECTURE.md: gateway: REST, and the control channel where that fails; the next cell waits until the server has answered"}},
+}
