@@ -28,7 +28,7 @@ const (
 // kindProcess is the kind of a process in the tree.
 const kindProcess = "process"
 
-// ErrUnknownProcess: the workspace has no process of this id, or no longer knows it.
+// ErrUnknownProcess is matched when the workspace has no process of this id, or no longer knows it.
 var ErrUnknownProcess = errors.New("there is no such process")
 
 // ProcessOptions say what to start in a workspace. The zero value of each field but Args

@@ -176,7 +176,7 @@ func (p *Process) start(program string) error {
 	}
 	po.Path, po.Args = program, args
 	var theirs, ours []*os.File // the ends of pipes
-	pipe := func() (r, w *os.File, err error) { return os.Pipe() }
+	pipe := os.Pipe
 	outs := map[EventKind]*os.File{}
 	var err error
 	switch {
