@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // call is one call on its way: what is sent, to which gateway, and what its code
@@ -24,6 +25,8 @@ type call struct {
 	offer *hostcall.Offer
 	// onQueued is called when the call has its place. nil: no one waits for that.
 	onQueued func()
+	// begin sends the call, unless its workspace has ended. nil: it belongs to none.
+	begin func(send func() error) error
 }
 
 // begin settles the times of a call that is made now: the timeout of the host where
@@ -58,9 +61,9 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 		calls = h.calls.Calls(c.exec, *c.offer)
 		c.exec.HostCalls = calls
 	}
-	_, reply, err := supervisor.Begin[messages.Result](c.gateway, c.exec)
+	reply, err := c.send()
 	if err != nil {
-		return refused(c.exec, ErrClosed), ErrClosed
+		return refused(c.exec, err), err
 	}
 	if c.onQueued != nil {
 		c.onQueued()
@@ -92,6 +95,21 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 	return result, nil
 }
 
+// send hands the call to its gateway.
+func (c call) send() (reply supervisor.Reply[messages.Result], err error) {
+	send := func() error {
+		if _, reply, err = supervisor.Begin[messages.Result](c.gateway, c.exec); err != nil {
+			return ErrClosed
+		}
+		return nil
+	}
+	if c.begin == nil {
+		return reply, send()
+	}
+	err = c.begin(send)
+	return reply, err
+}
+
 // eventWait bounds the wait for sinks that take what follows the last cell.
 const eventWait = time.Second
 
@@ -115,6 +133,8 @@ func refused(exec messages.Execute, err error) messages.Result {
 	why := messages.RefusedRequest
 	if errors.Is(err, ErrClosed) {
 		why = messages.RefusedDraining
+	} else if _, ended := errors.AsType[*workspace.EndedError](err); ended {
+		why = messages.RefusedClosed
 	}
 	r := messages.NotStarted(exec, "", why, err.Error())
 	r.Text = sinks.BuildText(r)
@@ -253,11 +273,17 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
 		err = &RequestError{"allow_stdin", "the questions would go unheard: use Session.Stream, or set Request.Input"}
 	}
+	leave, begin, owner, enterErr := s.enter()
+	if err == nil {
+		err = enterErr
+	}
+	defer leave()
 	if err != nil {
 		return refused(exec, err), err
 	}
+	exec.Owner = cmp.Or(exec.Owner, owner)
 	return s.host.perform(ctx, call{
-		gateway: s.gateway(), exec: exec, began: began, onQueued: r.OnQueued,
+		gateway: s.gateway(), exec: exec, began: began, onQueued: r.OnQueued, begin: begin,
 		offer: &hostcall.Offer{Functions: r.HostFunctions, Input: r.Input, Primitives: s.host.registryOf(exec.Key), Memory: r.Memory},
 	}, extra...)
 }

@@ -38,6 +38,8 @@ require (
 
 require (
 	github.com/cli/browser v1.3.0
+	github.com/creack/pty v1.1.24
+	github.com/fsnotify/fsnotify v1.9.0
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.69.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.44.0
 	go.opentelemetry.io/proto/otlp v1.10.0

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // functionsWait is how long Shutdown waits for functions of the host itself,
@@ -39,6 +40,9 @@ type Host struct {
 	// backend makes the kernels; its name is that of the gateway in the tree.
 	backend kernel.Backend
 	why     string // why it is this backend
+	// provisioner makes the backends of workspaces that have their own.
+	provisioner kernel.Provisioner
+	workspaces  *workspace.Set
 	// found is the interpreter, when the choice of the backend looked for it.
 	found *environment.Runtime
 
@@ -168,7 +172,7 @@ func (h *Host) Drain(ctx context.Context) error {
 
 // ReleaseOwner says that an owner has left: the sessions that only it used are
 // closed, those that others use too are kept. A running call of a session that
-// is closed is cancelled.
+// is closed is cancelled. The workspaces that belong to it end.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	closed, err := supervisor.Ask[messages.Released](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	for _, key := range closed.Sessions {
@@ -177,7 +181,7 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
 	}
-	return err
+	return errors.Join(err, h.workspaces.ReleaseOwner(ctx, owner))
 }
 
 // Shutdown takes no new calls, ends the running ones as cancelled, stops all

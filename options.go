@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
 	"github.com/coppice-run/coppice/sinks/budget"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // Replay says whether a call is run again after its kernel died under it.
@@ -73,6 +74,9 @@ type Options struct {
 	// MaxPerOwner is how many kernels one Request.Owner may have, so that one
 	// agent cannot take all places. 0: no limit.
 	MaxPerOwner int
+	// Workspaces bounds how many workspaces there are, see [Host.Workspace]. The zero
+	// value: any number.
+	Workspaces workspace.SetOptions
 	// MaxRSS is the memory in bytes beyond which an idle session's kernel is
 	// ended; the session's next call gets a new one and its result says so. 0: no limit.
 	MaxRSS int64

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // Session is a name for one interpreter state. It holds nothing itself: two
@@ -16,7 +17,8 @@ import (
 type Session struct {
 	host *Host
 	key  messages.SessionKey
-	err  error // why the key cannot be used
+	err  error                // why the key cannot be used
+	ws   *workspace.Workspace // nil: it belongs to none
 }
 
 // SessionOption says more about the session that [Host.Session] returns.
@@ -27,6 +29,13 @@ type SessionOption func(*messages.SessionKey)
 // is another session. "", as without In: the working directory of this process.
 func In(dir string) SessionOption { return func(key *messages.SessionKey) { key.Cwd = dir } }
 
+// InWorkspace makes the session one of the workspace of this name, which [Host.Workspace]
+// has made: its directory is the workspace's folder, and that of [In] is
+// relative to it. A workspace that is not there is reported by the first call. "": none.
+func InWorkspace(name string) SessionOption {
+	return func(key *messages.SessionKey) { key.Workspace = name }
+}
+
 // Session returns the session of this name. Nothing is started: its first call does
 // that. A working directory that is not there is reported by the first call. Any
 // goroutine may call it.
@@ -35,9 +44,13 @@ func (h *Host) Session(name string, options ...SessionOption) *Session {
 	for _, o := range options {
 		o(&key)
 	}
+	ws, err := h.within(&key)
+	if err != nil {
+		return &Session{host: h, key: key, err: err}
+	}
 	cwd, err := cleanCwd(key.Cwd)
 	key.Cwd = cwd
-	return &Session{host: h, key: key, err: err}
+	return &Session{host: h, key: key, err: err, ws: ws}
 }
 
 func (s *Session) gateway() supervisor.Ref { return s.host.gateway() }
@@ -92,7 +105,7 @@ func (s *Session) Reset(ctx context.Context) error {
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
 	defer s.host.primitives.SessionEnded(s.key)
-	if b, ok := can[kernel.Keeper](s.host); ok {
+	if b, ok := s.backend().(kernel.Keeper); ok {
 		b.Closing(s.key)
 	}
 	return s.ask(ctx, messages.Close{Key: s.key})
@@ -116,11 +129,11 @@ func (s *Session) ask(ctx context.Context, msg any) error {
 
 // forgetCopy ends a copy that waits to become the session's kernel, because the
 // session is to start over.
-func (s *Session) forgetCopy() { s.host.dropWaiting(s.key.ID()) }
+func (s *Session) forgetCopy() { dropWaiting(s.backend(), s.key.ID()) }
 
 // dropWaiting ends the copy that waits under a name, if there is one.
-func (h *Host) dropWaiting(name string) {
-	if b, ok := can[kernel.Forker](h); ok {
+func dropWaiting(b kernel.Backend, name string) {
+	if b, ok := b.(kernel.Forker); ok {
 		b.DropWaiting(name)
 	}
 }

@@ -60,7 +60,7 @@ func (s *Session) Fork(ctx context.Context, o ForkOptions) ([]*Session, error) {
 		if err != nil {
 			c := context.WithoutCancel(ctx)
 			for at, other := range made {
-				s.host.dropWaiting(names[at])
+				dropWaiting(s.backend(), names[at])
 				if at <= i {
 					err = errors.Join(err, other.Close(c))
 				}
@@ -113,7 +113,7 @@ func (s *Session) copies(o ForkOptions) ([]*Session, error) {
 			return nil, &RequestError{"names", fmt.Sprintf("the name %q is taken; give each copy one of its own", name)}
 		}
 		seen[name] = true
-		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd}}
+		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd, Workspace: s.key.Workspace}, ws: s.ws}
 	}
 	return made, nil
 }
@@ -139,8 +139,9 @@ type Checkpoint struct {
 	// Made is when.
 	Made time.Time
 
-	host *Host
-	name string
+	host    *Host
+	backend kernel.Backend
+	name    string
 }
 
 // Checkpoint keeps the session's state as it is now, so that Rewind can go back
@@ -150,12 +151,12 @@ type Checkpoint struct {
 //
 // The error is as of Fork.
 func (s *Session) Checkpoint(ctx context.Context) (*Checkpoint, error) {
-	if b, ok := can[kernel.Forker](s.host); ok {
+	if b, ok := s.backend().(kernel.Forker); ok {
 		if n := len(b.Waiting(checkpointPrefix)); n >= MaxCheckpoints {
 			return nil, &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("the host keeps %d checkpoints, which is the most; drop one first", n)}
 		}
 	}
-	c := &Checkpoint{Key: s.key, Made: time.Now(), host: s.host, name: checkpointPrefix + messages.NewID()}
+	c := &Checkpoint{Key: s.key, Made: time.Now(), host: s.host, backend: s.backend(), name: checkpointPrefix + messages.NewID()}
 	if err := s.copy(ctx, []string{c.name}); err != nil {
 		return nil, err
 	}
@@ -178,9 +179,9 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	if c.Key.Cwd != s.key.Cwd {
 		return &RequestError{"cwd", fmt.Sprintf("the checkpoint belongs to %s, and the session to %s; use a session of the same directory", c.Key.Cwd, s.key.Cwd)}
 	}
-	forker, ok := can[kernel.Forker](s.host)
-	if !ok || c.host != s.host {
-		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint belongs to another host"}
+	forker, ok := s.backend().(kernel.Forker)
+	if !ok || c.host != s.host || c.backend != s.backend() {
+		return &messages.ForkRefused{Reason: messages.ForkUnknown, Problem: "the checkpoint belongs to another host, or to a workspace with a fork server of its own"}
 	}
 	for {
 		if err := forker.CopyWaiting(ctx, c.name, s.key.ID()); err != nil {
@@ -212,18 +213,18 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 // own by now, and all that it refers to, which is the most that it can come to
 // cost. 0, 0 when it is gone, or when the system does not tell.
 func (c *Checkpoint) Memory() (own, all int64) {
-	if b, ok := can[kernel.Forker](c.host); ok {
+	if b, ok := c.backend.(kernel.Forker); ok {
 		return b.MemoryOf(c.name)
 	}
 	return 0, 0
 }
 
 // Drop ends the checkpoint. A second call does nothing.
-func (c *Checkpoint) Drop() { c.host.dropWaiting(c.name) }
+func (c *Checkpoint) Drop() { dropWaiting(c.backend, c.name) }
 
 // copy has the session's kernel make copies.
 func (s *Session) copy(ctx context.Context, names []string) error {
-	if _, ok := can[kernel.Forker](s.host); !ok {
+	if _, ok := s.backend().(kernel.Forker); !ok {
 		return &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: s.host.cannot("cannot copy kernels; use the runner backend")}
 	}
 	return s.ask(ctx, messages.Fork{Key: s.key, Names: names})

@@ -76,7 +76,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), h.discard())
 	}
-	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec()}
+	h.workspaces = h.newWorkspaces()
+	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec(), h.workspaces.Spec()}
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}
@@ -120,7 +121,7 @@ func (h *Host) provision(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.why, h.found = chosen.why, site.Found
+	h.why, h.found, h.provisioner = chosen.why, site.Found, chosen.Provisioner
 	if h.found != nil {
 		h.owner.Use(h.found.Path)
 	}
@@ -149,7 +150,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
 			o.Key, o.Past, o.Once = k.Key, k.Past, k.Once
-			return kernel.New(o)
+			return kernel.New(h.kernelIn(o))
 		},
 	})
 	return supervisor.Spec{Key: h.backend.Name(), Kind: gateway.Kind, New: func() supervisor.Behaviour { return actor }}

@@ -212,6 +212,15 @@ type Close struct {
 	Key SessionKey `json:"key"`
 }
 
+// EndWorkspace ends the kernels of all sessions of a workspace and forgets them: running
+// calls are cancelled for the reason, waiting ones are not started. It is answered when
+// the kernels are gone. What comes later for the workspace is served again.
+type EndWorkspace struct {
+	Workspace string `json:"workspace"`
+	// Reason is a sentence for results.
+	Reason string `json:"reason"`
+}
+
 // Pin exempts the session of Key from eviction, or ends the exemption.
 type Pin struct {
 	Key    SessionKey `json:"key"`

@@ -13,14 +13,27 @@ type SessionKey struct {
 	Session string `json:"session"`
 	// Cwd is the working directory of the session, absolute.
 	Cwd string `json:"cwd"`
+	// Workspace is the name of the workspace that the session belongs to, "" for none.
+	// Sessions of two workspaces are different, whatever else they share.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
 
-// ID returns session@cwd, the name of the session's kernel in the tree. It is
-// different for different keys: @, / and % in a session's name are escaped as
-// in URLs.
-func (k SessionKey) ID() string { return escapeSession.Replace(k.Session) + "@" + k.Cwd }
+// within stands between the name of a workspace and that of a session. No name holds it,
+// since each % of one is escaped.
+const within = "%3A"
+
+// ID returns session@cwd, the name of the session's kernel in the tree, with the name of
+// its workspace and %3A before it, if it has one. It is different for different keys:
+// @, / and % in names are escaped as in URLs.
+func (k SessionKey) ID() string {
+	id := escapeSession.Replace(k.Session) + "@" + k.Cwd
+	if k.Workspace != "" {
+		id = escapeSession.Replace(k.Workspace) + within + id
+	}
+	return id
+}
 
 // CallID is the name in the tree of a kernel that serves one call alone. No session
 // has it, whatever its name: before the @ of a session's id there is no slash.
@@ -31,7 +44,11 @@ var unescapeSession = strings.NewReplacer("%25", "%", "%40", "@", "%2F", "/")
 // ParseSessionKey is the inverse of [SessionKey.ID]; false: no key has that id.
 func ParseSessionKey(id string) (SessionKey, bool) {
 	name, cwd, ok := strings.Cut(id, "@")
-	key := SessionKey{Session: unescapeSession.Replace(name), Cwd: cwd}
+	key := SessionKey{Cwd: cwd}
+	if workspace, session, of := strings.Cut(name, within); of {
+		key.Workspace, name = unescapeSession.Replace(workspace), session
+	}
+	key.Session = unescapeSession.Replace(name)
 	return key, ok && key.ID() == id
 }
 
@@ -48,9 +65,25 @@ func (k SessionKey) In(cwd string) SessionKey {
 	return k
 }
 
+// KeyOfCall is the key of the session that a child of a gateway serves, by its name in the
+// tree: one for the session, or for a call alone. False: it is not the name of such a child.
+func KeyOfCall(child string) (SessionKey, bool) {
+	if rest, ok := strings.CutPrefix(child, "call/"); ok {
+		if _, child, ok = strings.Cut(rest, "/"); !ok {
+			return SessionKey{}, false
+		}
+	}
+	return ParseSessionKey(child)
+}
+
 // String returns the key for people: session@cwd, or the session alone when
-// there is no working directory.
+// there is no working directory, with its workspace and a colon before it, if it has one.
 func (k SessionKey) String() string {
+	if k.Workspace != "" {
+		workspace := k.Workspace
+		k.Workspace = ""
+		return workspace + ":" + k.String()
+	}
 	if k.Cwd == "" {
 		return k.Session
 	}

@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ChildState is where an actor in the supervision tree is in its life, as the
 // state machine in package supervisor names it.
@@ -43,7 +46,7 @@ type Exit struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
-// SessionClosed is the Reason of the Exit of a kernel whose session was closed. The
+// SessionClosed begins the Reason of the Exit of a kernel whose session was closed. The
 // host's own end is an exit of the same kind.
 const SessionClosed = "the session was closed"
 
@@ -55,7 +58,7 @@ func (e Exit) Stop() Stop {
 	case ExitEvicted:
 		return StopEvicted
 	case ExitShutdown:
-		if e.Reason == SessionClosed {
+		if strings.HasPrefix(e.Reason, SessionClosed) {
 			return StopClosed
 		}
 		return StopShutdown

@@ -109,7 +109,10 @@ func reason(why *supervisor.ServiceError) string {
 		}
 		return cause[2:]
 	case errors.Is(why, supervisor.ErrEnded):
-		return "the session was closed"
+		if errors.Is(why.Exit.Err, errClosed) {
+			return why.Exit.Err.Error()
+		}
+		return messages.SessionClosed
 	default:
 		return fmt.Sprintf("no kernel serves this session%s", cause)
 	}

@@ -27,6 +27,7 @@ type handler struct {
 	due      due
 	roomless []*call           // those that wait for the end of kernels, in order
 	drains   []supervisor.Work // those who wait for the last call to end
+	ending   []ending          // workspaces whose kernels end
 }
 
 // call is one Execute that was not answered yet.
@@ -76,12 +77,14 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	case messages.Rewind:
 		h.rewind(s, w, m)
 	case messages.Close:
-		h.close(s, m.Key.ID())
+		h.close(s, m.Key.ID(), errClosed)
 		w.Settle(true)
+	case messages.EndWorkspace:
+		h.endWorkspace(s, w, m)
 	case messages.ReleaseOwner:
 		var closed messages.Released
 		for _, child := range h.owners.release(m.Owner) {
-			h.close(s, child)
+			h.close(s, child, errClosed)
 			if key, ok := messages.ParseSessionKey(child); ok { // not that of a single call
 				closed.Sessions = append(closed.Sessions, key)
 			}
@@ -101,8 +104,8 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 }
 
 // close ends a session and forgets it.
-func (h *handler) close(s *supervisor.Supervisor, child string) {
-	closed := supervisor.Exit{Kind: messages.ExitShutdown, Err: errClosed}
+func (h *handler) close(s *supervisor.Supervisor, child string, why error) {
+	closed := supervisor.Exit{Kind: messages.ExitShutdown, Err: why}
 	h.closeRoom(child, supervisor.ErrEnded, closed)
 	s.End(child, closed)
 	delete(h.served, child)
@@ -294,6 +297,9 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	case e.To == messages.ChildGone:
 		delete(h.served, child)
 	}
+	if e.To == messages.ChildGone {
+		h.kernelGone(child)
+	}
 	if e.To == messages.ChildGone && len(h.byKey[child]) == 0 {
 		h.owners.forget(child) // they owned a kernel that is no more
 	}
@@ -304,6 +310,9 @@ func (h *handler) Close(_ *supervisor.Supervisor, exit supervisor.Exit) {
 	h.closeRoom("", supervisor.ErrDraining, exit)
 	for _, w := range h.drains {
 		w.Settle(true)
+	}
+	for _, e := range h.ending {
+		e.work.Settle(true)
 	}
 }
 

@@ -181,6 +181,24 @@ type Isolator interface {
 	Isolation() (level, description string)
 }
 
+// Confiner is implemented by an [Isolator] that can put other programs behind the walls
+// that sessions are behind: those of a workspace. The error is why it cannot.
+type Confiner interface {
+	Confine(program string, args []string) (Confined, error)
+}
+
+// Confined is how to start a program behind walls.
+type Confined struct {
+	// Path and Args are what to start in its place.
+	Path string
+	Args []string
+	// Env is set for it.
+	Env []string
+	// Thread is called on the thread that it is forked from, which is thrown away
+	// afterwards. nil: nothing is.
+	Thread func() error
+}
+
 // Keeper is implemented by a backend whose sessions can outlive the host.
 type Keeper interface {
 	// Leave says that the host ends: closing the interpreter of a session that is

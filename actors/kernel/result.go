@@ -163,10 +163,10 @@ func endReason(exit messages.Exit) string {
 // shutdownReason is the reason of an end that was asked for: of the session, of all, or of
 // the part of the tree that the kernel is in.
 func shutdownReason(exit messages.Exit) string {
-	switch exit.Reason {
-	case messages.SessionClosed:
-		return messages.SessionClosed
-	case "", supervisor.ErrStopped.Error():
+	switch {
+	case strings.HasPrefix(exit.Reason, messages.SessionClosed): // with its workspace, it says more
+		return exit.Reason
+	case exit.Reason == "", exit.Reason == supervisor.ErrStopped.Error():
 		return "the host was shut down"
 	default:
 		return "the runtime ended the kernel: " + exit.Reason

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +35,14 @@ type Options struct {
 	// Log takes stdout and stderr in place of the rings, without passing
 	// through the host: for a child that outlives it.
 	Log *os.File
+	// Output and Errors are the child's stdout and stderr themselves, in place of the
+	// rings: the end of a pipe that the caller reads as fast as it likes. The caller
+	// closes its own copies.
+	Output, Errors *os.File
+	// Terminal is the side of a pseudoterminal that becomes the child's stdin, stdout
+	// and stderr, and the terminal of a session of its own. The caller closes its copy.
+	// Not on Windows.
+	Terminal *os.File
 	// ExtraFiles become the descriptors 3, 4, … of the child. The caller keeps
 	// its own copies and closes them. Not on Windows.
 	ExtraFiles []*os.File
@@ -135,10 +144,19 @@ func Start(o Options) (*Process, error) {
 	if o.Stderr != nil {
 		cmd.Stderr = o.Stderr
 	}
+	if o.Output != nil {
+		cmd.Stdout = o.Output
+	}
+	if o.Errors != nil {
+		cmd.Stderr = o.Errors
+	}
+	if o.Terminal != nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Terminal, o.Terminal, o.Terminal
+	}
 	if o.Log != nil {
 		cmd.Stdout, cmd.Stderr = o.Log, o.Log
 	}
-	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost, tied: !o.OutliveHost, done: make(chan struct{})}
+	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost || o.Terminal != nil, tied: !o.OutliveHost, done: make(chan struct{})}
 	start := cmd.Start
 	switch {
 	case o.Confine != nil:
@@ -261,6 +279,25 @@ func (p *Process) Signal(s os.Signal) error {
 	}
 	if err := p.handle.Signal(s); err != nil {
 		return fmt.Errorf("send %v to process %d: %w", s, p.id.PID, err)
+	}
+	return nil
+}
+
+// SignalGroup sends a signal to the child and to what it has started in its process
+// group; where the system has no groups, or the child shares the host's, to the child
+// alone. It returns [os.ErrProcessDone] when the child has ended.
+func (p *Process) SignalGroup(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return os.ErrProcessDone
+	}
+	err := signalGroup(p.id.PID, s)
+	if !p.ownGroup || errors.Is(err, errors.ErrUnsupported) {
+		err = p.cmd.Process.Signal(s)
+	}
+	if err != nil {
+		return fmt.Errorf("send %v to the group of process %d: %w", s, p.id.PID, err)
 	}
 	return nil
 }

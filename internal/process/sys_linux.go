@@ -21,6 +21,8 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 	switch {
 	case o.OutliveHost:
 		a.Setsid = true // a session has its own group
+	case o.Terminal != nil:
+		a.Setsid, a.Setctty, a.Ctty = true, true, 0
 	case !o.ShareGroup:
 		a.Setpgid = true
 	}

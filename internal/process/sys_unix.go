@@ -21,3 +21,5 @@ func exitSignal(s *os.ProcessState) (int, string) {
 	}
 	return int(w.Signal()), w.Signal().String()
 }
+
+func signalGroup(pgid int, s syscall.Signal) error { return syscall.Kill(-pgid, s) }

@@ -14,6 +14,9 @@ const hasUsers = false
 const LimitsMemory = false
 
 func sysProcAttr(o Options) *syscall.SysProcAttr {
+	if o.Terminal != nil {
+		return &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	}
 	return &syscall.SysProcAttr{Setsid: o.OutliveHost, Setpgid: !o.ShareGroup && !o.OutliveHost}
 }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -48,6 +49,9 @@ func terminateOne(*os.Process) bool { return false }
 // killGroup does nothing: a Windows process group takes no kill. The child
 // itself is killed by its handle; what it started is not reached.
 func killGroup(int) {}
+
+// signalGroup cannot be done here.
+func signalGroup(int, syscall.Signal) error { return errors.ErrUnsupported }
 
 func exitSignal(*os.ProcessState) (int, string) { return 0, "" }
 

@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "agent", "agent/primitive", "agent/selfref", "actors/kernel", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client"}
+	public = []string{".", "agent", "agent/primitive", "agent/selfref", "actors/kernel", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client", "workspace/..."}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -72,11 +72,16 @@ var layers = []layer{
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 
+	// Workspaces: folders of files, processes, and what belongs together.
+	{dir: "workspace/files", ours: []string{"internal/file"}, theirs: []string{"github.com/fsnotify/fsnotify"}},
+	{dir: "workspace/procs", ours: []string{"internal/eventlog", "internal/process"}, theirs: []string{"github.com/creack/pty"}},
+	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files", "workspace/procs"}, theirs: []string{hollywood}},
+
 	// Python on this machine, without a host.
 	{dir: "environment", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/..."}},
+	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "workspace/..."}},
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.
@@ -91,7 +96,7 @@ var layers = []layer{
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/process"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
-	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},

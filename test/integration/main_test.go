@@ -110,7 +110,7 @@ func start(t *testing.T, o coppice.Options) *coppice.Host {
 	}
 	o.Python = testpython.Path(t)
 	o.Home = t.TempDir()
-	o.Env = append(os.Environ(), marker+"="+mark)
+	o.Env = append(append(os.Environ(), o.Env...), marker+"="+mark)
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/internal/sse"
 )
 

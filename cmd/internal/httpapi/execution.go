@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/client"
-	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/messages"
 )
 

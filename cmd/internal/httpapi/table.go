@@ -12,7 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
-	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/messages"
 )
 

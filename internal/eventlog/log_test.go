@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/eventlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/coppice-run/coppice/cmd/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/eventlog"
 )
 
 // TestWhatWasReadStays keeps entries of the memory while others move to the file:

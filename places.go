@@ -1,0 +1,79 @@
+package coppice
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// newWorkspaces makes the part of the tree that has the workspaces.
+func (h *Host) newWorkspaces() *workspace.Set {
+	return workspace.New(workspace.Host{
+		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Logger: h.o.Logger,
+	}, h.o.Workspaces)
+}
+
+// placeOf makes what the kernels of a workspace come from: what those of the host
+// come from, unless it has limits, isolation or an environment of its own.
+func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, error) {
+	site := h.site()
+	if o.Pass != nil {
+		site.Env = o.Passing(h.o.Env)
+		if h.found != nil { // the same interpreter, but not with the environment that it was found in
+			site.Python, site.Found = h.found.Path, nil
+		}
+	}
+	if o.Limits != (kernel.Limits{}) {
+		site.Limits = o.Limits
+	}
+	own := !reflect.ValueOf(o.Isolation).IsZero()
+	if own {
+		site.Isolation = o.Isolation
+	}
+	// The folder of the workspace is open to it, in place of the folders of the host.
+	site.Isolation.Write = append([]string{folder}, o.Isolation.Write...)
+	level, about := h.Isolation()
+	if walls := level != kernel.IsolationOff && level != kernel.IsolationPrivileges; !walls && !own && site.Limits == h.o.Limits && o.Pass == nil {
+		return workspace.Place{Rung: level, About: about, Wall: wall(h.backend)}, nil
+	}
+	b, err := h.provisioner.Provision(site)
+	if err != nil {
+		return workspace.Place{}, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	place := workspace.Place{Backend: b, Rung: level, About: about, Wall: wall(b)}
+	if s, ok := b.(kernel.Served); ok {
+		place.Server = kernel.ServerSpec(s.Process())
+	}
+	if i, ok := b.(kernel.Isolator); ok {
+		place.Rung, place.About = i.Isolation()
+	}
+	return place, nil
+}
+
+// kernelIn completes the options of a kernel with what its workspace has.
+func (h *Host) kernelIn(o kernel.Options) kernel.Options {
+	if o.Key.Workspace == "" {
+		return o
+	}
+	w, err := h.workspaces.Get(o.Key.Workspace)
+	if err != nil {
+		return o // it has ended: what was begun in it is ended by now
+	}
+	o.Env = w.Env()
+	if b := w.Backend(); b != nil {
+		o.Backend = b
+	}
+	if l := w.Limits(); l.Runtime > 0 {
+		o.CellRuntime = l.Runtime
+	}
+	return o
+}
+
+// wall is what puts processes behind the walls of a backend's kernels; nil: nothing.
+func wall(b kernel.Backend) kernel.Confiner {
+	c, _ := b.(kernel.Confiner)
+	return c
+}

@@ -1,0 +1,196 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
+	"github.com/coppice-run/coppice/workspace/files"
+)
+
+// How long the end of a workspace may take: that of its processes and of the process
+// that kernels come from, and that of its folder, which waits for its kernels.
+const (
+	stopTimeout   = time.Minute
+	kernelsTime   = 20 * time.Second
+	folderTimeout = 40 * time.Second
+)
+
+// kindServer is the kind of the process that kernels come from.
+const kindServer = "server"
+
+// supervisor is the supervisor of one workspace.
+func (w *Workspace) supervisor() *supervisor.Supervisor {
+	children := []supervisor.Spec{{Key: "folder", Kind: "folder", StopTimeout: folderTimeout, New: func() supervisor.Behaviour { return &folder{w: w} }}}
+	if w.place.Server != nil {
+		server := *w.place.Server
+		server.Kind = kindServer
+		children = append(children, server)
+	}
+	return supervisor.New(supervisor.Options{
+		Name: w.name, Children: children, Handler: &inner{w: w, running: map[string]run{}},
+		Strategy: strategy.For(kindServer, strategy.Backoff(strategy.BackoffOptions{Initial: 100 * time.Millisecond, Max: 10 * time.Second})),
+	})
+}
+
+// inner is the workspace's part of its supervisor.
+type inner struct {
+	supervisor.BaseHandler
+	w        *Workspace
+	busy     supervisor.Work // the occupy in hand
+	turn     uint64          // its turn; 0: there is none
+	released uint64          // the last turn that is over
+	running  map[string]run  // the processes, by their names here
+}
+
+// Open lets the workspace reach its supervisor.
+func (h *inner) Open(s *supervisor.Supervisor) error {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	h.w.self = s.Ctx().Self()
+	return nil
+}
+
+// Handle serves what comes from the set and from the workspace.
+func (h *inner) Handle(s *supervisor.Supervisor, msg any) error {
+	switch m := msg.(type) {
+	case supervisor.Work:
+		switch o := m.Msg.(type) {
+		case create:
+			s.Ctx().Finish(m, o.w)
+		case occupy:
+			h.busy, h.turn = m, o.turn
+			h.free(s)
+		default:
+			return supervisor.Unknown(o)
+		}
+	case run:
+		h.start(s, m)
+	case release:
+		h.released = max(h.released, m.turn)
+		h.free(s)
+	default:
+		return supervisor.Unknown(msg)
+	}
+	return nil
+}
+
+// start makes the actor of a process. What becomes of it the actor tells itself.
+func (h *inner) start(s *supervisor.Supervisor, r run) {
+	work, _ := supervisor.NewWork[bool](r)
+	work.Last = true
+	s.Submit("process/"+r.p.id, work)
+}
+
+// Spec makes the actor of a process.
+func (h *inner) Spec(_ *supervisor.Supervisor, key string, work supervisor.Work) (supervisor.Spec, error) {
+	r, ok := work.Msg.(run)
+	if !ok {
+		return supervisor.Spec{}, supervisor.Unknown(work.Msg)
+	}
+	h.running[key] = r
+	return supervisor.Spec{Key: key, Kind: kindProcess, StopTimeout: processStop, New: func() supervisor.Behaviour { return &processActor{w: h.w, r: r} }}, nil
+}
+
+// Unserved hears of a process that will not be started, or whose actor ended before it.
+func (h *inner) Unserved(_ *supervisor.Supervisor, work supervisor.Work, why *supervisor.ServiceError) {
+	work.Settle(true)
+	if r, ok := work.Msg.(run); ok && !why.Dispatched {
+		r.refuse()
+	}
+}
+
+// Changed counts the processes that have ended.
+func (h *inner) Changed(_ *supervisor.Supervisor, e messages.ChildChanged) {
+	if r, ok := h.running[e.Key]; ok && e.To == messages.ChildGone {
+		delete(h.running, e.Key)
+		r.left()
+	}
+}
+
+// free ends the use that is over. Its release may have come before it did.
+func (h *inner) free(s *supervisor.Supervisor) {
+	if h.turn == 0 || h.turn > h.released {
+		return
+	}
+	h.turn = 0
+	s.Ctx().Finish(h.busy, true)
+}
+
+// folderError is why the folder of a workspace cannot be used.
+type folderError struct{ err error }
+
+// Error returns it.
+func (e *folderError) Error() string { return e.err.Error() }
+
+// folder is the actor that has the folder of a workspace: the first that is made, and
+// the last that ends.
+type folder struct{ w *Workspace }
+
+// Init makes the folder, or looks whether it is there.
+func (f *folder) Init(*supervisor.Ctx) error {
+	w := f.w
+	if w.o.Folder == "" {
+		if err := os.MkdirAll(w.folder, 0o700); err != nil {
+			return &folderError{fmt.Errorf("make the folder of the workspace %s: %w", w.name, err)}
+		}
+	}
+	opened, err := files.Open(w.folder, files.Options{Quota: w.o.Quota})
+	if err != nil {
+		return &folderError{&OptionsError{"folder", fmt.Sprintf("the folder of the workspace %s cannot be used: %v; name a directory that is there", w.name, err)}}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.files = opened
+	return nil
+}
+
+// Handle knows no messages.
+func (f *folder) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Unknown(msg) }
+
+// Terminate waits for the end of the kernels, and removes what belongs to the
+// workspace alone.
+func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
+	w := f.w
+	w.close(reasonOf(exit.Value())) // if that was not done
+	w.mu.Lock()
+	reply, asked, opened := w.sessionsEnded, w.asked, w.files
+	w.mu.Unlock()
+	if asked {
+		// The gateway and its kernels wait for nothing of the workspace, so that this is
+		// no circle; where the gateway is over, its kernels are.
+		ctx, cancel := context.WithTimeout(context.Background(), kernelsTime)
+		if _, err := reply.Wait(ctx); err != nil && !errors.Is(err, supervisor.ErrGone) {
+			w.set.o.Logger.Warn("the kernels of a workspace have not ended", "workspace", w.name, "err", err)
+		}
+		cancel()
+	}
+	err := w.forgetProcesses()
+	if opened != nil {
+		err = errors.Join(err, opened.Close())
+	}
+	w.discard()
+	if w.o.Folder == "" && !w.o.KeepFolder && opened != nil {
+		err = errors.Join(err, os.RemoveAll(w.folder))
+	}
+	if err != nil {
+		w.set.o.Logger.Warn("the folder of a workspace was not removed", "workspace", w.name, "err", err)
+	}
+}
+
+// discard removes what was made for the kernels of a workspace, none of which lives.
+func (w *Workspace) discard() {
+	if c, ok := w.place.Backend.(kernel.Closer); ok {
+		if err := c.Close(); err != nil {
+			w.set.o.Logger.Warn("remove temporary files", "workspace", w.name, "err", err)
+		}
+	}
+}
+
+var _ supervisor.Behaviour = (*folder)(nil)

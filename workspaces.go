@@ -1,0 +1,66 @@
+package coppice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// Workspace makes a workspace, or returns the one of this name that is there, see
+// [workspace.Set.Open]. Its sessions are those of [InWorkspace]. It returns when the
+// folder is there, and starts no kernel. The error is that of [workspace.Set.Open], or
+// matches ErrClosed, or ErrOptions for limits and isolation that the backend
+// cannot keep to. Any goroutine may call it.
+func (h *Host) Workspace(ctx context.Context, name string, o workspace.Options) (*workspace.Workspace, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	w, err := h.workspaces.Open(ctx, name, o)
+	if ended, ok := errors.AsType[*workspace.EndedError](err); ok && ended.Reason == workspace.ReasonShutdown {
+		return nil, fmt.Errorf("make the workspace %s: %w", name, ErrClosed)
+	}
+	return w, err
+}
+
+// Workspaces returns those that [Host.Workspace] has made. Any goroutine may call it.
+func (h *Host) Workspaces() *workspace.Set { return h.workspaces }
+
+// within resolves the workspace of a key, nil for none, and its working directory in it.
+func (h *Host) within(key *messages.SessionKey) (*workspace.Workspace, error) {
+	if key.Workspace == "" {
+		return nil, nil //nolint:nilnil // most sessions belong to none
+	}
+	w, err := h.workspaces.Get(key.Workspace)
+	if errors.Is(err, workspace.ErrUnknown) {
+		return nil, &RequestError{"workspace", fmt.Sprintf("there is no workspace %.80q; make it with Host.Workspace", key.Workspace)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	*key = messages.SessionKey{Session: key.Session, Cwd: w.Folder(), Workspace: key.Workspace}.In(key.Cwd)
+	return w, nil
+}
+
+// backend is what makes the session's kernels.
+func (s *Session) backend() kernel.Backend {
+	if s.ws != nil && s.ws.Backend() != nil {
+		return s.ws.Backend()
+	}
+	return s.host.backend
+}
+
+// enter says that the session's workspace is in use until leave is called; begin is how
+// a call is sent, and owner whom it belongs to that names none.
+func (s *Session) enter() (leave func(), begin func(func() error) error, owner string, err error) {
+	if s.ws == nil {
+		return func() {}, nil, "", nil
+	}
+	if leave, err = s.ws.Enter(); err != nil {
+		return func() {}, nil, "", err
+	}
+	return leave, s.ws.Begin, s.ws.Owner(), nil
+}
