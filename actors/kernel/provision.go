@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/ipctrace"
@@ -192,6 +193,10 @@ type Confined struct {
 	// Path and Args are what to start in its place.
 	Path string
 	Args []string
+	// Files become its descriptors from 3 on. Done is called when it has been started, or
+	// will not be; nil: nothing is.
+	Files []*os.File
+	Done  func()
 	// Env is set for it.
 	Env []string
 	// Thread is called on the thread that it is forked from, which is thrown away

@@ -86,6 +86,10 @@ type Behind struct {
 	// Path and Args are what to start in its place.
 	Path string
 	Args []string
+	// Files become its descriptors from 3 on. Done is called when it has been started, or
+	// will not be; nil: nothing is.
+	Files []*os.File
+	Done  func()
 	// Env is set for it.
 	Env []string
 	// Thread is called on the thread that it is forked from, which is thrown away
@@ -171,7 +175,10 @@ func (p *Process) start(program string) error {
 		if err != nil {
 			return err
 		}
-		program, args, po.Confine = b.Path, b.Args, b.Thread
+		if b.Done != nil {
+			defer b.Done()
+		}
+		program, args, po.Confine, po.ExtraFiles = b.Path, b.Args, b.Thread, b.Files
 		po.Env = append(slices.Clip(po.Env), b.Env...)
 	}
 	po.Path, po.Args = program, args

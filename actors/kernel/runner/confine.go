@@ -27,11 +27,17 @@ func (p *provided) Confine(program string, args []string) (kernel.Confined, erro
 	if err != nil {
 		return kernel.Confined{}, err
 	}
-	path, all, err := rules.Wrap(program, args)
+	// The rights to become a session's user are the fork server's alone: a program has the
+	// walls of the rung below.
+	if rules.Users = false; rules.Level == sandbox.User {
+		rules.Level = sandbox.Seccomp
+	}
+	wrapped, done, err := rules.Wrap(sandbox.Command{Path: program, Args: args})
 	if err != nil {
+		done()
 		return kernel.Confined{}, fmt.Errorf("isolate the process: %w", err)
 	}
-	c := kernel.Confined{Path: path, Args: all, Env: env}
+	c := kernel.Confined{Path: wrapped.Path, Args: wrapped.Args, Files: wrapped.Files, Done: done, Env: env}
 	if level > sandbox.Off {
 		c.Thread = rules.Confine
 	}
