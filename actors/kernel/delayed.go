@@ -20,24 +20,25 @@ const (
 // delayed sees how long a call had no processor. Begin and end are called by one
 // goroutine.
 type delayed struct {
-	timer  *time.Timer
-	stalls supervisor.Stalls
-	meter  *opportunity.Meter // set before look is done
-	look   sync.WaitGroup
+	timer   *time.Timer
+	interp  Interpreter
+	stalls  supervisor.Stalls
+	meter   *opportunity.Meter // set before looking is done
+	looking sync.WaitGroup
 }
 
-// watchDelay begins; the notice must be asked for. It is paid for by every call, so that
-// it allocates nothing but a timer.
-func (r *run) watchDelay(stalls supervisor.Stalls) {
-	r.delayed.stalls = stalls
-	r.delayed.look.Add(1)
-	r.delayed.timer = time.AfterFunc(delayLook, r.lookAtDelay)
+// watch begins; the notice must be asked for. It is paid for by every call, so that it
+// allocates nothing but a timer.
+func (d *delayed) watch(i Interpreter, stalls supervisor.Stalls) {
+	d.interp, d.stalls = i, stalls
+	d.looking.Add(1)
+	d.timer = time.AfterFunc(delayLook, d.look)
 }
 
-// lookAtDelay is the goroutine of the timer; the notice waits for it.
-func (r *run) lookAtDelay() {
-	defer r.delayed.look.Done()
-	r.delayed.meter = opportunity.Begin(subject(r.interp), r.delayed.stalls)
+// look is the goroutine of the timer; the notice waits for it.
+func (d *delayed) look() {
+	defer d.looking.Done()
+	d.meter = opportunity.Begin(subject(d.interp), d.stalls)
 }
 
 // notice tells of a call that the machine has delayed, "" of any other, and ends the
@@ -46,11 +47,19 @@ func (d *delayed) notice() string {
 	if d.timer.Stop() {
 		return ""
 	}
-	d.look.Wait()
+	d.looking.Wait()
 	m := d.meter.Measure()
 	m.Disk = 0 // it is the code that reads and writes
 	if lost := m.Waited + m.Stalled; lost < delayLeast || lost < m.Wall/delayShare {
 		return ""
 	}
 	return delayNotice + m.String()
+}
+
+// subject is who is waited for, nil where that is not known.
+func subject(interp Interpreter) opportunity.Subject {
+	if w, ok := interp.(Witness); ok {
+		return w.Subject()
+	}
+	return nil
 }

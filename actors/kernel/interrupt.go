@@ -118,14 +118,6 @@ func (a *Actor) meter(interp Interpreter) *opportunity.Meter {
 	return opportunity.Begin(subject(interp), a.ctx.Stalls())
 }
 
-// subject is who is waited for, nil where that is not known.
-func subject(interp Interpreter) opportunity.Subject {
-	if w, ok := interp.(Witness); ok {
-		return w.Subject()
-	}
-	return nil
-}
-
 // graceOver gives the interpreter up, unless it has not had the grace to heed the
 // interrupt in: it had no processor, or this process stood still. Nor is it given up
 // when it is a sink that holds the run: then what that will not take is dropped, once,

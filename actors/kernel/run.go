@@ -121,7 +121,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
-		r.watchDelay(ctx.Stalls())
+		r.delayed.watch(r.interp, ctx.Stalls())
 		r.serve(ctx)
 		r.delay = r.delayed.notice()
 		close(r.done)
