@@ -141,7 +141,7 @@ func (a *Actor) graceOver(m graceOver) {
 	seen := m.run.grace.Measure()
 	if left := m.run.grace.Left(patience, seen); left > 0 {
 		if time.Since(m.run.asked) >= askAgain { // we, too, may have been late: nothing ran yet when it came
-			a.interruptAgain(interruptDue{m.run})
+			a.interruptAgain(interruptDue(m))
 		}
 		a.ctx.After(left, m)
 		return

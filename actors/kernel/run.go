@@ -91,6 +91,7 @@ type run struct {
 	stdin     bool
 	notes     []string // why output may be missing
 	delay     string   // that the machine has delayed it, "" for not
+	delayed   delayed  // sees that
 	out       messages.Output
 	dropped   int
 	lastIndex int
@@ -120,9 +121,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	ctx := a.ctx
 	a.pump(func() {
 		supervisor.Warm()
-		late := watchDelay(func() *opportunity.Meter { return a.meter(r.interp) })
+		r.watchDelay(ctx.Stalls())
 		r.serve(ctx)
-		r.delay = late.notice()
+		r.delay = r.delayed.notice()
 		close(r.done)
 		ctx.Tell(callEnded{r})
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 	case o.ShareGroup:
 		how = "share"
 	}
-	files := append(out.theirs, o.ExtraFiles...)
+	files := slices.Concat(out.theirs, o.ExtraFiles)
 	if o.Group != nil {
 		entry, err := joinGroup(o.Group)
 		if err != nil {

@@ -7,9 +7,9 @@ import (
 
 // Parts of a wait for the end of a process.
 const (
-	// slices is into how many parts the time is cut, in each of which the process had
+	// parts is into how many parts the time is cut, in each of which the process had
 	// a processor or had none.
-	slices = 20
+	parts = 20
 	// leastPart is long enough for the system to have counted what a process ran.
 	leastPart = 50 * time.Millisecond
 	// starvedMost bounds what is added for parts in which it had none.
@@ -20,7 +20,7 @@ const (
 // in which it wanted a processor and hardly ran, and without those in which this process
 // stood still: at most starvedMost more. False: it has not ended, or ctx has.
 func endsWithin(ctx context.Context, limit time.Duration, done <-chan struct{}, id Identity) bool {
-	part := min(limit, max(limit/slices, leastPart))
+	part := min(limit, max(limit/parts, leastPart))
 	timer := time.NewTimer(part)
 	defer timer.Stop()
 	before := used(id)

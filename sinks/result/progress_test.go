@@ -1,7 +1,6 @@
 package result_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -192,6 +191,6 @@ func TestTwoCallsToldAsOne(t *testing.T) {
 	var late *messages.TimeoutError
 	r := call(messages.OutcomeTimeout, pending())
 	r.Progress = messages.Progress{Reach: messages.ReachKernel, Stop: messages.StopDeadline, Limit: limit}
-	require.True(t, errors.As(r.Err(), &late))
+	require.ErrorAs(t, r.Err(), &late)
 	require.Equal(t, "the time was up after 0.5 seconds (the deadline of its caller): it was still waiting for its kernel, and the code was not run", late.Error())
 }

@@ -61,7 +61,10 @@ func BenchmarkRungs(b *testing.B) {
 				run(b, h.Session(fmt.Sprint("new", n), coppice.In(dir)), "1+1")
 			}},
 			{"call", func(b *testing.B) { b.Helper(); run(b, old, "1+1") }},
-			{"chmod", func(b *testing.B) { b.Helper(); run(b, old, "import os\nopen('f', 'a').close()\nfor _ in range(100): os.chmod('f', 0o600)") }},
+			{"chmod", func(b *testing.B) {
+				b.Helper()
+				run(b, old, "import os\nopen('f', 'a').close()\nfor _ in range(100): os.chmod('f', 0o600)")
+			}},
 		} {
 			b.Run(rung+"/"+c.what, func(b *testing.B) {
 				least := time.Duration(math.MaxInt64)

@@ -40,7 +40,10 @@ func TestSessionsOfWorkspaces(t *testing.T) {
 		results := make(chan messages.Result, 2)
 		running := make(chan struct{})
 		go func() {
-			for e := range inside.Stream(t.Context(), cells("print('go', flush=True); import time; time.sleep(600)")) {
+			for e, err := range inside.Stream(t.Context(), cells("print('go', flush=True); import time; time.sleep(600)")) {
+				if err != nil {
+					return // the test ends without a result
+				}
 				switch e := e.(type) {
 				case messages.Stream:
 					close(running)

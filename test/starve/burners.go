@@ -43,7 +43,7 @@ func Burn(n int) (*Burners, error) {
 	}
 	b := &Burners{}
 	for range n {
-		cmd := exec.Command(self)
+		cmd := exec.Command(self) //nolint:noctx // it ends with its input, which Stop and the end of this process close
 		cmd.Env = []string{burnerVariable + "=1"}
 		alone(cmd)
 		in, err := cmd.StdinPipe()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,12 +75,7 @@ func TestBurnersOfAKilledProgramEnd(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	require.Eventually(t, func() bool {
-		for _, pid := range burners {
-			if proc.Alive(pid) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(burners, proc.Alive)
 	}, time.Minute, 10*time.Millisecond)
 }
 

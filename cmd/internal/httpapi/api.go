@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
-	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/eventlog"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/messages"
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (t *Traces) Attach(to []sinks.Attachment) []sinks.Attachment {
 	if t == nil {
 		return to
 	}
-	return append(to[:len(to):len(to)], spans.New(spans.Options{Tracer: t.provider.Tracer("github.com/coppice-run/coppice")}).Attachment())
+	return append(slices.Clip(to), spans.New(spans.Options{Tracer: t.provider.Tracer("github.com/coppice-run/coppice")}).Attachment())
 }
 
 // Handler makes a span of each request, named by route, below that of who asks if it
