@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,10 +112,8 @@ func FillList(env []string, variable string, to *[]string) error {
 		return nil
 	}
 	list := filepath.SplitList(text)
-	for _, dir := range list {
-		if dir == "" {
-			return fmt.Errorf("%s: %q has a folder without a name; write . for the working directory", variable, text)
-		}
+	if slices.Contains(list, "") {
+		return fmt.Errorf("%s: %q has a folder without a name; write . for the working directory", variable, text)
 	}
 	*to = list
 	return nil
