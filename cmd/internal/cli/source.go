@@ -87,10 +87,12 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 		return nil, console.Usagef("%s: %w", name, err)
 	}
 	var cells []messages.Cell
+	some := false
 	for _, c := range text.Cells {
 		if c.Type != notebook.Code {
 			continue
 		}
+		some = some || strings.TrimSpace(c.Source) != ""
 		var m struct {
 			Title string `json:"title"`
 		}
@@ -99,7 +101,7 @@ func scriptCells(name, source string) ([]messages.Cell, error) {
 		}
 		cells = append(cells, messages.Cell{Title: m.Title, Code: c.Source})
 	}
-	if len(cells) == 0 {
+	if !some {
 		return nil, console.Usagef("%s has no code", name)
 	}
 	return cells, nil
