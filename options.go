@@ -80,10 +80,12 @@ type Options struct {
 	// MaxRSS is the memory in bytes beyond which an idle session's kernel is
 	// ended; the session's next call gets a new one and its result says so. 0: no limit.
 	MaxRSS int64
-	// Limits bound what one session uses. The zero value has none.
+	// Limits bound what one session uses. 0 in a field: the variable of Env that is
+	// named after it, COPPICE_MAX_MEMORY for Memory, else no limit.
 	Limits Limits
-	// Isolation says what sessions are kept from. The zero value keeps them from
-	// gaining rights, and from nothing else.
+	// Isolation says what sessions are kept from. Without a Level: COPPICE_ISOLATION
+	// from Env, with what COPPICE_ISOLATION_WRITE, _READ, _NETWORK and _USERS say, else
+	// they are kept from gaining rights, and from nothing else.
 	Isolation Isolation
 	// Replay says what happens to a call whose kernel died under it. "":
 	// ReplayNever.
@@ -140,7 +142,8 @@ type Options struct {
 
 	// Timeout is the active time of calls that name none: waiting for earlier
 	// calls and running, without the start of a kernel, without waiting for input
-	// and for host functions that pause. 0: 10 min; NoTimeout: none.
+	// and for host functions that pause. 0: COPPICE_CALL_TIMEOUT from Env, else 10 min;
+	// NoTimeout: none.
 	Timeout time.Duration
 	// InputTimeout is how long each input() waits for its answer. 0: 5 min.
 	InputTimeout time.Duration
@@ -218,16 +221,17 @@ type OutputOptions struct {
 	Artifacts     string
 	KeepArtifacts bool
 	// Budget is the text of one call: bytes, lines, how much of both goes to the
-	// head, whether only the tail is shown, and the cap of a line. Zero: 50 KiB
-	// and 3,000 lines, of which two fifths go to the head; lines are not cut.
+	// head, whether only the tail is shown, and the cap of a line. Zero: as many bytes
+	// as COPPICE_MAX_OUTPUT in Options.Env says, else 50 KiB, and 3,000 lines, of which
+	// two fifths go to the head; lines are not cut.
 	Budget budget.Options
 	// Tokens gives texts another shape: at most so many tokens from the
 	// beginning, as result.EstimateTokens counts them, and a <system-reminder>
 	// that names the file with all of it. 0: texts keep head and tail; negative:
 	// result.DefaultTokens, 20,000.
 	Tokens int
-	// MaxArtifact is how many bytes of one output are kept. 0: 4 GiB; negative:
-	// all.
+	// MaxArtifact is how many bytes of one output are kept. 0: COPPICE_MAX_ARTIFACT from
+	// Options.Env, else 4 GiB; negative: all.
 	MaxArtifact int64
 	// MaxAge is how long artifacts are kept after they were written, MaxTotal
 	// how many bytes all of them may take together; the newest always stays. 0:

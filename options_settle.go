@@ -75,6 +75,9 @@ func (o Options) validate() error {
 	if err := oneOf("replay policy", o.Replay, "", ReplayNever, ReplayOnce); err != nil {
 		return err
 	}
+	if _, err := isolationLevel(o.Isolation.Level); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name  string
 		value int64
@@ -116,10 +119,14 @@ func oneOf[T ~string](what string, v T, known ...T) error {
 // FromEnvironment returns the options with what variables of o.Env say in place of
 // fields that are zero: COPPICE_HOME and HOME for Home, PI_ARTIFACTS_DIR and
 // PI_SESSION_FILE for Output.Artifacts, PI_PYTHON_IPC_TRACE for TraceIPC,
-// COPPICE_START_TIMEOUT and COPPICE_INTERRUPT_GRACE for StartTimeout and InterruptGrace
-// (as "90s", or a number of seconds), and those
-// that the backend knows, as PI_PYTHON_GATEWAY_URL. The error matches [ErrOptions]
-// and names the variable. [Start] calls it.
+// COPPICE_START_TIMEOUT, COPPICE_INTERRUPT_GRACE and COPPICE_CALL_TIMEOUT for StartTimeout,
+// InterruptGrace and Timeout (as "90s", or a number of seconds), COPPICE_MAX_MEMORY, _CPU,
+// _RUNTIME, _FILES, _PROCESSES and _PROCESSORS for Limits (sizes as "512M"),
+// COPPICE_MAX_OUTPUT and COPPICE_MAX_ARTIFACT for Output, COPPICE_ISOLATION for
+// Isolation.Level, and those that the backend knows, as PI_PYTHON_GATEWAY_URL. Where Level
+// comes from its variable, COPPICE_ISOLATION_WRITE, _READ, _NETWORK and _USERS are heard,
+// too: they loosen no isolation that the program has chosen. The error matches
+// [ErrOptions] and names the variable. [Start] calls it.
 func (o Options) FromEnvironment() (Options, error) {
 	place, err := home.Home{Brand: o.Brand, Path: o.Home, Env: o.Env}.Resolve()
 	if err != nil {
@@ -133,14 +140,8 @@ func (o Options) FromEnvironment() (Options, error) {
 	}
 	o.Output = o.Output.fromEnvironment(o.Env, place.Dir())
 	o.TraceIPC = o.TraceIPC || home.SwitchedOn(o.Env, "PI_PYTHON_IPC_TRACE")
-	for name, d := range map[string]*time.Duration{"COPPICE_START_TIMEOUT": &o.StartTimeout, "COPPICE_INTERRUPT_GRACE": &o.InterruptGrace} {
-		text := home.Lookup(o.Env, name)
-		if *d != 0 || text == "" {
-			continue
-		}
-		if *d, err = home.Duration(text); err != nil {
-			return o, fmt.Errorf("%w: %s: %w", ErrOptions, name, err)
-		}
+	if err := o.fill(); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if b, ok := cmp.Or(o.Backend, Auto()).(kernel.Configurable); ok {
 		if o.Backend, err = b.FromEnvironment(o.Env); err != nil {
@@ -148,6 +149,42 @@ func (o Options) FromEnvironment() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// fill reads the variables of fields that are numbers, times and words. The error names
+// the variable.
+func (o *Options) fill() error {
+	env, l, i := o.Env, &o.Limits, &o.Isolation
+	chosen := i.Level != ""
+	err := cmp.Or(
+		home.Fill(env, "COPPICE_START_TIMEOUT", &o.StartTimeout, home.Duration),
+		home.Fill(env, "COPPICE_INTERRUPT_GRACE", &o.InterruptGrace, home.Duration),
+		home.Fill(env, "COPPICE_CALL_TIMEOUT", &o.Timeout, home.Limit),
+		home.Fill(env, "COPPICE_MAX_MEMORY", &l.Memory, home.Size),
+		home.Fill(env, "COPPICE_MAX_CPU", &l.CPU, home.Duration),
+		home.Fill(env, "COPPICE_MAX_RUNTIME", &l.Runtime, home.Duration),
+		home.Fill(env, "COPPICE_MAX_FILES", &l.Files, home.Count),
+		home.Fill(env, "COPPICE_MAX_PROCESSES", &l.Processes, home.Count),
+		home.Fill(env, "COPPICE_MAX_PROCESSORS", &l.Processors, home.Share),
+		home.Fill(env, "COPPICE_MAX_OUTPUT", &o.Output.Budget.Bytes, home.Length),
+		home.Fill(env, "COPPICE_MAX_ARTIFACT", &o.Output.MaxArtifact, home.Size),
+		home.Fill(env, "COPPICE_ISOLATION", &i.Level, isolationLevel),
+	)
+	if err != nil || chosen || i.Level == "" {
+		return err
+	}
+	i.Network = i.Network || home.SwitchedOn(env, "COPPICE_ISOLATION_NETWORK")
+	i.Users = i.Users || home.SwitchedOn(env, "COPPICE_ISOLATION_USERS")
+	return cmp.Or(
+		home.FillList(env, "COPPICE_ISOLATION_WRITE", &i.Write),
+		home.FillList(env, "COPPICE_ISOLATION_READ", &i.Read),
+	)
+}
+
+// isolationLevel refuses a word that is no rung.
+func isolationLevel(text string) (string, error) {
+	return text, oneOf("isolation", text, "", kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock,
+		kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationStrongest)
 }
 
 // resolved is Options without open questions.

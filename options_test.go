@@ -83,6 +83,44 @@ func TestOptionsSettle(t *testing.T) {
 	require.NoError(t, filled.Validate(), "an option comes before its variable")
 }
 
+// TestBoundsFromTheEnvironment: limits, the budget of output, the time of calls and the
+// isolation are what variables say, where the program has said nothing.
+func TestBoundsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := []string{
+		"HOME=" + t.TempDir(), "COPPICE_CALL_TIMEOUT=none", "COPPICE_MAX_MEMORY=256M", "COPPICE_MAX_CPU=5", "COPPICE_MAX_RUNTIME=1m",
+		"COPPICE_MAX_FILES=64", "COPPICE_MAX_PROCESSES=8", "COPPICE_MAX_PROCESSORS=0.5", "COPPICE_MAX_OUTPUT=100K", "COPPICE_MAX_ARTIFACT=1G",
+		"COPPICE_ISOLATION=landlock", "COPPICE_ISOLATION_WRITE=a" + string(filepath.ListSeparator) + "b", "COPPICE_ISOLATION_READ=c",
+		"COPPICE_ISOLATION_NETWORK=1", "COPPICE_ISOLATION_USERS=0",
+	}
+	o, err := coppice.Options{Env: env}.FromEnvironment()
+	require.NoError(t, err)
+	require.Equal(t, coppice.NoTimeout, o.Timeout)
+	require.Equal(t, coppice.Limits{Memory: 256 << 20, CPU: 5 * time.Second, Runtime: time.Minute, Files: 64, Processes: 8, Processors: 0.5}, o.Limits)
+	require.Equal(t, 100<<10, o.Output.Budget.Bytes)
+	require.EqualValues(t, 1<<30, o.Output.MaxArtifact)
+	require.Equal(t, coppice.Isolation{Level: "landlock", Write: []string{"a", "b"}, Read: []string{"c"}, Network: true}, o.Isolation)
+
+	own := coppice.Options{Env: env, Timeout: time.Second, Limits: coppice.Limits{Memory: 1}, Isolation: coppice.Isolation{Level: "seccomp"}}
+	filled, err := own.FromEnvironment()
+	require.NoError(t, err)
+	require.Equal(t, time.Second, filled.Timeout)
+	require.EqualValues(t, 1, filled.Limits.Memory)
+	require.Equal(t, 8, filled.Limits.Processes)
+	require.Equal(t, own.Isolation, filled.Isolation, "an isolation that was chosen is not loosened")
+
+	for variable, want := range map[string]string{
+		"COPPICE_MAX_MEMORY=0":    `COPPICE_MAX_MEMORY: "0" is no size`,
+		"COPPICE_ISOLATION=firm":  `COPPICE_ISOLATION: the isolation "firm" is not one of off, privileges, landlock`,
+		"COPPICE_CALL_TIMEOUT=-1": `COPPICE_CALL_TIMEOUT: "-1" is no time`,
+	} {
+		_, err := coppice.Options{Env: []string{env[0], variable}}.FromEnvironment()
+		require.ErrorIs(t, err, coppice.ErrOptions)
+		require.ErrorContains(t, err, want)
+	}
+	require.ErrorContains(t, coppice.Options{Isolation: coppice.Isolation{Level: "firm"}}.Validate(), "is not one of off")
+}
+
 // TestBackendNamed makes the backend that a flag names, or says what is wrong.
 func TestBackendNamed(t *testing.T) {
 	t.Parallel()

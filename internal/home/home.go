@@ -1,13 +1,3 @@
-// Package home knows where Coppice keeps what belongs to a user, and how settings
-// are read from a list of environment variables. It is the only place that looks
-// for the home directory.
-//
-// # Guarantees
-//
-//   - It reads and changes nothing but the names of folders: nothing is made.
-//   - The environment is what the caller passes, never that of this process, but
-//     where the caller passes nil.
-//   - Every function may be called from any goroutine.
 package home
 
 import (
@@ -16,9 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // DefaultBrand is the brand of hosts that name none.
@@ -136,21 +124,4 @@ func WorkingDir(cwd string) (string, error) {
 		return "", errors.New("Working directory is not a directory: " + abs)
 	}
 	return abs, nil
-}
-
-// Duration reads a time as people write it in a variable or a flag: "90s", "2m", or a
-// number of seconds. It is more than nothing, and less than a year.
-func Duration(text string) (time.Duration, error) {
-	const year = 365 * 24 * time.Hour
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		seconds, numeric := strconv.ParseFloat(text, 64)
-		if err = numeric; seconds > 0 && seconds < year.Seconds() { // not a number is neither
-			d = time.Duration(seconds * float64(time.Second))
-		}
-	}
-	if err != nil || d <= 0 || d >= year {
-		return 0, fmt.Errorf("%q is no time; write it as 90s, 2m or a number of seconds", text)
-	}
-	return d, nil
 }

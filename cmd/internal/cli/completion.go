@@ -15,13 +15,14 @@ var words = map[string][]string{
 	"coppice bench backend": {"runner", "gateway", "fake"},
 	"coppice mcp tools":     {"both", "ipy-only", "bash-only"},
 	"format":                {"auto", "view", "percent"},
+	"isolation":             console.Isolations,
 	"kernel-mode":           {"session", "per-call"},
 	"style":                 {"python", "eval", "repl"},
 	"to":                    {"html", "md", "py"},
 }
 
 // folders are the flags that want one.
-var folders = []string{"cwd", "dir", "images", "tool-dir", "tools"}
+var folders = []string{"cwd", "dir", "images", "isolation-read", "isolation-write", "tool-dir", "tools"}
 
 // complete tells a shell what it may offer behind the commands below cmd and their
 // flags: a fixed word, a folder, or files with an extension.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/home"
 )
 
 // mcpSessions is how many kernels an MCP server keeps at once.
@@ -60,6 +62,10 @@ With --shared-sessions a session that a call names is shared by all clients.
 Over HTTP each request needs the header "Authorization: Bearer TOKEN". The token
 is in the token file, which is made when it is not there.
 
+With --isolation landlock or a stronger one the tool bash is left out, unless
+--tools both or bash-only asks for it: its commands have the rights of this
+process, and so have the tools that read and edit notebooks (--notebooks=false).
+
 The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 		Example: `  coppice mcp
   coppice mcp --http 127.0.0.1:7790 --token-file token
@@ -76,7 +82,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
-	f.Add(cmd)
+	f.AddBounded(cmd)
 	f.tools.Add(cmd)
 	return cmd
 }
@@ -91,11 +97,21 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, coppice.Options{Bash: true, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()})
+	walled := f.Walled(a.Env)
+	asked := agent.Mode(cmp.Or(f.mode, home.ToolMode(a.Getenv("PI_PY"))))
+	bash := !walled || asked == agent.ModeBoth || asked == agent.ModeBash
+	ho := coppice.Options{Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()}
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, ho)
 	if err != nil {
 		return err
 	}
 	defer host.End()
+	switch {
+	case walled && bash:
+		a.Err.Lines("coppice mcp: the commands of the tool bash are not isolated: they have the rights of this process")
+	case walled:
+		a.Err.Lines("coppice mcp: the tool bash is left out, since its commands would not be isolated; --tools both serves it all the same")
+	}
 	tools := agent.Options{Mode: agent.Mode(f.mode), Style: agent.Style(f.style), Notebooks: f.notebooks, Cwd: f.cwd}
 	if _, why, err := agent.ModeOf(ctx, host.Host, tools); err == nil && why != "" {
 		a.Err.Lines("coppice mcp: the tool bash alone: " + why)

@@ -46,7 +46,7 @@ pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
 			}))
 		},
 	}.Make()
-	f.Add(cmd)
+	f.AddBounded(cmd)
 	tools.Add(cmd)
 	cmd.Flags().StringVar(&session, "session", "default", "the session to run in")
 	cmd.Flags().StringVar(&cwd, "cwd", "", "the working directory of the session (default: this one)")

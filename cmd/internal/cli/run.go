@@ -59,8 +59,8 @@ lost or never reached.
 
 Without --session nothing is left behind. A session that is named is one of the
 "coppice serve" that runs, if one does: it lives there. Otherwise, and with
---local, --backend, --python, --kernel, --kernel-mode, --record, --start-timeout
-or --interrupt-grace, it is kept, with its variables, in a gateway that the
+--local, --backend, --python, --kernel, --kernel-mode, --record, --start-timeout,
+--interrupt-grace, --isolation and the like, or one of --max-..., it is kept, with its variables, in a gateway that the
 commands of this user share, for an hour after its last use; "coppice gateway
 stop" ends it. The runner backend and a gateway that someone else runs
 (PI_PYTHON_GATEWAY_URL) keep none.
@@ -69,15 +69,16 @@ stop" ends it. The runner backend and a gateway that someone else runs
 where it counts everything: another command may use that session, which is waited
 for.
 
-COPPICE_START_TIMEOUT and COPPICE_INTERRUPT_GRACE are heard where their flags are
-not given; "coppice help environment" lists all variables.`,
+COPPICE_START_TIMEOUT, COPPICE_ISOLATION, COPPICE_MAX_MEMORY and others are heard
+where their flags are not given, but not by a server that runs already: it has its
+own. "coppice help environment" lists all variables.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
   echo 'print(1)' | coppice run - --json`,
 		Args: console.Arguments{Most: console.Any},
 		Run: func(ctx context.Context, args []string) error {
 			f.keep = cmd.Flags().Changed("session")
-			f.own = f.local || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode", "start-timeout", "interrupt-grace"}, cmd.Flags().Changed)
+			f.own = f.local || f.Given() || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode", "start-timeout", "interrupt-grace"}, cmd.Flags().Changed)
 			file := ""
 			if len(args) > 1 {
 				return console.Usagef("run takes one file, not %d", len(args))
@@ -103,7 +104,7 @@ not given; "coppice help environment" lists all variables.`,
 	flags.BoolVar(&f.blocks, "blocks", false, "draw each cell as a block once all have ended: its code and the end of its output")
 	flags.BoolVar(&f.local, "local", false, "do not use a coppice serve that runs")
 	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
-	f.Add(cmd)
+	f.AddBounded(cmd)
 	f.tools.Add(cmd)
 	return cmd
 }

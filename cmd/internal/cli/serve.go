@@ -35,6 +35,7 @@ type serveFlags struct {
 	cwd       string
 	sessions  int
 	idle      time.Duration
+	timeout   console.CallTimeout
 	warmMax   int
 	budget    int
 	developer bool
@@ -81,7 +82,8 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
 	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
-	f.Add(cmd)
+	f.AddBounded(cmd)
+	f.timeout.Add(cmd)
 	return cmd
 }
 
@@ -114,7 +116,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		}
 	}
 	m := newMetrics(readVersion())
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(m))
+	o := f.hostOptions(m)
+	if err := f.timeout.Fill(&o); err != nil {
+		return err
+	}
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, o)
 	if err != nil {
 		return err
 	}

@@ -52,9 +52,31 @@ COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, 
                           take to start: 90s, 2m or seconds (default: 2m)
 COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
                           ended (default: 1.5s)
+COPPICE_CALL_TIMEOUT      how long a call may take that names no timeout: 90s, 5m,
+                          seconds or none (default: 10m)
+COPPICE_ISOLATION         what sessions are kept from: off, privileges, landlock,
+                          seccomp, user, bubblewrap or strongest (default: privileges)
+COPPICE_ISOLATION_WRITE, COPPICE_ISOLATION_READ
+                          folders that such sessions may change, in place of the
+                          working directory, and others to read; a list as PATH is
+COPPICE_ISOLATION_NETWORK=1, COPPICE_ISOLATION_USERS=1
+                          lets them use the network; gives each a user of its own
+COPPICE_MAX_MEMORY        how much memory a session may take: 512M, 2G or bytes
+COPPICE_MAX_CPU, COPPICE_MAX_RUNTIME
+                          how long a cell may use a processor, and may run: 90s, 2m
+COPPICE_MAX_FILES, COPPICE_MAX_PROCESSES, COPPICE_MAX_PROCESSORS
+                          how many a session may have open, have started, keep busy
+COPPICE_MAX_OUTPUT        how much text a result holds (default: 50K)
+COPPICE_MAX_ARTIFACT      how much of one output is kept in a file (default: 4G)
 COPPICE_PASS_ENV          variables that kernels see besides: TZ,HTTPS_PROXY,CUDA_*
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
+
+Each COPPICE_MAX_... and COPPICE_ISOLATION... is a flag, too, of run, repl, serve,
+mcp and notebook run, which comes before it. An isolation from landlock on, and all
+limits of sessions but COPPICE_MAX_RUNTIME, take the runner backend (--backend
+runner). Where a program or a flag names the isolation, the variables that say more
+about it are not heard.
 
 Kernels see the search path, the home, the locale and what begins with LC_, XDG_
 and PI_, but nothing that looks like a secret: coppice env --json lists both. The

@@ -196,6 +196,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestALimitIsNamed: what the code shows is a MemoryError alone, or that it was
+// interrupted.
+func TestALimitIsNamed(t *testing.T) {
+	t.Parallel()
+	r := messages.Result{Outcome: messages.OutcomeError, State: messages.StateKept, Cells: cells("complete", "error")}
+	require.Empty(t, render.Ending(render.Style{}, r, 0))
+	r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}
+	require.Equal(t, []string{"✗ ResourceLimitExceeded: memory"}, render.Ending(render.Style{}, r, 0))
+	r.Cells[1].Error = &messages.ErrorDetails{Name: "ResourceLimitExceeded", Message: "memory: the session may use 256 MiB"}
+	require.Equal(t, []string{"✗ ResourceLimitExceeded: memory: the session may use 256 MiB"}, render.Ending(render.Style{}, r, 0))
+}
+
 // TestRunStreams shows that output is not held back: a line that has ended is
 // written at once, and on a terminal one that has not.
 func TestRunStreams(t *testing.T) {

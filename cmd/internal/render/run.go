@@ -257,6 +257,10 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 		add(red, "✗ the kernel was lost"+because)
 	case messages.OutcomeNotStarted:
 		add(red, "✗ not started"+because)
+	case messages.OutcomeError:
+		if limit := overLimit(res); limit != "" {
+			add(red, "✗ "+limit)
+		}
 	default:
 	}
 	switch {
@@ -275,6 +279,22 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 		add(yellow, "! the code asked for input, and there was none")
 	}
 	return lines
+}
+
+// overLimit names the limit that ended code which raised, with its value where the cell
+// has that; "" when none did. What the code itself shows is a MemoryError, or that it was
+// interrupted.
+func overLimit(res messages.Result) string {
+	if res.Exceeded == nil {
+		return ""
+	}
+	name := res.Exceeded.Error()
+	for _, c := range res.Cells {
+		if c.Error != nil && strings.HasPrefix(c.Error.Name+": "+c.Error.Message, name) {
+			return c.Error.Name + ": " + c.Error.Message
+		}
+	}
+	return name
 }
 
 // gone is what became of the variables, as a clause.

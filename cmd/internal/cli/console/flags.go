@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"os/exec"
@@ -24,6 +25,9 @@ type HostFlags struct {
 	StartTimeout, InterruptGrace string
 	// PassEnv is that of coppice.Options.
 	PassEnv []string
+	// Bounds are those of a command that runs the code of its user or of clients, see
+	// AddBounded.
+	Bounds
 }
 
 // Add adds the flags to a command.
@@ -35,6 +39,13 @@ func (f *HostFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.PassEnv, "pass-env", nil, "variables that code gets besides those that always pass: TZ,HTTPS_PROXY,CUDA_* (default: COPPICE_PASS_ENV)")
 }
 
+// AddBounded adds the flags to a command that runs the code of its user or of clients,
+// and those that say within which bounds.
+func (f *HostFlags) AddBounded(cmd *cobra.Command) {
+	f.Add(cmd)
+	f.add(cmd)
+}
+
 // Options fills in what the flags say; g are those of the gateway backend. The error is
 // a UsageError.
 func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppice.Options, error) {
@@ -43,16 +54,14 @@ func (f *HostFlags) Options(g coppice.GatewayOptions, o coppice.Options) (coppic
 		return o, UsageError{err}
 	}
 	o.Backend, o.Python, o.PassEnv = b, f.Python, f.PassEnv
-	for _, t := range []struct {
-		flag, text string
-		to         *time.Duration
-	}{{"start-timeout", f.StartTimeout, &o.StartTimeout}, {"interrupt-grace", f.InterruptGrace, &o.InterruptGrace}} {
-		if t.text == "" {
-			continue
-		}
-		if *t.to, err = home.Duration(t.text); err != nil {
-			return o, Usagef("--%s: %v", t.flag, err)
-		}
+	if err := cmp.Or(
+		given("start-timeout", f.StartTimeout, &o.StartTimeout, home.Duration),
+		given("interrupt-grace", f.InterruptGrace, &o.InterruptGrace, home.Duration),
+	); err != nil {
+		return o, err
+	}
+	if o, err = f.options(o); err != nil {
+		return o, err
 	}
 	return o, CheckPython(f.Python)
 }

@@ -49,11 +49,11 @@ type Host struct {
 // options of the gateway backend if it comes to that, and those of the host. The error
 // has its exit code. The caller ends the host with End.
 func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayOptions, o coppice.Options) (*Host, error) {
+	o.Env = c.Env
 	o, err := f.Options(g, o)
 	if err != nil {
 		return nil, err
 	}
-	o.Env = c.Env
 	o = KeepOutput(o)
 	if v := c.Getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {
 		o.OnStartup = func(s coppice.StartupStage) { c.Err.Lines("coppice startup: " + s.String()) }

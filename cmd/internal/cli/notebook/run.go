@@ -81,7 +81,7 @@ the kernel was lost or never reached.`,
 	flags.BoolVar(&f.json, "json", false, "print the report as one JSON object")
 	flags.StringVar(&f.session, "session", "default", "the session to run in")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: the folder of FILE)")
-	f.Add(cmd)
+	f.AddBounded(cmd)
 	cmd.MarkFlagsMutuallyExclusive("cells", "from")
 	cmd.MarkFlagsMutuallyExclusive("output", "in-place")
 	cmd.MarkFlagsMutuallyExclusive("watch", "json")
