@@ -36,6 +36,9 @@ const (
 	StateLost State = "lost"
 )
 
+// BusyNotice begins the notice of a call that the machine delayed by more than a second.
+const BusyNotice = "the machine was busy: "
+
 // Result is the end of a call. Every [Execute] gets exactly one.
 type Result struct {
 	Outcome Outcome `json:"outcome"`
@@ -81,6 +84,7 @@ type Result struct {
 	// Notices say what the host could not do for the call, a sentence each: that a
 	// conversation which its code compacted was not saved, or that the code had no
 	// processor for more than a second, and a tenth of its time.
+	// One that begins with [BusyNotice] is for those who run the host, and not in Text.
 	Notices []string `json:"notices,omitempty"`
 	// Exceeded is set when a resource limit of the session ended the code.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`

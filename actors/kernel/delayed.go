@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
 
@@ -14,7 +15,7 @@ const (
 	delayLook   = 250 * time.Millisecond
 	delayLeast  = time.Second
 	delayShare  = 10 // part of the whole
-	delayNotice = "the machine was busy: the code took "
+	delayNotice = messages.BusyNotice + "the code took "
 )
 
 // delayed sees how long a call had no processor. Begin and end are called by one

@@ -25,6 +25,9 @@ var forms = []struct {
 }{
 	{"one cell: its output, without the empty lines around it", call(messages.OutcomeOK, done("\n\n  a\nb \n\n")), "  a\nb"},
 	{"one cell: its title is not shown", call(messages.OutcomeOK, titled("load", done("1\n"))), "1"},
+	{"a notice, but not that of a busy machine", with(call(messages.OutcomeOK, done("1")), func(r *messages.Result) {
+		r.Notices = []string{messages.BusyNotice + "the code took 5 s", "its conversation was not saved"}
+	}), "1\n\n[its conversation was not saved]"},
 	{"success without output", call(messages.OutcomeOK, done("")), "(no output)"},
 	{"success with status events alone", call(messages.OutcomeOK, messages.CellResult{Status: messages.CellComplete, Outcome: messages.OutcomeOK, Events: []messages.RawJSON{messages.RawJSON(`{"op":"ls"}`)}}), "(no output)"},
 	{"success with an image alone", with(call(messages.OutcomeOK, done("")), func(r *messages.Result) { r.Images = []messages.Image{{}} }), "(no text output)"},

@@ -23,7 +23,7 @@ import (
 //   - in brackets, what is not shown and where to read it;
 //   - in brackets, what became of the variables, when that is not what a caller
 //     expects;
-//   - in brackets, each of the notices.
+//   - in brackets, each of the notices, but that of a busy machine.
 func BuildText(r messages.Result) string {
 	parts := []string{body(r)}
 	if r.StdinRequested {
@@ -31,6 +31,9 @@ func BuildText(r messages.Result) string {
 	}
 	parts = append(parts, failure(r), exceeded(r), course(r), showing(r), bracketed(variables(r)))
 	for _, n := range r.Notices {
+		if strings.HasPrefix(n, messages.BusyNotice) {
+			continue // the text of the same code is the same on any machine
+		}
 		parts = append(parts, "["+n+"]")
 	}
 	var b strings.Builder

@@ -161,7 +161,11 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 	binary := filepath.Join(dir, "escape.test")
 	require.NoError(t, os.WriteFile(binary, data, 0o755)) //nolint:gosec // that user runs it
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestEscapes|TestWhatMustStillWork)$", "-test.v")
-	cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "TMPDIR=" + home, "PATH=/usr/local/bin:/usr/bin:/bin"}
+	temp, err := os.MkdirTemp("/tmp", "e") //nolint:usetesting // short: the sockets of multiprocessing stand below it
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(temp)) }()
+	require.NoError(t, os.Chown(temp, nobody, nobody))
+	cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "TMPDIR=" + temp, "PATH=/usr/local/bin:/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

@@ -21,7 +21,7 @@ const prefix = "coppice-"
 func Make(what string) (string, error) {
 	name := prefix + what + "-"
 	if id, err := process.Identify(os.Getpid()); err == nil {
-		name += fmt.Sprintf("%d-%s-%s-", id.PID, hash(id.Start), namespace())
+		name += strconv.FormatInt(int64(id.PID), base) + "-" + hash(id.Start) + "-" + namespace() + "-"
 	}
 	dir, err := os.MkdirTemp("", name)
 	if err != nil {
@@ -70,11 +70,11 @@ func dead(name, ns string) bool {
 	if len(f) != parts || f[4] != ns {
 		return false
 	}
-	pid, err := strconv.Atoi(f[2])
+	pid, err := strconv.ParseInt(f[2], base, 0)
 	if err != nil || pid <= 0 {
 		return false
 	}
-	id, err := process.Identify(pid)
+	id, err := process.Identify(int(pid))
 	switch {
 	case errors.Is(err, process.ErrNoProcess):
 		return true
@@ -85,10 +85,14 @@ func dead(name, ns string) bool {
 	}
 }
 
+// base of the numbers in a name. Names are short because the path of a Unix socket, which
+// programs make in such a folder, has no more than 107 bytes.
+const base = 36
+
 func hash(text string) string {
-	h := fnv.New64a()
+	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // never fails
-	return strconv.FormatUint(h.Sum64(), 36)
+	return strconv.FormatUint(uint64(h.Sum32()), base)
 }
 
 // namespace returns the number of the pid namespace of this process: pids of another one
@@ -98,5 +102,9 @@ func namespace() string {
 	if err != nil {
 		return "0"
 	}
-	return strings.Trim(strings.TrimPrefix(link, "pid:"), "[]")
+	n, err := strconv.ParseUint(strings.Trim(strings.TrimPrefix(link, "pid:"), "[]"), 10, 64)
+	if err != nil {
+		return "0"
+	}
+	return strconv.FormatUint(n, base)
 }
