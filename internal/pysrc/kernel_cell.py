@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import select
+import sys
 import threading
 import urllib.parse
 from typing import Any, Dict, List, Optional
@@ -164,24 +165,30 @@ def tell_input(shell: Any, cell: Cell) -> None:
     kernel = shell.kernel
     session, send = kernel.session, kernel.session.send
 
-    def noted(ask: Any) -> Any:
-        def read(*args: Any, **kwargs: Any) -> str:
-            __tracebackhide__ = True  # IPython leaves the frame out
-            try:
-                return ask(*args, **kwargs)
-            except Exception as err:
-                cell.asked = cell.asked or type(err).__name__ == "StdinNotImplementedError"
-                raise
-
-        return read
-
     def sending(stream: Any, msg_or_type: Any, content: Any = None, *args: Any, **kwargs: Any) -> Any:
         if cell.asked and msg_or_type == "execute_reply" and isinstance(content, dict):
             content, cell.asked = dict(content, coppice_stdin=True), False
         return send(stream, msg_or_type, content, *args, **kwargs)
 
-    kernel.raw_input, kernel.getpass = noted(kernel.raw_input), noted(kernel.getpass)
+    _note_refusal(kernel, cell)
     session.send = sending
+
+
+def _note_refusal(kernel: Any, cell: Cell) -> None:
+    """Has cell know when a read from stdin is refused: by the class of what it raises. A
+    function around the one that asks would be a frame more in tracebacks."""
+    module = next((sys.modules[c.__module__] for c in type(kernel).__mro__ if "raw_input" in vars(c)), None)
+    refused = getattr(module, "StdinNotImplementedError", None)
+    if refused is None:
+        return
+
+    class StdinNotImplementedError(refused):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any) -> None:
+            cell.asked = True
+            super().__init__(*args)
+
+    StdinNotImplementedError.__module__, StdinNotImplementedError.__qualname__ = refused.__module__, refused.__qualname__
+    module.StdinNotImplementedError = StdinNotImplementedError  # type: ignore[union-attr]
 
 
 class Exit:

@@ -51,7 +51,14 @@ func TestNotebooksRunAsJupyterRunsThem(t *testing.T) {
 	}
 	theirs, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "ours")
 	require.NoError(t, os.MkdirAll(ours, 0o700))
-	nbconvert(t, dir, theirs, names)
+	nbconvert(t, dir, theirs, slices.DeleteFunc(slices.Clone(names), recorded))
+	for _, name := range names {
+		if recorded(name) {
+			data, err := os.ReadFile(recording(name))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(theirs, name+".ipynb"), data, 0o600))
+		}
+	}
 	if full {
 		byCommand(t, dir, ours, names)
 	} else {
@@ -67,6 +74,15 @@ func TestNotebooksRunAsJupyterRunsThem(t *testing.T) {
 	}
 	valid(t, ours, names)
 }
+
+// recording is the file with what nbconvert made of a notebook.
+func recording(name string) string {
+	return filepath.Join("testdata", "notebooks", name+".nbclient.ipynb")
+}
+
+// recorded says whether nbconvert's outputs are taken from a file: of the notebook with
+// widgets, which nbclient 0.11 runs in three seconds or, one time in three, not to its end.
+func recorded(name string) bool { return name == "widgets" }
 
 // writeNotebook makes a notebook of a script.
 func writeNotebook(t *testing.T, name, path string) {
