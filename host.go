@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,6 +95,9 @@ func (h *Host) Snapshot(ctx context.Context) (messages.Node, error) {
 	if err != nil {
 		return node, fmt.Errorf("take a snapshot of the tree: %w", err)
 	}
+	node.Children = slices.DeleteFunc(node.Children, func(c messages.Node) bool {
+		return c.Name == workspace.Name && len(c.Children) == 0 // no one has asked for one
+	})
 	if p := opportunity.Pressure(); p >= worthShowing {
 		if node.Busy == nil {
 			node.Busy = &messages.Busy{}

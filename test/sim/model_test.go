@@ -75,6 +75,8 @@ func (m *model) submit(name string, j *job) {
 		k = &key{name: name, queue: []*job{j}}
 		m.keys[name] = k
 		m.place(k)
+	case j.fresh && k.resetting():
+		m.answer(j, messages.OutcomeNotStarted, untouched)
 	case k.state == messages.ChildFailed && !j.fresh:
 		m.answer(j, messages.OutcomeNotStarted, untouched)
 	case k.state == messages.ChildFailed:
@@ -87,6 +89,15 @@ func (m *model) submit(name string, j *job) {
 		k.queue = append(k.queue, j)
 	}
 	m.offer()
+}
+
+// resetting says that the call which is next asked for a reset and no kernel has begun it.
+func (k *key) resetting() bool {
+	first := k.hand
+	if first == nil && len(k.queue) > 0 {
+		first = k.queue[0]
+	}
+	return first != nil && first.fresh && k.state != messages.ChildBusy
 }
 
 // place has k stand in line for a kernel.
