@@ -214,8 +214,10 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	if i == 0 {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
+	begun := true
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
 		if r.cause() != "" { // the interrupt has found nothing that ran
+			begun = false
 			return CellReply{Interrupted: true}, nil
 		}
 		return r.interp.Execute(r.life, req, func(c context.Context, e messages.Event) error {
@@ -226,6 +228,12 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 		})
 	})
 	host.close()
+	if !begun { // its sinks took the news of it too late: it is taken back
+		r.lastIndex, r.outcome = i-1, outcomeOf(r.cause())
+		cell.Status = messages.CellPending
+		_ = emit(r.life, messages.Status{Status: messages.CellPending})
+		return
+	}
 	cell.DurationMS = time.Since(begin).Milliseconds()
 	r.judge(cell, reply, err)
 	_ = emit(r.life, messages.Status{Status: cell.Status})
