@@ -3,8 +3,8 @@
 //
 // # Guarantees
 //
-//   - A folder is closed to other users (mode 0700), and its name holds the pid, the
-//     start time and the pid namespace of the process that made it. What is put into
+//   - A folder is closed to other users (mode 0700), and its name holds the pid, a
+//     hash of the start time, and the pid namespace of the process that made it. What is put into
 //     it cannot change that.
 //   - [Clean] removes only what is proved to be left behind: a folder of this user, made
 //     in this pid namespace, by a process that has ended. A folder whose maker is not
