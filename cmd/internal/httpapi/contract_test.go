@@ -72,7 +72,7 @@ func (s *spec) requests() []string {
 
 // filled is a path of the document with names of things that are not there.
 func filled(path string) string {
-	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e").Replace(path)
+	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e", "{file}", "main.js").Replace(path)
 }
 
 // refusals asks for everything in the ways that are refused everywhere.
@@ -183,10 +183,35 @@ func (s *server) lives() {
 	status, body = s.ask("GET", "/metrics", "")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, "coppice_")
+	s.looks(key)
 	status, _ = s.ask("PUT", "/api/sessions", "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 	status, _ = s.ask("GET", "/none", "")
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// looks asks for what the live view shows: how the server is, and what became of a
+// session that was copied, reset and closed.
+func (s *server) looks(key messages.SessionKey) {
+	t, ctx := s.t, s.t.Context()
+	o, err := s.Overview(ctx, 0)
+	require.NoError(t, err)
+	require.True(t, o.Limits.Fork)
+	key.Cwd = s.cwd
+	story, err := s.Story(ctx, key)
+	require.NoError(t, err)
+	var what []string
+	for _, m := range story.Moments {
+		what = append(what, m.What)
+	}
+	require.Subset(t, what, []string{"started", "reset", "closed"})
+	require.Equal(t, "started", what[0])
+	_, err = s.Story(ctx, messages.SessionKey{})
+	require.ErrorIs(t, err, client.ErrNoSession)
+	for path, want := range map[string]int{"/api/overview?after=x": 400, "/api/story": 400, "/live/none.js": 404} {
+		status, body := s.ask("GET", path, "")
+		require.Equal(t, want, status, body)
+	}
 }
 
 // statusOf is the status of an answer that says no.
@@ -212,6 +237,12 @@ func (s *server) executions() {
 		require.NoError(t, err)
 		types = append(types, e.Type())
 		if q, ok := e.(messages.InputRequest); ok {
+			require.Eventually(t, func() bool { // it is told where to answer, once the server has looked
+				o, err := s.Overview(ctx, 0)
+				return err == nil && slices.ContainsFunc(o.Marks, func(m client.Mark) bool {
+					return m.Key.Session == "e" && m.Question != nil && m.Question.Execution == x.ID && m.Question.ID == q.ID
+				})
+			}, time.Minute, 50*time.Millisecond)
 			got, err := s.Answer(ctx, x.ID, q.ID, "Ada")
 			require.NoError(t, err)
 			require.Equal(t, messages.InputAccepted, got)
