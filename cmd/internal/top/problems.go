@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,8 +139,7 @@ func (m *model) details(s render.Style) []string {
 	if m.story.Key != m.selected {
 		return lines
 	}
-	for i := len(m.story.Moments) - 1; i >= 0; i-- {
-		moment := m.story.Moments[i]
+	for _, moment := range slices.Backward(m.story.Moments) {
 		lines = append(lines, s.Fit("  "+s.Quiet(moment.At.Local().Format(time.TimeOnly))+" "+moment.What+" "+line(moment.Why)))
 	}
 	return lines

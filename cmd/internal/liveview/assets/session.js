@@ -51,9 +51,9 @@ function drawSession() {
   put($("session-twins"), twins.slice(0, 5).map((o) => link(toSession(o), "also in " + o.cwd)));
   set($("session-state"), s?.state ?? (state.asked ? "no kernel" : "…"));
   klass($("session-state"), "state s-" + (s?.state ?? "gone"));
-  const health = { bad: "Down: ", asks: "Asks: ", shaky: "Look: " }[level] ?? "";
+  const problem = (state.overview?.problems ?? []).find((/** @type {any} */ p) => p.level === level && same(p.key, key));
   hide($("session-why"), !level || level === "asks");
-  set($("session-why"), level ? health + (s?.why ?? exitOf(s?.last_exit)) + (level === "shaky" ? " — a call that goes well clears this." : level === "bad" ? " — calls are refused; reset it for an empty kernel." : "") : "");
+  set($("session-why"), !level ? "" : problem ? `${problem.what} ${problem.do}` : `It is ${s?.state}. ${s?.why ?? exitOf(s?.last_exit)}`);
   klass($("session-why"), "banner l-" + (level || "well"));
   drawFacts(s);
   drawActions(s);
@@ -68,7 +68,7 @@ function drawFacts(s) {
   const facts = [];
   if (s) {
     const limit = state.overview?.limits?.memory;
-    facts.push([s.state === "busy" ? "busy for" : "so for", ago(s.since)], ["calls answered", String(s.done)], ["calls waiting", String(s.queue)],
+    facts.push([s.state + " for", ago(s.since)], ["calls answered", String(s.done)], ["calls waiting", String(s.queue)],
       ["memory", s.rss ? bytes(s.rss) + (limit && s.rss > limit / 100 ? ` (${Math.round(100 * s.rss / limit)} %)` : "") : "not known"], ["processor", s.cpu === null || s.cpu === undefined ? (s.pid ? "measuring" : "not known") : s.cpu.toFixed(0) + " %"],
       ["restarts", String(s.restarts)], ["pinned", s.pinned ? "yes" : "no"]);
     if (s.owner) facts.push(["owner", s.owner]);

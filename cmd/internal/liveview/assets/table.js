@@ -37,7 +37,9 @@ let active = null; // the id of the row that keys act on
 let anchor = null; // where a selection of several began
 /** @type {Set<string>} */
 const chosen = new Set();
-let by = "health", filter = "", shown = false, rowHeight = 0, drawnFirst = 0, scrolling = 0;
+let by = "health", filter = "", shown = false, rowHeight = 0, drawnFirst = 0, scrolling = 0, cost = 0, last = 0;
+/** @type {any} */
+let waiting = null;
 /** @type {any[]} */
 const pool = [];
 
@@ -62,6 +64,7 @@ const address = () => to("sessions", "", { q: filter, sort: by === "health" ? ""
 /** drawTable finds, sorts and draws. */
 export function drawTable() {
   if (!shown) return;
+  last = performance.now();
   const { terms, problems } = parse(filter);
   list = [];
   for (const s of state.sessions.values()) if (matches(s, terms)) list.push(s);
@@ -80,6 +83,7 @@ export function drawTable() {
   attribute($("grid"), "aria-rowcount", list.length + 1);
   drawRows();
   drawBulk();
+  cost = performance.now() - last;
 }
 
 /** locate says how the directories are told apart, when there is a new one. */
@@ -249,5 +253,9 @@ export function startTable() {
     else if (e.target.id === "bulk-none") { chosen.clear(); drawRows(); drawBulk(); $("grid").focus(); }
   });
   new ResizeObserver(() => { if (shown) { rowHeight = 0; drawRows(); } }).observe($("rows-box"));
-  listen(drawTable);
+  listen(() => {
+    // With thousands of rows a draw takes its time: it gets a fifth of it at most.
+    if (!shown || waiting) return;
+    waiting = setTimeout(() => { waiting = null; drawTable(); }, Math.max(0, last + 5 * cost - performance.now()));
+  });
 }

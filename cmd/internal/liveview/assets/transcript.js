@@ -111,7 +111,7 @@ class Cell {
   finish(r) {
     /** @type {Record<string, string>} */
     const words = { kept: "", fresh: "It ran in an empty session: earlier variables were gone.", lost: "The session's variables are lost.", reset: "The session was reset." };
-    this.said.textContent = [r.reason, words[r.state] ?? (r.state ? "State: " + r.state + "." : ""), r.artifact ? "The whole output is kept: " + r.artifact : "", ...(r.notices ?? [])].filter(Boolean).join(" ");
+    this.said.textContent = [r.reason, words[r.state] ?? (r.state ? "State: " + r.state + "." : ""), r.artifact ? "The whole output is kept: " + r.artifact : "", ...(r.notices ?? [])].filter(Boolean).map((text) => (/[.!?:]$/.test(text) ? text : text + ".")).join(" ");
     klass(this.said, r.outcome === "ok" ? "muted" : "error");
   }
 }
