@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,16 +21,29 @@ var key = messages.SessionKey{Session: "a", Cwd: "/w"}
 
 // source is a server that shows what it is given.
 type source struct {
-	sessions []client.Session
-	tree     messages.Node
-	err      error
-	asked    int
+	mu       sync.Mutex
+	sessions []client.Session // guarded by mu
+	tree     messages.Node    // not changed
+	err      error            // guarded by mu
+	asked    int              // guarded by mu
+}
+
+// change changes what is shown next.
+func (s *source) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
 }
 
 func (s *source) all() Source {
 	return Source{
-		Sessions: func(context.Context) ([]client.Session, error) { s.asked++; return s.sessions, s.err },
-		Tree:     func(context.Context) (messages.Node, error) { return s.tree, s.err },
+		Sessions: func(context.Context) ([]client.Session, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asked++
+			return slices.Clone(s.sessions), s.err
+		},
+		Tree: func(context.Context) (messages.Node, error) { return s.tree, nil },
 	}
 }
 
@@ -80,7 +95,7 @@ func TestSamples(t *testing.T) {
 		v.Hear(state(1, "", messages.ChildStarting, nil))
 		v.Hear(state(1, messages.ChildStarting, messages.ChildIdle, nil))
 		time.Sleep(step + time.Second)
-		s.sessions[0].CPU += 5
+		s.change(func() { s.sessions[0].CPU += 5 })
 		time.Sleep(step)
 		o := overview(t, v, 0)
 		require.Len(t, o.Samples, 2)
@@ -109,20 +124,23 @@ func TestSamples(t *testing.T) {
 // A look that fails leaves the sample with what was counted, and the overview says why.
 func TestALookThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{err: errors.New("the host has ended")}
+		ended := errors.New("the host has ended")
+		s := &source{err: ended}
 		v := New()
 		v.Show(s.all())
 		defer v.Close()
 		v.call(t, "x", messages.OutcomeOK, time.Second)
 		time.Sleep(step + time.Second)
 		_, err := v.Overview(t.Context(), 0)
-		require.ErrorIs(t, err, s.err)
-		s.err = nil
+		require.ErrorIs(t, err, ended)
+		s.change(func() { s.err = nil })
 		o := overview(t, v, 0)
 		require.Equal(t, 1, o.Samples[0].Calls[messages.OutcomeOK])
-		asked := s.asked
+		var first, second int
+		s.change(func() { first = s.asked })
 		overview(t, v, 0)
-		require.Equal(t, asked, s.asked, "a fresh look is shown again")
+		s.change(func() { second = s.asked })
+		require.Equal(t, first, second, "a fresh look is shown again")
 	})
 }
 
