@@ -46,7 +46,7 @@ func (m *model) problems(s render.Style) []string {
 		lines = append(lines, s.Fit(level(s, p.Level, fmt.Sprintf("%-4s", levels[p.Level]))+" "+s.Strong(line(whose))+" "+line(p.What)+left+" "+s.Quiet(line(p.Do))))
 	}
 	if more := len(o.Problems) - len(list) + o.MoreProblems; more > 0 {
-		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("     and %s: /-health:well shows their sessions", render.Number(more, "more problem")))))
+		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("     and %s; n goes from session to session", render.Number(more, "more problem")))))
 	}
 	return lines
 }

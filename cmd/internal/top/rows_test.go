@@ -113,6 +113,11 @@ func TestProblemsStandFirst(t *testing.T) {
 	require.Regexp(t, `^down down It refuses calls\. Reset it\.`, lines[2])
 	require.Regexp(t, `^asks asks Its code waits\. 1m(29|30)s left\. Answer\.`, lines[3])
 	require.Contains(t, lines[4], "2 more problems")
+	require.Contains(t, text(m), "  5.0 MiB  ")
+	require.Contains(t, text(m), "300.0 MiB  ", "numbers stand at the right")
+	m.Update(tea.WindowSizeMsg{Width: 60, Height: 40})
+	require.Contains(t, text(m), "? help  q leave", "no key is cut")
+	m.Update(tea.WindowSizeMsg{Width: 160, Height: 40})
 	for _, want := range []string{"asks", "died", "down", "asks"} {
 		press(m, "n")
 		require.Equal(t, want, m.selected.Session)

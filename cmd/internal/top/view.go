@@ -29,6 +29,9 @@ func (m *model) View() tea.View {
 // keys is the last line; help is shown on demand.
 const keys = "↑↓ select  enter detail  / find  n next problem  i interrupt  x stop  t tree  ? help  q leave"
 
+// fewKeys take the place of keys where these have no room.
+const fewKeys = "↑↓ enter  / find  n next  x stop  ? help  q leave"
+
 var help = []string{
 	"i  interrupts what runs, as Ctrl-C would; the session is kept",
 	"r  ends the kernel; the next call gets a new one; asks first",
@@ -51,6 +54,9 @@ func (m *model) lines() []string {
 	}
 	lines = append(append(lines, m.problems(s)...), m.table(s)...)
 	foot := []string{s.Quiet(s.Fit(keys))}
+	if m.width < len([]rune(keys)) {
+		foot[0] = s.Quiet(s.Fit(fewKeys))
+	}
 	switch {
 	case m.asking != "":
 		foot = append([]string{s.Fit(s.Warn(m.question()))}, foot...)
@@ -142,11 +148,28 @@ func (m *model) table(s render.Style) []string {
 	for _, one := range list[first:min(len(list), first+most)] {
 		rows = append(rows, m.row(one))
 	}
+	alignRight(rows, "queue", "done", "memory", "cpu", "restarts")
 	lines := append([]string{""}, render.Table(s, rows, true)...)
 	if hidden := len(list) - (len(rows) - 1); hidden > 0 {
 		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("  %d to %d of %d", first+1, first+len(rows)-1, len(list)))))
 	}
 	return append(lines, "")
+}
+
+// alignRight moves what stands in columns with these titles to their right ends.
+func alignRight(rows [][]string, titles ...string) {
+	for i, title := range rows[0] {
+		if !slices.Contains(titles, strings.TrimRight(title, " ▾▴")) {
+			continue
+		}
+		width := 0
+		for _, r := range rows {
+			width = max(width, len([]rune(r[i])))
+		}
+		for _, r := range rows {
+			r[i] = strings.Repeat(" ", width-len([]rune(r[i]))) + r[i]
+		}
+	}
 }
 
 // page is how many rows of sessions there is room for.
