@@ -143,8 +143,11 @@ func TestAStarvedProcessIsWaitedFor(t *testing.T) {
 	c, beside := shell(t, "read line; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"), shell(t, burn)
 	starve(t, c)
 	pin(t, beside)
-	m := Begin(Processes(c.Identity()), nil)
-	c.tell(t, "go")
+	var watch Watch
+	watch.Start()
+	defer watch.Stop()
+	c.tell(t, "go") // first: while it waits for that it has its chance, and this process may be late
+	m := Begin(Processes(c.Identity()), &watch)
 	err := Wait(t.Context(), Budget{Opportunity: time.Second, Ceiling: 3 * time.Second}, m, c.Done())
 	var spent *SpentError
 	require.ErrorAs(t, err, &spent)
