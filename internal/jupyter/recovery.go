@@ -1,7 +1,6 @@
 package jupyter
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -332,7 +331,12 @@ func (k *Kernel) takePage(x *execution, p page) {
 		k.noteGap(x, 0) // the kernel does not number any more
 	}
 	k.walk(x, steps)
+	k.afterPage(x, final && !progress)
+}
 
+// afterPage decides what follows from an answer that has been handed over. fruitless says
+// that it was the last word about x, and brought nothing.
+func (k *Kernel) afterPage(x *execution, fruitless bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -341,36 +345,12 @@ func (k *Kernel) takePage(x *execution, p page) {
 	case x.unheard:
 		k.giveUpLocked(x)
 		return
-	case final && !progress && x.replied != x.idle:
+	case fruitless && x.replied != x.idle:
 		x.probeDue = true // the kernel knows of no other half either
 	}
 	k.judgeLocked(x)
 	k.lookLocked(x)
 	k.armLocked()
-}
-
-// decodePage reads an answer.
-func decodePage(m *message) (*page, error) {
-	var in repeatReplyContent
-	if err := json.Unmarshal(m.content, &in); err != nil {
-		return nil, err
-	}
-	p := &page{through: in.Through, sent: in.Sent, more: in.More && len(in.Messages) > 0}
-	last := int64(0)
-	for _, one := range in.Messages {
-		if one.Number <= last {
-			return nil, errContent
-		}
-		last = one.Number
-		p.messages = append(p.messages, &message{
-			channel: one.Channel, content: one.Content, parent: m.parent,
-			header: header{MsgID: one.ID, MsgType: one.Type, Session: m.header.Session, Number: one.Number},
-		})
-	}
-	if p.through < last {
-		return nil, errContent
-	}
-	return p, nil
 }
 
 // goOnWithout ends the wait for an answer that does not come: what is missing is

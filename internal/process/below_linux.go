@@ -197,7 +197,7 @@ func connect(o Options) (_ *wires, err error) {
 	}
 	out, errs := o.Log, o.Log
 	if o.Log == nil {
-		if out, errs, err = w.both(o); err != nil {
+		if out, errs, err = w.both(o.Stdout, o.Stderr, o.Output, o.Errors); err != nil {
 			return nil, err
 		}
 	}

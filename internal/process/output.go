@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 )
@@ -26,51 +25,21 @@ type reading struct {
 	copies sync.WaitGroup
 }
 
-// connectOutput says where the output of cmd goes.
-func connectOutput(cmd *exec.Cmd, o Options) (*reading, error) {
-	r := &reading{}
-	switch {
-	case o.Log != nil:
-		cmd.Stdout, cmd.Stderr = o.Log, o.Log
-		if o.Terminal != nil {
-			cmd.Stdin = o.Terminal
-		}
-		return r, nil
-	case o.Terminal != nil:
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Terminal, o.Terminal, o.Terminal
-		return r, nil
-	}
-	out, errs, err := r.both(o)
-	if err != nil {
-		r.handedOver()
-		r.close()
-		return nil, err
-	}
-	// A nil *os.File in an interface is not a nil interface.
-	if out != nil {
-		cmd.Stdout = out
-	}
-	if errs != nil {
-		cmd.Stderr = errs
-	}
-	return r, nil
-}
-
-// both returns what the child writes to, nil for nothing. The same ring in both places
-// gets one pipe, which keeps the order.
-func (r *reading) both(o Options) (out, errs *os.File, err error) {
-	out, errs = o.Output, o.Errors
+// both returns what the child writes to, nil for nothing: what is given, or the way to a
+// ring. The same ring in both places gets one pipe, which keeps the order.
+func (r *reading) both(stdout, stderr *Ring, out, errs *os.File) (_, _ *os.File, err error) {
+	same := stdout == stderr && out == nil
 	if out == nil {
-		if out, err = r.to(o.Stdout); err != nil {
+		if out, err = r.to(stdout); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch {
 	case errs != nil:
-	case o.Stderr == o.Stdout && o.Output == nil:
+	case same:
 		errs = out
 	default:
-		errs, err = r.to(o.Stderr)
+		errs, err = r.to(stderr)
 	}
 	return out, errs, err
 }
@@ -88,7 +57,7 @@ func (r *reading) to(ring *Ring) (*os.File, error) {
 	r.copies.Go(func() { // ends with the pipe, or with drain
 		_, err := io.Copy(ring, ours)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			takeLeft(ring, ours)
+			takeLeft(ring, ours, mostLeft)
 		}
 	})
 	return theirs, nil

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// takeLeft reads what lies in a pipe, and does not wait for more.
-func takeLeft(ring *Ring, pipe *os.File) {
+// takeLeft reads what lies in a pipe, about so many bytes at most, and does not wait for
+// more.
+func takeLeft(ring *Ring, pipe *os.File, most int) {
 	raw, err := pipe.SyscallConn()
 	if err != nil || pipe.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
 	buf := make([]byte, 64<<10)
-	for taken := 0; taken < mostLeft; {
+	for taken := 0; taken < most; {
 		n := 0
 		err := raw.Read(func(fd uintptr) bool {
 			for {

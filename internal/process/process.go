@@ -156,6 +156,36 @@ func Start(o Options) (*Process, error) {
 	return p.begin(o)
 }
 
+// connectOutput says where the output of cmd goes.
+func connectOutput(cmd *exec.Cmd, o Options) (*reading, error) {
+	r := &reading{}
+	switch {
+	case o.Log != nil:
+		cmd.Stdout, cmd.Stderr = o.Log, o.Log
+		if o.Terminal != nil {
+			cmd.Stdin = o.Terminal
+		}
+		return r, nil
+	case o.Terminal != nil:
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Terminal, o.Terminal, o.Terminal
+		return r, nil
+	}
+	out, errs, err := r.both(o.Stdout, o.Stderr, o.Output, o.Errors)
+	if err != nil {
+		r.handedOver()
+		r.close()
+		return nil, err
+	}
+	// A nil *os.File in an interface is not a nil interface.
+	if out != nil {
+		cmd.Stdout = out
+	}
+	if errs != nil {
+		cmd.Stderr = errs
+	}
+	return r, nil
+}
+
 // begin is what follows when the child runs.
 func (p *Process) begin(o Options) (*Process, error) {
 	// The child is not reaped yet, so that its pid is its own and can be asked
