@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
-	"github.com/coppice-run/coppice/messages"
 )
 
 // The two messages of ours, on the control channel: a kernel whose first code
@@ -83,20 +82,6 @@ type repeatContent struct {
 	Since int64 `json:"since"`
 	Until int64 `json:"until"`
 	Limit int   `json:"limit"`
-}
-
-// repeatReplyContent is the content of a reply; see page.
-type repeatReplyContent struct {
-	Messages []struct {
-		Number  int64            `json:"number"`
-		ID      string           `json:"id"`
-		Channel string           `json:"channel"`
-		Type    string           `json:"type"`
-		Content messages.RawJSON `json:"content"`
-	} `json:"messages"`
-	Through int64 `json:"through"`
-	Sent    int64 `json:"sent"`
-	More    bool  `json:"more"`
 }
 
 // EnableReplay says that the kernel numbers the messages about an execution in
