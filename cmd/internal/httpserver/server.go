@@ -211,6 +211,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	connections.End()
 	err := server.Shutdown(last)
 	if err != nil {
+		if last.Err() != nil {
+			err = context.Cause(last) // how long they had
+		}
 		err = errors.Join(fmt.Errorf("end the server: %w: %w", ErrCut, err), server.Close())
 	}
 	for range listeners {
