@@ -149,7 +149,7 @@ async function run() {
   const code = $("code").value;
   if (!key || !code.trim()) { $("code").focus(); return; }
   try {
-    const x = await call("POST", "/api/executions", { session: key.session, cwd: key.cwd, cells: [{ code }], allow_stdin: true });
+    const x = await call("POST", "/api/executions", { session: key.session, cwd: key.cwd, workspace: key.workspace, cells: [{ code }], allow_stdin: true });
     if (history.list.at(-1) !== code) history.list.push(code);
     if (history.list.length > 100) history.list.shift();
     history.at = history.list.length;
