@@ -44,6 +44,8 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 	switch {
 	case o.OutliveHost:
 		how = "session"
+	case o.Terminal != nil:
+		how = "terminal"
 	case o.ShareGroup:
 		how = "share"
 	}
@@ -57,7 +59,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		defer func() { _ = entry.Close() }()
 		files, join = append(files, entry), "1"
 	}
-	words := append([]string{"spawn", "", how, join, dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, strconv.FormatUint(uint64(o.Mark), 10), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -97,7 +99,7 @@ func (k *keeper) order(words []string, files []*os.File) *order {
 
 // keep makes a process of a child below a keeper.
 func keep(child *kid, out *wires, o Options) (*Process, error) {
-	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost, done: make(chan struct{})}
+	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost || o.Terminal != nil, done: make(chan struct{})}
 	// The child is not reaped before this process says so: its number is its own.
 	p.handle, _ = os.FindProcess(child.pid) // never fails on Unix
 	return p.begin(o)
@@ -194,6 +196,11 @@ func connect(o Options) (_ *wires, err error) {
 			w.close()
 		}
 	}()
+	if o.Terminal != nil {
+		w.theirs = append(w.theirs, o.Terminal, o.Terminal, o.Terminal)
+		w.join()
+		return w, nil
+	}
 	stdin := o.Stdin
 	if stdin == nil {
 		if stdin, err = w.open(os.O_RDONLY); err != nil {
@@ -204,23 +211,33 @@ func connect(o Options) (_ *wires, err error) {
 	if o.Log != nil {
 		w.theirs = append(w.theirs, o.Log, o.Log)
 	} else {
-		out, err := w.to(o.Stdout)
-		if err != nil {
-			return nil, err
+		out, errs := o.Output, o.Errors
+		if out == nil {
+			if out, err = w.to(o.Stdout); err != nil {
+				return nil, err
+			}
 		}
-		errs := out
-		if o.Stderr != o.Stdout {
+		switch {
+		case errs != nil:
+		case o.Output == nil && o.Stderr == o.Stdout:
+			errs = out
+		default:
 			if errs, err = w.to(o.Stderr); err != nil {
 				return nil, err
 			}
 		}
 		w.theirs = append(w.theirs, out, errs)
 	}
+	w.join()
+	return w, nil
+}
+
+// join has copied closed when the pipes have come to their end.
+func (w *wires) join() {
 	go func() { // ends with the pipes, which close sees to; copied is its join
 		w.copies.Wait()
 		close(w.copied)
 	}()
-	return w, nil
 }
 
 // open opens the null device.
