@@ -55,7 +55,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 	key := a.key(e.Session, e.Cwd)
 	session := a.o.Host.Session(key.Session, coppice.In(key.Cwd))
 	request := coppice.Request{
-		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env,
+		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env, CallEnv: e.CallEnv,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
 	}
 	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
