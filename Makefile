@@ -12,8 +12,10 @@ SHELL := /bin/sh
 CACHE := .cache
 HERE := $(CURDIR)/$(CACHE)
 LINT := $(CACHE)/bin/golangci-lint
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -X github.com/coppice-run/coppice/cmd/internal/cli.version=$(VERSION)
+# The version of what is built here. Empty: what the commit says, by its tag or else as
+# one before the next version (cmd/internal/version).
+VERSION ?=
+LDFLAGS := $(if $(VERSION),-X github.com/coppice-run/coppice/cmd/internal/version.linked=$(patsubst v%,%,$(VERSION)))
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 
 # The Python that tests use. Name one that has jupyter_kernel_gateway and

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/sinks"
 )
 
@@ -115,7 +116,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return console.UsageError{Err: err}
 		}
 	}
-	m := newMetrics(readVersion())
+	m := newMetrics(version.Read())
 	o := f.hostOptions(m)
 	if err := f.timeout.Fill(&o); err != nil {
 		return err
@@ -127,11 +128,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer host.End()
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger})
 	if err != nil {
 		return err
 	}
-	page, err := liveview.Mounts(readVersion().Version)
+	page, err := liveview.Mounts(version.Read().Version)
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
