@@ -57,7 +57,7 @@ one result that says what happened, to the code and to the variables.
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
 	complete(root)
 	completionCommand(root)
 	return root
