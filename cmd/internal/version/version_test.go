@@ -61,3 +61,18 @@ func TestAdaptersRequireNext(t *testing.T) {
 		require.Contains(t, string(text), "github.com/coppice-run/coppice v"+Next+"\n", name)
 	}
 }
+
+// The clients for other languages have the version that the tree becomes, everywhere.
+func TestClientsHaveNext(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"python/pyproject.toml":          "version = \"" + Next + "\"\n",
+		"python/src/coppice/__init__.py": "__version__ = \"" + Next + "\"\n",
+		"typescript/package.json":        "  \"version\": \"" + Next + "\",\n",
+		"typescript/package-lock.json":   "\n  \"version\": \"" + Next + "\",\n",
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "clients", filepath.FromSlash(name)))
+		require.NoError(t, err)
+		require.Contains(t, string(text), line, name)
+	}
+}
