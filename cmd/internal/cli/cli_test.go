@@ -237,7 +237,7 @@ func TestEnvironmentTopic(t *testing.T) {
 	topic := ""
 	for _, c := range topics() {
 		if c.Name() == "environment" {
-			topic = c.Long
+			topic = "\n" + c.Long
 		}
 	}
 	root := filepath.Join("..", "..", "..")
@@ -257,6 +257,9 @@ func TestEnvironmentTopic(t *testing.T) {
 			if !slices.Contains(given, m[1]) {
 				found++
 				require.Contains(t, topic, m[1], rel)
+				if older, ok := strings.CutPrefix(m[1], "PI_"); ok {
+					require.Contains(t, topic, "\nCOPPICE_"+older, rel)
+				}
 			}
 		}
 		return err
