@@ -123,7 +123,7 @@ func (b *roff) line(text string) { b.WriteString(text + "\n") }
 
 // text writes paragraphs; those that are laid out with spaces stay as they are.
 func (b *roff) text(all string) {
-	for _, paragraph := range strings.Split(strings.Trim(all, "\n"), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.Trim(all, "\n"), "\n\n") {
 		if table.MatchString(paragraph) {
 			b.laidOut(paragraph)
 			continue
