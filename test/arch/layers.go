@@ -97,6 +97,8 @@ var layers = []layer{
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/process"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
+	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},
 	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
