@@ -92,9 +92,14 @@ func isText(name string) bool { return textFiles[path.Ext(name)] || textFiles[pa
 // skippedDirs are not part of the repository or made by the tools.
 var skippedDirs = map[string]bool{".git": true, ".cache": true, "bin": true, "dist": true, "__pycache__": true, ".venv": true}
 
-// generated is how Go code begins that a program has made, see `go help generate`. The
-// rules are for those who write.
-var generated = regexp.MustCompile(`(?m)\A(?://.*\n)*?// Code generated .* DO NOT EDIT\.$`)
+// generated is the line of Go code that a program has made, before its package clause, see
+// `go help generate`. The rules are for those who write.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+func isGenerated(name string, src []byte) bool {
+	head, _, _ := bytes.Cut(src, []byte("\npackage "))
+	return strings.HasSuffix(name, ".go") && generated.Match(head)
+}
 
 // Load reads the repository at root, without generated code. A folder with a go.mod of its own is
 // another module: its Go files are left out.
@@ -117,7 +122,7 @@ func Load(root string) (*Tree, error) {
 		if err != nil {
 			return err
 		}
-		if generated.Match(src) {
+		if isGenerated(p, src) {
 			return nil
 		}
 		rel, err := filepath.Rel(root, p)

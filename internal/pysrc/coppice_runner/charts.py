@@ -261,6 +261,7 @@ def _box(box, lines, place, values):
     (left, right), (low, high) = box[place], box[values]
     middle, near = (left + right) / 2, 1e-9 * max(1.0, abs(left), abs(right)) + 1e-9
     made = {"at": middle, "first_quartile": low, "third_quartile": high, "median": None, "min": None, "max": None, "outliers": []}
+    widest = 0.0  # of the lines across: the median's; the ends of whiskers are shorter
     for at, value in lines:
         inside = all(left - near <= p <= right + near for p in at)
         if not at or not inside:
@@ -277,7 +278,8 @@ def _box(box, lines, place, values):
                 if value[0] == quartile and made[name] is None:
                     made[name] = quartile
         elif len(at) == 2 and value[0] == value[1] and low - near <= value[0] <= high + near:
-            made["median"] = value[0] if made["median"] is None else made["median"]
+            if abs(at[1] - at[0]) > widest:
+                widest, made["median"] = abs(at[1] - at[0]), value[0]
         elif centred:
             made["outliers"] += value
     return made if made["median"] is not None and made["min"] is not None and made["max"] is not None else None
