@@ -187,8 +187,9 @@ func TestOneKeyOneSandbox(t *testing.T) {
 		require.Equal(t, http.StatusCreated, a.status)
 		return a.json(t)["sandboxID"].(string)
 	}
-	require.Equal(t, same("k-1"), same("k-1"))
-	require.NotEqual(t, same("k-1"), same("k-2"))
+	first := same("k-1")
+	require.Equal(t, first, same("k-1"))
+	require.NotEqual(t, first, same("k-2"))
 }
 
 // TestAWorkspaceOfOthers is a sandbox, though it was not made as one.

@@ -166,7 +166,7 @@ func TestTheServiceOfFiles(t *testing.T) {
 		b := s.make(`{}`)
 		c := b.files(options...)
 		ctx := t.Context()
-		code := func(err error) connect.Code { return connect.CodeOf(err) }
+		code := connect.CodeOf
 		made, err := c.MakeDir(ctx, connect.NewRequest(&filesystem.MakeDirRequest{Path: "/home/user/d/e"}))
 		require.NoError(t, err, name)
 		require.Equal(t, filepath.Join(b.folder(), "d", "e"), made.Msg.GetEntry().GetPath())

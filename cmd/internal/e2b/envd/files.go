@@ -70,8 +70,8 @@ func (s *Sandbox) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for name := range r.Header {
-		if strings.HasPrefix(name, metadataPrefix) {
-			answer.Error(w, http.StatusBadRequest, "files have no metadata here: leave out "+strings.ToLower(strings.TrimPrefix(name, metadataPrefix)))
+		if key, ok := strings.CutPrefix(name, metadataPrefix); ok {
+			answer.Error(w, http.StatusBadRequest, "files have no metadata here: leave out "+strings.ToLower(key))
 			return
 		}
 	}

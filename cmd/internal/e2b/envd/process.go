@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"time"
 
@@ -48,9 +49,7 @@ func (s *processService) Start(ctx context.Context, r *connect.Request[process.S
 		// What a login shell reads at its start is the sandbox's own, and not the user's.
 		Env: map[string]string{"HOME": s.w.Folder(), "USER": self().name, "LOGNAME": self().name},
 	}
-	for name, value := range m.GetProcess().GetEnvs() {
-		o.Env[name] = value
-	}
+	maps.Copy(o.Env, m.GetProcess().GetEnvs())
 	if m.Pty != nil {
 		terminal := size(m.GetPty())
 		o.Terminal = &terminal
