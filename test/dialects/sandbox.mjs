@@ -194,7 +194,7 @@ await works('pty.resize', async () => {
   await sbx.pty.sendInput(pty.pid, new TextEncoder().encode('until [ "$(stty size)" = "10 70" ]; do sleep .1; done; echo re""sized\n'))
   await until('the command', () => shown.includes('re""sized\r\n'))
   await sbx.pty.resize(pty.pid, { cols: 70, rows: 10 })
-  await until('the new size', () => shown.includes('\rresized'))
+  await until('the new size', () => shown.includes('resized\r\n'))
 })
 await works('pty.connect', async () => {
   let more = ''

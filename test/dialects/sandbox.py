@@ -377,7 +377,7 @@ async def _():
     else:
         for _, _, data in it["pty"]:
             it["shown"] += data or b""
-    assert b"\rresized\r\n" in it["shown"], it["shown"]
+    assert b"resized\r\n" in it["shown"], it["shown"]
 
 
 @check("pty.kill")

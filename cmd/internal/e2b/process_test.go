@@ -200,7 +200,7 @@ func TestATerminal(t *testing.T) {
 	until("re''sized\r\n")
 	_, err = c.Update(t.Context(), connect.NewRequest(&process.UpdateRequest{Process: pid, Pty: &process.PTY{Size: &process.PTY_Size{Cols: 77, Rows: 11}}}))
 	require.NoError(t, err)
-	until("\rresized\r\n")
+	until("resized\r\n")
 	_, err = c.SendSignal(t.Context(), connect.NewRequest(&process.SendSignalRequest{Process: pid, Signal: process.Signal_SIGNAL_SIGKILL}))
 	require.NoError(t, err)
 	for stream.Receive() {
