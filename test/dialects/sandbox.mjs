@@ -217,7 +217,6 @@ await works('sandbox.runCode', async () => {
   await assert.rejects(sbx.runCode('1', { language: 'r' }), NotFoundError)
   const chart = await sbx.runCode(`
     import sys; sys.path.insert(0, ${JSON.stringify(process.env.EXTRAS)})
-    import matplotlib; matplotlib.use("agg")
     import matplotlib.pyplot as plt
     plt.bar(["a", "b"], [3, 4]); plt.title("T"); plt.ylabel("Length (m)"); plt.show()`)
   assert.ok(chart.results[0].png, chart.error?.traceback)

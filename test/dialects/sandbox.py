@@ -397,7 +397,7 @@ async def _():
     await raises(TimeoutException, lambda: s.run_code("import time; time.sleep(600)", timeout=0.5))
     assert (await a(s.run_code("x"))).text == "41"
     await raises(NotFoundException, lambda: s.run_code("1", language="r"))
-    path = "import sys; sys.path.insert(0, %r)\nimport matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n" % os.environ["EXTRAS"]
+    path = "import sys; sys.path.insert(0, %r)\nimport matplotlib.pyplot as plt\n" % os.environ["EXTRAS"]
     for code, kind in (("plt.plot([1, 2], [3, 4], label='l')", "line"), ("plt.scatter([1], [2])", "scatter"), ("plt.bar(['a'], [3])", "bar"),
                        ("plt.pie([1, 3], labels=['a', 'b'])", "pie"), ("plt.boxplot([[1, 2, 3, 9]])", "box_and_whisker"),
                        ("f, (x1, x2) = plt.subplots(1, 2); x1.plot([1, 2]); x2.bar(['a'], [1])", "superchart")):
