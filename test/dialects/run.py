@@ -66,7 +66,8 @@ def drive(coppice: str, python: str, extras: str, scratch: pathlib.Path, backend
 
 
 def main() -> None:
-    coppice, python, extras, scratch = sys.argv[1], sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4]).resolve()
+    coppice, python, extras = (os.path.abspath(a) for a in sys.argv[1:4])
+    scratch = pathlib.Path(sys.argv[4]).resolve()
     wrong = []
     for backend in ("runner", "gateway"):
         rows, bad = drive(coppice, python, extras, scratch, backend)
