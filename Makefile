@@ -116,6 +116,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@if command -v "$(PROMTOOL)" >/dev/null; then $(MAKE) --no-print-directory test-monitoring; else \
 		echo "==> promtool is missing: the alerts were not looked at by Prometheus (make test-monitoring)"; fi
+	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
+		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b was not driven by E2B's SDKs (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
@@ -231,6 +233,25 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@"$(CACHE)/clients/venv/bin/python" -m mypy --strict --python-version 3.9 --cache-dir "$(CACHE)/clients/mypy" clients/python/src
 	$(say) "the TypeScript client"
 	@cd "$(CACHE)/clients/typescript" && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
+
+.PHONY: test-dialects
+test-dialects: test-env ## Drive coppice serve --e2b with every method of E2B's SDKs (needs Python 3.11, node 20 and npm)
+	$(say) "coppice serve --e2b with E2B's SDKs"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-dialects OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/dialects"
+	@cmp -s test/dialects/requirements.txt "$(CACHE)/dialects/python-ready.txt" || { \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/dialects/venv" && \
+		"$(CACHE)/dialects/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/dialects/requirements.txt && \
+		cp test/dialects/requirements.txt "$(CACHE)/dialects/python-ready.txt"; }
+	@cp test/dialects/*.json test/dialects/*.mjs test/dialects/*.py "$(CACHE)/dialects/"
+	@cd "$(CACHE)/dialects" && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects"
+
+.PHONY: proto
+proto: need-go ## Make the Go code of the .proto files again
+	@go generate ./cmd/internal/e2b/wire
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files

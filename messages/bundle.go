@@ -22,6 +22,11 @@ const (
 	MIMEGIF      = "image/gif"
 	MIMEWebP     = "image/webp"
 	MIMESVG      = "image/svg+xml"
+	// MIMEChart is the data of a chart: an object with its type and elements. MIMETable is
+	// the columns of a table by name, each a list. Kernels show either for sessions that
+	// have COPPICE_CHARTS set in their environment, beside the other forms.
+	MIMEChart = "application/vnd.coppice.chart+json"
+	MIMETable = "application/vnd.coppice.table+json"
 )
 
 // StatusMIME returns the MIME type of status events for a brand:

@@ -21,6 +21,7 @@ _code = None
 # The modules beside the helpers'.
 LOCATE, OUTPUT, CALLS, CELL, HELPERS = "coppice_locate", "coppice_output", "coppice_hostcalls", "coppice_cell", "coppice_prelude"
 ENV = "coppice_callenv"
+CHARTS = "coppice_charts"
 
 
 def start(name, code):
@@ -39,7 +40,7 @@ def start(name, code):
 
 
 def _hook(shell):
-    for prepare in (_quiet, _places):
+    for prepare in (_quiet, _places, _charts):
         try:
             prepare(shell)
         except AttributeError:
@@ -172,6 +173,23 @@ def _quiet(shell):
     ends = hook.semicolon_at_end_of_expression
     shell.events.register("pre_run_cell", lambda info: cell.__setitem__(0, info.raw_cell or ""))
     hook.quiet = lambda: ends(cell[0])
+
+
+def _charts(shell):
+    """Makes IPython show the data of charts and tables, in sessions that ask for it. The
+    module that knows them is loaded when something is shown that may have some."""
+    shown = shell.display_formatter
+    from IPython.core.formatters import BaseFormatter
+
+    class Form(BaseFormatter):
+        def __call__(self, value):
+            if "matplotlib" not in sys.modules and "pandas" not in sys.modules:
+                return None
+            charts = sys.modules.get(CHARTS) or _load(CHARTS)
+            return charts.forms(value).get(self.format_type) if charts.wanted() else None
+
+    for mime in ("application/vnd.coppice.chart+json", "application/vnd.coppice.table+json"):
+        shown.formatters[mime] = Form(parent=shown, format_type=mime)
 
 
 def _group(error, depth=0):

@@ -62,6 +62,10 @@ var kernelSources = sync.OnceValues(func() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read an embedded Python file: %w", err)
 	}
+	charts, err := files.ReadFile(name + "/charts.py")
+	if err != nil {
+		return nil, fmt.Errorf("read an embedded Python file: %w", err)
+	}
 	sources := map[string][2]string{
 		callEnvModule:    {"<coppice>/" + callEnvModule + ".py", string(env)},
 		startModule:      {"<coppice>/kernel.py", kernelStart},
@@ -69,6 +73,7 @@ var kernelSources = sync.OnceValues(func() (json.RawMessage, error) {
 		kernelModule:     {"<coppice>/" + kernelModule + ".py", kernelCell},
 		"coppice_output": {"<coppice>/output.py", kernelOutput},
 		"coppice_locate": {"<coppice>/locate.py", locate},
+		"coppice_charts": {"<coppice>/charts.py", string(charts)},
 	}
 	all, err := modules()
 	if err != nil {

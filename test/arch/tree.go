@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -91,7 +92,16 @@ func isText(name string) bool { return textFiles[path.Ext(name)] || textFiles[pa
 // skippedDirs are not part of the repository or made by the tools.
 var skippedDirs = map[string]bool{".git": true, ".cache": true, "bin": true, "dist": true, "__pycache__": true, ".venv": true}
 
-// Load reads the repository at root. A folder with a go.mod of its own is
+// generated is the line of Go code that a program has made, before its package clause, see
+// `go help generate`. The rules are for those who write.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+func isGenerated(name string, src []byte) bool {
+	head, _, _ := bytes.Cut(src, []byte("\npackage "))
+	return strings.HasSuffix(name, ".go") && generated.Match(head)
+}
+
+// Load reads the repository at root, without generated code. A folder with a go.mod of its own is
 // another module: its Go files are left out.
 func Load(root string) (*Tree, error) {
 	sources := map[string][]byte{}
@@ -111,6 +121,9 @@ func Load(root string) (*Tree, error) {
 		src, err := os.ReadFile(p)
 		if err != nil {
 			return err
+		}
+		if isGenerated(p, src) {
+			return nil
 		}
 		rel, err := filepath.Rel(root, p)
 		if err != nil {

@@ -94,6 +94,7 @@ func TestDisplays(t *testing.T) {
 			})
 			s := host.Session("displays", coppice.In(home))
 			t.Run("look", func(t *testing.T) { looks(t, s) })
+			t.Run("charts", func(t *testing.T) { charts(t, s) })
 			for name, c := range displays {
 				t.Run(name, func(t *testing.T) {
 					r, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: c.code}}})

@@ -138,6 +138,13 @@ type Reader struct {
 	took uint64 // the last one that it is done with; guarded by l.mu
 }
 
+// latest is the number of the latest event.
+func (l *log) latest() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
 // reader returns one for what comes after an event.
 func (l *log) reader(after uint64) (*Reader, error) {
 	l.mu.Lock()

@@ -280,6 +280,10 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 // is ErrAhead.
 func (p *Process) Read(after uint64) (*Reader, error) { return p.log.reader(after) }
 
+// Latest returns the number of its latest event, 0 for none: whoever reads after it gets
+// what happens from now on.
+func (p *Process) Latest() uint64 { return p.log.latest() }
+
 // Stop ends the process and its group for a reason that its Exit then has: by SIGTERM,
 // and after a grace by SIGKILL; 0: 2 s, negative: at once. It returns when it has
 // ended, or says that it has not.

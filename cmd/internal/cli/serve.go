@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
@@ -44,6 +46,7 @@ type serveFlags struct {
 	developer bool
 	json      bool
 	open      bool
+	e2b       bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -61,6 +64,9 @@ COPPICE_TOKEN, or a new one. Address and token are written to
 find them. GET /api/openapi.json describes the API. The address itself is a page
 that shows the supervision tree as it lives: on a terminal serve prints a link that
 signs in, and --open opens it. coppice top is the same in a terminal.
+
+With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
+workspaces here. serve prints the variables that they read.
 
 GET /healthz and /readyz need no token, for what watches over processes: the second
 answers 503 once the server is asked to end.
@@ -85,6 +91,7 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.developer, "developer", false, "show the state of the launcher at /api/launcher/state")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
 	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
+	flags.BoolVar(&f.e2b, "e2b", false, "serve workspaces as E2B's sandboxes too, and print what its SDKs want to be set")
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
 	return cmd
@@ -148,9 +155,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
+	dialect, mounts := f.dialect(host.Host, logger)
+	defer dialect.Close()
 	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
 		return m.instrument(host.Traces.Handler(next, httpserver.Route))
-	}}, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	}}, slices.Concat(api.Mounts(), page, toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), mounts))
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
@@ -219,13 +228,20 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.S
 // token: only a terminal is given it, which no one keeps by accident.
 func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error {
 	if f.json {
-		return a.WriteJSON(map[string]any{"url": r.URL, "socket": r.Socket, "token_file": path, "sign_in_file": page, "tools": r.Tools, "pid": r.PID})
+		told := map[string]any{"url": r.URL, "socket": r.Socket, "token_file": path, "sign_in_file": page, "tools": r.Tools, "pid": r.PID}
+		if f.e2b {
+			told["e2b_url"] = r.URL + e2b.Base
+		}
+		return a.WriteJSON(told)
 	}
 	a.Out.Lines("serving sessions and the tools in "+r.Tools+" at "+r.URL, "the token is in "+path)
 	if a.Out.Terminal {
 		a.Out.Lines("to watch: coppice top, or in a browser", "  "+signInLink(r))
 	} else {
 		a.Out.Lines("to watch: coppice top, or open " + page + " in a browser")
+	}
+	if f.e2b {
+		a.tellE2B(r, path)
 	}
 	return nil
 }

@@ -31,7 +31,10 @@ func (s *Server) guard() http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		_, pattern := s.mux.Handler(r)
-		known := s.knows(r)
+		known, foreign := s.knows(r), s.knowing[pattern]
+		if !known && foreign != nil {
+			known = foreign(r, s.opens)
+		}
 		if known {
 			inbound.Known(r.Context())
 		}
@@ -42,7 +45,7 @@ func (s *Server) guard() http.Handler {
 			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "pages of other origins may not ask here", ""})
 		case !straight(r.URL):
 			s.refuse(w, r, http.StatusBadRequest, Problem{"bad_request", "the path goes up, or holds empty parts", ""})
-		case !known && (!s.public[pattern] || r.Header.Get("Authorization") != ""):
+		case !known && foreign == nil && (!s.public[pattern] || r.Header.Get("Authorization") != ""):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			s.refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN"})
 		case pattern == "":
@@ -56,8 +59,8 @@ func (s *Server) guard() http.Handler {
 // trusted is the key under which a request's context says that it has the token.
 type trusted struct{}
 
-// Trusted reports whether the request that ctx belongs to has the token: one to a
-// public mount may be without. It is for handlers of a Server.
+// Trusted reports whether the request that ctx belongs to has the token, or what Mount.Knows
+// takes for it: one to a public mount may be without. It is for handlers of a Server.
 func Trusted(ctx context.Context) bool {
 	known, _ := ctx.Value(trusted{}).(bool)
 	return known
@@ -153,6 +156,11 @@ func port(host string) string {
 // knows reports whether a request has the token.
 func (s *Server) knows(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return s.opens(given) && ok
+}
+
+// opens reports whether something is the token.
+func (s *Server) opens(given string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token)) // of one length, whatever came
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && ok
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -55,6 +55,12 @@ type Mount struct {
 	// of a page that then asks for the token, or that asks [Trusted] what it may say.
 	// Host and origin are looked at all the same, and a wrong token is refused.
 	Public bool
+	// Knows looks for what opens the server where a protocol of others has it, besides
+	// Authorization: Bearer; opens reports whether something is the token. It has to compare in a
+	// time that tells nothing. All requests come to such a mount's handler, which answers
+	// those in the form of that protocol that are not [Trusted]. Host and origin are looked
+	// at all the same. nil: the token comes as Authorization alone.
+	Knows func(r *http.Request, opens func(token string) bool) bool
 }
 
 // Server listens, and serves when Serve is called.
@@ -67,7 +73,8 @@ type Server struct {
 	ending  func(context.Context)
 	logger  *slog.Logger
 	mux     *http.ServeMux
-	public  map[string]bool // the patterns that need no token
+	public  map[string]bool                                        // the patterns that need no token
+	knowing map[string]func(*http.Request, func(string) bool) bool // Mount.Knows, by pattern
 	leaving leaving
 
 	instrument func(http.Handler) http.Handler
@@ -131,10 +138,13 @@ func newServer(o Options, mounts []Mount) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}, instrument: o.Instrument}
+	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}, knowing: map[string]func(*http.Request, func(string) bool) bool{}, instrument: o.Instrument}
 	for _, m := range append(s.leaving.mounts(), mounts...) {
 		s.mux.Handle(m.Pattern, m.Handler)
 		s.public[m.Pattern] = m.Public
+		if m.Knows != nil {
+			s.knowing[m.Pattern] = m.Knows
+		}
 	}
 	return s
 }

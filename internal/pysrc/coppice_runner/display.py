@@ -6,6 +6,7 @@ import base64
 import sys
 from typing import Any, Callable, Dict, Optional, Tuple
 
+from . import charts
 from .interrupts import calls_user
 from .wire import MAX_FRAME, printable
 
@@ -40,6 +41,8 @@ def bundle(value: Any) -> Tuple[Bundle, Bundle]:
         return {"text/plain": repr(value)}, metadata
     if type(value) not in _PLAIN_TYPES and not isinstance(value, type):
         _rich(value, data, metadata)
+        if charts.wanted():
+            data.update(call_user(charts.forms, value))
     if "text/plain" not in data:
         data["text/plain"] = printable(call_user(repr, value))
     if "application/json" not in data and type(value) in (dict, list):

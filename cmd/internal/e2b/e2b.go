@@ -1,0 +1,181 @@
+package e2b
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/interpreter"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// Base is the path that everything stands below.
+const Base = "/e2b"
+
+// Host is what sandboxes need of one; a *coppice.Host is one.
+type Host interface {
+	interpreter.Host
+	Workspace(ctx context.Context, name string, o workspace.Options) (*workspace.Workspace, error)
+	Workspaces() *workspace.Set
+	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
+}
+
+// Options make an API. Host is required.
+type Options struct {
+	Host Host
+	// Logger hears what went wrong with no one to tell. nil: it is not logged.
+	Logger *slog.Logger
+}
+
+// API serves the sandboxes of one host. Make it with New, and Close it.
+type API struct {
+	o      Options
+	secret []byte // what the tokens of sandboxes are made of
+	mux    *http.ServeMux
+	life   context.Context
+	end    context.CancelFunc
+	runs   sync.WaitGroup // waits for the ends of sandboxes; Close joins them
+
+	mu     sync.Mutex
+	all    map[*workspace.Workspace]*sandbox // guarded by mu
+	closed bool                              // guarded by mu
+}
+
+// sandbox is a workspace that was asked for.
+type sandbox struct {
+	w        *workspace.Workspace
+	template string
+	envd     *envd.Sandbox
+	code     *interpreter.Interpreter
+	usage    usage
+}
+
+// New returns the API of a host.
+func New(o Options) *API {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &API{o: o, secret: make([]byte, 32), mux: http.NewServeMux(), all: map[*workspace.Workspace]*sandbox{}}
+	_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
+	a.life, a.end = context.WithCancel(context.Background())
+	for _, version := range []string{"", "/v2"} {
+		a.mux.HandleFunc("POST "+version+"/sandboxes", a.create)
+		a.mux.HandleFunc("POST "+version+"/sandboxes/{id}/connect", a.connect)
+	}
+	a.mux.HandleFunc("GET /v2/sandboxes", a.list)
+	a.mux.HandleFunc("GET /sandboxes", a.list)
+	a.mux.HandleFunc("GET /sandboxes/{id}", a.get)
+	a.mux.HandleFunc("DELETE /sandboxes/{id}", a.kill)
+	a.mux.HandleFunc("POST /sandboxes/{id}/timeout", a.timeout)
+	a.mux.HandleFunc("POST /sandboxes/{id}/refreshes", a.refresh)
+	a.mux.HandleFunc("GET /sandboxes/{id}/metrics", a.metrics)
+	a.lacking()
+	for _, path := range inside {
+		a.mux.HandleFunc(path, a.inside)
+	}
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer.Error(w, http.StatusNotFound, "there is nothing at "+r.URL.Path)
+	})
+	return a
+}
+
+// inside are the paths of what is asked of one sandbox. Those of the code interpreter come
+// first.
+var inside = []string{"/execute", "/contexts", "/contexts/", "/health", "/files", "/filesystem.Filesystem/", "/process.Process/"}
+
+// interpreters is how many of them are the code interpreter's.
+const interpreters = 3
+
+// Mounts are the parts of a server.
+func (a *API) Mounts() []httpserver.Mount {
+	base := http.StripPrefix(Base, a)
+	return []httpserver.Mount{
+		{Pattern: Base + "/", Handler: base, Knows: func(r *http.Request, opens func(string) bool) bool {
+			return a.knows(r, strings.TrimPrefix(r.URL.Path, Base), opens)
+		}},
+		{Pattern: "/files", Handler: a, Knows: func(r *http.Request, opens func(string) bool) bool { return a.knows(r, r.URL.Path, opens) }},
+	}
+}
+
+// ServeHTTP serves a request below the base. It is for a server of package httpserver: who
+// may ask is what that has found.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !httpserver.Trusted(r.Context()) {
+		a.o.Logger.Warn("refused a request", "status", http.StatusUnauthorized, "method", r.Method, "remote", r.RemoteAddr)
+		w.Header().Set("Connection", "close") // who may not ask has nothing more to say
+		answer.Error(w, http.StatusUnauthorized, "the API key, or the access token of the sandbox, is missing or wrong")
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// Close ends what goes on for sandboxes, and leaves them to the host. It waits for that.
+func (a *API) Close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.end()
+	a.runs.Wait()
+}
+
+// sandbox returns the one of this name that has not ended; nil: there is none.
+func (a *API) sandbox(id string) *sandbox {
+	w, err := a.o.Host.Workspaces().Get(id)
+	if err != nil {
+		return nil
+	}
+	return a.of(w, "")
+}
+
+// of returns what serves a workspace; nil: the server ends. Of one that was made elsewhere the template is not known.
+func (a *API) of(w *workspace.Workspace, template string) *sandbox {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.all[w]; s != nil || a.closed {
+		return s
+	}
+	if template == "" {
+		template = templates[0]
+	}
+	s := &sandbox{w: w, template: template, envd: envd.New(w), code: interpreter.New(a.o.Host, w)}
+	a.all[w] = s
+	a.runs.Go(func() { // ends with the sandbox, or with Close
+		select {
+		case <-w.Done():
+		case <-a.life.Done():
+		}
+		s.envd.Close()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.all, w)
+	})
+	return s
+}
+
+// inside serves what is asked of one sandbox.
+func (a *API) inside(w http.ResponseWriter, r *http.Request) {
+	id := a.meant(r)
+	s := a.sandbox(id)
+	if s == nil {
+		answer.Ended(w, id)
+		return
+	}
+	for _, path := range inside[:interpreters] {
+		if r.URL.Path == path || strings.HasSuffix(path, "/") && strings.HasPrefix(r.URL.Path, path) {
+			s.code.ServeHTTP(w, r)
+			return
+		}
+	}
+	s.envd.ServeHTTP(w, r)
+}
+
+// endTime is how long a request waits for the end of a sandbox.
+const endTime = time.Minute

@@ -1,0 +1,224 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
+	"github.com/coppice-run/coppice/workspace"
+	"github.com/coppice-run/coppice/workspace/files"
+)
+
+const (
+	// python is the language of contexts.
+	python = "python"
+	// defaultID is the context of code that names none.
+	defaultID = "default"
+	// maxContexts is how many contexts one sandbox may have.
+	maxContexts = 256
+	// maxBody bounds a request, in bytes.
+	maxBody = 32 << 20
+)
+
+// Host makes sessions; a *coppice.Host does.
+type Host interface {
+	Session(name string, options ...coppice.SessionOption) *coppice.Session
+}
+
+// Interpreter serves the contexts of one workspace. Make it with New.
+type Interpreter struct {
+	host Host
+	w    *workspace.Workspace
+	mux  *http.ServeMux
+
+	mu   sync.Mutex
+	list []*session // in the order in which they were made; guarded by mu
+}
+
+// session is a context.
+type session struct {
+	description
+	s *coppice.Session
+	// turn has room for one: who is in it runs code, and what belongs to that.
+	turn chan struct{}
+}
+
+// description is a context for clients.
+type description struct {
+	ID       string `json:"id"`
+	Language string `json:"language"`
+	Cwd      string `json:"cwd"`
+}
+
+// New returns what serves the contexts of a workspace. It starts no kernel.
+func New(host Host, w *workspace.Workspace) *Interpreter {
+	i := &Interpreter{host: host, w: w, mux: http.NewServeMux()}
+	i.list = []*session{i.make(defaultID, w.Folder())}
+	i.mux.HandleFunc("POST /execute", i.execute)
+	i.mux.HandleFunc("GET /contexts", i.contexts)
+	i.mux.HandleFunc("POST /contexts", i.create)
+	i.mux.HandleFunc("DELETE /contexts/{id}", i.remove)
+	i.mux.HandleFunc("POST /contexts/{id}/restart", i.restart)
+	return i
+}
+
+// ServeHTTP serves what clients ask the code interpreter.
+func (i *Interpreter) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
+
+func (i *Interpreter) make(id, cwd string) *session {
+	return &session{
+		description: description{id, python, cwd}, turn: make(chan struct{}, 1),
+		s: i.host.Session(id, coppice.InWorkspace(i.w.Name()), coppice.In(cwd)),
+	}
+}
+
+// enter waits for the turn of a context.
+func (c *session) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case c.turn <- struct{}{}:
+		return func() { <-c.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// language returns the language that a client means; false: there is no such one here.
+func language(name string) (string, bool) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return name, name == "" || name == python || name == "python3" || name == "py"
+}
+
+// otherLanguage refuses a language.
+func otherLanguage(w http.ResponseWriter, name string) {
+	answer.Error(w, http.StatusNotFound, fmt.Sprintf("there is no context for %.40s here: code is Python; shell commands run with commands.run", name))
+}
+
+// contexts lists those there are.
+func (i *Interpreter) contexts(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	list := make([]description, len(i.list))
+	for at, c := range i.list {
+		list[at] = c.description
+	}
+	answer.JSON(w, http.StatusOK, list)
+}
+
+// find returns a context, "" for the default one.
+func (i *Interpreter) find(id string) *session {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if id == "" {
+		id = defaultID
+	}
+	if at := slices.IndexFunc(i.list, func(c *session) bool { return c.ID == id }); at >= 0 {
+		return i.list[at]
+	}
+	return nil
+}
+
+// named is the context in the path of a request; nil: the request was answered.
+func (i *Interpreter) named(w http.ResponseWriter, r *http.Request) *session {
+	c := i.find(r.PathValue("id"))
+	if c == nil {
+		unknown(w, r.PathValue("id"))
+	}
+	return c
+}
+
+func unknown(w http.ResponseWriter, id string) {
+	answer.Error(w, http.StatusNotFound, fmt.Sprintf("Context %.80s not found", id))
+}
+
+// create makes a context. Its kernel starts with its first code.
+func (i *Interpreter) create(w http.ResponseWriter, r *http.Request) {
+	var o struct {
+		Language string `json:"language"`
+		Cwd      string `json:"cwd"`
+	}
+	if !answer.Body(w, r, maxBody, &o) {
+		return
+	}
+	if name, ok := language(o.Language); !ok {
+		otherLanguage(w, name)
+		return
+	}
+	cwd, err := i.directory(o.Cwd)
+	if err != nil {
+		answer.Error(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	c := i.make(uuid.NewString(), cwd)
+	i.mu.Lock()
+	full := len(i.list) >= maxContexts
+	if !full {
+		i.list = append(i.list, c)
+	}
+	i.mu.Unlock()
+	if full {
+		answer.Error(w, http.StatusTooManyRequests, fmt.Sprintf("the sandbox has %d contexts; remove one", maxContexts))
+		return
+	}
+	answer.JSON(w, http.StatusOK, c.description)
+}
+
+// directory is the working directory that a client means. One in the folder of the
+// workspace has to be there.
+func (i *Interpreter) directory(name string) (string, error) {
+	at, err := envd.Within(i.w.Folder(), name)
+	if errors.Is(err, files.ErrOutside) {
+		return name, nil // the first code says what is wrong with it
+	}
+	if err != nil {
+		return "", err
+	}
+	f, err := i.w.Files()
+	if err != nil {
+		return "", err
+	}
+	if _, _, err := f.List(context.Background(), at, files.ListOptions{Most: 1}); err != nil {
+		return "", fmt.Errorf("the working directory cannot be used: %w", err)
+	}
+	return filepath.Join(i.w.Folder(), filepath.FromSlash(at)), nil
+}
+
+// remove ends a context.
+func (i *Interpreter) remove(w http.ResponseWriter, r *http.Request) {
+	c := i.named(w, r)
+	if c == nil {
+		return
+	}
+	if c.ID != defaultID {
+		i.mu.Lock()
+		i.list = slices.DeleteFunc(i.list, func(one *session) bool { return one == c })
+		i.mu.Unlock()
+	}
+	if err := c.s.Close(r.Context()); err != nil {
+		i.refuse(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// restart ends the kernel of a context; the next code gets a new one.
+func (i *Interpreter) restart(w http.ResponseWriter, r *http.Request) {
+	c := i.named(w, r)
+	if c == nil {
+		return
+	}
+	if err := c.s.Reset(r.Context()); err != nil {
+		i.refuse(w, err)
+		return
+	}
+	answer.JSON(w, http.StatusOK, nil)
+}
