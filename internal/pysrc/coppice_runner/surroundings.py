@@ -34,6 +34,17 @@ def patch(request: Dict[str, Any]) -> None:
             os.environ[name] = value
 
 
+def patched(env: Optional[Dict[str, str]], patch: Dict[str, Optional[str]]) -> Dict[str, str]:
+    """Returns an environment with a patch."""
+    env = dict(env or {})
+    for name, value in patch.items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = value
+    return env
+
+
 def leave_fork(failed: Optional[BaseException]) -> None:
     """Ends a process that a cell forked and that came to the cell's end."""
     code = 0
