@@ -62,6 +62,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := h.provision(ctx); err != nil {
 		return nil, errors.Join(err, h.discard())
 	}
+	if err := h.openHibernation(ctx); err != nil {
+		return nil, errors.Join(err, h.discard())
+	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
 	var warm *launcher.Child
 	if r.Launcher != nil {
@@ -136,20 +139,20 @@ func (h *Host) provision(ctx context.Context) error {
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, StartCeiling: h.o.StartCeiling, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
-	ko.Backend = h.backend
+	ko.Backend, ko.Hibernation = h.backend, h.hibernation()
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
 		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(),
+		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
-			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
+			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS, Hibernate: h.asleep != nil,
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
-			o.Key, o.Past, o.Once = k.Key, k.Past, k.Once
+			o.Key, o.Past, o.Once, o.Owner = k.Key, k.Past, k.Once, k.Owner
 			return kernel.New(h.kernelIn(o))
 		},
 	})

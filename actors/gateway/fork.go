@@ -27,6 +27,7 @@ func (h *handler) rewind(s *supervisor.Supervisor, w supervisor.Work, m messages
 		w.Settle(why)
 		return
 	}
+	h.startOver(child)
 	s.Restart(child, supervisor.Exit{Kind: messages.ExitReset})
 	w.Settle(true)
 }

@@ -68,6 +68,7 @@ var brief = []row{
 	{"interrupt", scenario.Setup{Backend: "runner"}, 1},
 	{"interrupt", scenario.Setup{Backend: "gateway"}, 1},
 	{"fork", scenario.Setup{Backend: "runner"}, 1},
+	{"hibernate", scenario.Setup{Backend: "runner"}, 1},
 	{"hostcalls", scenario.Setup{Backend: "runner"}, 1},
 	{"mixed", scenario.Setup{Backend: "runner"}, 1},
 }
@@ -119,6 +120,7 @@ var full = []row{
 	{"interrupt", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
 	{"interrupt", scenario.Setup{Backend: "gateway", Sessions: 10}, 3},
 	{"fork", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
+	{"hibernate", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
 	{"hostcalls", scenario.Setup{Backend: "runner", Sessions: 100}, 2},
 	{"hostcalls", scenario.Setup{Backend: "gateway", Sessions: 5}, 2},
 	{"mixed", scenario.Setup{Backend: "runner", Duration: 30 * time.Second}, 2},
