@@ -61,7 +61,7 @@ type described struct {
 	Without  []string `json:"without"`
 }
 
-func (f *fake) Thaw(_ context.Context, from *os.File, image json.RawMessage) (kernel.Thawed, error) {
+func (f *fake) Thaw(_ context.Context, from *os.File, image messages.RawJSON) (kernel.Thawed, error) {
 	var d described
 	if err := json.Unmarshal(image, &d); err != nil {
 		return kernel.Thawed{}, err
@@ -90,7 +90,7 @@ func (f *fake) Thaw(_ context.Context, from *os.File, image json.RawMessage) (ke
 
 type fakeCopy struct{ f *fake }
 
-func (c *fakeCopy) Write(_ context.Context, to *os.File, without []string, apart bool) (json.RawMessage, error) {
+func (c *fakeCopy) Write(_ context.Context, to *os.File, without []string, apart bool) (messages.RawJSON, error) {
 	if c.f.during != nil {
 		c.f.during()
 	}

@@ -18,7 +18,7 @@ import (
 // content is what a record says of its image.
 type content struct {
 	// Image is what the interpreter says of it.
-	Image json.RawMessage `json:"image"`
+	Image messages.RawJSON `json:"image"`
 	// Unread is what another interpreter could not read, and Earlier what the session
 	// had lost before and was never told of.
 	Unread  []messages.LostName `json:"unread,omitempty"`
@@ -179,7 +179,7 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 }
 
 // try has another interpreter read an image, and returns what it could not read.
-func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image json.RawMessage) (bad []messages.LostName, err error) {
+func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image messages.RawJSON) (bad []messages.LostName, err error) {
 	key := s.Key
 	key.Session += " (read again)" // no copy waits under that name
 	other, err := s.Backend.Start(ctx, kernel.StartOptions{Key: key, Env: s.Env, Once: true})

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 
 	"github.com/coppice-run/coppice/messages"
@@ -19,7 +18,7 @@ type Freezer interface {
 	// which image is what Frozen.Write returned. The error is a
 	// *messages.HibernateRefused when this is not the interpreter for it, or when it
 	// could not be read: the interpreter must not be used then.
-	Thaw(ctx context.Context, from *os.File, image json.RawMessage) (Thawed, error)
+	Thaw(ctx context.Context, from *os.File, image messages.RawJSON) (Thawed, error)
 }
 
 // Frozen is the memory of an interpreter at one moment. It belongs to one goroutine.
@@ -27,7 +26,7 @@ type Frozen interface {
 	// Write writes it to a file, from its beginning, without some names; with apart
 	// each name by itself, to find out which of them cannot be read again. It returns
 	// what the file holds.
-	Write(ctx context.Context, to *os.File, without []string, apart bool) (image json.RawMessage, err error)
+	Write(ctx context.Context, to *os.File, without []string, apart bool) (image messages.RawJSON, err error)
 	// Close lets go of it.
 	Close(ctx context.Context) error
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 // The types of requests. PROTOCOL.md describes them.
@@ -69,7 +71,7 @@ type Request struct {
 	Apart bool     `json:"apart,omitempty"`
 
 	// thaw: what the file holds.
-	Args json.RawMessage `json:"args,omitempty"`
+	Args messages.RawJSON `json:"args,omitempty"`
 
 	// fork. The user that the child becomes; nil: that of its server.
 	User *User `json:"user,omitempty"`

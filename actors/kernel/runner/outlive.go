@@ -34,7 +34,7 @@ func (i *Interpreter) Freeze(ctx context.Context) (kernel.Frozen, error) {
 type frozen struct{ i *Interpreter }
 
 // Write has the copy write itself to a file.
-func (f *frozen) Write(ctx context.Context, to *os.File, without []string, apart bool) (json.RawMessage, error) {
+func (f *frozen) Write(ctx context.Context, to *os.File, without []string, apart bool) (messages.RawJSON, error) {
 	_, err := to.Seek(0, io.SeekStart)
 	if err == nil {
 		err = to.Truncate(0)
@@ -46,7 +46,7 @@ func (f *frozen) Write(ctx context.Context, to *os.File, without []string, apart
 	if err != nil {
 		return nil, fmt.Errorf("write a session down: %w", err)
 	}
-	return json.RawMessage(frame.Args), nil
+	return frame.Args, nil
 }
 
 // Close ends the copy.
@@ -56,7 +56,7 @@ func (f *frozen) Close(ctx context.Context) error {
 }
 
 // Thaw has the session take over what a file holds.
-func (i *Interpreter) Thaw(ctx context.Context, from *os.File, image json.RawMessage) (kernel.Thawed, error) {
+func (i *Interpreter) Thaw(ctx context.Context, from *os.File, image messages.RawJSON) (kernel.Thawed, error) {
 	var t kernel.Thawed
 	frame, err := i.handOver(ctx, ndjson.Request{Type: ndjson.TypeThaw, Args: image}, from)
 	if err != nil {
