@@ -207,7 +207,7 @@ class Pickler(pickle.Pickler):
     def _module(self, module: Any) -> Any:
         if sys.modules.get(module.__name__) is not module or getattr(module, "__spec__", None) is None:
             raise Refused(_WHY["module"])
-        if _of_user(module):
+        if rebuild.of_user(module):
             self.notes.append((module, "imported again: what it holds is as its file makes it"))
         return rebuild.ref, ("imported", module.__name__)
 
@@ -241,12 +241,9 @@ class Pickler(pickle.Pickler):
         return NotImplemented
 
     def _array(self, a: Any) -> Any:
-        """Keeps a view of an array a view of it."""
+        """Keeps a view of an array a view of it: it has kept all of that in memory, too."""
         base = a.base
         if type(base) is not type(a) or isinstance(base.base, type(a)) or base.dtype.hasobject or a.dtype.hasobject or not (base.flags.c_contiguous or base.flags.f_contiguous):
-            return NotImplemented
-        if base.nbytes > 2 * max(a.nbytes, _APART):
-            self.notes.append((a, "an array of its own: it was a view of a larger one"))
             return NotImplemented
         offset = a.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return rebuild.view, (base, a.shape, a.dtype, offset, a.strides)
@@ -290,14 +287,6 @@ def _of_session(value: Any) -> bool:
     """Says whether a method was written in the session."""
     value = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
     return getattr(value, "__module__", None) == "__main__"
-
-
-def _of_user(module: Any) -> bool:
-    """Says whether a module is neither Python's nor installed."""
-    path = getattr(module, "__file__", None) or ""
-    if not path or getattr(module, "__name__", "").startswith("coppice_"):
-        return False
-    return not any(part in ("site-packages", "dist-packages") for part in path.split(os.sep)) and not path.startswith(os.path.dirname(os.__file__) + os.sep)
 
 
 def _stands_as(v: Any) -> bool:

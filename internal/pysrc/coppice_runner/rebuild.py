@@ -202,21 +202,46 @@ def platform() -> str:
     return f"{sysconfig.get_platform()} {sys.byteorder}"
 
 
+def _folder(module: Any) -> str:
+    """Returns the folder in which imports find the package that a module is of, "" for a
+    part of Python."""
+    top = sys.modules.get(module.__name__.partition(".")[0], module)
+    path = getattr(top, "__file__", None) or ""
+    if not path or path.startswith("<"):
+        return ""
+    folder = os.path.dirname(os.path.dirname(path) if hasattr(top, "__path__") else path)
+    return "" if folder in (os.path.dirname(os.__file__), os.path.join(os.path.dirname(os.__file__), "lib-dynload")) else folder
+
+
+@functools.lru_cache(maxsize=None)
+def _installs(folder: str) -> bool:
+    """Says whether packages are installed in a folder, with their versions."""
+    try:
+        return any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or "."))
+    except OSError:
+        return False
+
+
+def of_user(module: Any) -> bool:
+    """Says whether a module is neither Python's nor installed."""
+    folder = _folder(module)
+    return bool(folder) and not module.__name__.startswith("coppice_") and not _installs(folder)
+
+
 def packages() -> Dict[str, str]:
     """Returns the versions of the installed packages that were imported."""
     found: Dict[str, str] = {}
     for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None) or ""
-        if "." not in name and ("site-packages" in path or "dist-packages" in path):
-            number = getattr(module, "__version__", None)
-            if isinstance(number, str):
-                found[name] = number
+        number = getattr(module, "__version__", None)
+        if "." not in name and isinstance(number, str) and isinstance(module, types.ModuleType) and _folder(module) and not of_user(module):
+            found[name] = number
     return found
 
 
 def unlike(manifest: Dict[str, Any]) -> str:
     """Says how this process differs from the one that an image was made in, "" when it
-    does not. It imports nothing."""
+    does not. It puts the path of imports back, where the packages are looked for, and
+    imports nothing."""
     if manifest.get("format") != FORMAT:
         return f"it was written in the form {manifest.get('format')}, and this reads the form {FORMAT}"
     for what, was, now in (("Python", manifest["python"], version()), ("the machine", manifest["platform"], platform())):
@@ -224,6 +249,8 @@ def unlike(manifest: Dict[str, Any]) -> str:
             return f"{what} was {was} and is {now}"
     from importlib import metadata
 
+    _said.clear()
+    _surround(manifest["around"])
     for name, was in sorted(manifest["packages"].items()):
         loaded = getattr(sys.modules.get(name), "__version__", None)
         try:
@@ -304,14 +331,12 @@ def _surround(around: Dict[str, Any]) -> None:
 
 
 def thaw(session: Any, fd: int, manifest: Dict[str, Any]) -> Dict[str, Any]:
-    """Puts what an image holds into a session. It returns what came otherwise than the
+    """Puts what an image holds into a session, when unlike has said nothing. It returns what came otherwise than the
     image says (said), and which names did not come (failed): then the session is not
     the one that was kept."""
     global _session
     _session = session
-    _said.clear()
     _classes.clear()
-    _surround(manifest["around"])
     values, failed = _values(fd, manifest)
     for name, was in manifest["types"].items():
         if name in values and kind(values[name]) != was:

@@ -153,6 +153,7 @@ class Room:
         """Returns another session that took an image over, and what it said."""
         session = self.session()
         sys.modules["__main__"] = session.module
+        assert rebuild.unlike(image) == ""
         return session, rebuild.thaw(session, f.fileno(), image)
 
     def verified(self, session):
