@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func FuzzDecode(f *testing.F) {
 		b, err := decode(some, key)
 		if err != nil {
 			var refused *RefusedError
-			require.True(t, errors.As(err, &refused))
+			require.ErrorAs(t, err, &refused)
 			require.NotEmpty(t, refused.Problem)
 			return
 		}

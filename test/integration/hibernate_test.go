@@ -57,7 +57,7 @@ func TestHibernate(t *testing.T) {
 	host := sleepy(t, home, nil)
 	s := session(host, "s")
 	_, err := s.Hibernate(t.Context())
-	refusedSleep(t, err, messages.HibernateNoKernel)
+	require.Contains(t, refusedSleep(t, err, messages.HibernateNoKernel).Problem, "run a cell first")
 	run(t, s, cells("import socket, functools\nn = 1\ndef up():\n    global n\n    n += 1\n    return n\n@functools.lru_cache\ndef c(x): return x\nsock = socket.socket()\nbig = bytearray(1 << 20)"))
 	pid := kernels(t, host)[s.Key().ID()]
 	report, err := s.Hibernate(t.Context())
