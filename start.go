@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
@@ -286,7 +287,8 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
+		Hibernate: h.o.Hibernate != hibernate.Never,
+		Start:     opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
 	}
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import io
 import linecache
@@ -13,7 +14,6 @@ import marshal
 import os
 import pickle
 import sys
-import sysconfig
 import types
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -194,12 +194,12 @@ def kind(value: Any) -> str:
 
 def version() -> str:
     """Returns the version of Python, with what tells builds apart."""
-    return f"{sys.implementation.name} {sys.version.split()[0]} {sysconfig.get_config_var('SOABI') or ''}".strip()
+    return f"{sys.implementation.name} {sys.version.split()[0]} {importlib.machinery.EXTENSION_SUFFIXES[0]}"
 
 
 def platform() -> str:
     """Returns the kind of machine."""
-    return f"{sysconfig.get_platform()} {sys.byteorder}"
+    return f"{sys.platform} {os.uname().machine} {sys.byteorder}"
 
 
 def _folder(module: Any) -> str:
@@ -247,10 +247,12 @@ def unlike(manifest: Dict[str, Any]) -> str:
     for what, was, now in (("Python", manifest["python"], version()), ("the machine", manifest["platform"], platform())):
         if was != now:
             return f"{what} was {was} and is {now}"
-    from importlib import metadata
-
     _said.clear()
     _surround(manifest["around"])
+    if not manifest["packages"]:
+        return ""
+    from importlib import metadata  # it takes its time
+
     for name, was in sorted(manifest["packages"].items()):
         loaded = getattr(sys.modules.get(name), "__version__", None)
         try:
