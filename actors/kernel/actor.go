@@ -118,6 +118,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 		})
 		if err == nil {
 			if err = a.wake(c, interp); err == nil {
+				a.guarded(interp)
 				a.made <- interp
 			}
 		}
@@ -151,6 +152,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.enough(m)
 	case runtimeOver:
 		a.runtimeOver(m)
+	case limitMet:
+		a.limitMet(m)
 	case confirmed:
 		a.isConfirmed(m)
 	case graceOver:
@@ -158,9 +161,7 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 	case resumed:
 		a.resumed(m)
 	case activeDue:
-		if a.run == m.run {
-			a.interrupt(m.interrupt)
-		}
+		a.activeDue(m)
 	case watchDue:
 		a.watch()
 	case weighDue:

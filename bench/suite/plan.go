@@ -70,6 +70,7 @@ var brief = []row{
 	{"fork", scenario.Setup{Backend: "runner"}, 1},
 	{"hibernate", scenario.Setup{Backend: "runner"}, 1},
 	{"hostcalls", scenario.Setup{Backend: "runner"}, 1},
+	{"rungs", scenario.Setup{Backend: "runner", Sessions: 30}, 1},
 	{"mixed", scenario.Setup{Backend: "runner"}, 1},
 }
 
@@ -123,6 +124,7 @@ var full = []row{
 	{"hibernate", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
 	{"hostcalls", scenario.Setup{Backend: "runner", Sessions: 100}, 2},
 	{"hostcalls", scenario.Setup{Backend: "gateway", Sessions: 5}, 2},
+	{"rungs", scenario.Setup{Backend: "runner"}, 3},
 	{"mixed", scenario.Setup{Backend: "runner", Duration: 30 * time.Second}, 2},
 	{"mixed", scenario.Setup{Backend: "gateway", Duration: 30 * time.Second}, 1},
 	{"soak", scenario.Setup{Backend: "runner", Duration: 10 * time.Minute}, 1},
