@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -59,6 +60,7 @@ type Host struct {
 
 	trace     *ipctrace.File // nil when nothing is traced
 	preflight preflight
+	asleep    *hibernate.Keeper // nil when no sessions are kept on disk
 
 	// sweeping removes what killed hosts have left, beside the start. Shutdown waits
 	// for it.
@@ -176,7 +178,8 @@ func (h *Host) Drain(ctx context.Context) error {
 
 // ReleaseOwner says that an owner has left: the sessions that only it used are
 // closed, those that others use too are kept. A running call of a session that
-// is closed is cancelled. The workspaces that belong to it end.
+// is closed is cancelled. The workspaces that belong to it end, and what is kept on disk
+// of sessions that only it used is dropped.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	closed, err := supervisor.Ask[messages.Released](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	for _, key := range closed.Sessions {
@@ -184,6 +187,9 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	}
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return ErrClosed
+	}
+	if h.asleep != nil {
+		err = errors.Join(err, h.asleep.Release(ctx, owner))
 	}
 	return errors.Join(err, h.workspaces.ReleaseOwner(ctx, owner))
 }
@@ -202,6 +208,9 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		// Forks first: their agents make calls of the sessions below.
 		err := h.primitives.Close()
 		h.report = h.system.Shutdown(ctx)
+		if h.asleep != nil {
+			h.asleep.Close()
+		}
 		if err != nil {
 			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "primitives", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})
 		}

@@ -10,11 +10,13 @@ import (
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/agent/selfref"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/audit"
 	"github.com/coppice-run/coppice/sinks/budget"
+	"github.com/coppice-run/coppice/store"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -110,6 +112,17 @@ type Options struct {
 	// host with the same session key finds the variables as they were. One that is not
 	// used for an hour is ended. The runner backend and external gateways keep none.
 	KeepSessions bool
+
+	// Hibernate keeps sessions on disk when their kernels end because they were idle for
+	// IdleTTL, because room is needed, or because the host ends in order: the next call
+	// restores the session, and its result lists what is kept, lost and changed. With
+	// [hibernate.Lossless] a session that would lose something is not kept: it lives on
+	// while there is room, and is lost after that. Only the runner backend can do it. "":
+	// [hibernate.Never].
+	Hibernate hibernate.Policy
+	// Store is where sessions are kept. nil: ~/.<brand>/hibernated, where they are for 30
+	// days and may take 16 GiB. They are sealed and not encrypted.
+	Store store.Store
 
 	// NoHelpers leaves the helpers out of sessions: read, find, run and the others
 	// that [Host.Helpers] lists. false: every session has them.

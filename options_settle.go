@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -30,6 +31,7 @@ func (o Options) WithDefaults() Options {
 	o.Backend = cmp.Or(o.Backend, Auto())
 	o.KernelMode = cmp.Or(o.KernelMode, messages.ModeSession)
 	o.Replay = cmp.Or(o.Replay, ReplayNever)
+	o.Hibernate = cmp.Or(o.Hibernate, hibernate.Never)
 	o.MaxWaiting = max(cmp.Or(o.MaxWaiting, math.MaxInt32), 0)
 	o.IdleTTL = orNever(cmp.Or(o.IdleTTL, 5*time.Minute), never)
 	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), 5*time.Second)
@@ -73,6 +75,9 @@ func (o Options) validate() error {
 		return err
 	}
 	if err := oneOf("replay policy", o.Replay, "", ReplayNever, ReplayOnce); err != nil {
+		return err
+	}
+	if err := oneOf("hibernation", o.Hibernate, "", hibernate.Never, hibernate.Lossless, hibernate.Lossy); err != nil {
 		return err
 	}
 	if _, err := isolationLevel(o.Isolation.Level); err != nil {

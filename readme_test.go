@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/agent/selfref"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -33,6 +34,7 @@ var (
 	_ time.Duration
 	_ messages.Cell
 	_ agent.Tool
+	_ hibernate.Report
 
 	ctx           context.Context
 	args          json.RawMessage // those of a tool, by both names

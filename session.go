@@ -93,22 +93,23 @@ func (h *Host) SubmitInput(id, value string) (messages.InputStatus, error) {
 }
 
 // Reset ends the session's kernel; the next call, or one that waits already,
-// gets a new one. A running call is cancelled.
+// gets a new one. A running call is cancelled. What is kept on disk of the session is
+// dropped.
 func (s *Session) Reset(ctx context.Context) error {
 	s.forgetCopy()
-	return s.ask(ctx, messages.Reset{Key: s.key})
+	return s.drop(ctx, s.ask(ctx, messages.Reset{Key: s.key}))
 }
 
 // Close ends the session's kernel and forgets the session. A running call is
 // cancelled, waiting ones are not started, and what primitives keep for the session is
-// dropped: its forks end, and so do their results.
+// dropped: its forks end, and so do their results. So is what is kept of it on disk.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
 	defer s.host.primitives.SessionEnded(s.key)
 	if b, ok := s.backend().(kernel.Keeper); ok {
 		b.Closing(s.key)
 	}
-	return s.ask(ctx, messages.Close{Key: s.key})
+	return s.drop(ctx, s.ask(ctx, messages.Close{Key: s.key}))
 }
 
 // Pin exempts the session from eviction, or ends the exemption.

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/hostcall"
@@ -60,6 +61,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, h.discard())
 	}
 	if err := h.provision(ctx); err != nil {
+		return nil, errors.Join(err, h.discard())
+	}
+	if err := h.openHibernation(ctx); err != nil {
 		return nil, errors.Join(err, h.discard())
 	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
@@ -136,20 +140,20 @@ func (h *Host) provision(ctx context.Context) error {
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, StartCeiling: h.o.StartCeiling, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
-	ko.Backend = h.backend
+	ko.Backend, ko.Hibernation = h.backend, h.hibernation()
 	var server *supervisor.Spec
 	if b, ok := can[kernel.Served](h); ok {
 		server = kernel.ServerSpec(b.Process())
 	}
 	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(),
+		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
-			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS,
+			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS, Hibernate: h.asleep != nil,
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
-			o.Key, o.Past, o.Once = k.Key, k.Past, k.Once
+			o.Key, o.Past, o.Once, o.Owner = k.Key, k.Past, k.Once, k.Owner
 			return kernel.New(h.kernelIn(o))
 		},
 	})
@@ -283,7 +287,8 @@ func (h *Host) site() kernel.Site {
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
 		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
-		Start: opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
+		Hibernate: h.o.Hibernate != hibernate.Never,
+		Start:     opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
 	}
 }
 

@@ -113,6 +113,8 @@ func (r Result) Variables() string {
 		return "The kernel is gone, and with it what this call has defined" + because(r.why()) + "."
 	case r.State == StateLost:
 		return "All variables are gone" + because(r.why()) + "."
+	case r.State == StateRestored && r.Restored != nil:
+		return r.Restored.String()
 	case r.State == StateFresh && r.why() != "" && !p.First:
 		return "This call got a new kernel: " + r.why() + ". The variables of earlier calls are gone."
 	}

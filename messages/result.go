@@ -32,6 +32,10 @@ const (
 	// StateFresh: a new kernel served the call; nothing of earlier calls was
 	// there.
 	StateFresh State = "fresh"
+	// StateRestored: a new kernel served the call, with what of earlier calls was kept
+	// on disk: Result.Restored has the list. What is not among its kept is not there, or
+	// not as it was.
+	StateRestored State = "restored"
 	// StateLost: the kernel is gone, and with it all variables.
 	StateLost State = "lost"
 )
@@ -45,6 +49,8 @@ type Result struct {
 	// State is what became of the session's variables; empty when nothing of the call
 	// ran, which says nothing of them.
 	State State `json:"state"`
+	// Restored says what of the variables is there, when State is restored.
+	Restored *Restored `json:"restored,omitempty"`
 	// Refusal says why nothing ran, when Outcome is not_started.
 	Refusal Refusal `json:"refusal,omitempty"`
 	// Remedy is what can be done about a call of which nothing ran, in a word for

@@ -31,6 +31,7 @@ const (
 	ExitShutdown   ExitKind = "shutdown"   // its parent asked it to end
 	ExitReset      ExitKind = "reset"      // its session was reset
 	ExitEvicted    ExitKind = "evicted"    // a strategy made room or found it idle too long
+	ExitHibernated ExitKind = "hibernated" // its state is kept on disk, for the next call
 	ExitFailed     ExitKind = "failed"     // it returned an error
 	ExitPanicked   ExitKind = "panicked"   // it panicked
 	ExitKilled     ExitKind = "killed"     // its goroutine ended under it (runtime.Goexit), or its owner died
@@ -55,7 +56,7 @@ func (e Exit) Stop() Stop {
 	switch e.Kind {
 	case ExitReset:
 		return StopReset
-	case ExitEvicted:
+	case ExitEvicted, ExitHibernated:
 		return StopEvicted
 	case ExitShutdown:
 		if strings.HasPrefix(e.Reason, SessionClosed) {
@@ -158,7 +159,7 @@ type ChildChanged struct {
 type Decided struct {
 	At   time.Time `json:"at"`
 	Path string    `json:"path"`
-	// Directive is restart, stop, wait, abandon or escalate.
+	// Directive is restart, stop, wait, abandon, hibernate or escalate.
 	Directive string        `json:"directive"`
 	After     time.Duration `json:"after,omitempty"`
 	Exit      *Exit         `json:"exit,omitempty"`

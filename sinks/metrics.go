@@ -25,7 +25,7 @@ var (
 		messages.OutcomeOK, messages.OutcomeError, messages.OutcomeTimeout,
 		messages.OutcomeCancelled, messages.OutcomeLost, messages.OutcomeNotStarted,
 	}
-	states = [...]messages.State{messages.StateKept, messages.StateFresh, messages.StateLost}
+	states = [...]messages.State{messages.StateKept, messages.StateFresh, messages.StateRestored, messages.StateLost}
 )
 
 // ResultCount is how many calls ended in one way.

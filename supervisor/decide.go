@@ -86,6 +86,10 @@ func (s *Supervisor) apply(ch *child, d *strategy.Directive, why *Exit) {
 		if !grouped {
 			s.abandon(ch, &d.Exit, next)
 		}
+	case d.Verb == strategy.VerbHibernate:
+		if h, ok := s.o.Handler.(Hibernator); ok && ch.state == messages.ChildIdle && ch.queue.len() == 0 {
+			s.protect(func() error { h.Hibernate(s, d.Key, d.Exit); return nil })
+		}
 	case d.Verb != strategy.VerbStop && d.Verb != strategy.VerbAbandon:
 	case ch.live != nil:
 		if ch.next != sequelOpen {

@@ -33,6 +33,14 @@ type Handler interface {
 	Close(*Supervisor, Exit)
 }
 
+// Hibernator is implemented by a Handler whose children can keep their state elsewhere
+// while they are not there.
+type Hibernator interface {
+	// Hibernate asks an idle child to do so and to end then, because of exit. It is
+	// asked again later when the child goes on instead.
+	Hibernate(s *Supervisor, key string, exit Exit)
+}
+
 // BaseHandler has the defaults of a Handler, to embed: it knows no messages and
 // no dynamic children, and answers unserved work with its *[ServiceError].
 type BaseHandler struct{}

@@ -69,7 +69,10 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case messages.Execute:
 		h.execute(s, w, m)
+	case messages.Hibernate:
+		h.hibernate(s, w, m)
 	case messages.Reset:
+		h.startOver(m.Key.ID())
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})
 		w.Settle(true)
 	case messages.Fork:
@@ -105,6 +108,7 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 
 // close ends a session and forgets it.
 func (h *handler) close(s *supervisor.Supervisor, child string, why error) {
+	h.startOver(child)
 	closed := supervisor.Exit{Kind: messages.ExitShutdown, Err: why}
 	h.closeRoom(child, supervisor.ErrEnded, closed)
 	s.End(child, closed)
@@ -137,6 +141,9 @@ func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec mess
 	if exec.Mode == messages.ModePerCall {
 		c.child = exec.Key.CallID(exec.ID)
 		c.work.Last = true
+	}
+	if exec.Reset && !c.work.Last {
+		h.startOver(c.child)
 	}
 	c.work.Fresh, c.work.Owner = exec.Reset, exec.Owner
 	if exec.Owner != "" && !c.work.Last {
@@ -175,7 +182,7 @@ func (h *handler) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work
 	if !ok {
 		return supervisor.Spec{}, supervisor.Unknown(w.Msg)
 	}
-	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall}
+	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall, Owner: exec.Owner}
 	if exec.Mode != messages.ModePerCall {
 		spec.Past = h.past.get(child)
 	}

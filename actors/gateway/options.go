@@ -31,6 +31,9 @@ type Options struct {
 	// StartTimeout bounds the start of a kernel that does not end it itself. A kernel
 	// has a budget of its own, and may have to wait for its turn. 0: 24 h.
 	StartTimeout time.Duration
+	// Hibernation keeps sessions on disk while they have no kernel; NewKernel gives its
+	// kernels what they need of it. nil: nothing does.
+	Hibernation Forgetter
 	// Server is the child with the process that the kernels share; its kind is
 	// [KindServer]. nil: they share no process.
 	Server *supervisor.Spec
@@ -49,11 +52,20 @@ type Options struct {
 	Tick time.Duration
 }
 
+// Forgetter drops what is kept on disk of sessions. Its methods return at once, and what
+// starts afterwards finds nothing.
+type Forgetter interface {
+	Forget(key messages.SessionKey)
+	ForgetWorkspace(name string)
+}
+
 // KernelSpec says which kernel to make.
 type KernelSpec struct {
 	Key messages.SessionKey
 	// Once says that it serves one call and then ends.
 	Once bool
+	// Owner is whom the session's first call is for, "" for no one in particular.
+	Owner string
 	// Past says why the session's earlier kernel ended; nil when there was
 	// none, or when it never ran anything.
 	Past *messages.Exit
@@ -70,6 +82,9 @@ type Policy struct {
 	HeartbeatCeiling time.Duration
 	// IdleTTL is after how long an idle kernel is ended. 0: 5 min.
 	IdleTTL time.Duration
+	// Hibernate has idle kernels hibernate after IdleTTL instead of ending. One that
+	// cannot goes on, and is asked again after as long.
+	Hibernate bool
 	// MaxKernels is how many may live at once. 0: 4.
 	MaxKernels int
 	// MaxWaiting is how many new sessions may wait for a place when none can be
@@ -98,6 +113,9 @@ func (p Policy) Strategy() strategy.Strategy {
 		p.MaxKernels = 4
 	}
 	evict := []strategy.Strategy{strategy.IdleTTL(p.IdleTTL)}
+	if p.Hibernate {
+		evict[0] = strategy.Hibernating(evict[0])
+	}
 	if p.MaxRSS > 0 {
 		evict = append(evict, strategy.MaxRSS(p.MaxRSS))
 	}

@@ -24,6 +24,9 @@ func (h *handler) endWorkspace(s *supervisor.Supervisor, w supervisor.Work, m me
 		}
 	}
 	h.ending = append(h.ending, e)
+	if h.o.Hibernation != nil {
+		h.o.Hibernation.ForgetWorkspace(m.Workspace)
+	}
 	closed := fmt.Errorf("%w: %s", errClosed, m.Reason)
 	for child := range e.left {
 		h.close(s, child, closed)

@@ -40,6 +40,12 @@ type Actor struct {
 	watching bool
 	run      *run // the call in hand, nil when idle
 	served   bool // a cell was begun on this interpreter
+	// restored is what the interpreter began with, nil for nothing; written by the
+	// goroutine that starts it, before started. owners have used it, and asleep says
+	// that it is kept on disk.
+	restored *messages.Restored
+	owners   map[string]struct{}
+	asleep   bool
 	pinging  bool
 	// silence measures the chance that the interpreter had since it left a ping without
 	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.
@@ -111,8 +117,10 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) }, Waiting: p.wait,
 		})
 		if err == nil {
-			a.guarded(interp)
-			a.made <- interp
+			if err = a.wake(c, interp); err == nil {
+				a.guarded(interp)
+				a.made <- interp
+			}
 		}
 		ctx.Tell(started{err})
 	})
@@ -132,6 +140,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		return a.died(m)
 	case copied:
 		return a.copied(m)
+	case slept:
+		return a.slept(m)
 	case messages.Interrupt:
 		a.interrupt(m)
 	case interruptDue:
@@ -204,6 +214,7 @@ func (a *Actor) died(m died) error {
 // Terminate ends what runs and closes the interpreter. It tries until the
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
+	idle := a.run == nil
 	if r := a.run; r != nil {
 		a.run = nil
 		a.end(exit)
@@ -227,6 +238,9 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		}
 	}
 	if a.interp != nil {
+		if idle {
+			a.sleepAtLast(ctx, exit)
+		}
 		ctx.Note(supervisor.Facts{Detail: "closing", PID: a.interp.Info().PID})
 		if k, ok := a.interp.(Killer); ok && exit.Failure() {
 			k.Kill()

@@ -2,6 +2,11 @@ package kernel
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -63,4 +68,108 @@ func (a *Actor) copied(m copied) error {
 	}
 	a.ctx.Finish(m.work, true)
 	return nil
+}
+
+// sleepTimeout bounds the writing of a session, by the chance that it had to be written;
+// sleepMost is how long it may take on a machine that has no processor for it.
+const (
+	sleepTimeout = 2 * time.Minute
+	sleepMost    = 10 * time.Minute
+)
+
+// slept is what the goroutine that wrote a session down reports.
+type slept struct {
+	work supervisor.Work
+	kept messages.Hibernated
+	err  error
+}
+
+// wake puts what is kept of the session into a new interpreter. It runs in the goroutine
+// that starts it.
+func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
+	h := a.o.Hibernation
+	if h == nil || a.o.Once {
+		return nil
+	}
+	if info := interp.Info(); info.Copy || info.Kept {
+		h.Forget(a.o.Key) // what was kept is older than what is there
+		return nil
+	}
+	restored, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
+	if err == nil {
+		a.restored = restored
+		return nil
+	}
+	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.o.CloseTimeout)
+	defer cancel()
+	return errors.Join(fmt.Errorf("restore the session, whose state is kept on disk: %w; reset the session to start over without it", err), interp.Close(c))
+}
+
+// hibernate writes the session down, and ends when it is kept. The supervisor gives the
+// actor no other work meanwhile.
+func (a *Actor) hibernate(w supervisor.Work) error {
+	refuse := func(reason messages.HibernateReason, problem string) {
+		a.ctx.Finish(w, &messages.HibernateRefused{Reason: reason, Problem: problem})
+	}
+	switch {
+	case a.interpGone():
+		refuse(messages.HibernateNoKernel, lostReason(a.interp.Err()))
+		return a.interp.Err()
+	case a.o.Hibernation == nil:
+		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		return nil
+	}
+	ctx, s, from := a.ctx, a.sleeper(), subject(a.interp)
+	a.pump(func() {
+		bounded, done := opportunity.Within(a.life, opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, from)
+		defer done()
+		kept, err := a.o.Hibernation.Sleep(bounded, s)
+		ctx.Tell(slept{w, kept, err})
+	})
+	return nil
+}
+
+// slept ends the actor when its session is kept.
+func (a *Actor) slept(m slept) error {
+	if m.err != nil {
+		a.ctx.Finish(m.work, m.err)
+		return nil
+	}
+	a.asleep = true
+	a.ctx.Finish(m.work, m.kept)
+	return supervisor.Exit{Kind: messages.ExitHibernated}
+}
+
+// sleepAtLast writes down an idle session that ends because there is no room for it, or
+// because its host does. What cannot be kept is lost, as without it.
+func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
+	evicted := exit.Kind == messages.ExitEvicted
+	ends := exit.Kind == messages.ExitShutdown && !strings.HasPrefix(exit.Value().Reason, messages.SessionClosed)
+	if a.o.Hibernation == nil || a.o.Once || a.asleep || a.interpGone() || !evicted && !ends || !a.served && a.restored == nil {
+		return
+	}
+	a.pumps.Wait() // one may be writing it down, and give up
+	on.Note(supervisor.Facts{Detail: "hibernating", PID: a.interp.Info().PID})
+	ctx, done := opportunity.Within(context.WithoutCancel(a.life), opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, subject(a.interp))
+	defer done()
+	_, _ = a.o.Hibernation.Sleep(ctx, a.sleeper()) // the next call's result says what is there
+}
+
+func (a *Actor) sleeper() Sleeper {
+	s := Sleeper{Key: a.o.Key, Owners: slices.Sorted(maps.Keys(a.owners)), Interpreter: a.interp, Backend: a.o.Backend, Env: a.o.Env}
+	if !a.served {
+		s.Earlier = a.restored
+	}
+	return s
+}
+
+// use notes whose call is in hand.
+func (a *Actor) use(owner string) {
+	if a.o.Hibernation == nil || owner == "" {
+		return
+	}
+	if a.owners == nil {
+		a.owners = map[string]struct{}{}
+	}
+	a.owners[owner] = struct{}{}
 }

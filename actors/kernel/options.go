@@ -23,6 +23,11 @@ type Options struct {
 	// none, or when it had never run code.
 	Past *messages.Exit
 
+	// Owner is whom the first call of the session is for, "" for no one in particular.
+	Owner string
+	// Hibernation keeps the session on disk while it has no kernel. nil: nothing does.
+	Hibernation Hibernation
+
 	// StartTimeout bounds the start of the interpreter: how long it may have had the
 	// chance to become ready. What it waited for a processor or a disk, for its turn,
 	// for the process that it comes from, and what this process stood still, is not

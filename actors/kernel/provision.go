@@ -68,6 +68,8 @@ type Site struct {
 	Limits    Limits
 	Isolation Isolation
 	Keep      bool
+	// Hibernate says that sessions will be kept on disk: what that takes is got ready.
+	Hibernate bool
 	// Owner owns the processes that the backend starts, and all that they start. nil:
 	// nothing does.
 	Owner *process.Owner

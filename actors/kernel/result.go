@@ -61,6 +61,8 @@ func (a *Actor) result(r *run, outcome messages.Outcome, reason string, gone boo
 		res.State = messages.StateLost
 	case !res.Ran() && outcome != messages.OutcomeOK: // it was stopped before its first cell
 		res.State, res.Reason = "", res.HowFar().NotRun()
+	case r.fresh && a.restored != nil:
+		res.State, res.Restored, res.Reason = messages.StateRestored, a.restored, ""
 	case r.fresh:
 		res.State = messages.StateFresh
 	}
@@ -114,7 +116,7 @@ func (r *run) missing() []string {
 
 // freshReason explains a fresh state to a session that had one before.
 func (a *Actor) freshReason(r *run) string {
-	if !r.fresh {
+	if !r.fresh || a.restored != nil {
 		return ""
 	}
 	if exit, ok := a.ctx.Previous(); ok && a.ctx.Served() {
@@ -145,6 +147,8 @@ func endReason(exit messages.Exit) string {
 		return "the session was reset"
 	case messages.ExitEvicted:
 		return "the idle session was evicted" + about
+	case messages.ExitHibernated:
+		return "what was kept on disk of the session is gone"
 	case messages.ExitShutdown:
 		return shutdownReason(exit)
 	case messages.ExitHung:
@@ -177,7 +181,7 @@ func shutdownReason(exit messages.Exit) string {
 // it.
 func stoppedOutcome(exit supervisor.Exit) messages.Outcome {
 	switch exit.Kind {
-	case messages.ExitShutdown, messages.ExitReset, messages.ExitNormal, messages.ExitEvicted:
+	case messages.ExitShutdown, messages.ExitReset, messages.ExitNormal, messages.ExitEvicted, messages.ExitHibernated:
 		return messages.OutcomeCancelled
 	default:
 		return messages.OutcomeLost
@@ -188,5 +192,9 @@ func stoppedOutcome(exit supervisor.Exit) messages.Outcome {
 // Terminate: one attempt to close, the sinks' flush and a little.
 func (o Options) StopTimeout() time.Duration {
 	o = o.withDefaults()
-	return o.CloseTimeout + o.FlushTimeout + time.Second
+	writing := time.Duration(0)
+	if o.Hibernation != nil {
+		writing = sleepTimeout
+	}
+	return o.CloseTimeout + o.FlushTimeout + writing + time.Second
 }

@@ -112,10 +112,14 @@ type run struct {
 func (a *Actor) begin(w supervisor.Work) error {
 	exec, ok := w.Msg.(messages.Execute)
 	if !ok {
-		if m, ok := w.Msg.(messages.Fork); ok {
+		switch m := w.Msg.(type) {
+		case messages.Fork:
 			return a.fork(w, m)
+		case messages.Hibernate:
+			return a.hibernate(w)
+		default:
+			return supervisor.Unknown(w.Msg)
 		}
-		return supervisor.Unknown(w.Msg)
 	}
 	if a.interpGone() { // and the news of it is still under way
 		a.ctx.Return(w)
@@ -128,6 +132,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r.cells = messages.Pending(exec.Cells)
 	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
 	a.run = r
+	a.use(exec.Owner)
 	a.watchSoon()
 	ctx := a.ctx
 	a.pump(func() {

@@ -24,7 +24,7 @@ func small(t *testing.T, name, backend string) scenario.Setup {
 	case backend == scenario.Fake:
 		o.Sessions, o.Rate = 50, 500
 		return o
-	case name == "fork", name == "interrupt":
+	case name == "fork", name == "hibernate", name == "interrupt":
 		o.Sessions = 1
 	case name == "flood":
 		o.Sessions, o.Duration = 1, 50*time.Millisecond

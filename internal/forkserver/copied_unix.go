@@ -78,6 +78,20 @@ func (c *Child) handOver(g *cgroup.Group) (_ *Child, err error) {
 	return newChild(seat.main, seat.control, b)
 }
 
+// HandOver hands a session that waits for it a descriptor of a file, which stays the
+// caller's.
+func (c *Child) HandOver(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("hand over a file: %w", err)
+	}
+	var sent error
+	if err := raw.Control(func(fd uintptr) { sent = c.sendRights(syscall.UnixRights(int(fd))) }); err != nil {
+		return fmt.Errorf("hand over a file: %w", err)
+	}
+	return sent
+}
+
 // sendRights sends one byte on Main, with descriptors attached.
 func (c *Child) sendRights(rights []byte) error {
 	var sent error

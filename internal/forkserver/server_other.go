@@ -4,6 +4,7 @@ package forkserver
 
 import (
 	"context"
+	"os"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
@@ -51,6 +52,9 @@ func (*Server) Empty(context.Context) {}
 
 // Spawn returns ErrUnsupported on this system.
 func Spawn(Options, *cgroup.Group, *ndjson.User) (*Child, error) { return nil, ErrUnsupported }
+
+// HandOver returns ErrUnsupported on this system.
+func (*Child) HandOver(*os.File) error { return ErrUnsupported }
 
 // Copies returns ErrUnsupported on this system.
 func (*Child) Copies([]*cgroup.Group) ([]*Child, error) { return nil, ErrUnsupported }

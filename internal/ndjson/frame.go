@@ -47,6 +47,8 @@ const (
 	TypeExit          = "exit"
 	TypeForking       = "forking"
 	TypeRefused       = "refused"
+	TypeFrozen        = "frozen"
+	TypeThawed        = "thawed"
 )
 
 // Frame is one frame of an interpreter or of a fork server. Which fields are
@@ -84,7 +86,8 @@ type Frame struct {
 	Prompt   string `json:"prompt"`
 	Password bool   `json:"password"`
 
-	// host_call, host_cancel; the name of the function is Name
+	// host_call, host_cancel; the name of the function is Name. frozen and thawed have
+	// Args, too.
 	Call uint64           `json:"call"`
 	Kind string           `json:"kind"`
 	Args messages.RawJSON `json:"args"`

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 // The types of requests. PROTOCOL.md describes them.
@@ -19,6 +21,8 @@ const (
 	TypeInput     = "input"
 	TypeHost      = "host_result"
 	TypeFork      = "fork"
+	TypeFreeze    = "freeze"
+	TypeThaw      = "thaw"
 	TypeSignal    = "signal"
 	TypeDrain     = "drain"
 )
@@ -62,6 +66,16 @@ type Request struct {
 	PID    int  `json:"pid,omitempty"`
 	Signal int  `json:"signal,omitempty"`
 	Group  bool `json:"group,omitempty"`
+
+	// fork of a session: also when the copies will lack what runs besides its cells.
+	Force bool `json:"force,omitempty"`
+
+	// freeze: names to leave out, and whether each of the others is written by itself.
+	Names []string `json:"names,omitempty"`
+	Apart bool     `json:"apart,omitempty"`
+
+	// thaw: what the file holds.
+	Args messages.RawJSON `json:"args,omitempty"`
 
 	// fork. The user that the child becomes; nil: that of its server.
 	User *User `json:"user,omitempty"`

@@ -39,6 +39,9 @@ def _boot(sock, role, size, fds):
     from coppice_runner import main
 
     sys.meta_path.remove(Finder)
+    # What most sessions never need is compiled when one does.
+    late = {name: source for name, source in sources.items() if name.startswith("coppice_runner.") and name not in sys.modules}
+    sys.modules["coppice_runner"].late = late, names
     main.run(role, sock, fds, load)
 
 

@@ -37,6 +37,19 @@ func TestIdleTTL(t *testing.T) {
 	require.Zero(t, ttls.TTL(v, "nobody"))
 }
 
+func TestHibernating(t *testing.T) {
+	t.Parallel()
+	s := strategy.Hibernating(strategy.Chain(strategy.IdleTTL(time.Minute), strategy.LRU(1)))
+	decide(t, s, []decision{
+		{"idle for long", of3(idle("a", time.Minute)), strategy.Tick{}, []string{"hibernate a"}},
+		{"failed for long", of3(child("a", messages.ChildFailed, time.Minute)), strategy.Tick{}, []string{"stop a evicted"}},
+		{"busy", of3(busy("a")), strategy.Tick{}, nil},
+		{"someone waits for the place", of3(idle("a", time.Minute), waiting("new", 1)), strategy.Spawning{Key: "new"}, []string{"stop a evicted", "wait new"}},
+	})
+	require.Equal(t, noon.Add(50*time.Second), s.(strategy.TTLs).TTL(of3(idle("a", 10*time.Second)), "a"))
+	require.Zero(t, strategy.Hibernating(strategy.LRU(1)).(strategy.TTLs).TTL(of3(idle("a", 1)), "a"))
+}
+
 func TestLRU(t *testing.T) {
 	t.Parallel()
 	spawn := strategy.Spawning{Key: "new"}

@@ -12,6 +12,9 @@ const (
 	VerbResume Verb = iota + 1
 	// VerbWait: the key that is spawning waits; it is asked about again later.
 	VerbWait
+	// VerbHibernate: the child is asked to keep its state elsewhere and to end then. It
+	// goes on when it cannot.
+	VerbHibernate
 	// VerbRestart: the incarnation ends and another one starts.
 	VerbRestart
 	// VerbStop: the child ends in order.
@@ -29,6 +32,8 @@ func (v Verb) String() string {
 		return "resume"
 	case VerbWait:
 		return "wait"
+	case VerbHibernate:
+		return "hibernate"
 	case VerbRestart:
 		return "restart"
 	case VerbStop:
@@ -43,14 +48,14 @@ func (v Verb) String() string {
 }
 
 // Directive is one answer of a strategy. Make them with [Resume], [Wait],
-// [Restart], [Stop], [Abandon] and [Escalate].
+// [Hibernate], [Restart], [Stop], [Abandon] and [Escalate].
 type Directive struct {
 	Verb Verb
 	// Key is the child; empty with VerbEscalate.
 	Key string
 	// After delays the start of the next incarnation, with VerbRestart.
 	After time.Duration
-	// Exit is why, with VerbStop, VerbAbandon and VerbEscalate.
+	// Exit is why, with VerbHibernate, VerbStop, VerbAbandon and VerbEscalate.
 	Exit Exit
 }
 
@@ -64,6 +69,13 @@ func Resume(key string) Directive { return Directive{Verb: VerbResume, Key: key}
 // start in order, each up before the next.
 func Restart(key string, after time.Duration) Directive {
 	return Directive{Verb: VerbRestart, Key: key, After: after}
+}
+
+// Hibernate asks the child to keep its state elsewhere and to end then, so that its next
+// work finds it. A child that has something to do is not asked, nor one whose supervisor
+// has no Hibernator for a handler: that is left as it is.
+func Hibernate(key string, exit Exit) Directive {
+	return Directive{Verb: VerbHibernate, Key: key, Exit: exit}
 }
 
 // Stop ends the child. Work that waits gets a new child, except after an exit

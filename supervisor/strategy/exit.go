@@ -46,7 +46,7 @@ func (e Exit) Value() messages.Exit { return messages.Exit{Kind: e.Kind, Reason:
 // failure: everything but an end in order.
 func (e Exit) Failure() bool {
 	switch e.Kind {
-	case messages.ExitNormal, messages.ExitShutdown, messages.ExitReset, messages.ExitEvicted, "":
+	case messages.ExitNormal, messages.ExitShutdown, messages.ExitReset, messages.ExitEvicted, messages.ExitHibernated, "":
 		return false
 	default:
 		return true

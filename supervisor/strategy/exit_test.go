@@ -46,7 +46,7 @@ func TestVerb(t *testing.T) {
 	for v := strategy.VerbResume; v <= strategy.VerbEscalate; v++ {
 		names = append(names, v.String())
 	}
-	require.Equal(t, []string{"resume", "wait", "restart", "stop", "abandon", "escalate"}, names)
+	require.Equal(t, []string{"resume", "wait", "hibernate", "restart", "stop", "abandon", "escalate"}, names)
 }
 
 func TestSubject(t *testing.T) {

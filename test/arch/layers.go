@@ -24,7 +24,7 @@ var (
 	// mechanisms are what an actor leaves to a package under internal.
 	mechanisms = []string{"encoding/json", "net/...", "syscall", "os/exec"}
 	// public is what a program that embeds Coppice may see.
-	public = []string{".", "agent", "agent/primitive", "agent/selfref", "actors/kernel", "actors/launcher", "environment", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client", "workspace/..."}
+	public = []string{".", "agent", "agent/primitive", "agent/selfref", "actors/kernel", "actors/launcher", "environment", "hibernate", "store", "internal/home", "internal/file/...", "messages", "sinks/...", "notebook/...", "client", "workspace/..."}
 	// terminal is what draws on a terminal.
 	terminal = "github.com/charmbracelet/x/ansi"
 )
@@ -77,11 +77,15 @@ var layers = []layer{
 	{dir: "workspace/procs", ours: []string{"internal/eventlog", "internal/process"}, theirs: []string{"github.com/creack/pty"}},
 	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files", "workspace/procs"}, theirs: []string{hollywood}},
 
+	// What sessions had in memory, on disk.
+	{dir: "store", ours: []string{"internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "hibernate", ours: []string{"messages", "actors/kernel", "store"}, not: []string{"net/...", "syscall", "os/exec"}},
+
 	// Python on this machine, without a host.
 	{dir: "environment", ours: []string{"internal/..."}, theirs: []string{"golang.org/x/sys/..."}},
 
 	// Third floor: what a host imports; the only place that sees all of the above.
-	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "workspace/..."}},
+	{dir: ".", ours: []string{"agent/primitive", "agent/selfref", "environment", "hibernate", "store", "internal/...", "messages", "notebook/...", "supervisor", "sinks/...", "actors/...", "workspace/..."}},
 
 	// What stands on a host: the tools for models. The packages below it are modules
 	// of their own.

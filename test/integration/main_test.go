@@ -128,7 +128,7 @@ func start(t *testing.T, o coppice.Options) *coppice.Host {
 		o.Backend = backends.Named(backend())
 	}
 	o.Python = testpython.Path(t)
-	o.Home = t.TempDir()
+	o.Home = cmp.Or(o.Home, t.TempDir())
 	o.Env = append(append(os.Environ(), o.Env...), marker+"="+mark)
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)

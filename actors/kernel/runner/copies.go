@@ -110,7 +110,7 @@ func (i *Interpreter) Copy(ctx context.Context, names []string) error {
 	if len(names) == 0 || len(names) > maxCopies {
 		return &messages.ForkRefused{Reason: messages.ForkTooMany, Problem: fmt.Sprintf("between 1 and %d copies can be made at once, not %d", maxCopies, len(names))}
 	}
-	made, err := i.fork(ctx, len(names))
+	made, err := i.fork(ctx, ndjson.Request{Type: ndjson.TypeFork, N: uint64(len(names))})
 	if err != nil {
 		return err
 	}
@@ -125,9 +125,11 @@ func (i *Interpreter) Copy(ctx context.Context, names []string) error {
 	return nil
 }
 
-// fork has the session fork n copies of itself and waits until they answer.
-func (i *Interpreter) fork(ctx context.Context, n int) (_ []*Interpreter, err error) {
-	line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeFork, N: uint64(n)})
+// fork has the session fork as many copies of itself as a request says, and waits until
+// they answer.
+func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpreter, err error) {
+	n := int(r.N)
+	line, err := ndjson.AppendRequest(nil, r)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/home"
@@ -88,8 +89,13 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.StatusMIME != "" {
 		prelude = pysrc.SessionPrelude(s.StatusMIME)
 	}
+	preload := DefaultPreload
+	if s.Hibernate {
+		preload = append(slices.Clone(preload), "coppice_runner.rebuild", "coppice_runner.freeze")
+	}
 	server := NewServer(ServerOptions{
-		Home: s.Dir, Python: s.Python, Found: s.Found, Env: s.Env, Isolation: rung, Limits: s.Limits, NoFork: p.o.NoFork, Trace: s.Trace,
+		Preload: preload,
+		Home:    s.Dir, Python: s.Python, Found: s.Found, Env: s.Env, Isolation: rung, Limits: s.Limits, NoFork: p.o.NoFork, Trace: s.Trace,
 		Prelude: prelude, Spares: p.spares(s.MaxSessions), Start: s.Start, Owner: s.Owner, Mark: s.Mark,
 	})
 	return &provided{

@@ -54,6 +54,16 @@ def obstacle(loop: Any) -> Optional[Tuple[str, str]]:
     return None
 
 
+def running(loop: Any) -> List[Tuple[str, str, str]]:
+    """Returns what runs besides the main thread: for each its name, its type, and what
+    becomes of it when the session is kept."""
+    found = [(f"thread {t.name}", f"{type(t).__module__}.{type(t).__qualname__}", "a thread ends with its process") for t in threading.enumerate() if t is not threading.main_thread()]
+    if loop is not None and not loop.is_closed():
+        tasks = [t for t in sys.modules["asyncio"].all_tasks(loop) if not t.done()]
+        found += [(f"task {t.get_name()}", "asyncio.Task", "a task ends with its event loop") for t in tasks]
+    return found
+
+
 def _device() -> Optional[str]:
     try:
         for fd in os.listdir("/proc/self/fd"):
@@ -86,6 +96,16 @@ def receive(sock: Any, n: int) -> List[List[int]]:
         close(seats)
         raise
     return seats
+
+
+def receive_one(sock: Any) -> int:
+    """Takes a file's descriptor, which comes with one byte."""
+    room = socket.CMSG_SPACE(array.array("i").itemsize)
+    _, ancillary, _, _ = sock.recvmsg(1, room, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+    for level, kind, payload in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            return array.array("i", payload[: array.array("i").itemsize])[0]
+    raise OSError("no file came")
 
 
 def close(seats: List[List[int]]) -> None:

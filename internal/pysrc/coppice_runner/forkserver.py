@@ -103,10 +103,15 @@ class Server:
     def preload(self, modules: List[str]) -> Dict[str, str]:
         """Imports modules and returns why those that could not be imported
         could not."""
-        failed = {}
+        from .outlive import bring  # it needs this module
+
+        failed, own = {}, f"{__package__}."
         for name in modules:
             try:
-                importlib.import_module(name)
+                if name.startswith(own):
+                    bring(name[len(own) :])
+                else:
+                    importlib.import_module(name)
             except BaseException as err:  # a module can raise anything, and is not needed
                 failed[name] = f"{type(err).__name__}: {err}"
         return failed

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import coppice_prelude  # noqa: F401, the prelude of each session takes it from here
 
-from . import copies, display, errors, forkserver, hostcalls, imported, magics, signals
+from . import copies, display, errors, forkserver, hostcalls, imported, magics, outlive, signals
 from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
@@ -24,7 +24,7 @@ from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
-from .surroundings import directory, flush_libc, following, leave_fork, patch
+from .surroundings import directory, flush_libc, following, leave_fork, patch, patched
 from .wire import VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
 
 CO_COROUTINE = 0x80
@@ -69,6 +69,7 @@ class Session:
         self._begun = False  # init has come
         self._prelude = ""  # what of it has run before
         self._copying = False  # the session is being forked as a whole
+        self.running: List[Tuple[str, str, str]] = []  # of a copy: what its original runs beside its cells
         self._loop: Any = None  # the event loop of await, made when it is needed
         self.stdout = Stream(self.output, "stdout")
         self.stderr = Stream(self.output, "stderr")
@@ -226,7 +227,9 @@ class Session:
             elif kind == "reset":
                 self._reset_names(ident)
             elif kind == "fork":
-                self._fork(ident, request["n"])
+                self._fork(ident, request["n"], bool(request.get("force")))
+            elif kind in outlive.REQUESTS:
+                outlive.REQUESTS[kind](self, ident, request)
             elif kind == "exit":
                 self._exit()
             else:
@@ -323,12 +326,7 @@ class Session:
 
     @calls_user
     def _reset_all(self) -> None:
-        env = dict(self._env or {})
-        for name, value in self._env_patch.items():
-            if value is None:
-                env.pop(name, None)
-            else:
-                env[name] = value
+        env = patched(self._env, self._env_patch)
         self.reset()
         names = vars(builtins)
         for name in [n for n in names if n not in self._builtins]:
@@ -342,14 +340,16 @@ class Session:
 
     # Copies.
 
-    def _fork(self, ident: int, n: int) -> None:
-        """Makes n copies of the session, or says why it does not."""
+    def _fork(self, ident: int, n: int, force: bool) -> None:
+        """Makes n copies of the session, or says why it does not. With force it makes
+        them all the same: they are to be looked at, and not to go on."""
         if not isinstance(n, int) or not 0 < n <= copies.MAX:
             raise ValueError(f"between 1 and {copies.MAX} copies can be made at once")
         why = copies.obstacle(self._loop)
-        if why is not None:
+        if why is not None and not force:
             self._send({"type": "refused", "id": ident, "name": why[0], "message": why[1]})
             return
+        self.running = copies.running(self._loop) if force else []
         self._send({"type": "forking", "id": ident})
         seats = copies.receive(self._main, n)
         # The side thread is not in the copies: it must hold nothing that they need.

@@ -45,6 +45,17 @@ def following(lines: Any) -> Optional[bytes]:
     return lines.next()  # type: ignore[no-any-return]
 
 
+def patched(env: Optional[Dict[str, str]], patch: Dict[str, Optional[str]]) -> Dict[str, str]:
+    """Returns an environment with a patch."""
+    env = dict(env or {})
+    for name, value in patch.items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = value
+    return env
+
+
 def leave_fork(failed: Optional[BaseException]) -> None:
     """Ends a process that a cell forked and that came to the cell's end."""
     code = 0

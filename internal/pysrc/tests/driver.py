@@ -123,10 +123,10 @@ class Driver:
                 return frame["data"]["text/plain"]
         return None
 
-    def copies(self, n):
+    def copies(self, n, **more):
         """Has the session fork n copies of itself and returns their drivers, or
         the frame that says why not."""
-        self.request({"type": "fork", "id": 0, "n": n})
+        self.request({"type": "fork", "id": 0, "n": n, **more})
         frame = self.frame()
         if frame["type"] != "forking":
             return frame

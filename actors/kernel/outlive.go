@@ -1,0 +1,76 @@
+package kernel
+
+import (
+	"context"
+	"os"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Freezer is implemented by interpreters whose memory can be written down and read by
+// another one. Its methods are called like Execute: from one goroutine at a time and not
+// while a cell runs.
+type Freezer interface {
+	// Freeze copies the interpreter, so that it goes on while the copy is written
+	// down. The error is a *messages.HibernateRefused when it cannot be copied.
+	Freeze(ctx context.Context) (Frozen, error)
+	// Thaw has an interpreter that has run nothing take over what a file holds, of
+	// which image is what Frozen.Write returned. The error is a
+	// *messages.HibernateRefused when this is not the interpreter for it, or when it
+	// could not be read: the interpreter must not be used then.
+	Thaw(ctx context.Context, from *os.File, image messages.RawJSON) (Thawed, error)
+}
+
+// Frozen is the memory of an interpreter at one moment. It belongs to one goroutine.
+type Frozen interface {
+	// Write writes it to a file, from its beginning, without some names; with apart
+	// each name by itself, to find out which of them cannot be read again. It returns
+	// what the file holds.
+	Write(ctx context.Context, to *os.File, without []string, apart bool) (image messages.RawJSON, err error)
+	// Close lets go of it.
+	Close(ctx context.Context) error
+}
+
+// Thawed is what an interpreter says of what it took over.
+type Thawed struct {
+	// Said is what came otherwise than the image says, a sentence each.
+	Said []string `json:"said"`
+	// Failed is what did not come, or as something else.
+	Failed []messages.LostName `json:"failed"`
+}
+
+// Freezing is implemented by a backend whose interpreters are a [Freezer]. Freezes says
+// whether they are on this system.
+type Freezing interface{ Freezes() bool }
+
+// Sleeper is a session that is to be kept on disk.
+type Sleeper struct {
+	Key messages.SessionKey
+	// Owners have used it; none: calls without an owner did.
+	Owners []string
+	// Interpreter has what is to be kept, Backend and Env are where it came from.
+	Interpreter Interpreter
+	Backend     Backend
+	Env         map[string]string
+	// Earlier is what it was restored with, when no one has been told yet. nil: all
+	// is told.
+	Earlier *messages.Restored
+}
+
+// Hibernation keeps what sessions have in memory while they have no kernel. Package
+// hibernate has it. Any goroutine may call its methods.
+type Hibernation interface {
+	// Sleep writes down what a session has, reads it in a second interpreter, and
+	// returns when it is kept. The interpreter is as it was. The error is a
+	// *messages.HibernateRefused, and nothing is kept then.
+	Sleep(ctx context.Context, s Sleeper) (messages.Hibernated, error)
+	// Wake puts what is kept of a session into an interpreter that has run nothing, for
+	// an owner, and keeps it no longer. nil: nothing is kept. When it fails, it is
+	// kept as before and the interpreter must not be used.
+	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (*messages.Restored, error)
+	// Forget drops what is kept of a session. It returns at once; a Wake that comes
+	// after it finds nothing.
+	Forget(key messages.SessionKey)
+	// ForgetWorkspace does so with all sessions of a workspace.
+	ForgetWorkspace(name string)
+}

@@ -1,0 +1,149 @@
+package kernel_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// fakeSleep keeps one session; writing it takes a second.
+type fakeSleep struct {
+	mu       sync.Mutex
+	kept     *messages.Restored // guarded by mu
+	sleeps   []kernel.Sleeper   // guarded by mu
+	forgot   int                // guarded by mu
+	sleepErr error
+	wakeErr  error
+}
+
+func (f *fakeSleep) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernated, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return messages.Hibernated{}, context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sleeps = append(f.sleeps, s)
+	if f.sleepErr != nil {
+		return messages.Hibernated{}, f.sleepErr
+	}
+	m := messages.Memory{Kept: []string{"x"}}
+	f.kept = &messages.Restored{Memory: m}
+	return messages.Hibernated{Memory: m, Bytes: 4}, nil
+}
+
+func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (*messages.Restored, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kept != nil && f.wakeErr != nil {
+		return nil, f.wakeErr
+	}
+	r := f.kept
+	f.kept = nil
+	return r, nil
+}
+
+func (f *fakeSleep) Forget(messages.SessionKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgot++
+}
+
+func (f *fakeSleep) ForgetWorkspace(string) {}
+
+func (f *fakeSleep) times() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.sleeps)
+}
+
+func (tr *tree) hibernate() (messages.Hibernated, error) {
+	return supervisor.Ask[messages.Hibernated](tr.t.Context(), tr.system.Ref("gateway"), messages.Hibernate{Key: messages.SessionKey{Session: "s", Cwd: "/w"}})
+}
+
+// TestHibernate: a kernel ends when its session is kept, a call that came meanwhile gets
+// the next one, and the result of the first call there says what was restored.
+func TestHibernate(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		require.Equal(t, messages.StateFresh, tr.run("count").State)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			kept, err := tr.hibernate()
+			if err != nil || kept.Bytes != 4 {
+				t.Errorf("%+v %v", kept, err)
+			}
+		})
+		time.Sleep(100 * time.Millisecond)
+		r := tr.run("count")
+		wg.Wait()
+		require.Equal(t, messages.StateRestored, r.State)
+		require.Equal(t, []string{"x"}, r.Restored.Kept)
+		require.Empty(t, r.Reason)
+		r = tr.run("count")
+		require.Equal(t, messages.StateKept, r.State)
+		require.Nil(t, r.Restored)
+		require.Equal(t, 1, tr.backend.living())
+	})
+	require.Equal(t, 2, keeper.times(), "the end of the host keeps it once more")
+	require.Nil(t, keeper.sleeps[1].Earlier, "what was lost has been told")
+}
+
+// TestHibernationRefused leaves the kernel as it was.
+func TestHibernationRefused(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{sleepErr: &messages.HibernateRefused{Reason: messages.HibernateLossy, Problem: "it would lose sock"}}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		_, err := tr.hibernate()
+		var refused *messages.HibernateRefused
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+	})
+	inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		_, err := tr.hibernate()
+		require.ErrorContains(t, err, "keeps no sessions on disk")
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+	})
+}
+
+// TestRestoreFails: no call runs in a kernel without what is kept, and what is kept stays.
+func TestRestoreFails(t *testing.T) {
+	t.Parallel()
+	kept := &messages.Restored{}
+	keeper := &fakeSleep{kept: kept, wakeErr: errors.New("its record was changed")}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		_, err := supervisor.Ask[messages.Result](t.Context(), tr.system.Ref("gateway"), messages.Execute{ID: "1", Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}})
+		require.ErrorContains(t, err, "its record was changed")
+		require.ErrorContains(t, err, "reset the session to start over without it")
+		require.Zero(t, tr.backend.living())
+		require.Same(t, kept, keeper.kept)
+	})
+	require.Same(t, kept, keeper.kept)
+}
+
+// TestResetIsNotKept: a kernel that ends because its session starts over is not written
+// down, and one in which nothing has run neither.
+func TestResetIsNotKept(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		_, err := supervisor.Ask[bool](t.Context(), tr.system.Ref("gateway"), messages.Reset{})
+		require.NoError(t, err)
+		require.Equal(t, messages.StateFresh, tr.run().State)
+	})
+	require.Zero(t, keeper.times())
+	inTree(t, kernel.Options{Hibernation: &fakeSleep{}, Once: true}, func(t *testing.T, tr *tree) { tr.run("count") })
+}

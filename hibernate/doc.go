@@ -1,0 +1,33 @@
+// Package hibernate keeps what sessions have in memory in a store while they have no
+// kernel, and puts it back for their next call.
+//
+// # Guarantees
+//
+//   - The truth. What comes back is listed name by name: kept, lost with its type and the
+//     reason, or changed and how. A session that was restored is never said to be kept.
+//   - What is kept can be read again: a second interpreter has done so before the first
+//     one ends. What it could not read is lost, and said.
+//   - A session is kept as a whole or not at all, restored at most once at a time, and a
+//     restore that fails leaves what is kept where it is.
+//   - What is kept is never older than what the session did last: it is dropped when a
+//     kernel has it again, when the session is reset, rewound or closed, and with its
+//     workspace.
+//   - The session does not stand still while it is written: that is done in a copy.
+//
+// What libraries and the interpreter hold inside of them (options of pandas, handlers of
+// signals, functions for the exit) is as they make it; of it only the random numbers of
+// Python and NumPy, the filters of warnings, the environment, the working directory and
+// the path of imports are kept.
+//
+// # States of a session
+//
+//	live ──Sleep──▶ writing ──read again, kept──▶ asleep ──Wake──▶ live (restored)
+//	  ▲                │                            │  ▲
+//	  └──refused───────┘                            │  └── the restore failed
+//	                                                └──Forget──▶ none
+//
+// # Goroutines
+//
+// A [Keeper] owns one for each session that it was told to forget, until what is kept is
+// dropped. Close joins them.
+package hibernate

@@ -1,0 +1,290 @@
+package hibernate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/store"
+)
+
+// content is what a record says of its image.
+type content struct {
+	// Image is what the interpreter says of it.
+	Image messages.RawJSON `json:"image"`
+	// Unread is what another interpreter could not read, and Earlier what the session
+	// had lost before and was never told of.
+	Unread  []messages.LostName `json:"unread,omitempty"`
+	Earlier *messages.Restored  `json:"earlier,omitempty"`
+}
+
+// image is what of an image's description is of use here.
+type image struct {
+	messages.Memory
+	Sections []int64 `json:"sections"`
+}
+
+// memory is what becomes of each name.
+func (c content) memory() (messages.Memory, error) {
+	var i image
+	if err := json.Unmarshal(c.Image, &i); err != nil {
+		return messages.Memory{}, fmt.Errorf("read what a session holds: %w", err)
+	}
+	m := i.Memory
+	m.Lost = append(m.Lost, c.Unread...)
+	if e := c.Earlier; e != nil {
+		m.Lost = append(m.Lost, e.Lost...)
+		for _, changed := range e.Changed {
+			again := slices.ContainsFunc(m.Changed, func(n messages.ChangedName) bool { return n.Name == changed.Name })
+			if at := slices.Index(m.Kept, changed.Name); at >= 0 && !again {
+				m.Kept, m.Changed = slices.Delete(slices.Clone(m.Kept), at, at+1), append(m.Changed, changed)
+			}
+		}
+	}
+	slices.SortFunc(m.Lost, func(a, b messages.LostName) int { return strings.Compare(a.Name, b.Name) })
+	return m, nil
+}
+
+// Sleep writes down what a session has.
+func (k *Keeper) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernated, error) {
+	began, id := time.Now(), s.Key.ID()
+	one, done, err := k.turn(ctx, id)
+	if err != nil {
+		return messages.Hibernated{}, failed(err)
+	}
+	defer done()
+	edition := k.edition(one)
+	f, c, err := k.write(ctx, s)
+	if err != nil {
+		return messages.Hibernated{}, failed(err)
+	}
+	defer func() { _ = f.Close() }() // it has no name: its end is that of its bytes
+	memory, err := c.memory()
+	if err != nil {
+		return messages.Hibernated{}, failed(err)
+	}
+	if k.o.Policy == Lossless && len(memory.Lost) > 0 {
+		return messages.Hibernated{}, lossy(memory.Lost)
+	}
+	h, err := header(s, c, began)
+	if err == nil {
+		err = k.o.Store.Put(ctx, h, f)
+	}
+	if err != nil {
+		return messages.Hibernated{}, failed(err)
+	}
+	if k.edition(one) != edition { // it was forgotten meanwhile
+		err := k.o.Store.Delete(context.WithoutCancel(ctx), id)
+		return messages.Hibernated{}, failed(errors.Join(errors.New("the session was reset or closed meanwhile"), err))
+	}
+	return messages.Hibernated{Memory: memory, Bytes: h.Size(), Took: time.Since(began)}, nil
+}
+
+func (k *Keeper) edition(s *session) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.edition
+}
+
+// header is what a record of a session says.
+func header(s kernel.Sleeper, c content, now time.Time) (store.Header, error) {
+	var i image
+	if err := json.Unmarshal(c.Image, &i); err != nil {
+		return store.Header{}, fmt.Errorf("read what the session holds: %w", err)
+	}
+	manifest, err := json.Marshal(c)
+	if err != nil {
+		return store.Header{}, fmt.Errorf("write what the session holds: %w", err)
+	}
+	return store.Header{
+		Name: s.Key.ID(), Session: s.Key.ID(), Owners: s.Owners, Python: s.Interpreter.Info().Python, Platform: platform(),
+		Made: now, Manifest: manifest, Sections: i.Sections,
+	}, nil
+}
+
+// write has a copy of the session write itself to a file, and another interpreter read
+// it. What that cannot read is left out.
+func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c content, err error) {
+	freezer, ok := s.Interpreter.(kernel.Freezer)
+	if !ok {
+		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "the kernels of this backend cannot be kept on disk; use the runner backend"}
+	}
+	frozen, err := freezer.Freeze(ctx)
+	if err != nil {
+		return nil, c, err
+	}
+	defer func() { err = errors.Join(err, frozen.Close(context.WithoutCancel(ctx))) }()
+	f, err := k.scratch()
+	if err != nil {
+		return nil, c, err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	c.Earlier = s.Earlier
+	if c.Image, err = frozen.Write(ctx, f, nil, false); err != nil {
+		return f, c, err
+	}
+	bad, err := k.try(ctx, s, f, c.Image)
+	if err == nil && len(bad) == 0 {
+		return f, c, nil
+	}
+	if c.Unread, err = k.unread(ctx, s, frozen, errors.Join(err)); err != nil {
+		return f, c, err
+	}
+	names := make([]string, len(c.Unread))
+	for i, one := range c.Unread {
+		names[i] = one.Name
+	}
+	if c.Image, err = frozen.Write(ctx, f, names, false); err != nil {
+		return f, c, err
+	}
+	if bad, err = k.try(ctx, s, f, c.Image); err == nil && len(bad) > 0 {
+		err = fmt.Errorf("%s cannot be read again: %s", bad[0].Name, bad[0].Reason)
+	}
+	for i := range c.Unread {
+		c.Unread[i].Name = strings.TrimPrefix(c.Unread[i].Name, "around ")
+	}
+	return f, c, err
+}
+
+// unread finds out which names another interpreter cannot read.
+func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Frozen, whole error) ([]messages.LostName, error) {
+	if refused, ok := errors.AsType[*messages.HibernateRefused](whole); whole != nil && (!ok || refused.Reason != messages.HibernateFailed) {
+		return nil, whole
+	}
+	f, err := k.scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	apart, err := frozen.Write(ctx, f, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	bad, err := k.try(ctx, s, f, apart)
+	if err == nil && len(bad) == 0 {
+		err = errors.Join(errors.New("each name can be read again, and all of them together cannot"), whole)
+	}
+	return bad, err
+}
+
+// try has another interpreter read an image, and returns what it could not read.
+func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image messages.RawJSON) (bad []messages.LostName, err error) {
+	key := s.Key
+	key.Session += " (read again)" // no copy waits under that name
+	other, err := s.Backend.Start(ctx, kernel.StartOptions{Key: key, Env: s.Env, Once: true})
+	if err != nil {
+		return nil, fmt.Errorf("start an interpreter that reads what was written: %w", err)
+	}
+	defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
+	thawer, ok := other.(kernel.Freezer)
+	if !ok {
+		return nil, errors.New("the second interpreter is of another kind")
+	}
+	thawed, err := thawer.Thaw(ctx, f, image)
+	return thawed.Failed, err
+}
+
+// scratch makes a file that has no name, where the system can do that.
+func (k *Keeper) scratch() (*os.File, error) {
+	f, err := os.CreateTemp(k.o.Scratch, "session-")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(f.Name()) // where it is open it cannot be removed: it is with the folder
+	return f, nil
+}
+
+// Wake puts what is kept of a session into an interpreter.
+func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string, into kernel.Interpreter) (*messages.Restored, error) {
+	id := key.ID()
+	_, done, err := k.turn(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	record, err := k.o.Store.Get(ctx, id, store.Claim{Owner: owner, Python: into.Info().Python, Platform: platform()})
+	if errors.Is(err, store.ErrNone) {
+		return nil, nil //nolint:nilnil // most sessions were never kept
+	}
+	if err != nil {
+		return nil, err
+	}
+	restored, err := k.restore(ctx, record, into)
+	if err == nil {
+		// It is the interpreter's now. If it stayed, it could be restored once more.
+		err = k.o.Store.Delete(ctx, id)
+	}
+	if err = errors.Join(err, record.Close()); err != nil {
+		return nil, err
+	}
+	return restored, nil
+}
+
+// restore reads a record into an interpreter.
+func (k *Keeper) restore(ctx context.Context, r store.Record, into kernel.Interpreter) (*messages.Restored, error) {
+	thawer, ok := into.(kernel.Freezer)
+	if !ok {
+		return nil, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "it was kept by another backend"}
+	}
+	var c content
+	if err := json.Unmarshal(r.Header().Manifest, &c); err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	memory, err := c.memory()
+	if err != nil {
+		return nil, err
+	}
+	f, err := k.scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if err := r.Image(ctx, f); err != nil {
+		return nil, err
+	}
+	thawed, err := thawer.Thaw(ctx, f, c.Image)
+	if err != nil {
+		return nil, err
+	}
+	if len(thawed.Failed) > 0 {
+		return nil, fmt.Errorf("%s could not be read: %s", thawed.Failed[0].Name, thawed.Failed[0].Reason)
+	}
+	restored := &messages.Restored{Memory: memory, At: r.Header().Made, Notes: thawed.Said}
+	if c.Earlier != nil {
+		restored.Notes = append(slices.Clone(c.Earlier.Notes), restored.Notes...)
+	}
+	return restored, nil
+}
+
+// failed is why a session is not kept.
+func failed(err error) error {
+	if refused, ok := errors.AsType[*messages.HibernateRefused](err); ok {
+		return refused
+	}
+	return &messages.HibernateRefused{Reason: messages.HibernateFailed, Problem: err.Error()}
+}
+
+// lossy is why a session is not kept that would lose something.
+func lossy(lost []messages.LostName) error {
+	shown := lost[:min(len(lost), 5)]
+	parts := make([]string, len(shown))
+	for i, l := range shown {
+		parts[i] = fmt.Sprintf("%s (%s: %s)", l.Name, l.Type, l.Reason)
+	}
+	more := ""
+	if n := len(lost) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return &messages.HibernateRefused{Reason: messages.HibernateLossy, Problem: "it would lose " + strings.Join(parts, ", ") + more + "; delete them, or allow it with the policy lossy", Lost: lost}
+}
