@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/sinks"
 )
 
@@ -141,9 +143,11 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
+	mounts := slices.Concat(api.Mounts(), page,
+		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
 		return m.instrument(host.Traces.Handler(next, httpserver.Route))
-	}}, append(append(api.Mounts(), page...), toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer})...))
+	}}, mounts)
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
