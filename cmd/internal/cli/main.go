@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/cli/notebook"
 	"github.com/coppice-run/coppice/cmd/internal/cli/tool"
+	"github.com/coppice-run/coppice/cmd/internal/cli/workspace"
 )
 
 // Main runs the command line args, without the name of the program, and returns
@@ -56,7 +57,7 @@ one result that says what happened, to the code and to the variables.
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.topCommand(), a.benchCommand(), a.versionCommand())
 	complete(root)
 	completionCommand(root)
 	return root
