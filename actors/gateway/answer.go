@@ -32,7 +32,7 @@ func (c *call) step(s *supervisor.Supervisor) string {
 	case child.State == messages.ChildStarting && child.WaitingForCredit:
 		return "; its kernel was " + child.Detail + "; make the call again, and run coppice doctor if it lasts"
 	case child.State == messages.ChildStarting && child.Detail != "":
-		return ", which was still starting (" + child.Detail + "); give the call more time"
+		return "; its kernel was still starting (" + child.Detail + "); give the call more time"
 	case child.State == messages.ChildStopping, child.State == messages.ChildRestarting:
 		return "; the kernel before it had not ended yet; make the call again"
 	case child.State == messages.ChildWaiting:

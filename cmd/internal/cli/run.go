@@ -165,12 +165,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
-	if f.keep && timeout > 0 {
-		// Another command may have the session for longer than that.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
+	limit := timeout
 	if timeout == 0 {
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
@@ -185,6 +180,13 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since %s", f.session, whyNotKept(host.Host)))
 	}
 	session := host.Session(f.session, coppice.In(f.cwd))
+	if f.keep && limit > 0 {
+		// Another command may have the session for longer than that. It begins here: a
+		// host that takes its time to start has not been interrupted.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.Answers(f.stdin, file)}, f, starting)
 	starting.Done()
 	ending := a.StartProgress("ending the kernel", f.json || f.events)
