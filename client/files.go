@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
@@ -217,9 +218,7 @@ func (c *Client) sendTo(ctx context.Context, method, name, rest string, query ur
 	if size > waitsForLeave || size == 0 {
 		header.Set("Expect", "100-continue") // what is refused is not sent
 	}
-	for key, values := range header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, header)
 	return c.take(req, out)
 }
 

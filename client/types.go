@@ -179,9 +179,11 @@ type Applied struct {
 type RunNotebook struct {
 	ID   string `json:"id,omitempty"`
 	Path string `json:"path"`
-	// Session is as in Open; Cwd "" is the folder of the notebook.
-	Session string `json:"session"`
-	Cwd     string `json:"cwd,omitempty"`
+	// Session and Workspace are as in Open; Cwd "" is the folder of the notebook, or of the
+	// workspace.
+	Session   string `json:"session"`
+	Cwd       string `json:"cwd,omitempty"`
+	Workspace string `json:"workspace,omitempty"`
 	// Cells selects: 3, 2-5, 7-. "": all.
 	Cells string `json:"cells,omitempty"`
 	// Timeout bounds each cell, in seconds. 0: none.

@@ -69,6 +69,15 @@ func TestAWorkspaceOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(len("by the session")), f.Size)
 
+	_, err = s.ApplyNotebook(ctx, client.Apply{Path: "book.ipynb", Text: "# %% [code]\nprint(x, os.getcwd())\n"})
+	require.NoError(t, err)
+	book, err := s.RunNotebook(ctx, client.RunNotebook{Path: "book.ipynb", Session: "a", Workspace: "etl"})
+	require.NoError(t, err)
+	book, err = s.Wait(ctx, book.ID)
+	require.NoError(t, err)
+	require.Equal(t, "etl", book.Workspace)
+	require.Contains(t, book.Result.Cells[0].Output, "of etl "+w.Folder)
+
 	key := messages.SessionKey{Session: "a", Workspace: "etl"}
 	one, err := s.Session(ctx, key)
 	require.NoError(t, err)

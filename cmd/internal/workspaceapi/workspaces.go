@@ -20,10 +20,10 @@ type create struct {
 	Env        map[string]string `json:"env,omitempty"`
 	Pass       []string          `json:"pass,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Limits     limits            `json:"limits,omitempty"`
-	Isolation  client.Isolation  `json:"isolation,omitempty"`
+	Limits     limits            `json:"limits,omitzero"`
+	Isolation  client.Isolation  `json:"isolation,omitzero"`
 	Quota      float64           `json:"quota_bytes,omitempty"`
-	Lifetime   lifetime          `json:"lifetime,omitempty"`
+	Lifetime   lifetime          `json:"lifetime,omitzero"`
 	Owner      string            `json:"owner,omitempty"`
 }
 
