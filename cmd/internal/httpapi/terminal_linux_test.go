@@ -197,7 +197,7 @@ func TestOutputOverHTTP(t *testing.T) {
 	p, err := s.StartProcess(ctx, "w", client.NewProcess{Args: []string{"cat"}, Input: true, Labels: map[string]string{"for": "test"}})
 	require.NoError(t, err)
 	require.True(t, p.Input)
-	const size = 3 << 20
+	const size = 1 << 20
 	sent, written := new(bytes.Buffer), make(chan error, 1)
 	go func() { // ends with what it writes
 		_, err := io.Copy(s.ProcessInput(ctx, "w", p.ID), io.TeeReader(&pattern{size: size}, sent))
