@@ -36,6 +36,10 @@ CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 20s
+# The packages with the longest tests begin first, so that the others run beside them, and
+# one more than there are processors at a time: tests wait, too.
+LONGEST = $(if $(filter ./...,$(PKG)),./test/conformance ./cmd/coppice ./test/integration)
+AT_ONCE = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 # A program with the race detector sleeps for a second at its end, unless it is told
 # not to; the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=10
@@ -93,12 +97,12 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 test: test-env ## Run all tests with the race detector (sets up what they need)
 	$(say) "go test $(RACE) $(PKG)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) -timeout 12m $(TESTFLAGS) $(PKG)
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test $(RACE) $(AT_ONCE) -timeout 12m $(TESTFLAGS) $(LONGEST) $(PKG)
 
 .PHONY: test-full
-test-full: test-env test-env-enterprise ## Run all tests three times in random order, long ones in full
+test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
-	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(PKG)
+	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
@@ -107,6 +111,15 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
+
+# How often make flaky runs the tests, which, and beside how many burners per processor.
+N ?= 10
+RUN ?=
+LOAD ?= 5
+
+.PHONY: flaky
+flaky: test-env ## Run tests N (10) times beside a load, keep what failures say (PKG, RUN, LOAD)
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go run ./test/flaky -n "$(N)" -run "$(RUN)" -load "$(LOAD)" -keep "$(CACHE)/flaky" $(RACE) $(PKG)
 
 # More flags for the suite, see go run ./test/starve/suite -help.
 STARVED_FLAGS ?=

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // Options make a Client. The zero value of a field is its default.
@@ -125,6 +127,7 @@ func (c *Client) asking(ctx context.Context, method, path string, query url.Valu
 		}
 	}
 	wait := newPause(c.o.Patience)
+	defer wait.end()
 	for {
 		answer, err := c.answer(ctx, method, path, query, body)
 		if err == nil {
@@ -211,7 +214,8 @@ type pause struct {
 	patience time.Duration
 	length   time.Duration
 	begun    time.Time // when this try began
-	trouble  time.Time // when the first try failed since there was progress; zero: none did
+	watch    opportunity.Watch
+	trouble  *opportunity.Meter // since the first try failed after there was progress; nil: none did
 }
 
 func newPause(patience time.Duration) *pause {
@@ -219,22 +223,34 @@ func newPause(patience time.Duration) *pause {
 }
 
 // progress says that a try went well.
-func (p *pause) progress() { p.trouble, p.length = time.Time{}, pauseFirst }
+func (p *pause) progress() {
+	p.end()
+	p.length = pauseFirst
+}
+
+// end is called when there is no next try; it may be called again.
+func (p *pause) end() {
+	if p.trouble != nil {
+		p.trouble = nil
+		p.watch.Stop()
+	}
+}
 
 // alive says that the server gives a sign of life. One that has done so for as long as
 // patience lasts is in reach, though it may have nothing to say.
 func (p *pause) alive() {
 	if time.Since(p.begun) >= p.patience {
-		p.trouble = time.Time{}
+		p.end()
 	}
 }
 
 // next waits after a try that failed, and reports whether there is a next one.
 func (p *pause) next(ctx context.Context) bool {
-	if p.trouble.IsZero() {
-		p.trouble = time.Now()
+	if p.trouble == nil {
+		p.watch.Start()
+		p.trouble = opportunity.Begin(nil, &p.watch)
 	}
-	if time.Since(p.trouble) >= p.patience {
+	if p.trouble.Opportunity() >= p.patience {
 		return false
 	}
 	timer := time.NewTimer(p.length)

@@ -97,6 +97,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		wait := newPause(c.o.Patience)
+		defer wait.end()
 		for {
 			end, err := c.stream(ctx, http.MethodGet, execution(id, "/events"), nil, after, wait.alive, func(got sse.Event) (bool, error) {
 				e, err := messages.ParseEvent([]byte(got.Data))
@@ -208,6 +209,7 @@ func (c *Client) follow(ctx context.Context, id string, yield func(messages.Even
 func (c *Client) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		wait := newPause(c.o.Patience)
+		defer wait.end()
 		for {
 			end, err := c.stream(ctx, http.MethodGet, "api/changes", nil, after, wait.alive, func(got sse.Event) (bool, error) {
 				change, err := parseChange([]byte(got.Data))

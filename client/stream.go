@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/coppice-run/coppice/internal/sse"
 )
@@ -22,8 +21,8 @@ var errSilent = errors.New("the server has been silent for too long")
 func (c *Client) stream(ctx context.Context, method, path string, body []byte, after uint64, alive func(), take func(sse.Event) (more bool, err error)) (end bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.o.Silence, func() { cancel(errSilent) })
-	defer silence.Stop()
+	quiet := newSilence(c.o.Silence, func() { cancel(errSilent) })
+	defer quiet.end()
 	req, err := c.request(ctx, method, path, nil, body)
 	if err != nil {
 		return false, err
@@ -45,7 +44,7 @@ func (c *Client) stream(ctx context.Context, method, path string, body []byte, a
 		return false, problem(resp.StatusCode, data)
 	}
 	events := sse.NewReader(lively{resp.Body, func() {
-		silence.Reset(c.o.Silence)
+		quiet.heard()
 		alive()
 	}}, maxAnswer)
 	for {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/file/temp"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // Bounds of the cells of Doctor.
@@ -18,7 +19,23 @@ const (
 	trialTime = 90 * time.Second
 	// escapeTime bounds the attempts to escape.
 	escapeTime = 30 * time.Second
+	// trialCeilings is how often these fit into the time that the host is given for the
+	// cell: what this program stands still meanwhile is not counted.
+	trialCeilings = 5
 )
+
+// run runs a cell in a host, for so long in which this program did not stand still.
+func (x *examination) run(s Settings, c Cell, limit time.Duration) (Tried, error) {
+	b := opportunity.Budget{Opportunity: limit, Ceiling: trialCeilings * limit}
+	ctx, done := opportunity.Within(x.ctx, b, nil)
+	defer done()
+	c.Timeout = b.Ceiling
+	tried, err := x.d.Trial.Run(ctx, s, c)
+	if spent, ok := errors.AsType[*opportunity.SpentError](context.Cause(ctx)); ok && x.ctx.Err() == nil && !tried.OK {
+		tried.Err = fmt.Errorf("it gave %w", spent)
+	}
+	return tried, err
+}
 
 // warm says how many kernels wait for new sessions.
 func (x *examination) warm() {
@@ -76,7 +93,7 @@ func (x *examination) trial(check, backend string) (Tried, bool) {
 	if backend != backendGateway {
 		s.KernelName = ""
 	}
-	tried, err := x.d.Trial.Run(x.ctx, s, Cell{Session: "doctor", Cwd: x.cwd, Code: "6 * 7", Timeout: trialTime})
+	tried, err := x.run(s, Cell{Session: "doctor", Cwd: x.cwd, Code: "6 * 7"}, trialTime)
 	switch {
 	case x.ctx.Err() != nil:
 	case err != nil:
@@ -125,8 +142,8 @@ func (x *examination) isolation() {
 	}
 	var tried Tried
 	var noHost error
-	escapes, err := TryToEscape(x.ctx, x.home.Dir(), func(ctx context.Context, code string) (Escaped, error) {
-		tried, noHost = x.d.Trial.Run(ctx, s, Cell{Session: "escape", Cwd: cage, Code: code, Timeout: escapeTime})
+	escapes, err := TryToEscape(x.ctx, x.home.Dir(), func(_ context.Context, code string) (Escaped, error) { // x.ctx bounds it
+		tried, noHost = x.run(s, Cell{Session: "escape", Cwd: cage, Code: code}, escapeTime)
 		switch {
 		case noHost != nil:
 			return Escaped{}, noHost

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,31 @@ func (p *played) Run(_ context.Context, s Settings, c Cell) (Tried, error) {
 func escapes(detail string, prevented bool) []byte {
 	text, _ := json.Marshal([]Escape{{Attempt: "write a file outside", Prevented: prevented, Detail: detail}})
 	return text
+}
+
+// endless is a Trial whose cell never ends.
+type endless struct{ played }
+
+func (e *endless) Run(ctx context.Context, _ Settings, c Cell) (Tried, error) {
+	e.asked = append(e.asked, c.Timeout.String())
+	<-ctx.Done()
+	return Tried{Err: context.Cause(ctx)}, nil
+}
+
+// TestATrialIsGivenUp when its time is over in which this program did not stand still: the
+// host is given more for it.
+func TestATrialIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &endless{}
+		x := &examination{ctx: t.Context(), d: DoctorOptions{Trial: e}}
+		begin := time.Now()
+		tried, err := x.run(Settings{}, Cell{Code: "while True: pass"}, 30*time.Second)
+		require.NoError(t, err)
+		require.EqualError(t, tried.Err, "it gave no answer in 30 s")
+		require.InDelta(t, 30*time.Second, time.Since(begin), float64(time.Second))
+		require.Equal(t, []string{"2m30s"}, e.asked)
+	})
 }
 
 // TestDoctorTries runs what needs a host on one that is played.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/supervisor/strategy"
@@ -135,7 +136,7 @@ func (c *consumer) finish(ctx *supervisor.Ctx) {
 }
 
 // shutdownTime bounds what sinks may still do when the tree ends under an open
-// call.
+// call, without what this process stands still.
 const shutdownTime = 3 * time.Second
 
 // Terminate brings the open subscriptions to an end if the tree ends. In every other
@@ -144,8 +145,8 @@ func (c *consumer) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	if exit.Kind != messages.ExitShutdown {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
-	defer cancel()
+	ctx, done := opportunity.Within(context.Background(), opportunity.Budget{Opportunity: shutdownTime}, nil)
+	defer done()
 	for _, sub := range c.actor.hub.subscriptionsOf(c.actor) {
 		sub.ask(&barrier{done: make(chan struct{})})
 		sub.ask(&barrier{close: true, done: make(chan struct{})})

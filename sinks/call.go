@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -48,14 +49,19 @@ type Call struct {
 	subs   []outgoing // the result's is the first
 	once   sync.Once
 
+	// stalls replaces a watch of Flush in tests. nil: it does not.
+	stalls opportunity.Stalls
+
 	// mu guards hurried, after which slow sinks are not waited for, and stop, which
 	// ends the present wait.
 	mu      sync.Mutex
 	hurried bool
 	stop    context.CancelCauseFunc
 
-	// The rest belongs to the emitting goroutine: the number of the last event,
-	// which subscriptions go without the one in hand, and which of them know it.
+	// The rest belongs to the emitting goroutine: what a flush measures that waits for a
+	// late sink, the number of the last event, which subscriptions go without the one in
+	// hand, and which of them know it.
+	late    *flushing
 	seq     uint64
 	without []bool
 	told    []bool
@@ -170,20 +176,49 @@ func (c *Call) Flush(ctx context.Context) messages.Output {
 		sub.ask(&barriers[i])
 	}
 	out := c.output(ctx, &barriers[0])
-	now := time.Now()
+	defer c.flushed()
 	for i, sub := range c.subs[1:] {
-		late := now.Add(patientFlush)
+		limit := patientFlush
 		if sub.isLossy() {
-			late = now.Add(lossyFlush)
+			limit = lossyFlush
 		}
-		c.await(ctx, &barriers[i+1], late)
+		c.await(ctx, &barriers[i+1], limit)
 	}
 	return out
 }
 
-// await waits for a sink other than that of the result, until late, and not after
-// Hurry.
-func (c *Call) await(ctx context.Context, b *barrier, late time.Time) {
+// flushing measures how long a flush waits for sinks that are late, without what this
+// process stands still: sinks are a part of it.
+type flushing struct {
+	watch opportunity.Watch
+	meter *opportunity.Meter
+}
+
+// isLate returns the meter of this flush, which begins with the first sink that is late.
+func (c *Call) isLate() *opportunity.Meter {
+	if c.late == nil {
+		c.late = &flushing{}
+		c.late.watch.Start()
+		stalls := c.stalls
+		if stalls == nil {
+			stalls = &c.late.watch
+		}
+		c.late.meter = opportunity.Begin(nil, stalls)
+	}
+	return c.late.meter
+}
+
+// flushed gives back what a flush holds.
+func (c *Call) flushed() {
+	if c.late != nil {
+		c.late.watch.Stop()
+		c.late = nil
+	}
+}
+
+// await waits for a sink other than that of the result, until the flush has waited for so
+// long, and not after Hurry.
+func (c *Call) await(ctx context.Context, b *barrier, limit time.Duration) {
 	select {
 	case <-b.done: // as nearly always
 		return
@@ -191,16 +226,12 @@ func (c *Call) await(ctx context.Context, b *barrier, late time.Time) {
 	}
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	meter := c.isLate()
 	if c.inHurry(cancel) {
-		late = time.Now().Add(hurriedFlush)
+		limit = meter.Opportunity() + hurriedFlush
 	}
 	defer c.inHurry(nil)
-	wait, stop := context.WithDeadline(wait, late)
-	defer stop()
-	select {
-	case <-b.done:
-	case <-wait.Done():
-	}
+	_ = opportunity.Wait(wait, opportunity.Budget{Opportunity: limit}, meter, b.done) // what it has not handled stays on its way to it
 }
 
 // output waits for the result sink.

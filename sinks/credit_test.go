@@ -143,6 +143,39 @@ func TestLossySubscriptionDropsAndCounts(t *testing.T) {
 	})
 }
 
+// stalls is a process that stands still for an hour, from a second after it began.
+type stalls struct{ begun time.Time }
+
+func (s stalls) Stalled() time.Duration {
+	return max(0, min(time.Since(s.begun)-time.Second, time.Hour))
+}
+
+// A sink is a part of this process: what that stands still is not held against it.
+func TestFlushDoesNotCountOurOwnStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, sinks.HubOptions{})
+		slow, open := gate()
+		c := h.open(t, "a", slow)
+		require.NoError(t, c.Emit(t.Context(), out("x")))
+		begin := time.Now()
+		c.StallWith(stalls{begin})
+		time.AfterFunc(time.Hour+5*time.Second, func() { close(open) })
+		require.Equal(t, "x", c.Flush(t.Context()).Cells[0].Text)
+		require.Equal(t, time.Hour+5*time.Second, time.Since(begin))
+		require.Equal(t, []string{"1:x"}, slow.texts(), "it had its time")
+
+		never, free := gate()
+		c = h.open(t, "b", never)
+		require.NoError(t, c.Emit(t.Context(), out("x")))
+		begin = time.Now()
+		c.StallWith(stalls{begin})
+		c.Flush(t.Context())
+		require.InDelta(t, time.Hour+10*time.Second, time.Since(begin), float64(time.Second))
+		close(free)
+	})
+}
+
 func TestFlushGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,10 @@
 package sinks
 
+import "github.com/coppice-run/coppice/internal/opportunity"
+
+// StallWith says when this process stood still.
+func (c *Call) StallWith(s opportunity.Stalls) { c.stalls = s }
+
 // Sabotage puts s in the place of the call's result sink until it fails; the
 // real one then goes on, and gets what s says.
 func (c *Call) Sabotage(s Sink) { c.result.sink = s }

@@ -86,6 +86,11 @@ const (
 	// end in order.
 	mostHardGrace = time.Second
 	stopMargin    = 7 * time.Second // what a killed process may take to be reaped
+	// stopCeilings and hardCeilings are how often StopGrace, and the end of the grace of a
+	// run, fit into the time after which a process is killed that has no processor to end
+	// with.
+	stopCeilings = 6
+	hardCeilings = 10
 )
 
 // newActor returns the launcher as a behaviour for a supervisor's tree. It serves one

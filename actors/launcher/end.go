@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -63,9 +62,8 @@ func (a *tool) kill(ctx *supervisor.Ctx, grace time.Duration) {
 			r.cause = causeOther
 		}
 	}
-	proc := a.proc
 	a.pumps.Go(func() {
-		if err := proc.Stop(context.WithoutCancel(ctx.Context()), grace); err != nil {
+		if err := a.stop(ctx, grace, hardCeilings); err != nil {
 			ctx.Tell(report{"", err})
 		}
 	})
@@ -126,7 +124,8 @@ func (a *tool) look(ctx *supervisor.Ctx) {
 				silent = &mute{meter: opportunity.Begin(subject(proc), ctx.Stalls())}
 			}
 			m.healthy = proc.Healthy(life)
-			m.mute = silent.look(ctx)
+			silent.look(ctx)
+			m.mute = silent
 		}
 		ctx.Tell(m)
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -199,7 +200,7 @@ func (h *handler) Spec(_ *supervisor.Supervisor, key string, _ supervisor.Work) 
 	plan, record := e.plan, e.record
 	e.stamp = plan.Stamp
 	return supervisor.Spec{
-		Kind: kindTool, ManualUp: true, StartTimeout: h.o.StartTimeout + startMargin, StopTimeout: h.o.StopGrace + stopMargin,
+		Kind: kindTool, ManualUp: true, StartTimeout: opportunity.Starting(h.o.StartTimeout, 0).Ceiling + startMargin, StopTimeout: h.o.StopGrace + stopMargin,
 		New: func() supervisor.Behaviour { return newTool(&h.o, plan, record, h.tell) },
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/actors/launcher"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -39,10 +40,13 @@ type kind struct {
 	startFails error
 	deaf       bool // to a cancel
 	hangs      bool // when it is asked to end: it takes all of its grace
-	sick       bool // says that it is not well
-	memory     int64
-	written    int64
-	drift      []string
+	// ends is how long it takes to end when it is asked to, starved how long it then has no
+	// processor.
+	ends, starved time.Duration
+	sick          bool // says that it is not well
+	memory        int64
+	written       int64
+	drift         []string
 
 	starts, live, most int
 	procs              []*proc
@@ -191,15 +195,45 @@ func (p *proc) Ended(int64) *messages.ToolError {
 	return &messages.ToolError{Kind: messages.ToolErrorCrashed, Message: "the tool ended during the run", Stderr: p.Stderr()}
 }
 
-func (p *proc) Stop(_ context.Context, grace time.Duration) error {
-	if p.k.hangs && grace > 0 {
+func (p *proc) Stop(ctx context.Context, grace time.Duration) error {
+	asked := p.k.ends
+	if p.k.hangs {
+		asked = time.Hour
+	}
+	if grace > 0 && asked > 0 {
 		select {
+		case <-time.After(asked):
+			p.w.note("in order " + p.k.ID)
 		case <-time.After(grace):
+		case <-ctx.Done():
 		case <-p.done:
 		}
 	}
 	p.end()
 	return nil
+}
+
+// Subject is the process: it wants a processor from now on, and gets none for a while.
+func (p *proc) Subject() opportunity.Subject { return starved{time.Now(), p.k.starved} }
+
+// starved is who gets no processor for so long.
+type starved struct {
+	begun time.Time
+	lasts time.Duration
+}
+
+func (s starved) Look(now time.Time) (opportunity.Sample, error) {
+	if passed := now.Sub(s.begun); passed < s.lasts {
+		return opportunity.Sample{Pending: passed, Known: opportunity.Waits}, nil
+	}
+	return opportunity.Sample{Waited: s.lasts, Known: opportunity.Waits}, nil
+}
+
+// note adds to the events.
+func (w *world) note(event string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, event)
 }
 
 func (p *proc) end() {

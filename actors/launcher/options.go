@@ -36,13 +36,17 @@ type Options struct {
 	MemoryBudgetMB int
 	// Heartbeat is how often an idle tool is asked whether it is well. 0: 5 s.
 	Heartbeat time.Duration
-	// StartTimeout bounds the start of a tool. 0: 60 s.
+	// StartTimeout bounds the start of a tool: how long it may have had the chance to
+	// become ready, without what it waited for a processor. 0: 60 s. A start takes no
+	// longer than five times that.
 	StartTimeout time.Duration
-	// StopGrace is what a tool gets between the request to end and force. 0: 5 s.
+	// StopGrace is what a tool gets between the request to end and force, without what it
+	// waits for a processor, and six times that in all. 0: 5 s.
 	StopGrace time.Duration
 	// CancelGrace is what a run gets to end when it was cancelled or its time was up.
 	// In the last second of it, or the last half if that is less, its tool is asked
-	// to end, and then killed: a run takes no longer than its limit and the grace.
+	// to end, and then killed: a run takes no longer than its limit and the grace, unless
+	// its tool has no processor to end with.
 	// 0: 5 s.
 	CancelGrace time.Duration
 	// MaxParallel is how many runs of one tool go on at once; more wait. 0: 64.

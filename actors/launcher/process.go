@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/toolproc"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -68,9 +67,6 @@ func (p *toolProcess) Written(run string) (bytes int64, files int) {
 	u := toolproc.Measure(dir)
 	return u.Bytes, u.Files
 }
-
-// Subject is the process, whose threads answer.
-func (p *toolProcess) Subject() opportunity.Subject { return opportunity.Processes(p.Identity()) }
 
 var (
 	_ process = (*toolProcess)(nil)

@@ -3,6 +3,8 @@ package launcher_test
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,6 +72,47 @@ func TestTimesAreTold(t *testing.T) {
 				require.Equal(t, tc.message, r.Error.Message)
 				require.Equal(t, tc.took, time.Since(began))
 				require.Equal(t, tc.deaf, r.Hard)
+			})
+		})
+	}
+}
+
+// TestAToolWithoutAProcessorHasItsGrace: what a process that is asked to end waits for a
+// processor is not counted, neither by its own grace nor by the supervisor; it is not
+// waited for for ever.
+func TestAToolWithoutAProcessorHasItsGrace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		starved, ends time.Duration
+		inOrder       bool
+		took          time.Duration // about
+	}{
+		"it has one":                       {ends: 4 * time.Second, inOrder: true, took: 4 * time.Second},
+		"it has one, and hangs":            {ends: time.Hour, took: 5 * time.Second},
+		"it has none for a while":          {starved: 20 * time.Second, ends: 24 * time.Second, inOrder: true, took: 24 * time.Second},
+		"it hangs when it has one":         {starved: 20 * time.Second, ends: time.Hour, took: 25 * time.Second},
+		"it never gets a processor":        {starved: time.Hour, ends: time.Hour, took: 30 * time.Second},
+		"a deaf run, in which it has none": {starved: 5 * time.Second, ends: 5500 * time.Millisecond, inOrder: true, took: 5500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, launcher.Options{WarmMax: 1}, func(w *world) {
+				deaf := strings.HasPrefix(name, "a deaf run")
+				w.tool("a", func(k *kind) { k.deaf, k.ends, k.starved = deaf, tc.ends, tc.starved })
+				w.tool("b", nil)
+				w.run("a", "")
+				began := time.Now()
+				if deaf {
+					id, reply := w.begin("a", "for 1h")
+					synctest.Wait()
+					w.launcher().Tell(messages.ToolCancel{Run: id, Cause: messages.CauseCancelled})
+					_, err := reply.Wait(context.Background())
+					require.NoError(t, err)
+					began = began.Add(4 * time.Second) // of its grace it gets a second to end in
+				} else {
+					require.Equal(t, messages.OutcomeOK, w.run("b", "").Outcome, "it takes the place of the other")
+				}
+				const early = time.Second // how much later than need be it may come to see that a wait was over
+				require.InDelta(t, tc.took+early/2, time.Since(began), float64(early/2))
+				require.Equal(t, tc.inOrder, slices.Contains(w.events, "in order a"), "%v", w.events)
 			})
 		})
 	}

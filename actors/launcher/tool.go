@@ -324,7 +324,7 @@ func (a *tool) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		r.cancel()
 	}
 	if a.proc != nil {
-		if err := a.proc.Stop(context.Background(), a.o.StopGrace); err != nil {
+		if err := a.stop(ctx, a.o.StopGrace, stopCeilings); err != nil {
 			a.o.Logger.Warn("a tool does not end", "tool", a.plan.ID, "err", err)
 		}
 		a.record.down(a.proc.Stderr())

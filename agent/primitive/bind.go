@@ -119,17 +119,11 @@ func (e *entry) bind(arguments json.RawMessage) (map[string]json.RawMessage, err
 			args = nil
 			continue
 		case VarKeyword:
-			rest := map[string]json.RawMessage{}
-			for k, v := range given.Kwargs {
-				if e.takes(k) {
-					continue
-				}
-				if err := e.conforms(c, k, v); err != nil {
-					return nil, err
-				}
-				rest[k] = v
+			rest, err := e.rest(c, given.Kwargs)
+			if err != nil {
+				return nil, err
 			}
-			bound[name], _ = json.Marshal(rest) // of what was JSON
+			bound[name] = rest
 			continue
 		case KeywordOnly:
 		default:
@@ -153,15 +147,39 @@ func (e *entry) bind(arguments json.RawMessage) (map[string]json.RawMessage, err
 		}
 		bound[name] = value
 	}
-	if len(args) > 0 {
-		return nil, e.wrong(fmt.Sprintf("%d positional arguments too many", len(args)))
+	return bound, e.over(args, given.Kwargs)
+}
+
+// rest is what a parameter for any keywords gets: those that no other takes.
+func (e *entry) rest(c *check, kwargs map[string]json.RawMessage) (json.RawMessage, error) {
+	rest := map[string]json.RawMessage{}
+	for k, v := range kwargs {
+		if e.takes(k) {
+			continue
+		}
+		if err := e.conforms(c, k, v); err != nil {
+			return nil, err
+		}
+		rest[k] = v
 	}
-	for k := range given.Kwargs {
-		if !e.takes(k) && !slices.ContainsFunc(e.checks, func(c *check) bool { return c.Kind == VarKeyword }) {
-			return nil, e.wrong("unexpected argument " + k)
+	data, _ := json.Marshal(rest) // of what was JSON
+	return data, nil
+}
+
+// over refuses the arguments that no parameter takes.
+func (e *entry) over(args []json.RawMessage, kwargs map[string]json.RawMessage) error {
+	if len(args) > 0 {
+		return e.wrong(fmt.Sprintf("%d positional arguments too many", len(args)))
+	}
+	if slices.ContainsFunc(e.checks, func(c *check) bool { return c.Kind == VarKeyword }) {
+		return nil
+	}
+	for k := range kwargs {
+		if !e.takes(k) {
+			return e.wrong("unexpected argument " + k)
 		}
 	}
-	return bound, nil
+	return nil
 }
 
 // alone says whether c is the one required positional parameter: then its name

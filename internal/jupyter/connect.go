@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -102,8 +103,8 @@ func (c *Client) diedAtBirth(ctx context.Context, id string) error {
 // idle has come on iopub. The second half matters: the server subscribes to
 // iopub late, and output before that is lost without a sign.
 func (k *Kernel) verify(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.DialTimeout, errNoAnswer)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, patience(k.client.opts.DialTimeout), k.client.kernels())
+	defer done()
 	// Every request can bring two answers. Those of requests that find no room
 	// are not needed: one request with both is enough.
 	answers := make(chan answer, 64)
@@ -156,6 +157,9 @@ func (k *Kernel) verify(ctx context.Context) error {
 			case <-k.Done():
 				return k.Err()
 			case <-ctx.Done():
+				if e := spent(ctx); e != nil {
+					return fmt.Errorf("%w: %w", errNoAnswer, e)
+				}
 				return context.Cause(ctx)
 			}
 		}

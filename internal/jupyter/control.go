@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // witnessAfter is how long a ping waits before the server is asked too.
@@ -83,8 +85,8 @@ func (k *Kernel) Ping(ctx context.Context) error { return k.ping(ctx, false) }
 func (k *Kernel) Answers(ctx context.Context) error { return k.ping(ctx, true) }
 
 func (k *Kernel) ping(ctx context.Context, strict bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, k.client.opts.RequestTimeout, errRequestTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, patience(k.client.opts.RequestTimeout), k.client.kernels())
+	defer done()
 	answers := make(chan answer, 2)
 	k.mu.Lock()
 	heard, links := k.heard, k.stats.Reconnects

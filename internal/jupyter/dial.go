@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // tunedConn is the TCP connection below a WebSocket.
@@ -18,8 +20,9 @@ type tunedConn struct {
 	net.Conn
 	ack func()
 	// silence is how long Read waits for a byte, in nanoseconds; 0 leaves the
-	// deadline to others, as during the handshake.
+	// deadline to others, as during the handshake. subject is who is to send one.
 	silence atomic.Int64
+	subject func() opportunity.Subject
 	// left is how many bytes may still be read, plus one, while the handshake
 	// lasts; 0: any number. What parses the answer has no bound of its own.
 	left atomic.Int64
@@ -34,12 +37,7 @@ var errHeader = errors.New("the header of the answer has no end")
 // Read reads, acknowledges, and moves the deadline: any byte proves that the
 // other side lives, also in the middle of a message that takes minutes.
 func (c *tunedConn) Read(p []byte) (int, error) {
-	if d := c.silence.Load(); d > 0 {
-		if err := c.SetReadDeadline(time.Now().Add(time.Duration(d))); err != nil {
-			return 0, err
-		}
-	}
-	n, err := c.Conn.Read(p)
+	n, err := c.listen(p)
 	c.ack()
 	if left := c.left.Load(); left > 0 {
 		if int64(n) >= left {
@@ -50,8 +48,33 @@ func (c *tunedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// listen reads, and waits for a byte for as long as the other side had the chance to send
+// one.
+func (c *tunedConn) listen(p []byte) (int, error) {
+	silence := time.Duration(c.silence.Load())
+	if silence <= 0 {
+		return c.Conn.Read(p)
+	}
+	var q quiet
+	defer q.over()
+	for wait := silence / quietPart; ; {
+		if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(p)
+		if n > 0 || err == nil || !timedOut(err) {
+			return n, err
+		}
+		if wait = q.goesOn(silence, c.subject()); wait <= 0 {
+			return n, err
+		}
+	}
+}
+
 // dialer dials TCP for one handshake and can break it off.
 type dialer struct {
+	client *Client
+
 	mu     sync.Mutex
 	conn   *tunedConn
 	broken bool
@@ -63,7 +86,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	t := &tunedConn{Conn: conn, ack: quickACK(conn)}
+	t := &tunedConn{Conn: conn, ack: quickACK(conn), subject: d.client.server}
 	t.left.Store(maxHeader + 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,12 +111,12 @@ func (d *dialer) breakOff() {
 // dial opens the WebSocket of a kernel. session is the client's session id: the
 // server makes it the identity of the connection.
 func (c *Client) dial(ctx context.Context, kernel, session string) (*websocket.Conn, *tunedConn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.DialTimeout, errRequestTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, patience(c.opts.DialTimeout), c.kernels())
+	defer done()
 	path := kernelPath(kernel) + "/channels"
 	started := time.Now()
 
-	d := &dialer{}
+	d := &dialer{client: c}
 	ws := &websocket.Dialer{
 		NetDialContext: d.dial,
 		Subprotocols:   []string{subprotocolV1},

@@ -282,16 +282,9 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *messages.Er
 		notices = append(notices, messages.Notice{Code: NoticeStray, Text: strayText})
 	}
 
-	tail := make([]messages.Event, 0, len(pages)+len(notices))
-	for _, p := range pages {
-		tail = append(tail, p)
+	if err := emitTail(ctx, pages, notices, emit); err != nil {
+		return ExecuteReply{}, err
 	}
-	for _, o := range append(tail, notices...) {
-		if err := emit(ctx, o); err != nil && !errors.Is(err, ErrEnough) {
-			return ExecuteReply{}, err
-		}
-	}
-
 	switch {
 	case done.lost != nil:
 		r.Status, r.Error = "", raised
@@ -306,6 +299,20 @@ func (k *Kernel) conclude(ctx context.Context, x *execution, raised *messages.Er
 		k.lose(&LostError{Reason: "its code asked for the end of the interpreter"})
 	}
 	return r, nil
+}
+
+// emitTail hands over what a reply holds to be shown, and what is to be said at the end.
+func emitTail(ctx context.Context, pages []messages.Display, notices []messages.Event, emit func(context.Context, messages.Event) error) error {
+	tail := make([]messages.Event, 0, len(pages)+len(notices))
+	for _, p := range pages {
+		tail = append(tail, p)
+	}
+	for _, o := range append(tail, notices...) {
+		if err := emit(ctx, o); err != nil && !errors.Is(err, ErrEnough) {
+			return err
+		}
+	}
+	return nil
 }
 
 // shortfall says what is missing of the output of x, which is over: the notices

@@ -167,7 +167,7 @@ func (k *Kernel) probeLocked(x *execution, decisive bool) (again time.Duration, 
 		return 0, nil
 	}
 	x.probes[id] = &probe{decisive: decisive}
-	k.asked++
+	k.askedLocked(id)
 	return k.client.opts.Settle, []frame{f}
 }
 
@@ -223,17 +223,7 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		k.announces = true
 		x.run()
 	case m.channel == chanIOPub && m.header.MsgType == typeStatus:
-		switch decodeState(m.content) {
-		case "busy":
-			if !x.busy {
-				x.busy, x.begunAt = true, x.lastSeen
-			}
-			if x.silent {
-				x.run()
-			}
-		case "idle":
-			x.idle = true
-		}
+		x.status(decodeState(m.content))
 	case m.channel == chanShell && m.header.MsgType == x.answer:
 		x.replied, x.input, x.answered = true, nil, nil
 		x.reply = append([]byte(nil), m.content...)
@@ -252,6 +242,21 @@ func (k *Kernel) routeExecution(x *execution, m *message) {
 		case k.arm <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// status notes what the kernel says of its state. The kernel's mu is held.
+func (x *execution) status(state string) {
+	switch state {
+	case "busy":
+		if !x.busy {
+			x.busy, x.begunAt = true, x.lastSeen
+		}
+		if x.silent {
+			x.run()
+		}
+	case "idle":
+		x.idle = true
 	}
 }
 

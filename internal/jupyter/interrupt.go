@@ -6,19 +6,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
-const (
+// How long a kernel that has a processor, and whose server has one, is waited for.
+var (
 	// startedWait is how long an interrupt waits for the code to begin.
-	startedWait = 500 * time.Millisecond
+	startedWait = interruptPatience(500 * time.Millisecond)
 	// interruptWait bounds the wait for the reply to an interrupt_request.
-	interruptWait = 2 * time.Second
-	// absorbMost bounds each step of the wait for an interrupt to have landed;
+	interruptWait = interruptPatience(2 * time.Second)
 	// absorbWait is how long a kernel that answers on shell may leave the control
 	// channel unanswered.
+	absorbWait = interruptPatience(time.Second)
+)
+
+func interruptPatience(d time.Duration) opportunity.Budget {
+	return opportunity.Budget{Opportunity: d, Ceiling: interruptCeilings * d}
+}
+
+const (
+	// absorbMost bounds each step of the wait for an interrupt to have landed.
 	absorbMost = 30 * time.Second
-	absorbWait = time.Second
 	// lateFor is how long after an interrupt an unexpected KeyboardInterrupt may still
 	// be its work, doubtFor the same when the server never answered the request.
 	lateFor, doubtFor = 15 * time.Second, 2 * time.Minute
@@ -52,7 +61,7 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 	}
 	// A signal that comes before the code begins is ignored by the kernel, and
 	// the code would run on.
-	if err := waitStarted(ctx, x); err != nil {
+	if err := k.waitStarted(ctx, x); err != nil {
 		k.leave()
 		return err
 	}
@@ -80,14 +89,20 @@ func (k *Kernel) Interrupt(ctx context.Context) error {
 }
 
 // waitStarted returns nil when x began or ended, or did not tell for a while.
-func waitStarted(ctx context.Context, x *execution) error {
-	t := time.NewTimer(startedWait)
-	defer t.Stop()
+func (k *Kernel) waitStarted(ctx context.Context, x *execution) error {
+	select { // as nearly always
+	case <-x.started:
+		return nil
+	default:
+	}
+	bound, done := opportunity.Within(ctx, startedWait, k.client.kernels())
+	defer done()
 	select {
 	case <-x.started:
 	case <-x.ended:
-	case <-t.C:
-	case <-ctx.Done():
+	case <-bound.Done():
+	}
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -114,10 +129,11 @@ func (k *Kernel) interrupt() error {
 		}
 	}
 	// The answer is not waited for.
+	id := k.newID()
 	k.mu.Lock()
-	k.asked++
+	k.askedLocked(id)
 	k.mu.Unlock()
-	f, err := k.message(chanShell, typeInfoRequest, k.newID(), nil, noContent{})
+	f, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
 	if err != nil {
 		return err
 	}
@@ -126,8 +142,8 @@ func (k *Kernel) interrupt() error {
 
 // interruptByMessage asks the kernel itself to interrupt what it runs.
 func (k *Kernel) interruptByMessage(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, interruptWait)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, interruptWait, k.client.kernels())
+	defer done()
 	answers := make(chan answer, 2)
 	id, err := k.ask(ctx, chanControl, typeInterruptRequest, answers)
 	if err != nil {
@@ -208,14 +224,15 @@ func (k *Kernel) bounce(ctx context.Context, channel string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	enough := time.NewTimer(absorbWait)
-	defer enough.Stop()
+	enough, done := opportunity.Within(ctx, absorbWait, k.client.kernels())
+	defer done()
 	select {
 	case <-answers:
-	case <-enough.C:
 	case <-k.Done():
 		return k.Err()
-	case <-ctx.Done():
+	case <-enough.Done():
+	}
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil

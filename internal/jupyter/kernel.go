@@ -58,6 +58,7 @@ type Kernel struct {
 	numbers       sequence        // guarded by mu
 	holes         holes           // guarded by mu
 	asked         int64           // guarded by mu: requests of ours other than executions
+	owed          owed            // guarded by mu: their answers that have not come
 	strangers     int64           // guarded by mu: messages that answer other clients
 	gone          bool            // guarded by mu: the server has confirmed the deletion
 	announces     bool            // guarded by mu: the kernel has told once that code begins
@@ -292,7 +293,7 @@ func (k *Kernel) ask(ctx context.Context, channel, typ string, answers chan<- an
 		return "", err
 	}
 	k.mu.Lock()
-	k.asked++
+	k.askedLocked(id)
 	k.asks[id] = &ask{answers: answers, frame: f}
 	k.mu.Unlock()
 	if err := k.send(ctx, f); err != nil {

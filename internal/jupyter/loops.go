@@ -34,6 +34,7 @@ func (k *Kernel) route(m *message) *LostError {
 		k.numbers.observe(m.header.MsgID)
 		k.holes.observe(k.numbers.prefix, m)
 	}
+	k.owed.answer(m.parent.MsgID)
 	verified := k.kernelSession
 	if m.header.Session == verified {
 		k.heard++
@@ -65,6 +66,16 @@ func (k *Kernel) route(m *message) *LostError {
 		k.goOnWithout(x)
 	}
 
+	if a != nil {
+		deliver(a, m)
+		return nil
+	}
+	return k.routeTo(x, m)
+}
+
+// routeTo hands a message to the execution that it is about, if that is x, and counts
+// what is about nothing of now. It is called by the reader.
+func (k *Kernel) routeTo(x *execution, m *message) *LostError {
 	parent := m.parent.MsgID
 	var q *question
 	if x != nil && parent != "" {
@@ -73,8 +84,6 @@ func (k *Kernel) route(m *message) *LostError {
 	switch {
 	case parent == "":
 		k.countForeign()
-	case a != nil:
-		deliver(a, m)
 	case q != nil:
 		return k.routeAnswer(x, q, m)
 	case x != nil && parent == x.id && x.isNumbered(m):

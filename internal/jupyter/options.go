@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/loopback"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // Options configures a [Client]. Only URL is required.
@@ -38,6 +39,11 @@ type Options struct {
 	SpoolMemory int64
 	// SpoolDir is where these files are; "" means [os.TempDir].
 	SpoolDir string
+	// Server is the process of the server, when it is one of this machine. What it and
+	// its kernels wait for a processor is not counted by RequestTimeout, DialTimeout,
+	// Silence and Reconnect, up to five times as long. The zero value: that is not known,
+	// and only what this process stands still is not counted.
+	Server process.Identity
 	// RequestTimeout bounds a REST request whose context has no nearer
 	// deadline. 0 means 10 s, which a DELETE of a stubborn kernel (5 s) fits in.
 	RequestTimeout time.Duration

@@ -1,10 +1,9 @@
 package jupyter
 
 import (
-	"encoding/json"
 	"time"
 
-	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // The two messages of ours, on the control channel: a kernel whose first code
@@ -49,8 +48,9 @@ type recovery struct {
 	// asked is when the last one was sent, behind since when something is
 	// missing; zero for never, and for nothing.
 	asked, behind time.Time
-	// since is when the first question was sent that is not answered.
-	since time.Time
+	// chance measures the server's since the first question that is not answered; nil:
+	// there is none.
+	chance *opportunity.Meter
 	// confirmed is the number up to which the kernel knows that all came, bytes what
 	// came since then.
 	confirmed, bytes int64
@@ -82,20 +82,6 @@ type repeatContent struct {
 	Since int64 `json:"since"`
 	Until int64 `json:"until"`
 	Limit int   `json:"limit"`
-}
-
-// repeatReplyContent is the content of a reply; see page.
-type repeatReplyContent struct {
-	Messages []struct {
-		Number  int64            `json:"number"`
-		ID      string           `json:"id"`
-		Channel string           `json:"channel"`
-		Type    string           `json:"type"`
-		Content messages.RawJSON `json:"content"`
-	} `json:"messages"`
-	Through int64 `json:"through"`
-	Sent    int64 `json:"sent"`
-	More    bool  `json:"more"`
 }
 
 // EnableReplay says that the kernel numbers the messages about an execution in
@@ -147,7 +133,7 @@ func (k *Kernel) recoverLocked(x *execution) (again time.Duration, out []frame, 
 		r.quiet = min(2*r.quiet, max(longestQuiet, settle))
 		r.final = r.final || x.replied != x.idle
 	}
-	if !r.since.IsZero() && now.Sub(r.since) > 5*settle {
+	if r.chance != nil && patience(5*settle).Expired(r.chance.Measure()) != opportunity.Open {
 		// It dealt with a question and did not answer: somebody took the answers
 		// away from it. The reader has to tell, and this draws a message for it.
 		for _, q := range r.open {
@@ -158,8 +144,8 @@ func (k *Kernel) recoverLocked(x *execution) (again time.Duration, out []frame, 
 	frames := k.repeatLocked(x, q, repeatPage)
 	r.want, r.asked, r.behind = false, now, time.Time{}
 	r.tries++
-	if r.since.IsZero() {
-		r.since = now
+	if r.chance == nil {
+		r.chance = opportunity.Begin(k.client.server(), nil)
 	}
 	return settle, append(out, frames...), true
 }
@@ -179,7 +165,7 @@ func (k *Kernel) repeatLocked(x *execution, q *question, limit int) []frame {
 		}
 		x.recovery.open[id] = q
 	}
-	k.asked++
+	k.askedLocked(id)
 	return []frame{f}
 }
 
@@ -282,15 +268,21 @@ func (k *Kernel) routeAnswer(x *execution, q *question, m *message) *LostError {
 	if q.page == nil || !q.idle {
 		return nil
 	}
+	k.takePage(x, *q.page)
+	return nil
+}
+
+// takePage goes on with what the kernel has repeated, and decides what follows from it.
+func (k *Kernel) takePage(x *execution, p page) {
 	k.mu.Lock()
 	if x.over {
 		k.mu.Unlock()
-		return nil
+		return
 	}
-	r, p := &x.recovery, *q.page
+	r := &x.recovery
 	clear(r.open) // those before it ask for what this one brought
 	before, broke, started := x.cursor.next, r.broke, x.count > 0
-	r.broke, r.since, r.tries, x.unanswered = false, time.Time{}, 0, false
+	r.broke, r.chance, r.tries, x.unanswered = false, nil, 0, false
 	k.stats.Replayed += int64(len(p.messages))
 	steps := x.cursor.answer(p)
 	progress := x.cursor.next > before
@@ -324,46 +316,26 @@ func (k *Kernel) routeAnswer(x *execution, q *question, m *message) *LostError {
 		k.noteGap(x, 0) // the kernel does not number any more
 	}
 	k.walk(x, steps)
+	k.afterPage(x, final && !progress)
+}
 
+// afterPage decides what follows from an answer that has been handed over. fruitless says
+// that it was the last word about x, and brought nothing.
+func (k *Kernel) afterPage(x *execution, fruitless bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case x.over:
-		return nil
+		return
 	case x.unheard:
 		k.giveUpLocked(x)
-		return nil
-	case final && !progress && x.replied != x.idle:
+		return
+	case fruitless && x.replied != x.idle:
 		x.probeDue = true // the kernel knows of no other half either
 	}
 	k.judgeLocked(x)
 	k.lookLocked(x)
 	k.armLocked()
-	return nil
-}
-
-// decodePage reads an answer.
-func decodePage(m *message) (*page, error) {
-	var in repeatReplyContent
-	if err := json.Unmarshal(m.content, &in); err != nil {
-		return nil, err
-	}
-	p := &page{through: in.Through, sent: in.Sent, more: in.More && len(in.Messages) > 0}
-	last := int64(0)
-	for _, one := range in.Messages {
-		if one.Number <= last {
-			return nil, errContent
-		}
-		last = one.Number
-		p.messages = append(p.messages, &message{
-			channel: one.Channel, content: one.Content, parent: m.parent,
-			header: header{MsgID: one.ID, MsgType: one.Type, Session: m.header.Session, Number: one.Number},
-		})
-	}
-	if p.through < last {
-		return nil, errContent
-	}
-	return p, nil
 }
 
 // goOnWithout ends the wait for an answer that does not come: what is missing is
@@ -377,7 +349,7 @@ func (k *Kernel) goOnWithout(x *execution) {
 	r := &x.recovery
 	broke := r.broke
 	clear(r.open)
-	x.unanswered, r.since, r.tries, r.broke, r.want = false, time.Time{}, 0, false, false
+	x.unanswered, r.chance, r.tries, r.broke, r.want = false, nil, 0, false, false
 	steps := x.cursor.giveUp()
 	x.probeDue = broke
 	k.armLocked()

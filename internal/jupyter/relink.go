@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // Pauses between attempts to reach a kernel again.
@@ -30,14 +32,18 @@ func (k *Kernel) relink(why *LostError) *link {
 	k.mu.Lock()
 	k.away = true
 	k.mu.Unlock()
-	begun, refused := time.Now(), time.Time{}
+	var watch opportunity.Watch
+	watch.Start()
+	defer watch.Stop()
+	bound, refused := patience(k.client.opts.Reconnect), time.Time{}
+	meter := opportunity.Begin(k.client.server(), &watch)
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		left := k.client.opts.Reconnect - time.Since(begun)
-		if left <= 0 {
+		seen := meter.Measure()
+		if meter.Left(bound, seen) <= 0 {
 			k.lose(why)
 			return nil
 		}
-		d := k.dialAgain(left)
+		d := k.dialAgain(bound.Opportunity - seen.Opportunity)
 		select {
 		case <-k.client.ended:
 			if d.err == nil {
@@ -94,7 +100,7 @@ const serverGone = "its server is gone"
 // dialAgain makes one attempt at another connection, for as long as is left. It
 // does not try while the server is known to be gone.
 func (k *Kernel) dialAgain(left time.Duration) dialled {
-	ctx, cancel := context.WithTimeoutCause(k.life, left, errRequestTimeout)
+	ctx, cancel := context.WithTimeout(k.life, left)
 	defer cancel()
 	attempted := make(chan struct{})
 	var watching sync.WaitGroup
@@ -157,10 +163,12 @@ func (k *Kernel) attach(l *link) *execution {
 		return nil
 	}
 	// The session of the answer tells whether this is still the same process.
-	if f, err := k.message(chanControl, typeInfoRequest, k.newID(), nil, noContent{}); err == nil {
+	id := k.newID()
+	if f, err := k.message(chanControl, typeInfoRequest, id, nil, noContent{}); err == nil {
 		l.first = append(l.first, f)
 	}
-	k.asked += 3 // this one, and those of a server that makes sure of its sockets
+	k.askedLocked(id)
+	k.asked += 2 // those of a server that makes sure of its sockets
 	for _, a := range k.asks {
 		l.first = append(l.first, a.frame)
 	}

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // maxBody bounds what is read of an answer. Kernelspecs are the largest.
@@ -96,9 +98,6 @@ const kernelsPath = "/api/kernels"
 // kernelPath returns the path of a kernel's resource.
 func kernelPath(id string) string { return kernelsPath + "/" + url.PathEscape(id) }
 
-// errRequestTimeout tells our own bound from the caller's deadline.
-var errRequestTimeout = errors.New("the request took too long")
-
 // do makes one request and returns the body of an answer with one of the
 // wanted codes.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, want ...int) ([]byte, error) {
@@ -106,8 +105,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, want 
 	if method == http.MethodPost && path == kernelsPath {
 		timeout = max(timeout, c.opts.DialTimeout) // some servers answer when the kernel is up
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errRequestTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, patience(timeout), c.server())
+	defer done()
 	started := time.Now()
 	code := 0
 	defer func() {
@@ -158,7 +157,7 @@ func unanswered(ctx context.Context, method, path string, err error) error {
 	}
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
-		if errors.Is(ctx.Err(), context.Canceled) {
+		if errors.Is(ctx.Err(), context.Canceled) && spent(ctx) == nil {
 			return fmt.Errorf("%s %s: %w", method, path, cause)
 		}
 		out.Timeout, out.Err = true, cause

@@ -56,26 +56,79 @@ func (s *sequence) missing() int64 {
 
 // mark is the state of a sequence when an execution began.
 type mark struct {
-	missing, asks, strangers int64
+	missing, asks, owed, strangers int64
 }
 
 // answersOfAnAsk is how many messages a request of ours brings: busy, reply,
-// idle. They come on two sockets, so some may be on their way at any instant.
+// idle. They come on two sockets, and from two threads of the kernel, so some may be on
+// their way at any instant.
 const answersOfAnAsk = 3
+
+// owed counts the answers to requests of ours that have not come. What does not come
+// during a whole execution never will, and is forgotten.
+type owed struct {
+	marks int64
+	open  map[string]*owes // by the id of the request
+}
+
+// owes is how many answers to a request are to come, and how many marks were set before it.
+type owes struct {
+	answers int
+	since   int64
+}
+
+// ask notes a request.
+func (o *owed) ask(id string) {
+	if o.open == nil {
+		o.open = map[string]*owes{}
+	}
+	o.open[id] = &owes{answersOfAnAsk, o.marks}
+}
+
+// answer notes a message about a request.
+func (o *owed) answer(id string) {
+	a := o.open[id]
+	if a == nil {
+		return
+	}
+	if a.answers--; a.answers == 0 {
+		delete(o.open, id)
+	}
+}
+
+// mark returns how many are to come, and forgets those from before the last mark.
+func (o *owed) mark() (n int64) {
+	for id, a := range o.open {
+		if a.since < o.marks {
+			delete(o.open, id)
+			continue
+		}
+		n += int64(a.answers)
+	}
+	o.marks++
+	return n
+}
+
+// askedLocked notes a request that is not an execution. The kernel's mu is held.
+func (k *Kernel) askedLocked(id string) {
+	k.asked++
+	k.owed.ask(id)
+}
 
 // markLocked returns the state of this moment. The kernel's mu is held.
 func (k *Kernel) markLocked() mark {
-	return mark{missing: k.numbers.missing(), asks: k.asked, strangers: k.strangers}
+	return mark{missing: k.numbers.missing(), asks: k.asked, owed: k.owed.mark(), strangers: k.strangers}
 }
 
 // droppedLocked returns how many messages were certainly lost since m. The
 // kernel's mu is held; the idle of the execution has come, and with it all
-// older output that was not dropped.
+// older output that was not dropped. What answers requests of ours, also of those from
+// before m, may have a number by now and come later.
 func (k *Kernel) droppedLocked(m mark) int64 {
 	if k.strangers != m.strangers {
 		return 0 // their replies are numbered too, and not for us to see
 	}
-	return max(0, k.numbers.missing()-m.missing-answersOfAnAsk*(k.asked-m.asks))
+	return max(0, k.numbers.missing()-m.missing-m.owed-answersOfAnAsk*(k.asked-m.asks))
 }
 
 // holes watches the same numbers for what a connection that broke has swallowed.

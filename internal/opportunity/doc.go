@@ -69,26 +69,26 @@
 // In use, with one Watch for each system of actors, which the supervisor owns: the
 // heartbeat, the pings of kernels and tools, the grace of an interrupted cell, the end
 // of a kernel, exit functions, and the outer limits of starts and ends of children; the
-// starts of kernels, of fork servers and of gateways, the heartbeat of a fork server,
-// the suspicion against a shared gateway, the look at an interpreter, whether a Jupyter
-// kernel that does not answer computes, copies of sessions, the interrupt of a session
-// whose side thread does not answer, and the end of sessions and of fork servers.
+// starts of kernels, of fork servers, of gateways and of tools, the heartbeat of a fork
+// server, the suspicion against a shared gateway, the look at an interpreter, whether a
+// Jupyter kernel that does not answer computes, copies of sessions, the interrupt of a
+// session whose side thread does not answer, and the end of sessions, of fork servers and
+// of tools; the end of a shell command, a warm kernel that is handed out, the small
+// requests to a tool; the requests to a Jupyter server of this machine, the handshakes, the
+// silence and the new attempts of its connections, and the steps of an interrupt there.
+//
+// With a Watch alone, since no other process is waited for, or none that can be looked at:
+// the trials of Doctor, the flush and the end of sinks, the silence of streams and the
+// patience of package client, the lock of a notebook in cmd/internal/httpapi, the end of
+// cmd/internal/httpserver, and the looks and ends of cmd/internal/mcpserver.
+//
 // [process.Process.Stop] does the same in its own way, below this package. All other
 // places that decide by time that a process is dead, hung or gone:
 //
 //	place                                        limit            budget, and subject
-//	actors/kernel/bash/interpreter.go            1 s              {1 s, 10 s}, the Tree of the command
-//	actors/kernel/jupyter/warm.go (warmPing)     1 s              {1 s, 10 s}, the kernel that waits, and its gateway
-//	actors/launcher/options.go (StopGrace)       5 s              {the same, 6 times that}, the tool
-//	actors/launcher/options.go (StartTimeout)    1 min            {1 min, 5 min}, the Tree of the tool
-//	actors/launcher/actor.go (hardGrace)         1 s              {1 s, 10 s}, the tool
-//	internal/toolproc/options.go (health)        1 s, 2 s, 30 s   {the same, 10 times that}, the tool
-//	internal/jupyter/options.go, recovery.go     10 s to 1 min    {the same, 5 times that}, kernel and gateway
-//	internal/jupyter/interrupt.go                0.5 s, 2 s       {the same, 10 times that}, kernel and gateway
-//	environment/doctor_trials.go                 90 s, 30 s       {the same, 5 times that}, no subject: Watch alone
-//	sinks/actor.go, sinks/call.go                0.25 s to 10 s   no subject: it is us; a Watch alone
-//	client/client.go (Silence, Patience)         45 s, 30 s       no subject: a Watch alone
-//	cmd/internal/mcpserver, cmd/internal/httpapi 5 s to 1 min     no subject: a Watch alone
+//	internal/jupyter/options.go (WriteTimeout)   30 s             {the same, 5 times that}, the server
+//
+// That one costs no more than a new connection, on which the message is sent again.
 //
 // What a caller has set for its call (Request.Timeout, a context) stays wall time, and
 // so do bounds against clients (package inbound).

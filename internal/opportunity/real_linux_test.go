@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -142,8 +143,11 @@ func TestAStarvedProcessIsWaitedFor(t *testing.T) {
 	c, beside := shell(t, "read line; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"), shell(t, burn)
 	starve(t, c)
 	pin(t, beside)
-	m := Begin(Processes(c.Identity()), nil)
-	c.tell(t, "go")
+	var watch Watch
+	watch.Start()
+	defer watch.Stop()
+	c.tell(t, "go") // first: while it waits for that it has its chance, and this process may be late
+	m := Begin(Processes(c.Identity()), &watch)
 	err := Wait(t.Context(), Budget{Opportunity: time.Second, Ceiling: 3 * time.Second}, m, c.Done())
 	var spent *SpentError
 	require.ErrorAs(t, err, &spent)
@@ -213,9 +217,14 @@ func TestATreeWaits(t *testing.T) {
 
 // TestAProcessSeesThatItWasStopped stops a process that watches itself.
 func TestAProcessSeesThatItWasStopped(t *testing.T) {
+	begin := time.Now() // what it was late before it was stopped counts, too
 	c := role(t, "watch")
-	begin := time.Now()
 	require.NoError(t, c.Signal(syscall.SIGSTOP))
+	stands := func() bool { // a thread stops when it gets a processor
+		threads, err := process.Threads(c.Identity())
+		return err == nil && !slices.ContainsFunc(threads, func(t process.Thread) bool { return t.State != process.Halted })
+	}
+	require.Eventually(t, stands, within, every)
 	m := Begin(Processes(c.Identity()), nil)
 	const stopped = time.Second
 	require.Eventually(t, func() bool { seen := m.Measure(); return seen.Stopped && seen.Wall > stopped }, within, every)

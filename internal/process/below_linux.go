@@ -5,14 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +44,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 	case o.ShareGroup:
 		how = "share"
 	}
-	files := slices.Concat(out.theirs, o.ExtraFiles)
+	files := slices.Concat(out.standard, o.ExtraFiles)
 	if o.Group != nil {
 		entry, err := joinGroup(o.Group)
 		if err != nil {
@@ -177,17 +174,15 @@ func joinGroup(dir *os.File) (*os.File, error) {
 // wires are the standard descriptors of a child below an owner, as os/exec makes them
 // for others.
 type wires struct {
-	theirs []*os.File // 0, 1 and 2 of the child
-	own    []*os.File // those of theirs that were opened for it
+	reading
 
-	ours   []*os.File // the read ends of pipes
-	copies sync.WaitGroup
-	copied chan struct{} // closed when all pipes were read to their end
+	standard []*os.File // 0, 1 and 2 of the child
+	null     []*os.File // those of them that are the null device
 }
 
 // connect opens them.
 func connect(o Options) (_ *wires, err error) {
-	w := &wires{copied: make(chan struct{})}
+	w := &wires{}
 	defer func() {
 		if err != nil {
 			w.handedOver()
@@ -200,26 +195,21 @@ func connect(o Options) (_ *wires, err error) {
 			return nil, err
 		}
 	}
-	w.theirs = append(w.theirs, stdin)
-	if o.Log != nil {
-		w.theirs = append(w.theirs, o.Log, o.Log)
-	} else {
-		out, err := w.to(o.Stdout)
-		if err != nil {
+	out, errs := o.Log, o.Log
+	if o.Log == nil {
+		if out, errs, err = w.both(o.Stdout, o.Stderr, o.Output, o.Errors); err != nil {
 			return nil, err
 		}
-		errs := out
-		if o.Stderr != o.Stdout {
-			if errs, err = w.to(o.Stderr); err != nil {
+	}
+	w.standard = append(w.standard, stdin)
+	for _, f := range []*os.File{out, errs} {
+		if f == nil {
+			if f, err = w.open(os.O_WRONLY); err != nil {
 				return nil, err
 			}
 		}
-		w.theirs = append(w.theirs, out, errs)
+		w.standard = append(w.standard, f)
 	}
-	go func() { // ends with the pipes, which close sees to; copied is its join
-		w.copies.Wait()
-		close(w.copied)
-	}()
 	return w, nil
 }
 
@@ -227,49 +217,16 @@ func connect(o Options) (_ *wires, err error) {
 func (w *wires) open(flag int) (*os.File, error) {
 	f, err := os.OpenFile(os.DevNull, flag, 0)
 	if err == nil {
-		w.own = append(w.own, f)
+		w.null = append(w.null, f)
 	}
 	return f, err
 }
 
-// to opens what the child writes to when its output goes to a ring.
-func (w *wires) to(ring *Ring) (*os.File, error) {
-	if ring == nil {
-		return w.open(os.O_WRONLY)
-	}
-	r, theirs, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	w.own, w.ours = append(w.own, theirs), append(w.ours, r)
-	w.copies.Go(func() { _, _ = io.Copy(ring, r) }) // a ring takes everything
-	return theirs, nil
-}
-
 // handedOver closes what the child has of its own by now, or never will have.
 func (w *wires) handedOver() {
-	for _, f := range w.own {
+	w.reading.handedOver()
+	for _, f := range w.null {
 		_ = f.Close()
 	}
-	w.own = nil
-}
-
-// drain reads what the child has printed before it ended. Who has inherited the pipe may
-// hold it open for ever.
-func (w *wires) drain() {
-	timer := time.NewTimer(drainDelay)
-	defer timer.Stop()
-	select {
-	case <-w.copied:
-	case <-timer.C:
-	}
-	w.close()
-}
-
-// close ends the reading.
-func (w *wires) close() {
-	for _, r := range w.ours {
-		_ = r.Close()
-	}
-	w.copies.Wait()
+	w.null = nil
 }

@@ -8,12 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
 )
-
-// drainDelay is how long the output of a child is still read after its end.
-// A process that it started may hold the pipe open for ever.
-const drainDelay = 500 * time.Millisecond
 
 // Options says what to start. Only Path is required.
 type Options struct {
@@ -95,6 +90,7 @@ type User struct {
 // Process is a child. The zero value is of no use; see [Start].
 type Process struct {
 	cmd      *exec.Cmd // nil when it has an owner
+	read     *reading  // of its output; nil when it has an owner
 	below    below     // how its owner holds it
 	handle   *os.Process
 	id       Identity
@@ -132,31 +128,16 @@ func Start(o Options) (*Process, error) {
 		Dir:         o.Dir,
 		ExtraFiles:  o.ExtraFiles,
 		SysProcAttr: sysProcAttr(o),
-		WaitDelay:   drainDelay,
 	}
 	// A nil *os.File or *Ring in an interface is not a nil interface.
 	if o.Stdin != nil {
 		cmd.Stdin = o.Stdin
 	}
-	if o.Stdout != nil {
-		cmd.Stdout = o.Stdout
+	read, err := connectOutput(cmd, o)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.Path, err)
 	}
-	if o.Stderr != nil {
-		cmd.Stderr = o.Stderr
-	}
-	if o.Output != nil {
-		cmd.Stdout = o.Output
-	}
-	if o.Errors != nil {
-		cmd.Stderr = o.Errors
-	}
-	if o.Terminal != nil {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Terminal, o.Terminal, o.Terminal
-	}
-	if o.Log != nil {
-		cmd.Stdout, cmd.Stderr = o.Log, o.Log
-	}
-	p := &Process{cmd: cmd, ownGroup: !o.ShareGroup || o.OutliveHost || o.Terminal != nil, tied: !o.OutliveHost, done: make(chan struct{})}
+	p := &Process{cmd: cmd, read: read, ownGroup: !o.ShareGroup || o.OutliveHost || o.Terminal != nil, tied: !o.OutliveHost, done: make(chan struct{})}
 	start := cmd.Start
 	switch {
 	case o.Confine != nil:
@@ -165,11 +146,44 @@ func Start(o Options) (*Process, error) {
 	case p.tied:
 		start = func() error { return theHostThread.start(cmd) }
 	}
-	if err := start(); err != nil {
+	err = start()
+	read.handedOver()
+	if err != nil {
+		read.close()
 		return nil, fmt.Errorf("start %s: %w", o.Path, err)
 	}
 	p.handle = cmd.Process
 	return p.begin(o)
+}
+
+// connectOutput says where the output of cmd goes.
+func connectOutput(cmd *exec.Cmd, o Options) (*reading, error) {
+	r := &reading{}
+	switch {
+	case o.Log != nil:
+		cmd.Stdout, cmd.Stderr = o.Log, o.Log
+		if o.Terminal != nil {
+			cmd.Stdin = o.Terminal
+		}
+		return r, nil
+	case o.Terminal != nil:
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Terminal, o.Terminal, o.Terminal
+		return r, nil
+	}
+	out, errs, err := r.both(o.Stdout, o.Stderr, o.Output, o.Errors)
+	if err != nil {
+		r.handedOver()
+		r.close()
+		return nil, err
+	}
+	// A nil *os.File in an interface is not a nil interface.
+	if out != nil {
+		cmd.Stdout = out
+	}
+	if errs != nil {
+		cmd.Stderr = errs
+	}
+	return r, nil
 }
 
 // begin is what follows when the child runs.
@@ -228,14 +242,13 @@ func (p *Process) wait() {
 		err = p.cmd.Wait()
 		p.closeGroup()
 	}
+	p.read.drain()
 	if p.cmd.ProcessState == nil {
 		p.err = fmt.Errorf("wait for process %d: %w", p.id.PID, err)
 		return
 	}
 	if e := exitOf(p.cmd.ProcessState); e.Code != 0 {
 		p.err = e
-	} else if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		p.err = fmt.Errorf("read the output of process %d: %w", p.id.PID, err)
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// errNotHealthy is the cause when StartTimeout has passed.
+// errNotHealthy is matched when StartTimeout is spent.
 var errNotHealthy = errors.New("it did not become healthy in time")
 
 // StartError says why a tool did not come up.
@@ -78,8 +79,8 @@ func (p *Process) awaitHealth(ctx context.Context, began time.Time) error {
 		case <-p.proc.Done():
 			return &exitedError{p.proc.Err()}
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errNotHealthy) {
-				return fmt.Errorf("%w: after %v /healthz says: %w", errNotHealthy, time.Since(began).Round(100*time.Millisecond), last)
+			if spent, ok := errors.AsType[*opportunity.SpentError](context.Cause(ctx)); ok {
+				return fmt.Errorf("%w: after %v /healthz says: %w", errNotHealthy, spent.Measure, last)
 			}
 			return fmt.Errorf("given up: %w", context.Cause(ctx))
 		case <-ticker.C:
@@ -113,11 +114,11 @@ func (p *Process) probe(ctx context.Context) error {
 	return err
 }
 
-// Healthy asks the tool whether it is well: GET /healthz has to be answered
-// within a second with {"ok": true}.
+// Healthy asks the tool whether it is well: GET /healthz has to be answered with
+// {"ok": true}, within a second in which it had the chance to, and 10 s in all.
 func (p *Process) Healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, healthBudget, p.Subject())
+	defer done()
 	status, body, err := p.small(ctx, http.MethodGet, "/healthz")
 	if err != nil {
 		return err
@@ -140,10 +141,13 @@ func (p *Process) Healthy(ctx context.Context) error {
 // Identity names the process, also when another one has its number.
 func (p *Process) Identity() process.Identity { return p.proc.Identity() }
 
+// Subject is the process, whose threads answer.
+func (p *Process) Subject() opportunity.Subject { return opportunity.Processes(p.Identity()) }
+
 // compareSchema compares what the process says of itself with tool.json.
 func (p *Process) compareSchema(ctx context.Context) ([]toolspec.Problem, error) {
-	ctx, cancel := context.WithTimeout(ctx, schemaTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(ctx, schemaBudget, p.Subject())
+	defer done()
 	status, body, err := p.small(ctx, http.MethodGet, "/schema")
 	if err != nil {
 		return nil, fmt.Errorf("/schema could not be compared with tool.json: %w", err)
@@ -194,6 +198,9 @@ func (p *Process) request(ctx context.Context, method, path string, body *payloa
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
+		if spent, ok := errors.AsType[*opportunity.SpentError](context.Cause(ctx)); ok {
+			return nil, fmt.Errorf("ask %s: %w", path, spent)
+		}
 		return nil, fmt.Errorf("ask %s: %w", path, errors.Unwrap(err))
 	}
 	return resp, nil

@@ -3,6 +3,7 @@ package toolproc
 import (
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/toolspec"
 )
 
@@ -18,7 +19,8 @@ type Options struct {
 	Artifacts string
 	// Cache is a folder for what Python compiles. "": it compiles each time.
 	Cache string
-	// StartTimeout bounds the time until the tool is healthy. 0: 60 s.
+	// StartTimeout bounds the time until the tool is healthy: how long it, and what it has
+	// started, may have had the chance to be. 0: 60 s. It is given up after five times that.
 	StartTimeout time.Duration
 	// Validate lets the tool know that this is only a check.
 	Validate bool
@@ -37,17 +39,28 @@ const (
 	healthEvery   = 100 * time.Millisecond
 	healthSoon    = 20 * time.Millisecond // during the first healthEager, in which most tools come up
 	healthEager   = time.Second
-	healthTimeout = time.Second
-	schemaTimeout = 30 * time.Second
 	cancelTimeout = 5 * time.Second
 	cancelAgain   = 20 * time.Millisecond // the first time, then twice as long
 	cancelSeldom  = 500 * time.Millisecond
-	beginTimeout  = 30 * time.Second // for POST /run of a tool that streams
-	dialTimeout   = 2 * time.Second
+	dialTimeout   = 20 * time.Second // the system answers, for a tool that has no processor, too
 	maxBody       = 64 << 20
 	maxSmallBody  = 1 << 20
 	maxDiffs      = 20
 )
+
+// How long a tool that has a processor may take for a small request: for GET /healthz,
+// for GET /schema, and for POST /run when it streams.
+var (
+	healthBudget = budget(time.Second)
+	schemaBudget = budget(30 * time.Second)
+	beginBudget  = budget(30 * time.Second)
+)
+
+// budget is so much opportunity, and ten times that in all.
+func budget(d time.Duration) opportunity.Budget {
+	const most = 10
+	return opportunity.Budget{Opportunity: d, Ceiling: most * d}
+}
 
 func (o Options) withDefaults() Options {
 	if o.StartTimeout <= 0 {

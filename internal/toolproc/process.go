@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
@@ -42,8 +43,6 @@ type Process struct {
 // port that another program took in the meantime is tried once more with another one.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, errNotHealthy)
-	defer cancel()
 	p, err := startOnce(ctx, o)
 	if failed, ok := errors.AsType[*StartError](err); ok && failed.portTaken() {
 		p, err = startOnce(ctx, o)
@@ -83,7 +82,10 @@ func startOnce(ctx context.Context, o Options) (*Process, error) {
 	}
 	p.oom = countOOM(p.proc.PID())
 	p.client = newClient()
-	if err := p.awaitHealth(ctx, began); err != nil {
+	bound, done := opportunity.Within(ctx, opportunity.Starting(o.StartTimeout, 0), opportunity.Tree(p.proc.Identity()))
+	err = p.awaitHealth(bound, began)
+	done()
+	if err != nil {
 		_ = p.stop(context.WithoutCancel(ctx), failedGrace) // what failed is the news
 		return nil, fail(messages.ToolErrorSpawn, p.startHint(err), err)
 	}

@@ -9,20 +9,21 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/sse"
 	"github.com/coppice-run/coppice/messages"
 )
 
 // stream is a run whose outputs come bit by bit.
 func (p *Process) stream(ctx context.Context, c *call, body *payload) Answer {
-	begin, cancel := context.WithTimeout(ctx, beginTimeout)
-	defer cancel()
+	begin, done := opportunity.Within(ctx, beginBudget, p.Subject())
+	defer done()
 	resp, err := p.request(begin, http.MethodPost, "/run", body, c)
 	if err != nil {
 		if begin.Err() != nil && ctx.Err() == nil {
 			return Answer{Error: &messages.ToolError{
 				Kind: messages.ToolErrorTool, Stderr: p.since(c),
-				Message: fmt.Sprintf("POST /run did not return within %v", beginTimeout),
+				Message: fmt.Sprintf("POST /run did not return within %v", beginBudget.Opportunity),
 				Hint:    "a tool that streams starts its work in /run, returns at once, and sends what comes of it from /stream",
 			}}
 		}
@@ -30,6 +31,7 @@ func (p *Process) stream(ctx context.Context, c *call, body *payload) Answer {
 	}
 	first, err := p.readBody(resp)
 	_ = resp.Body.Close()
+	done()
 	if err != nil {
 		return p.broken(ctx, c, err)
 	}

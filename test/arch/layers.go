@@ -58,7 +58,7 @@ var layers = []layer{
 	{dir: "sinks/sinktest", ours: []string{"messages", "supervisor", "sinks"}, theirs: testOnly},
 	{dir: "sinks/htmltext", ours: []string{"sinks/sanitise"}, theirs: []string{"golang.org/x/net/html"}},
 	{dir: "sinks/budget", theirs: []string{"github.com/clipperhouse/uax29/v2/graphemes"}},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/file/...", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/file/...", "internal/opportunity", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
 	{dir: "agent/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "agent/selfref", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -88,15 +88,15 @@ var layers = []layer{
 	{dir: "agent", ours: []string{".", "actors/launcher", "agent/primitive", "messages", "notebook/...", "sinks/...", "internal/home", "internal/hostcall"}},
 
 	// The client of coppice serve: for programs that run Python elsewhere.
-	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/process", "internal/sse"}},
+	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/opportunity", "internal/process", "internal/sse"}},
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2/..."}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
-	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/process"}},
-	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
-	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
+	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
+	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},
 	{dir: "cmd/internal/liveview", ours: []string{"cmd/internal/httpserver"}},
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
@@ -121,6 +121,7 @@ var layers = []layer{
 	{dir: "test/fakegateway", ours: []string{"messages"}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "test/mcp", ours: []string{"test/..."}, theirs: append([]string{"github.com/modelcontextprotocol/go-sdk/mcp"}, testOnly...)},
 	{dir: "test/terminal", theirs: []string{terminal, "golang.org/x/sys/unix"}},
+	{dir: "test/starve", ours: []string{"test/...", "messages", "internal/opportunity"}, theirs: append([]string{"golang.org/x/sys/unix"}, testOnly...)},
 	{dir: "test/...", ours: append([]string{"test/...", "internal/secret", "internal/opportunity", "supervisor", "actors/gateway", "actors/kernel/..."}, public...), theirs: testOnly},
 }
 

@@ -305,7 +305,7 @@ func TestConformance(t *testing.T) {
 	for _, backend := range []string{backends.Gateway, backends.Runner} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			conform(t, start(t, backend, coppice.Options{}), backend)
+			conform(t, plain(t, backend), backend)
 		})
 	}
 }
@@ -320,17 +320,8 @@ func conform(t *testing.T, host *coppice.Host, backend string) {
 func start(t *testing.T, backend string, o coppice.Options, env ...string) *coppice.Host {
 	t.Helper()
 	mark := messages.NewID()
-	env = append(append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1"), env...)
-	if o.Python == "" {
-		o.Python = testpython.Path(t)
-	}
-	if o.MaxSessions == 0 {
-		o.MaxSessions = 8 // more than run at once: the end of a session takes its time
-	}
-	o.InterruptGrace = 6 * time.Second                                                                   // others want the processors too
-	o.Backend = backends.With(backend, coppice.GatewayOptions{WarmKernels: -1}, coppice.RunnerOptions{}) // nothing beside the sessions
-	o.Home, o.Env, o.StartTimeout = t.TempDir(), env, 2*time.Minute
-	host, err := coppice.Start(t.Context(), o)
+	o.Home = t.TempDir()
+	host, err := coppice.Start(t.Context(), settle(t, backend, mark, o, env...))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -339,6 +330,22 @@ func start(t *testing.T, backend string, o coppice.Options, env ...string) *copp
 		require.Empty(t, proc.WithEnv(marker, mark))
 	})
 	return host
+}
+
+// settle fills in the options of a host.
+func settle(t *testing.T, backend, mark string, o coppice.Options, env ...string) coppice.Options {
+	t.Helper()
+	o.Env = append(append(os.Environ(), marker+"="+mark, "OPENAI_API_KEY=sk-1", "PI_PYTHON_GATEWAY_TOKEN=t-1", "GITHUB_TOKEN=g-1"), env...)
+	if o.Python == "" {
+		o.Python = testpython.Path(t)
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 8 // more than run at once: the end of a session takes its time
+	}
+	o.InterruptGrace = 6 * time.Second                                                                   // others want the processors too
+	o.Backend = backends.With(backend, coppice.GatewayOptions{WarmKernels: -1}, coppice.RunnerOptions{}) // nothing beside the sessions
+	o.StartTimeout = 2 * time.Minute
+	return o
 }
 
 func run(t *testing.T, s *coppice.Session, st step) messages.Result {

@@ -25,7 +25,7 @@ func TestAWorkingDirectoryThatIsMadeAgain(t *testing.T) {
 			require.NoError(t, err)
 			cwd = filepath.Join(cwd, "work")
 			require.NoError(t, os.Mkdir(cwd, 0o700))
-			s := start(t, backend, coppice.Options{}).Session("cwd", coppice.In(cwd))
+			s := plain(t, backend).Session("cwd", coppice.In(cwd))
 			run(t, s, step{cells: []string{"x = 1"}})
 			require.NoError(t, os.Remove(cwd))
 			r := run(t, s, step{cells: []string{"open('new.txt', 'w')"}})

@@ -38,7 +38,7 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	}
 	t.Run("fork", func(t *testing.T) {
 		t.Parallel()
-		host := start(t, backends.Gateway, coppice.Options{})
+		host := plain(t, backends.Gateway)
 		_, err := host.Session("a", coppice.In(t.TempDir())).Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 		refused, ok := errors.AsType[*messages.ForkRefused](err)
 		require.True(t, ok, "%v", err)

@@ -106,7 +106,7 @@ func TestErrorPlaces(t *testing.T) {
 			cwd := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(cwd, "of_the_user.py"), []byte("def fail(x):\n    return {}[x]\n"), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(cwd, "broken.py"), []byte("x = 1\nx = = 2\n"), 0o600))
-			s := start(t, backend, coppice.Options{}).Session("errors", coppice.In(cwd))
+			s := plain(t, backend).Session("errors", coppice.In(cwd))
 			ran := 0
 			for _, name := range slices.Sorted(maps.Keys(errorCases)) {
 				t.Run(name, func(t *testing.T) {

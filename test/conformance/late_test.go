@@ -26,7 +26,7 @@ func TestLateOutput(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
 			cwd := t.TempDir()
-			s := start(t, backend, coppice.Options{}).Session("late", coppice.In(cwd))
+			s := plain(t, backend).Session("late", coppice.In(cwd))
 			between := func(round int, prints, next string) messages.Result {
 				gone, printed := fmt.Sprintf("go%d", round), filepath.Join(cwd, fmt.Sprintf("printed%d", round))
 				r := run(t, s, step{cells: []string{fmt.Sprintf(`import os, threading, time

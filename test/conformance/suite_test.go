@@ -26,6 +26,10 @@ type suite struct{ m *testing.M }
 
 func (s suite) Run() int {
 	code := s.m.Run()
+	if err := endPlain(); err != nil {
+		fmt.Fprintln(os.Stderr, "a host that tests share:", err)
+		code = max(code, 1)
+	}
 	starve.Note()
 	cases.mu.Lock()
 	defer cases.mu.Unlock()

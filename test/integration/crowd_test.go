@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,12 +18,25 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 func TestFiftySessionsDoNotMix(t *testing.T) {
-	host := start(t, coppice.Options{MaxSessions: 50, StartTimeout: 3 * time.Minute})
+	for _, backend := range backends.All() {
+		t.Run(backend, func(t *testing.T) {
+			sessions := 50
+			if backend == backends.Gateway && !full() { // a Jupyter kernel costs a second of processor time
+				sessions = 6
+			}
+			notMixed(t, start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: sessions}), sessions)
+		})
+	}
+}
+
+func notMixed(t *testing.T, host *coppice.Host, sessions int) {
+	t.Helper()
 	var wg sync.WaitGroup
-	for n := range 50 {
+	for n := range sessions {
 		wg.Go(func() {
 			s := session(host, n)
 			for round := range 3 {
@@ -42,19 +56,32 @@ func TestFiftySessionsDoNotMix(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Len(t, kernels(t, host), 50)
+	require.Len(t, kernels(t, host), sessions)
 }
 
-// TestEveryClaimIsTrueWhileKernelsAreKilled runs 200 cells in 20 sessions while
-// random kernels are killed. Each session counts in its kernel, and the count
-// must agree with what each result claims about the state.
+// TestEveryClaimIsTrueWhileKernelsAreKilled runs 200 cells in 20 sessions, on the
+// gateway fewer unless all is run, while random kernels are killed. Each session counts
+// in its kernel, and the count must agree with what each result claims about the state.
 func TestEveryClaimIsTrueWhileKernelsAreKilled(t *testing.T) {
-	const sessions, calls = 20, 10
-	host := start(t, coppice.Options{MaxSessions: sessions, StartTimeout: 3 * time.Minute})
+	for _, backend := range backends.All() {
+		t.Run(backend, func(t *testing.T) {
+			sessions, calls := 20, 10
+			if backend == backends.Gateway && !full() {
+				sessions, calls = 3, 5
+			}
+			claimed(t, start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: sessions}), sessions, calls)
+		})
+	}
+}
 
+// claimed makes so many calls in each session, or more: until a kernel was killed for
+// each two sessions.
+func claimed(t *testing.T, host *coppice.Host, sessions, calls int) {
+	t.Helper()
 	stop := make(chan struct{})
 	var killer sync.WaitGroup
-	killed := 0
+	var killed atomic.Int64
+	enough := func() bool { return killed.Load() >= int64(max(1, sessions/2)) }
 	killer.Go(func() {
 		for {
 			select {
@@ -64,7 +91,7 @@ func TestEveryClaimIsTrueWhileKernelsAreKilled(t *testing.T) {
 			}
 			for _, pid := range kernels(t, host) { // map order is random
 				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
+					killed.Add(1)
 				}
 				break
 			}
@@ -78,7 +105,7 @@ func TestEveryClaimIsTrueWhileKernelsAreKilled(t *testing.T) {
 		wg.Go(func() {
 			s := session(host, n)
 			count := 0 // what the kernel's counter is, as far as results have said
-			for i := range calls {
+			for i := 0; i < calls || !enough(); i++ {
 				r, err := s.Execute(t.Context(), cells("import time\ncount = globals().get('count', 0) + 1\ntime.sleep(0.05)\nprint(count)"))
 				if _, refused := errors.AsType[*messages.NotStartedError](err); err != nil && !refused {
 					t.Errorf("session %d call %d: %v", n, i, err)
@@ -122,7 +149,8 @@ func TestEveryClaimIsTrueWhileKernelsAreKilled(t *testing.T) {
 	wg.Wait()
 	close(stop)
 	killer.Wait()
-	t.Logf("%d kernels killed, outcomes %v", killed, outcomes)
-	require.Equal(t, sessions*calls, outcomes[messages.OutcomeOK]+outcomes[messages.OutcomeLost]+outcomes[messages.OutcomeNotStarted])
-	require.NotZero(t, killed)
+	t.Logf("%d kernels killed, outcomes %v", killed.Load(), outcomes)
+	require.GreaterOrEqual(t, outcomes[messages.OutcomeOK]+outcomes[messages.OutcomeLost]+outcomes[messages.OutcomeNotStarted], sessions*calls)
+	require.Positive(t, outcomes[messages.OutcomeOK])
+	require.True(t, enough())
 }

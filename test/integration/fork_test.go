@@ -171,8 +171,7 @@ func TestCheckpoints(t *testing.T) {
 
 func TestTheGatewayBackendCannotCopy(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
-	s := session(host, "one")
+	s := session(on(t, backends.Gateway), t.Name())
 	_, err := s.Fork(t.Context(), coppice.ForkOptions{Copies: 1})
 	refusedFor(t, err, messages.ForkUnsupported)
 	_, err = s.Checkpoint(t.Context())

@@ -59,7 +59,7 @@ func TestAFrozenHostLosesNothing(t *testing.T) {
 	}
 	forms := map[string]form{
 		"runner":  {frozen{Backend: "runner", Idle: 30, Running: 10, Heartbeat: 300 * time.Millisecond, Cells: 3 * time.Second}, []time.Duration{1500 * time.Millisecond, 1200 * time.Millisecond}},
-		"gateway": {frozen{Backend: "gateway", Idle: 2, Running: 2, Heartbeat: 300 * time.Millisecond, Cells: 3 * time.Second}, []time.Duration{1500 * time.Millisecond}},
+		"gateway": {frozen{Backend: "gateway", Idle: 1, Running: 1, Heartbeat: 300 * time.Millisecond, Cells: 3 * time.Second}, []time.Duration{1500 * time.Millisecond}},
 	}
 	if full() {
 		for name, stop := range map[string]time.Duration{"20 s": 20 * time.Second, "5 min": 5 * time.Minute} {
@@ -208,6 +208,9 @@ func TestAHungKernelIsEndedOnABusyMachine(t *testing.T) {
 	t.Parallel()
 	for _, backend := range []string{"runner", "gateway"} {
 		for name, busy := range map[string]int{"idle": 0, "busy": 6} {
+			if name == "busy" && backend == "gateway" && !full() { // it takes half a minute of both processors
+				continue
+			}
 			t.Run(backend+" "+name, func(t *testing.T) {
 				host := start(t, coppice.Options{Backend: backends.Named(backend), Heartbeat: time.Second})
 				starve.With(t, busy)

@@ -57,6 +57,25 @@ type sharedHost struct {
 // that is available.
 func backend() string { return cmp.Or(os.Getenv("COPPICE_TEST_BACKEND"), "auto") }
 
+// quick is the backend of tests that are about the host, whatever its kernels are: the
+// runner, whose sessions cost little. In the full run it is the gateway, too.
+func quick() string {
+	if full() {
+		return backend()
+	}
+	return cmp.Or(os.Getenv("COPPICE_TEST_BACKEND"), backends.Runner)
+}
+
+// on returns a host with a backend and nothing else of its own: the shared one, if that
+// has it. Whoever uses it names sessions after its test.
+func on(t *testing.T, name string) *coppice.Host {
+	t.Helper()
+	if name == backends.Gateway && backend() != backends.Runner {
+		return shared(t)
+	}
+	return start(t, coppice.Options{Backend: backends.Named(name)})
+}
+
 // shared returns that host. Whoever uses it names sessions after its test.
 func shared(t *testing.T) *coppice.Host {
 	t.Helper()

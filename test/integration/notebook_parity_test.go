@@ -114,7 +114,7 @@ func nbconvert(t *testing.T, dir, out string, names []string) {
 
 func byLibrary(t *testing.T, dir, out string, names []string) {
 	t.Helper()
-	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
+	host := on(t, backends.Gateway)
 	for _, name := range names {
 		d, err := notebook.Open(t.Context(), filepath.Join(dir, name+".ipynb"))
 		require.NoError(t, err)

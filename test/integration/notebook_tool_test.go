@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
-	"github.com/coppice-run/coppice/test/backends"
 )
 
 // TestTheNotebookTools make a notebook, run it on a real kernel, mend a cell and go
@@ -23,7 +22,7 @@ import (
 func TestTheNotebookTools(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host, dir := start(t, coppice.Options{Backend: backends.Named(backend)}), t.TempDir()
+		host, dir := on(t, backend), t.TempDir()
 		o := agent.Options{Notebooks: true, SessionArgument: true}
 		use := func(name, args string) agent.Result {
 			t.Helper()

@@ -29,6 +29,17 @@ func onBoth(t *testing.T, f func(t *testing.T, backend string)) {
 	}
 }
 
+// onBackends is onBoth in the full run. Else f runs on the runner alone: what it holds is
+// the host's doing, and a Jupyter kernel costs a second of processor time.
+func onBackends(t *testing.T, f func(t *testing.T, backend string)) {
+	t.Helper()
+	if full() {
+		onBoth(t, f)
+		return
+	}
+	t.Run(backends.Runner, func(t *testing.T) { f(t, backends.Runner) })
+}
+
 // dieIf is a program that kills its interpreter when the file of that name is
 // not there yet, and makes it before.
 func dieIf(file string) string {
@@ -56,7 +67,7 @@ func TestReplayRunsALostCallOnceMore(t *testing.T) {
 
 func TestAKernelThatHasGrownIsReplacedWhenItIsIdle(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, backend string) {
+	onBackends(t, func(t *testing.T, backend string) {
 		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxRSS: 400 << 20, Heartbeat: time.Second})
 		s, slim := session(host, "a"), session(host, "slim")
 		run(t, slim, cells("x = 1"))
@@ -103,7 +114,7 @@ func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 // for more than the host holds is told at once, or waits, as the host chose.
 func TestCapacityIsShared(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, backend string) {
+	onBackends(t, func(t *testing.T, backend string) {
 		host := start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: 3, MaxPerOwner: 2, MaxWaiting: -1})
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -166,8 +177,8 @@ func TestConcurrentResetsMakeOneKernel(t *testing.T) {
 func TestADeadKernelIsReplacedBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backends.Named(backend)})
-		s := session(host, "a")
+		host := on(t, backend)
+		s := session(host, t.Name())
 		run(t, s, cells("x = 1"))
 		pid := kernels(t, host)[s.Key().ID()]
 		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))

@@ -110,8 +110,15 @@ func (s sharing) program(t *testing.T, test string, env ...string) *exec.Cmd {
 // TestASessionOutlivesItsHost resumes a session in a second host, finds the token
 // nowhere but in gateway.json, and leaves nothing after a stop.
 func TestASessionOutlivesItsHost(t *testing.T) {
-	t.Run("jupyter_kernel_gateway", func(t *testing.T) { testOutlives(t, "") })
-	t.Run("jupyter_server alone", func(t *testing.T) { testOutlives(t, testpython.JupyterServerOnly(t)) })
+	t.Parallel()
+	t.Run("jupyter_kernel_gateway", func(t *testing.T) {
+		t.Parallel()
+		testOutlives(t, "")
+	})
+	t.Run("jupyter_server alone", func(t *testing.T) {
+		t.Parallel()
+		testOutlives(t, testpython.JupyterServerOnly(t))
+	})
 }
 
 func testOutlives(t *testing.T, python string) {
@@ -119,7 +126,7 @@ func testOutlives(t *testing.T, python string) {
 	s := share(t)
 	s.python = python
 	dir := t.TempDir()
-	t.Chdir(dir)
+	session := func(host *coppice.Host, name string) *coppice.Session { return host.Session(name, coppice.In(dir)) }
 	first := s.host(t, nil)
 	require.Equal(t, messages.StateFresh, run(t, session(first, "a"), cells("import os; os.environ['MINE'] = 'kept'; x = 41")).State)
 	once := cells("x = 1")
@@ -185,9 +192,10 @@ func (s sharing) noToken(t *testing.T) {
 // TestAStoppedGatewayLosesNothing stops the gateway with SIGSTOP for longer than
 // kernels may be silent, then kills it.
 func TestAStoppedGatewayLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := share(t)
 	host := s.host(t, func(o *coppice.Options) { o.KeepSessions = false; o.Heartbeat = time.Second })
-	sessions, pause := 3, 4*time.Second
+	sessions, pause := 2, 4*time.Second
 	if full() {
 		sessions, pause = 8, 20*time.Second
 	}

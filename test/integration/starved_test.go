@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // starving takes the processor from the kernel that runs it, for five seconds. Several
@@ -44,7 +45,7 @@ while True: time.sleep(1)
 // A kernel that has no processor when it is interrupted keeps its state: it had no
 // chance to heed that.
 func TestAKernelWithoutAProcessorKeepsItsState(t *testing.T) {
-	host := start(t, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{})})
+	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
 	s := session(host, t.Name())
 	require.Equal(t, messages.OutcomeOK, run(t, s, cells("x = 40")).Outcome)
 	request := cells(starving)

@@ -47,7 +47,7 @@ func call(t *testing.T, one agent.Tool, args string) agent.Result {
 func TestThePythonTool(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backends.Named(backend)})
+		host := on(t, backend)
 		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		r := call(t, python, `{"cells":[{"code":"x = 40","title":"set"},{"code":"x + 2"}]}`)
 		require.Equal(t, "[1/2] set (ok)\n\n[2/2]\n42", r.Text)
@@ -91,7 +91,7 @@ func TestThePythonTool(t *testing.T) {
 // TestTwoConversations of one host share nothing, whatever their models name.
 func TestTwoConversations(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, backend string) {
+	onBackends(t, func(t *testing.T, backend string) {
 		host := start(t, coppice.Options{Backend: backends.Named(backend)})
 		python := tool(t, host, agent.Options{SessionArgument: true}, "python")
 		for _, session := range []string{"", `,"session":"analysis"`, `,"session":"default"`} {

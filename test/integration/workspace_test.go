@@ -19,7 +19,7 @@ import (
 func TestSessionsOfWorkspaces(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backends.Named(backend)})
+		host := on(t, backend)
 		made, err := host.Workspace(t.Context(), "etl", workspace.Options{Env: map[string]string{"STAGE": "test"}, Owner: "ann"})
 		require.NoError(t, err)
 		inside := host.Session("a", coppice.InWorkspace("etl"))
@@ -121,7 +121,7 @@ func TestAWorkspaceWithLimitsAndAnEnvironmentOfItsOwn(t *testing.T) {
 
 func TestAWorkspaceThatTheBackendCannotKeepTo(t *testing.T) {
 	t.Parallel()
-	host := start(t, coppice.Options{Backend: backends.Named(backends.Gateway)})
+	host := on(t, backends.Gateway)
 	_, err := host.Workspace(t.Context(), "a", workspace.Options{Limits: coppice.Limits{Memory: 1 << 20}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	_, err = host.Session("a", coppice.InWorkspace("none")).Execute(t.Context(), cells("1"))

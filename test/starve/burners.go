@@ -36,7 +36,10 @@ type Burners struct {
 
 // Burn starts n burners; Stop must be called. Each is a session of its own, so that a
 // system which shares processors between sessions counts each of them.
-func Burn(n int) (*Burners, error) {
+func Burn(n int) (*Burners, error) { return burn(n, true) }
+
+// burn starts burners, each as a session of its own or all in that of this process.
+func burn(n int, sessions bool) (*Burners, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -45,7 +48,9 @@ func Burn(n int) (*Burners, error) {
 	for range n {
 		cmd := exec.Command(self) //nolint:noctx // it ends with its input, which Stop and the end of this process close
 		cmd.Env = []string{burnerVariable + "=1"}
-		alone(cmd)
+		if sessions {
+			alone(cmd)
+		}
 		in, err := cmd.StdinPipe()
 		if err == nil {
 			err = cmd.Start()

@@ -1,6 +1,7 @@
 // Package starve leaves tests little of the machine: it keeps the processors busy
-// beside them ([Burn], [With]), and counts how many verdicts of "hung" or "too late"
-// were put off because of that ([Note], [Noted]).
+// beside them ([Burn], [With]), takes a process its processor ([Deprive], on Linux), and
+// counts how many verdicts of "hung" or "too late" were put off because of that ([Note],
+// [Noted]).
 //
 // # Guarantees
 //

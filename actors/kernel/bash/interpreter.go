@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -17,9 +18,17 @@ import (
 // maxScript is how long a script may be: Linux takes no longer argument.
 const maxScript = 100 << 10
 
-// grace is what an interrupted command has to end. It is less than what a
-// kernel actor gives an interrupted cell, so that the interpreter lives on.
-const grace = time.Second
+// grace is what an interrupted command, and what it has started, have to end. It is less
+// than what a kernel actor gives an interrupted cell, so that the interpreter lives on.
+var grace = opportunity.Budget{Opportunity: time.Second, Ceiling: 10 * time.Second}
+
+// end asks a command and what it has started to end, and kills them when they do not
+// though they had a processor to do so with.
+func end(ctx context.Context, p *process.Process) error {
+	bound, done := opportunity.Within(ctx, grace, opportunity.Tree(p.Identity()))
+	defer done()
+	return p.Stop(bound, process.StopOptions{Grace: grace.Ceiling})
+}
 
 // Interpreter runs one script at a time.
 type Interpreter struct {
@@ -126,7 +135,7 @@ func (i *Interpreter) Interrupt(context.Context) error {
 	defer i.mu.Unlock()
 	if p := i.running; p != nil && !i.asked {
 		i.asked = true
-		i.stops.Go(func() { _ = p.Stop(context.Background(), process.StopOptions{Grace: grace}) }) // Execute sees its end
+		i.stops.Go(func() { _ = end(context.Background(), p) }) // Execute sees its end
 	}
 	return nil
 }
@@ -138,6 +147,16 @@ func (i *Interpreter) AnswerInput(context.Context, string, messages.InputAnswer)
 
 // Ping returns nil until Close.
 func (i *Interpreter) Ping(context.Context) error { return i.Err() }
+
+// Subject is the command that runs, and what it has started.
+func (i *Interpreter) Subject() opportunity.Subject {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running == nil {
+		return opportunity.Unknown{}
+	}
+	return opportunity.Tree(i.running.Identity())
+}
 
 // RSS returns the memory of the shell that runs.
 func (i *Interpreter) RSS() int64 {
@@ -186,7 +205,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	p := i.running
 	i.mu.Unlock()
 	if p != nil {
-		if err := p.Stop(ctx, process.StopOptions{Grace: grace}); err != nil {
+		if err := end(ctx, p); err != nil {
 			return fmt.Errorf("end the running command: %w", err)
 		}
 	}
@@ -212,4 +231,5 @@ func exitCode(err error) int {
 var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Killer      = (*Interpreter)(nil)
+	_ kernel.Witness     = (*Interpreter)(nil)
 )

@@ -219,7 +219,7 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		defer cancel()
 		_ = server.Stop(c) // it kills what does not end; what it could not end is dead or not ours
 	}()
-	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token(), Trace: s.trace()})
+	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token(), Server: server.Identity(), Trace: s.trace()})
 	if err != nil {
 		return fmt.Errorf("use the gateway: %w", err)
 	}

@@ -175,7 +175,7 @@ func (h *shards) open(ctx context.Context, n int) (*Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token, Trace: h.s.trace()})
+	client, err := jupyter.NewClient(jupyter.Options{URL: lease.URL, Token: lease.Token, Server: lease.Process, Trace: h.s.trace()})
 	if err != nil {
 		lease.Release()
 		return nil, fmt.Errorf("use the gateway: %w", err)

@@ -59,7 +59,6 @@ type spare struct {
 const (
 	warmRetry = 5 * time.Second        // after a start that failed
 	warmEnd   = 3 * time.Second        // for the end of one
-	warmPing  = time.Second            // for an answer of one that is handed out
 	warmCalm  = 200 * time.Millisecond // before one is replaced: there may be more calls right now
 	warmHold  = 10 * time.Second       // for the first answer of a session that has begun
 )
@@ -142,7 +141,7 @@ func (p *pool) take(ctx context.Context) (spare, error) {
 			return spare{}, nil
 		}
 		if k.Kernel != nil {
-			if answers(ctx, k.Kernel) {
+			if answers(ctx, k) {
 				return k, nil
 			}
 			p.mu.Lock()
@@ -184,13 +183,22 @@ func (p *pool) next() (spare, <-chan struct{}) {
 	return spare{}, nil
 }
 
-// answers says whether a kernel that has waited is alive.
-func answers(ctx context.Context, k *jupyter.Kernel) bool {
+// warmPing is for the answer of a kernel that is handed out.
+var warmPing = opportunity.Budget{Opportunity: time.Second, Ceiling: 10 * time.Second}
+
+// answers says whether a kernel that has waited is alive: it does not when it says
+// nothing though it, and its gateway, had a processor to do so with. Which of the
+// gateway's processes it is, no one knows: nothing ran in it yet.
+func answers(ctx context.Context, k spare) bool {
 	if k.Err() != nil {
 		return false
 	}
-	c, cancel := context.WithTimeout(ctx, warmPing)
-	defer cancel()
+	var subject opportunity.Subject
+	if k.on != nil && k.on.Local {
+		subject = opportunity.Tree(k.on.process())
+	}
+	c, done := opportunity.Within(ctx, warmPing, subject)
+	defer done()
 	return k.Answers(c) == nil
 }
 

@@ -213,20 +213,8 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	if f.ID != c.id {
 		return false, nil // of a cell that was given up
 	}
-	if f.Seq != 0 {
-		c.seq++
-		if f.Seq != c.seq {
-			c.incomplete(fmt.Sprintf("frame %d came where frame %d was due", f.Seq, c.seq))
-			c.seq = f.Seq
-		}
-	}
-	if late := f.Late || f.Type == ndjson.TypeDropped; late != c.late {
-		if c.late = late; late {
-			c.out(ctx, messages.LateBegins(f.Chars))
-		} else {
-			c.out(ctx, messages.LateEnds())
-		}
-	}
+	c.inOrder(f)
+	c.markLate(ctx, f)
 	switch f.Type {
 	case ndjson.TypeStdout, ndjson.TypeStderr:
 		if f.Type == ndjson.TypeStderr {
@@ -249,17 +237,47 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
 		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
 	case ndjson.TypeDone:
-		c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
-		c.reply.ExecutionCount = f.Count
-		c.exceeded(messages.Limit(f.Limit))
-		if !f.OK && f.Limit == "" && c.i.refused() > c.refused {
-			c.exceeded(messages.LimitProcesses)
-		}
-		c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
-		if f.StdinRequested {
-			c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
-		}
+		c.ended(ctx, f)
 		return true, nil
 	}
 	return false, nil
+}
+
+// inOrder notes frames that did not come.
+func (c *cell) inOrder(f ndjson.Frame) {
+	if f.Seq == 0 {
+		return
+	}
+	c.seq++
+	if f.Seq != c.seq {
+		c.incomplete(fmt.Sprintf("frame %d came where frame %d was due", f.Seq, c.seq))
+		c.seq = f.Seq
+	}
+}
+
+// markLate puts marks around what code of earlier cells has printed.
+func (c *cell) markLate(ctx context.Context, f ndjson.Frame) {
+	late := f.Late || f.Type == ndjson.TypeDropped
+	if late == c.late {
+		return
+	}
+	if c.late = late; late {
+		c.out(ctx, messages.LateBegins(f.Chars))
+	} else {
+		c.out(ctx, messages.LateEnds())
+	}
+}
+
+// ended takes the last frame.
+func (c *cell) ended(ctx context.Context, f ndjson.Frame) {
+	c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
+	c.reply.ExecutionCount = f.Count
+	c.exceeded(messages.Limit(f.Limit))
+	if !f.OK && f.Limit == "" && c.i.refused() > c.refused {
+		c.exceeded(messages.LimitProcesses)
+	}
+	c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
+	if f.StdinRequested {
+		c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
+	}
 }

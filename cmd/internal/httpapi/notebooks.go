@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/notebook/run"
@@ -64,8 +65,8 @@ func (a *API) shown(ctx context.Context, in client.Show) (client.Shown, error) {
 // save saves a notebook, and does not wait for ever when someone holds its lock.
 func (a *API) save(f *notebook.File) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, a.o.LockWait)
-		defer cancel()
+		ctx, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: a.o.LockWait}, nil)
+		defer done()
 		written, err := f.Save(ctx)
 		return written, fileProblem(f.Path, err)
 	}

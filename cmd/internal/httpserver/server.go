@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/loopback"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // DefaultAddr is where the server listens unless told otherwise.
@@ -200,8 +201,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
-	defer cancel()
+	last, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: s.grace}, nil)
+	defer done()
 	s.leaving.Store(true)
 	if s.ending != nil {
 		s.ending(last)
@@ -210,6 +211,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	connections.End()
 	err := server.Shutdown(last)
 	if err != nil {
+		if last.Err() != nil {
+			err = context.Cause(last) // how long they had
+		}
 		err = errors.Join(fmt.Errorf("end the server: %w: %w", ErrCut, err), server.Close())
 	}
 	for range listeners {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -140,7 +141,8 @@ func TestTheEndOfAServer(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, <-asked)
 		} else {
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			var spent *opportunity.SpentError
+			require.ErrorAs(t, err, &spent)
 			require.Error(t, <-asked)
 		}
 	}

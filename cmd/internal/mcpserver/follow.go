@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-run/coppice/agent"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // followed are the host's tools as clients see them now. They change while the server
@@ -114,8 +115,8 @@ func (f *followed) refresh() error {
 	if err != nil {
 		return fmt.Errorf("list the tools of the host: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
-	defer cancel()
+	ctx, done := opportunity.Within(context.Background(), opportunity.Budget{Opportunity: lookTime}, nil)
+	defer done()
 	_, why, err := agent.ModeOf(ctx, f.s.o.Host, f.s.o.Tools)
 	f.mu.Lock()
 	defer f.mu.Unlock()

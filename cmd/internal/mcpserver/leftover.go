@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -126,8 +127,8 @@ func (l *leftovers) sweep(ctx context.Context, m *mcp.Server) {
 
 // endAll ends sessions at once, also for a client that has just left.
 func (l *leftovers) endAll(ctx context.Context, keys []messages.SessionKey) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer cancel()
+	ctx, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: endTimeout}, nil)
+	defer done()
 	var ends sync.WaitGroup
 	for _, key := range keys {
 		ends.Go(func() { l.end(ctx, key) })

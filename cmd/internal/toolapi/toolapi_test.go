@@ -84,8 +84,8 @@ func (s *server) ask(method, path, body string) (int, string) {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	s := serve(t, toolapi.Options{Developer: true}, toolbox.Tool{ID: "a", Set: map[string]any{"category": "x/y", "max_runtime_seconds": 1}}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}},
-		toolbox.Tool{ID: "bad", Env: "START=raise"})
+	s := serve(t, toolapi.Options{Developer: true}, toolbox.Tool{ID: "a", Set: map[string]any{"category": "x/y"}}, toolbox.Tool{ID: "broken", Set: map[string]any{"name": 3}},
+		toolbox.Tool{ID: "bad", Env: "START=raise"}, toolbox.Tool{ID: "short", Set: map[string]any{"max_runtime_seconds": 1}})
 	status, body := s.ask("GET", "/api/healthz", "")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, `"ok":true`)
@@ -105,7 +105,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400, "timeout_seconds must be from 0 to 86400"},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422, "n: not a number"},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"raise"}}`, 502, "it broke"},
-		{"POST", "/api/tools/a/run", `{"inputs":{"do":"sleep","arg":60}}`, 504, "ResourceLimitExceeded: runtime"},
+		{"POST", "/api/tools/short/run", `{"inputs":{"do":"sleep","arg":60}}`, 504, "ResourceLimitExceeded: runtime"},
 		{"POST", "/api/tools/bad/run", `{}`, 502, "no good start"},
 		{"POST", "/api/tools/none/run", `{}`, 404, "no such tool"},
 		{"POST", "/api/tools/broken/run", `{}`, 502, "expected a string that is not empty, found a number"},

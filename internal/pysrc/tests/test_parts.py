@@ -367,9 +367,9 @@ class DeepTracebackTest(unittest.TestCase):
             if cause:
                 top = self.deep(4, code)
                 top.__cause__, err = err, top
-            begin = time.monotonic()
+            begin = time.process_time()  # others may have the processors
             frame = errors.describe(err, "<cell 9>")
-            self.assertLess(time.monotonic() - begin, 20, "it took minutes")
+            self.assertLess(time.process_time() - begin, 20, "it took minutes")
             self.assertLess(len(frame["traceback"]), 1100)
             self.assertIn("  [… 999600 more …]", frame["traceback"])
             told = frame["place"]["user_traceback"].split("\n")
