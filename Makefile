@@ -32,6 +32,8 @@ OPENAPI_BASE ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 pyt
 
 # The browser of test-browser.
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
+# What checks the alerts, of Prometheus.
+PROMTOOL ?= promtool
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -109,6 +111,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
+	@if command -v "$(PROMTOOL)" >/dev/null; then $(MAKE) --no-print-directory test-monitoring; else \
+		echo "==> promtool is missing: the alerts were not looked at by Prometheus (make test-monitoring)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
@@ -160,10 +164,17 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	$(say) "the live view in a browser"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the browser test needs node and npm; install them" >&2; exit 1; }
 	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-browser CHROMIUM=/path/to/chromium" >&2; exit 1; }
-	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser" "$(CACHE)/pictures" && cp test/browser/* "$(CACHE)/browser/"
-	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser/assets" "$(CACHE)/pictures" && rm -f "$(CACHE)"/browser/assets/* && cp test/browser/* "$(CACHE)/browser/" && cp cmd/internal/liveview/assets/*.js "$(CACHE)/browser/assets/"
+	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/fleet.mjs" cmd/internal/liveview "$(HERE)/pictures"
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/live-view.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
+
+.PHONY: test-monitoring
+test-monitoring: ## Have promtool look at the alerts in examples/monitoring, and try them (needs promtool)
+	$(say) "the alerts, with promtool"
+	@command -v "$(PROMTOOL)" >/dev/null || { echo "make: promtool was not found; install Prometheus, or name it: make test-monitoring PROMTOOL=/path/to/promtool" >&2; exit 1; }
+	@cd examples/monitoring && "$(PROMTOOL)" check rules --lint=all --lint-fatal alerts.yaml && "$(PROMTOOL)" test rules alerts_test.yaml
 
 .PHONY: test-mcp
 test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript, the inspector and the conformance suite (needs node 20 and npm)

@@ -1,24 +1,30 @@
 package coppice
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/workspace"
 )
 
 // newWorkspaces makes the part of the tree that has the workspaces.
 func (h *Host) newWorkspaces() *workspace.Set {
+	h.owner.Ask(h.anyPython) // their processes may come before any interpreter is known
 	return workspace.New(workspace.Host{
-		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Logger: h.o.Logger,
+		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Owner: &h.owner, Logger: h.o.Logger,
 	}, h.o.Workspaces)
 }
 
 // placeOf makes what the kernels of a workspace come from: what those of the host
 // come from, unless it has limits, isolation or an environment of its own.
 func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, error) {
+	if r, is := h.o.Backend.(kernel.Remote); is && r.RemoteURL() != "" && o.Total != (workspace.Total{Output: o.Total.Output}) {
+		return workspace.Place{}, fmt.Errorf("%w: the kernels of another server can have no limits of a workspace as a whole but that of the output; leave them out", ErrOptions)
+	}
 	site := h.site()
 	if o.Pass != nil {
 		site.Env = o.Passing(h.o.Env)
@@ -39,11 +45,19 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	if walls := level != kernel.IsolationOff && level != kernel.IsolationPrivileges; !walls && !own && site.Limits == h.o.Limits && o.Pass == nil {
 		return workspace.Place{Rung: level, About: about, Wall: wall(h.backend)}, nil
 	}
+	var place workspace.Place
+	if site.Isolation.Walled() { // nothing that began in it gets out of its tree of processes
+		place.Owner = &process.Owner{}
+		place.Owner.Ask(func(context.Context) string { return h.owner.Interpreter() })
+		site.Owner = place.Owner
+		place.Mark = process.NewMark()
+		site.Mark = place.Mark
+	}
 	b, err := h.provisioner.Provision(site)
 	if err != nil {
 		return workspace.Place{}, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	place := workspace.Place{Backend: b, Rung: level, About: about, Wall: wall(b)}
+	place.Backend, place.Rung, place.About, place.Wall = b, level, about, wall(b)
 	if s, ok := b.(kernel.Served); ok {
 		place.Server = kernel.ServerSpec(s.Process())
 	}
@@ -62,10 +76,11 @@ func (h *Host) kernelIn(o kernel.Options) kernel.Options {
 	if err != nil {
 		return o // it has ended: what was begun in it is ended by now
 	}
-	o.Env = w.Env()
+	o.Env, o.Guard = w.Env(), w
 	if b := w.Backend(); b != nil {
 		o.Backend = b
 	}
+	o.CellOutput = w.Total().Output
 	if l := w.Limits(); l.Runtime > 0 {
 		o.CellRuntime = l.Runtime
 	}

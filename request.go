@@ -30,6 +30,15 @@ type Request struct {
 	Mode messages.KernelMode
 	// Env is set in os.environ before the first cell, and stays.
 	Env map[string]string
+	// CallEnv is set in os.environ while the cells of the call run, on top of Env, and is
+	// put back after each of them: also when it raised or was interrupted, and
+	// whatever it did to these variables itself, every one of them has the value then that
+	// it had before the call, or is not there. A later cell of the call finds
+	// what an earlier one has left of them. Other variables that the code sets stay.
+	// What the code has started keeps what it was started with, and a thread that runs on
+	// sees what the session has. Kernels of other languages do not get them, which a
+	// notice says. Values are in no log.
+	CallEnv map[string]string
 	// AllowStdin lets input() and getpass wait for Session.SubmitInput. It is for
 	// Session.Stream, whose messages.InputRequest events carry the id to answer.
 	// Without it, and without Input, a read from stdin fails the cell and the
@@ -93,12 +102,20 @@ func (r Request) check() error {
 			return &RequestError{"cells", fmt.Sprintf("cell %d is not valid UTF-8; Python source must be text", i+1)}
 		}
 	}
-	for k := range r.Env {
-		if !utf8.ValidString(k) || !utf8.ValidString(r.Env[k]) {
-			return &RequestError{"env", fmt.Sprintf("the environment variable %q is not text", k)}
+	if err := checkEnv("env", r.Env); err != nil {
+		return err
+	}
+	return checkEnv("call_env", r.CallEnv)
+}
+
+// checkEnv refuses variables that no process can have.
+func checkEnv(field string, env map[string]string) error {
+	for k, v := range env {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return &RequestError{field, fmt.Sprintf("the environment variable %q is not text", k)}
 		}
-		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(r.Env[k], "\x00") {
-			return &RequestError{"env", fmt.Sprintf("the environment variable %q cannot be set: a name is not empty and has no equals sign, and neither it nor the value has a zero byte", k)}
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
+			return &RequestError{field, fmt.Sprintf("the environment variable %q cannot be set: a name is not empty and has no equals sign, and neither it nor the value has a zero byte", k)}
 		}
 	}
 	return nil

@@ -79,7 +79,10 @@ type Execute struct {
 	Reset      bool                `json:"reset,omitempty"`
 	ResetNames bool                `json:"reset_names,omitempty"`
 	Mode       messages.KernelMode `json:"mode,omitempty"`
-	Env        map[string]string   `json:"env,omitempty"`
+	// Env is set before the first cell, and stays; CallEnv is put back when the execution
+	// has ended, see coppice.Request.
+	Env     map[string]string `json:"env,omitempty"`
+	CallEnv map[string]string `json:"call_env,omitempty"`
 	// AllowStdin lets input() wait for Client.Answer.
 	AllowStdin bool   `json:"allow_stdin,omitempty"`
 	Owner      string `json:"owner,omitempty"`

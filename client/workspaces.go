@@ -26,15 +26,15 @@ type Workspace struct {
 	InUse  int       `json:"in_use"`
 	Pinned bool      `json:"pinned,omitempty"`
 	// Quota is how many bytes its files may have; 0: no limit.
-	Quota  int64  `json:"quota_bytes,omitempty"`
-	Limits Limits `json:"limits"`
+	Quota  int64           `json:"quota_bytes,omitempty"`
+	Limits WorkspaceLimits `json:"limits"`
 	// Isolation is the rung that its sessions are on, and IsolationText what that does.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
 }
 
-// Limits bound each session of a workspace; 0 of each: that of the server.
-type Limits struct {
+// WorkspaceLimits bound each session of a workspace; 0 of each: that of the server.
+type WorkspaceLimits struct {
 	// Memory is in bytes, CPU (of one cell) and Runtime in seconds.
 	Memory  int64   `json:"memory_bytes,omitempty"`
 	CPU     float64 `json:"cpu_seconds,omitempty"`
@@ -84,7 +84,7 @@ type NewWorkspace struct {
 	// server get; empty: no other than PATH, HOME and the language.
 	Pass      []string          `json:"pass,omitzero"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	Limits    Limits            `json:"limits,omitzero"`
+	Limits    WorkspaceLimits   `json:"limits,omitzero"`
 	Isolation *Isolation        `json:"isolation,omitempty"`
 	// Quota is how many bytes its files may have. 0: no limit.
 	Quota    int64    `json:"quota_bytes,omitempty"`

@@ -26,7 +26,7 @@ func TestWorkspacesAreAskedForTheirRoutes(t *testing.T) {
 		say  string
 	}{
 		"create": {func(c *client.Client) (any, error) {
-			return c.CreateWorkspace(ctx, client.NewWorkspace{Name: "w", Pass: []string{}, Limits: client.Limits{Memory: 7}, Lifetime: client.Lifetime{EndIn: 1.5}, Isolation: &client.Isolation{Level: "landlock"}})
+			return c.CreateWorkspace(ctx, client.NewWorkspace{Name: "w", Pass: []string{}, Limits: client.WorkspaceLimits{Memory: 7}, Lifetime: client.Lifetime{EndIn: 1.5}, Isolation: &client.Isolation{Level: "landlock"}})
 		}, asked{method: "POST", path: "/api/workspaces", body: `{"name":"w","pass":[],"limits":{"memory_bytes":7},"isolation":{"level":"landlock"},"lifetime":{"end_in_seconds":1.5}}`}, `{}`},
 		"create the least": {func(c *client.Client) (any, error) { return c.CreateWorkspace(ctx, client.NewWorkspace{Name: "w"}) }, asked{method: "POST", path: "/api/workspaces", body: `{"name":"w"}`}, `{}`},
 		"list": {func(c *client.Client) (any, error) {

@@ -51,6 +51,8 @@ type Execute struct {
 	// Env is set in os.environ before the first cell, on top of what the
 	// kernel started with. It stays set.
 	Env map[string]string `json:"env,omitempty"`
+	// CallEnv is set in os.environ while the cells run, and put back after each.
+	CallEnv map[string]string `json:"call_env,omitempty"`
 	// AllowStdin lets input() wait for an answer; without it a read from stdin fails
 	// the cell, and the result says so.
 	AllowStdin bool `json:"allow_stdin,omitempty"`
@@ -199,6 +201,8 @@ func (i Interrupt) Stop(timeout time.Duration) (Stop, time.Duration) {
 const (
 	CauseCancelled InterruptCause = "cancelled"
 	CauseTimeout   InterruptCause = "timeout"
+	// CauseLimit: a limit was met that is not one of time; the result names it.
+	CauseLimit InterruptCause = "limit"
 )
 
 // Reset asks for a new kernel for Key; variables are gone afterwards. Calls

@@ -72,7 +72,7 @@ var lifecycle = []messages.Lifecycle{
 var values = map[string]any{
 	"execute": messages.Execute{
 		ID: "id-1", Key: key, Owner: "tenant", Cells: []messages.Cell{{Title: "t", Code: "1+1"}}, Timeout: 30 * time.Second, Deadline: at, Made: at, Reset: true,
-		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, AllowStdin: true, InputTimeout: time.Minute, ResetNames: true,
+		Mode: messages.ModePerCall, Env: map[string]string{"A": "b"}, CallEnv: map[string]string{"C": "d"}, AllowStdin: true, InputTimeout: time.Minute, ResetNames: true,
 	},
 	"interrupt":     messages.Interrupt{Key: key, Exec: "id-1", Cause: messages.CauseTimeout, Deadline: time.Second, Active: true},
 	"reset":         messages.Reset{Key: key},

@@ -243,6 +243,9 @@ func (h *handler) Close(*supervisor.Supervisor, supervisor.Exit) {
 			work.Settle(supervisor.ErrGone)
 		}
 	}
+	if err := h.set.groups.close(); err != nil {
+		h.set.o.Logger.Warn("remove the control groups of workspaces", "err", err)
+	}
 }
 
 // reasonOf is why a workspace ended whose supervisor was asked to stop, or failed.

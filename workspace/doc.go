@@ -13,6 +13,11 @@
 //     the reason, waiting ones are not started, its kernels and its processes are
 //     gone, and so is its folder, unless it was given or is to be kept. [Workspace.Done] is closed
 //     when all of that has happened; then the name is free.
+//   - On Linux that includes what cells and processes have started and left behind, though it has
+//     left their groups and sessions, and has no parent left: it has the mark of the
+//     workspace ([process.Marked]). When the host is killed, the owner of its processes
+//     ends all of that ([process.Owner]). Behind walls, from landlock on, the workspace has
+//     an owner of its own, which nothing leaves that cannot signal it, too.
 //   - Nothing begins in a workspace that has ended: it is refused with an *[EndedError]
 //     that says why and when it ended. No call slips in between.
 //   - It ends when it is asked to, at its end time, when it was idle for as long as it
@@ -31,6 +36,7 @@
 //	supervisor ─┬─ gateway ── kernels of all sessions
 //	            └─ workspaces ─┬─ etl ─┬─ folder        made first, removed last
 //	                           │       ├─ fork server   when it has limits or isolation of its own
+//	                           │       ├─ limits        when all in it together is limited
 //	                           │       └─ processes
 //	                           └─ …
 //

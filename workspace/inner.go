@@ -33,6 +33,9 @@ func (w *Workspace) supervisor() *supervisor.Supervisor {
 		server.Kind = kindServer
 		children = append(children, server)
 	}
+	if w.limited() {
+		children = append(children, supervisor.Spec{Key: "limits", Kind: "limits", New: func() supervisor.Behaviour { return &watch{w: w} }})
+	}
 	return supervisor.New(supervisor.Options{
 		Name: w.name, Children: children, Handler: &inner{w: w, running: map[string]run{}},
 		Strategy: strategy.For(kindServer, strategy.Backoff(strategy.BackoffOptions{Initial: 100 * time.Millisecond, Max: 10 * time.Second})),
@@ -171,7 +174,7 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 		}
 		cancel()
 	}
-	err := w.forgetProcesses()
+	err := errors.Join(w.sweep(), w.forgetProcesses())
 	if opened != nil {
 		err = errors.Join(err, opened.Close())
 	}
@@ -180,12 +183,22 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 		err = errors.Join(err, os.RemoveAll(w.folder))
 	}
 	if err != nil {
-		w.set.o.Logger.Warn("the folder of a workspace was not removed", "workspace", w.name, "err", err)
+		w.set.o.Logger.Warn("something of a workspace is left", "workspace", w.name, "err", err)
 	}
 }
 
 // discard removes what was made for the kernels of a workspace, none of which lives.
 func (w *Workspace) discard() {
+	if err := w.place.Owner.Close(context.Background()); err != nil {
+		w.set.o.Logger.Warn("processes of a workspace did not end", "workspace", w.name, "err", err)
+	}
+	if w.group != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), groupTime)
+		if err := w.group.Remove(ctx); err != nil {
+			w.set.o.Logger.Warn("remove the control group of a workspace", "workspace", w.name, "err", err)
+		}
+		cancel()
+	}
 	if c, ok := w.place.Backend.(kernel.Closer); ok {
 		if err := c.Close(); err != nil {
 			w.set.o.Logger.Warn("remove temporary files", "workspace", w.name, "err", err)

@@ -35,11 +35,16 @@ type Options struct {
 	// Limits bound each session and process of the workspace. The zero value: those
 	// of the host. A backend that cannot keep to them refuses.
 	Limits kernel.Limits
+	// Total bounds everything in the workspace together. The zero value: nothing is bounded
+	// so.
+	Total Total
 	// Isolation says what sessions and processes are kept from; the folder of the
 	// workspace is always one that they may write, in place of the host's Write. The zero value: that of the
 	// host. A backend that cannot isolate refuses.
 	Isolation kernel.Isolation
-	// Quota is how many bytes the files of the folder may have; see files.Options. 0: no limit.
+	// Quota is how many bytes the files of the folder may have; see files.Options. No file
+	// that a session or a process makes may be longer, and what runs is stopped when the folder
+	// has more and still grows, see Total. 0: no limit.
 	Quota int64
 	// EndAt is when it ends, whatever it does then. Zero: never.
 	EndAt time.Time
@@ -111,6 +116,8 @@ func (o Options) settle() (Options, error) {
 	switch {
 	case o.Limits.Negative():
 		return o, &OptionsError{"limits", fmt.Sprintf("a limit of the workspace is negative: %+v; use 0 for that of the host", o.Limits)}
+	case o.Total.negative():
+		return o, &OptionsError{"total", fmt.Sprintf("a limit of the workspace as a whole is negative: %+v; use 0 for none", o.Total)}
 	case o.Quota < 0:
 		return o, &OptionsError{"quota", fmt.Sprintf("the quota of %d bytes is negative; use 0 for none", o.Quota)}
 	case o.IdleEnd < 0:

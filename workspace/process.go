@@ -135,7 +135,8 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 	})
 	r := run{p: p, w: w, left: left, up: make(chan error, 1), gone: make(chan struct{}), after: o.Timeout, o: procs.Options{
 		Args: o.Args, Dir: filepath.Clean(dir), Input: o.Input, Terminal: o.Terminal, Keep: o.Keep, Env: w.environment(o),
-		Memory: uint64(max(w.o.Limits.Memory, 0)), Files: uint64(max(w.o.Limits.Files, 0)), Wall: w.wall(),
+		Owner: w.owner(), Mark: w.mark, Output: w.o.Total.Output, FileSize: uint64(max(w.o.Quota, 0)),
+		Memory: uint64(max(w.o.Limits.Memory, 0)), Files: uint64(max(w.o.Limits.Files, 0)), Wall: w.wall(filepath.Clean(dir)),
 	}}
 	if l := w.o.Limits.Runtime; l > 0 && (r.after == 0 || l < r.after) {
 		r.after = l
@@ -162,12 +163,12 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 }
 
 // wall puts a process behind the walls of the workspace; nil: there are none.
-func (w *Workspace) wall() func(string, []string) (procs.Behind, error) {
+func (w *Workspace) wall(dir string) func(string, []string) (procs.Behind, error) {
 	if w.place.Wall == nil {
 		return nil
 	}
 	return func(program string, args []string) (procs.Behind, error) {
-		c, err := w.place.Wall.Confine(program, args)
+		c, err := w.place.Wall.Confine(program, args, dir)
 		return procs.Behind(c), err
 	}
 }
@@ -274,7 +275,15 @@ func (a *processActor) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		a.work = m
-		started, err := procs.Start(a.r.o)
+		group, err := a.w.groupFile()
+		var started *procs.Process
+		if err == nil {
+			a.r.o.Group = group
+			started, err = procs.Start(a.r.o)
+			if group != nil {
+				_ = group.Close() // the process is in it
+			}
+		}
 		if err != nil {
 			a.over(ctx, err)
 			return nil

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
@@ -32,6 +34,8 @@ type Host struct {
 	Place func(folder string, o Options) (Place, error)
 	// Env is the environment of the host, unfiltered.
 	Env []string
+	// Owner owns the processes of workspaces that have no walls. nil: nothing does.
+	Owner *process.Owner
 	// Logger hears what could not be removed. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -47,6 +51,11 @@ type Place struct {
 	// Wall puts the processes of the workspace behind the walls that the kernels are
 	// behind. nil: there are none.
 	Wall kernel.Confiner
+	// Owner owns the processes of the workspace, and its kernels where they have a Server:
+	// it ends with the workspace. nil: that of the host does.
+	Owner *process.Owner
+	// Mark is what its processes are known by. 0: one is made.
+	Mark process.Mark
 }
 
 // Set is the workspaces of a host. Make it with New, put its Spec into the tree, and
@@ -54,6 +63,7 @@ type Place struct {
 type Set struct {
 	o      Host
 	limits SetOptions
+	groups groups
 
 	mu    sync.Mutex
 	self  supervisor.Ref         // zero until attached; guarded by mu
@@ -129,8 +139,12 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
+	group, kept, err := s.groups.new(ctx, o.Total)
+	if err != nil {
+		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
+	}
 	now := time.Now()
-	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
+	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, mark: cmp.Or(place.Mark, process.NewMark()), group: group, kept: kept, kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
 	made, err := supervisor.Ask[*Workspace](ctx, s.ref(), create{w, asked})
 	switch {
 	case err != nil && ctx.Err() != nil:

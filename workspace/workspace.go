@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/workspace/files"
@@ -22,6 +24,9 @@ type Workspace struct {
 	made   time.Time
 	folder string
 	place  Place
+	mark   process.Mark  // of all processes in it
+	group  *cgroup.Group // of all of them; nil: it has none
+	kept   string        // what keeps to the limits of all in it; "": nothing does
 	done   chan struct{} // closed when nothing of it is left
 	once   sync.Once     // closes done
 
@@ -45,6 +50,10 @@ type Workspace struct {
 	procs         []*Process             // those that run, and those that are remembered; guarded by mu
 	procNext      uint64                 // the number of the last one; guarded by mu
 	procRun       int                    // how many run; guarded by mu
+	kernels       map[int]root           // by pid, where the workspace is looked at; guarded by mu
+	endings       []ending               // for limits, the newest last; guarded by mu
+	used          Usage                  // guarded by mu
+	groupSaw      cgroup.Usage           // what its group was seen to have met; guarded by mu
 }
 
 // Info describes a workspace.
@@ -65,6 +74,12 @@ type Info struct {
 	// Isolation is the rung that its sessions are on, and what that does, in words.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
+	// Total is the limits of everything in it together, Kept what keeps to them, in
+	// words ("": there are none), and Usage what there was when it was looked at, zero
+	// where nothing has to be.
+	Total Total  `json:"total,omitzero"`
+	Kept  string `json:"total_kept,omitempty"`
+	Usage Usage  `json:"usage,omitzero"`
 	// Ended says why it has ended, "" while it has not.
 	Ended Reason `json:"ended,omitempty"`
 }
@@ -84,6 +99,9 @@ func (w *Workspace) Env() map[string]string { return maps.Clone(w.o.Env) }
 // Limits returns those that it was made with; zero: those of the host.
 func (w *Workspace) Limits() kernel.Limits { return w.o.Limits }
 
+// Total returns the limits of everything in it together.
+func (w *Workspace) Total() Total { return w.o.Total }
+
 // Backend returns what its kernels come from; nil: the host's own.
 func (w *Workspace) Backend() kernel.Backend { return w.place.Backend }
 
@@ -94,6 +112,7 @@ func (w *Workspace) Info() Info {
 	i := Info{
 		Name: w.name, Folder: w.folder, Owner: w.o.Owner, Labels: maps.Clone(w.labels), Made: w.made, EndAt: w.endAt, IdleEnd: w.idleEnd,
 		Used: w.last, InUse: w.uses, Pinned: w.pinned, Quota: w.o.Quota, Isolation: w.place.Rung, IsolationText: w.place.About,
+		Total: w.o.Total, Kept: w.kept, Usage: w.used,
 	}
 	if w.ended != nil {
 		i.Ended = w.ended.Reason

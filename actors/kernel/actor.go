@@ -111,6 +111,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 			Progress: func(stage string) { ctx.Note(supervisor.Facts{Detail: stage}) }, Waiting: p.wait,
 		})
 		if err == nil {
+			a.guarded(interp)
 			a.made <- interp
 		}
 		ctx.Tell(started{err})
@@ -141,6 +142,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.enough(m)
 	case runtimeOver:
 		a.runtimeOver(m)
+	case limitMet:
+		a.limitMet(m)
 	case confirmed:
 		a.isConfirmed(m)
 	case graceOver:
@@ -148,9 +151,7 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 	case resumed:
 		a.resumed(m)
 	case activeDue:
-		if a.run == m.run {
-			a.interrupt(m.interrupt)
-		}
+		a.activeDue(m)
 	case watchDue:
 		a.watch()
 	case weighDue:

@@ -124,6 +124,10 @@ type CellRequest struct {
 	// Env is set in os.environ before the code runs; nil values of the map do
 	// not exist: "" sets an empty value.
 	Env map[string]string
+	// CallEnv is set in os.environ while the code runs, and put back when it has ended,
+	// however that came: to what was there when Execute was called. Where Index is not 0,
+	// it begins with what the cell before has left of it.
+	CallEnv map[string]string
 	// AllowStdin lets input() ask; see messages.InputRequest.
 	AllowStdin bool
 	// Count asks for a number in the interpreter's history, see

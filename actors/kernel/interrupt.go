@@ -3,6 +3,7 @@ package kernel
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -201,4 +202,97 @@ func (a *Actor) runtimeOver(m runtimeOver) {
 	}
 	r.overrun.Store(true)
 	a.interrupt(messages.Interrupt{Key: r.exec.Key, Exec: r.exec.ID, Cause: messages.CauseTimeout})
+}
+
+// limitMet says that what runs has met a limit; run nil: whatever runs.
+type limitMet struct {
+	run *run
+	met messages.ResourceLimitExceeded
+}
+
+// guarded tells the guard of an interpreter.
+func (a *Actor) guarded(i Interpreter) {
+	if a.o.Guard != nil {
+		ctx := a.ctx
+		a.o.Guard.Began(i.Info(), func(met messages.ResourceLimitExceeded) { ctx.Tell(limitMet{nil, met}) })
+	}
+}
+
+// limitMet interrupts the cell that has met a limit.
+func (a *Actor) limitMet(m limitMet) {
+	r := a.run
+	if r == nil || m.run != nil && m.run != r || r.cause() != "" || r.current.Load() < 0 {
+		return
+	}
+	r.met.CompareAndSwap(nil, &m.met)
+	a.interrupt(messages.Interrupt{Key: r.exec.Key, Exec: r.exec.ID, Cause: messages.CauseLimit})
+}
+
+// meets counts what a cell has printed, and reports whether that is more than it may.
+// It belongs to the run's emitting goroutine.
+func (r *run) meets(n int, tell func(any) bool) bool {
+	if r.mayPrint <= 0 || n == 0 { // what is no output comes in any case
+		return false
+	}
+	if r.printed += int64(n); r.printed <= r.mayPrint {
+		return false
+	}
+	if !r.toldPrinted {
+		r.toldPrinted = true
+		met := messages.ResourceLimitExceeded{Limit: messages.LimitOutput, Detail: fmt.Sprintf("it printed more than %d bytes, and was interrupted", r.mayPrint)}
+		r.met.CompareAndSwap(nil, &met)
+		tell(limitMet{r, met})
+	}
+	return true
+}
+
+// shown is how much an event shows, in bytes; 0 of one that is no output.
+func shown(e messages.Event) int {
+	switch e := e.(type) {
+	case messages.Stream:
+		return len(e.Text)
+	case messages.Display, messages.ExecuteResult:
+		return e.Size()
+	default:
+		return 0
+	}
+}
+
+// prints begins the count for a cell.
+func (r *run) prints() {
+	r.emitting.Lock()
+	defer r.emitting.Unlock()
+	r.printed = 0
+}
+
+// judgeLimit notes which limit a cell has met that is not the interpreter's own.
+func (r *run) judgeLimit(cell *messages.CellResult, reply CellReply, err error, begin time.Time) {
+	met := r.met.Load()
+	if met == nil && r.guard != nil {
+		met = r.guard.Met(r.interp.Info().PID, begin, cell.Error)
+	}
+	if met == nil {
+		return
+	}
+	said := *met
+	said.Stderr = cmp.Or(said.Stderr, reply.Stderr)
+	r.exceeded = &said
+	switch {
+	case err != nil && r.lost != nil:
+		lost := LostError{Err: err}
+		if l, ok := errors.AsType[*LostError](err); ok {
+			lost = *l
+		}
+		lost.Reason = said.Error()
+		r.lost = &lost
+	case cell.Outcome == messages.OutcomeError && r.cause() == messages.CauseLimit: // it raised a mere KeyboardInterrupt
+		cell.Error = &messages.ErrorDetails{Name: "ResourceLimitExceeded", Message: string(said.Limit) + ": " + said.Detail}
+	}
+}
+
+// activeDue interrupts a run whose active time, with what it was owed, is over.
+func (a *Actor) activeDue(m activeDue) {
+	if a.run == m.run {
+		a.interrupt(m.interrupt)
+	}
 }

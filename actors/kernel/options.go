@@ -16,6 +16,9 @@ type Options struct {
 	Once bool
 	// Env is set in the interpreter's environment when it starts.
 	Env map[string]string
+	// Guard hears of the interpreter, and knows limits that it shares with others. nil: there
+	// is none.
+	Guard Guard
 	// Past says why an earlier kernel of the session ended; nil when there was
 	// none, or when it had never run code.
 	Past *messages.Exit
@@ -44,6 +47,9 @@ type Options struct {
 	// CellRuntime is how long one cell may run before it is interrupted, whatever
 	// the deadline of its call is. 0: no limit.
 	CellRuntime time.Duration
+	// CellOutput is how many bytes one cell may print and show; it is interrupted then,
+	// and what comes after that is left out. 0: no limit.
+	CellOutput int64
 	// FlushTimeout bounds the wait for the sinks of a call whose time is over: the
 	// kernel is stopped, or the call was interrupted and its grace has passed. Until
 	// then its result is waited for, since what is still to be done for it takes as

@@ -57,7 +57,7 @@ func (a *Actor) progress(r *run) messages.Progress {
 	case p.Begun > 0:
 		p.Reach = messages.ReachBegun
 	}
-	if i := r.interrupted.Load(); i != nil && r.outcome == outcomeOf(i.Cause) {
+	if i := r.interrupted.Load(); i != nil && i.Cause != messages.CauseLimit && r.outcome == outcomeOf(i.Cause) {
 		p.Stop, p.Limit = i.Stop(r.exec.Timeout)
 		if r.overrun.Load() {
 			p.Stop, p.Limit = messages.StopRuntime, r.runtime

@@ -71,6 +71,9 @@ type Site struct {
 	// Owner owns the processes that the backend starts, and all that they start. nil:
 	// nothing does.
 	Owner *process.Owner
+	// Mark is what the sessions and all that they start are to be known by, where they
+	// are users of their own, whom no one else may mark. 0: nothing.
+	Mark process.Mark
 	// Trace is where messages are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// SkipCheck takes it for granted that the interpreter has the packages that the
@@ -183,9 +186,10 @@ type Isolator interface {
 }
 
 // Confiner is implemented by an [Isolator] that can put other programs behind the walls
-// that sessions are behind: those of a workspace. The error is why it cannot.
+// that sessions are behind: those of a workspace. dir is its working directory. The error
+// is why it cannot.
 type Confiner interface {
-	Confine(program string, args []string) (Confined, error)
+	Confine(program string, args []string, dir string) (Confined, error)
 }
 
 // Confined is how to start a program behind walls.
@@ -202,6 +206,9 @@ type Confined struct {
 	// Thread is called on the thread that it is forked from, which is thrown away
 	// afterwards. nil: nothing is.
 	Thread func() error
+	// Name says what Thread does, so that what is behind the same walls can have the same
+	// owner.
+	Name string
 }
 
 // Keeper is implemented by a backend whose sessions can outlive the host.
@@ -294,6 +301,12 @@ const (
 	// IsolationStrongest is the highest rung that the system has.
 	IsolationStrongest = "strongest"
 )
+
+// Walled reports whether the rung keeps anything from sessions but new rights. A rung
+// that the system chooses counts as one.
+func (i Isolation) Walled() bool {
+	return i.Level != "" && i.Level != IsolationOff && i.Level != IsolationPrivileges
+}
 
 // Isolation says what sessions are kept from. It holds for all sessions of a host
 // alike. They are protected from one another where each has a user of its own; from

@@ -26,6 +26,10 @@ type run struct {
 	flush  time.Duration
 	// runtime is how long one cell may run, 0 for no limit.
 	runtime time.Duration
+	// guard knows further limits, nil for none; mayPrint is how much a cell may print, 0
+	// for no limit.
+	guard    Guard
+	mayPrint int64
 
 	// life ends the run early: the incarnation stops, or the interpreter is
 	// given up. Only the actor calls kill.
@@ -78,6 +82,13 @@ type run struct {
 	// overrun says that a cell ran for longer than it may; written by the actor,
 	// read by the run's goroutine.
 	overrun atomic.Bool
+	// met is the limit for which the cell is interrupted; written by the actor and the
+	// run's goroutine, the first counts.
+	met atomic.Pointer[messages.ResourceLimitExceeded]
+	// printed is how much the cell has printed, toldPrinted that this was too much; guarded
+	// by emitting.
+	printed     int64
+	toldPrinted bool
 
 	// done is closed by the run's goroutine when it ends. The fields below are
 	// its own until then, and the actor's from then on.
@@ -110,7 +121,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 		a.ctx.Return(w)
 		return a.interp.Err()
 	}
-	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, done: make(chan struct{}), lastIndex: -1}
+	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, guard: a.o.Guard, mayPrint: a.o.CellOutput, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
@@ -201,6 +212,7 @@ func (r *run) resetNames() {
 func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	cell := &r.cells[i]
 	r.lastIndex = i
+	r.prints()
 	begin := time.Now()
 	emit := func(c context.Context, e messages.Event) error { return r.emit(c, ctx, i, e) }
 	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // the flush reports a sink that is gone
@@ -210,6 +222,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
 		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count, Comms: r.exec.Comms,
+		CallEnv: r.exec.CallEnv,
 	}
 	if i == 0 {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
@@ -236,15 +249,17 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	}
 	cell.DurationMS = time.Since(begin).Milliseconds()
 	r.judge(cell, reply, err)
+	r.judgeLimit(cell, reply, err, begin)
 	_ = emit(r.life, messages.Status{Status: cell.Status})
 }
 
 // limited runs a cell and tells the actor when it has run for as long as it may.
 func (r *run) limited(ctx *supervisor.Ctx, i int, execute func() (CellReply, error)) (CellReply, error) {
+	r.current.Store(int64(i))
 	if r.runtime <= 0 {
+		defer r.current.Store(-1)
 		return execute()
 	}
-	r.current.Store(int64(i))
 	timer := time.AfterFunc(r.runtime, func() { ctx.Tell(runtimeOver{r, i}) })
 	reply, err := execute()
 	timer.Stop()
@@ -306,6 +321,9 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Event) error {
 	r.emitting.Lock()
 	defer r.emitting.Unlock()
+	if r.meets(shown(e), ctx.Tell) {
+		return r.drop()
+	}
 	if r.output.Err() != nil && r.life.Err() == nil {
 		return r.drop()
 	}
@@ -346,8 +364,12 @@ func (r *run) cause() messages.InterruptCause {
 }
 
 func outcomeOf(c messages.InterruptCause) messages.Outcome {
-	if c == messages.CauseTimeout {
+	switch c {
+	case messages.CauseTimeout:
 		return messages.OutcomeTimeout
+	case messages.CauseLimit:
+		return messages.OutcomeError
+	default:
+		return messages.OutcomeCancelled
 	}
-	return messages.OutcomeCancelled
 }

@@ -64,6 +64,7 @@ var expected = map[string]func(e expectation) float64{
 		return e.start + e.load + e.n*callsInCell/5500 + e.of(0, e.n*callsInCell/1000)
 	},
 	flood.Name: func(e expectation) float64 { return e.of(1+64*e.load/110, 3+64*e.load/50) },
+	rungs.Name: func(e expectation) float64 { return 3 + e.n/8 },
 	// The last agents make their calls after the last one has come.
 	mixed.Name: func(e expectation) float64 { return e.load + e.of(6, 14) },
 	soak.Name:  func(e expectation) float64 { return e.load + e.of(6, 14) },

@@ -3,13 +3,16 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/bench/load"
 	"github.com/coppice-run/coppice/bench/record"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 )
@@ -114,6 +117,111 @@ func times(text string, n int, plant float64, rec *load.Recorder) error {
 			return fmt.Errorf("not a time: %w", err)
 		}
 		rec.Record(time.Duration(us * (1 + plant) * float64(time.Microsecond)))
+	}
+	return nil
+}
+
+// everyone is an interpreter that all users can run, as the rung of users wants one.
+const everyone = "/usr/bin/python3"
+
+// privateCode prints what memory a session has of its own, in KiB.
+const privateCode = "print(sum(int(l.split()[1]) for l in open('/proc/self/smaps_rollup') if l.startswith('Private_')))"
+
+// ladder are the rungs, the lowest first.
+var ladder = []string{
+	kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap,
+}
+
+var rungs = Scenario{
+	Name: "rungs", About: "what each rung of isolation costs: a new session that nothing waits for, to its first result; a call; the memory of a session",
+	Backends: []string{backends.Runner},
+	Defaults: map[string]Defaults{backends.Runner: {Sessions: 100}},
+	run: func(ctx context.Context, r *round) error {
+		for _, rung := range ladder {
+			if why := environment.LacksRung(rung); why != nil {
+				r.note("the rung %s is not here: %v", rung, why)
+				continue
+			}
+			if err := r.rung(ctx, rung); err != nil {
+				return fmt.Errorf("the rung %s: %w", rung, err)
+			}
+		}
+		return nil
+	},
+}
+
+// rung measures one.
+func (r *round) rung(ctx context.Context, rung string) (err error) {
+	// Sessions of users of their own cannot enter a folder that is this user's alone.
+	dir, err := os.MkdirTemp("", "coppice-rung-")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()     // it is empty, and in the folder for temporary ones
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as said
+		return fmt.Errorf("open a folder to others: %w", err)
+	}
+	given := r.Python
+	defer func() { r.Python = given }()
+	if _, err := os.Stat(everyone); err == nil {
+		r.Python = everyone
+	}
+	h, err := r.start(ctx, coppice.Options{
+		MaxSessions: 8, Backend: r.backend(coppice.GatewayOptions{}, coppice.RunnerOptions{Spares: -1}), Isolation: coppice.Isolation{Level: rung, Write: []string{dir}},
+	})
+	if err != nil {
+		return err
+	}
+	c, _ := coppiceHost(h) // the scenario has no other backend
+	at := func(name string) session {
+		s := c.Session(name, coppice.In(dir))
+		if r.Plant > 0 {
+			return plantedSession{realSession{s}, r.Plant}
+		}
+		return realSession{s}
+	}
+	old := at("old")
+	if err := one(ctx, old, sum, "2"); err != nil {
+		return err
+	}
+	made, called := load.NewRecorder(), load.NewRecorder()
+	done := r.counter("sessions on "+rung, r.Sessions)
+	for i := range r.Sessions {
+		s := at(fmt.Sprint("new-", i))
+		begin := time.Now()
+		if err := one(ctx, s, sum, "2"); err != nil {
+			return err
+		}
+		made.Record(time.Since(begin))
+		if i == 0 {
+			if err := r.private(ctx, rung, s); err != nil {
+				return err
+			}
+		}
+		if err := s.Close(ctx); err != nil {
+			return fmt.Errorf("close a session: %w", err)
+		}
+		begin = time.Now()
+		if err := one(ctx, old, sum, "2"); err != nil {
+			return err
+		}
+		called.Record(time.Since(begin))
+		done()
+	}
+	r.quantiles(rung+"-new", made.Summary())
+	r.quantiles(rung+"-call", called.Summary())
+	return nil
+}
+
+// private measures the memory of a new session that is its own. Where it cannot be
+// read, nothing is said of it.
+func (r *round) private(ctx context.Context, rung string, s session) error {
+	res, err := s.Execute(ctx, privateCode)
+	if err != nil {
+		return err
+	}
+	if kib, err := strconv.Atoi(strings.TrimSpace(res.Text)); err == nil {
+		r.metric(rung+"-memory", "KiB/session", float64(kib), record.Less)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ var ErrSetup = errors.New("invalid benchmark")
 // All lists the scenarios in the order in which a report shows them.
 func All() []Scenario {
 	return []Scenario{
-		create, ready, execute, idle, churn, burst, chatty, flood, crashy, evict, interrupt, fork, hostCalls, mixed, soak,
+		create, ready, execute, idle, churn, burst, chatty, flood, crashy, evict, interrupt, fork, hostCalls, rungs, mixed, soak,
 	}
 }
 

@@ -69,6 +69,7 @@ var brief = []row{
 	{"interrupt", scenario.Setup{Backend: "gateway"}, 1},
 	{"fork", scenario.Setup{Backend: "runner"}, 1},
 	{"hostcalls", scenario.Setup{Backend: "runner"}, 1},
+	{"rungs", scenario.Setup{Backend: "runner", Sessions: 30}, 1},
 	{"mixed", scenario.Setup{Backend: "runner"}, 1},
 }
 
@@ -121,6 +122,7 @@ var full = []row{
 	{"fork", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
 	{"hostcalls", scenario.Setup{Backend: "runner", Sessions: 100}, 2},
 	{"hostcalls", scenario.Setup{Backend: "gateway", Sessions: 5}, 2},
+	{"rungs", scenario.Setup{Backend: "runner"}, 3},
 	{"mixed", scenario.Setup{Backend: "runner", Duration: 30 * time.Second}, 2},
 	{"mixed", scenario.Setup{Backend: "gateway", Duration: 30 * time.Second}, 1},
 	{"soak", scenario.Setup{Backend: "runner", Duration: 10 * time.Minute}, 1},

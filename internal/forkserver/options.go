@@ -72,7 +72,7 @@ func (o Options) confined(p process.Options) (_ process.Options, done func(), er
 	}
 	p.Path, p.Args, p.ExtraFiles, p.Owner = c.Path, c.Args, c.Files, o.Owner
 	if o.Rules.Level != sandbox.Off {
-		p.Confine, p.Confined = o.Rules.Confine, fmt.Sprintf("%+v", o.Rules)
+		p.Confine, p.Confined = o.Rules.Confine, o.Rules.Name()
 	}
 	return p, done, nil
 }

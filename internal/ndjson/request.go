@@ -46,6 +46,10 @@ type Request struct {
 	// execute
 	Code       *string `json:"code,omitempty"`
 	AllowStdin bool    `json:"allow_stdin,omitempty"`
+	// CallEnv is set while the cell runs. SameCall says that it is a further cell of the
+	// call that the last one belonged to.
+	CallEnv  map[string]string `json:"call_env,omitempty"`
+	SameCall bool              `json:"same_call,omitempty"`
 
 	// input. No value: there is none, after Idle seconds if that is set, and for
 	// Reason.
@@ -71,6 +75,9 @@ type User struct {
 	Shared int `json:"shared"`
 	// Folder is the user's own, for its home and for temporary files.
 	Folder string `json:"folder"`
+	// Mark is what the session's processes are known by, which only they can give
+	// themselves when they are another user's. 0: none.
+	Mark uint64 `json:"mark,omitempty"`
 }
 
 // ErrRequestTooLong is returned for a request that the interpreter would refuse.
@@ -78,7 +85,7 @@ var ErrRequestTooLong = errors.New("the request is too long")
 
 // AppendRequest appends r as one line, with its end.
 func AppendRequest(dst []byte, r Request) ([]byte, error) {
-	if r.Type == TypeExecute && r.Code != nil && r.Env == nil && r.Cwd == "" {
+	if r.Type == TypeExecute && r.Code != nil && r.Env == nil && len(r.CallEnv) == 0 && r.Cwd == "" {
 		return appendExecute(dst, r)
 	}
 	data, err := json.Marshal(r)

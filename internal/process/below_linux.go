@@ -41,6 +41,8 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 	switch {
 	case o.OutliveHost:
 		how = "session"
+	case o.Terminal != nil:
+		how = "terminal"
 	case o.ShareGroup:
 		how = "share"
 	}
@@ -54,7 +56,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		defer func() { _ = entry.Close() }()
 		files, join = append(files, entry), "1"
 	}
-	words := append([]string{"spawn", "", how, join, dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, strconv.FormatUint(uint64(o.Mark), 10), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -94,7 +96,7 @@ func (k *keeper) order(words []string, files []*os.File) *order {
 
 // keep makes a process of a child below a keeper.
 func keep(child *kid, out *wires, o Options) (*Process, error) {
-	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost, done: make(chan struct{})}
+	p := &Process{below: below{child, out}, ownGroup: !o.ShareGroup || o.OutliveHost || o.Terminal != nil, done: make(chan struct{})}
 	// The child is not reaped before this process says so: its number is its own.
 	p.handle, _ = os.FindProcess(child.pid) // never fails on Unix
 	return p.begin(o)
@@ -189,6 +191,10 @@ func connect(o Options) (_ *wires, err error) {
 			w.close()
 		}
 	}()
+	if o.Terminal != nil {
+		w.standard = append(w.standard, o.Terminal, o.Terminal, o.Terminal)
+		return w, nil
+	}
 	stdin := o.Stdin
 	if stdin == nil {
 		if stdin, err = w.open(os.O_RDONLY); err != nil {

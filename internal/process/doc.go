@@ -36,7 +36,7 @@
 //   - processes that fork faster than they are found and killed, for 10 s.
 //
 // Between the end of a child and that of its owner, what has left the child's group
-// runs on.
+// runs on; [Marked] finds that, for who marked the child.
 //
 // All functions and methods may be called from any goroutine.
 //

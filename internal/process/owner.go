@@ -43,10 +43,38 @@ func (o *Owner) Use(python string) {
 	}
 }
 
+// Interpreter returns the one that runs the owner, "" while none is known. It may be
+// looked for, once.
+func (o *Owner) Interpreter() string {
+	if o == nil {
+		return ""
+	}
+	return o.interpreter()
+}
+
 // Ask has look called, once, when an interpreter is needed and [Owner.Use] has named
 // none. It returns the path of one, "" when there is none.
 func (o *Owner) Ask(look func(ctx context.Context) string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.look = look
+}
+
+// interpreter returns the one to use, "" while none is known. It is looked for once.
+func (o *Owner) interpreter() string {
+	o.looking.Lock()
+	defer o.looking.Unlock()
+	o.mu.Lock()
+	python, look := o.python, o.look
+	if python == "" {
+		o.look = nil
+	}
+	o.mu.Unlock()
+	if python != "" || look == nil {
+		return python
+	}
+	o.Use(look(context.Background()))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.python
 }

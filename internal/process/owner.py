@@ -17,7 +17,13 @@ import select
 import sys
 import time
 
+try:
+    import resource
+except ImportError:
+    resource = None  # the host marks what it has started
+
 HEAD, MOST_FDS, FD = 8, 64, 4
+TIOCSCTTY, RLIMIT_LOCKS = 0x540E, 10  # of Linux, but for some machines that the host does not run on
 LIFE = 3
 PATIENCE = 10  # seconds for the last sweep
 me = os.getpid()
@@ -73,10 +79,11 @@ def receive():
     return words, fds
 
 
-def spawn(number, how, join, cwd, path, count, *rest):
+def spawn(number, how, join, mark, cwd, path, count, *rest):
     """Starts a program: rest are count arguments and then the environment. how is
-    "session", "group" or "share"; with join the last descriptor moves the process that
-    writes to it into a control group. The others become 0, 1, 2 and so on."""
+    "session", "terminal", a session whose terminal is descriptor 0, "group" or "share";
+    with join the last descriptor moves the process that writes to it into a control
+    group. The others become 0, 1, 2 and so on. mark is what it is known by, 0 for none."""
     fds = request_fds
     args, env = rest[: int(count)], dict(v.split(b"=", 1) for v in rest[int(count) :] if b"=" in v[1:])
     read, write = os.pipe()
@@ -87,7 +94,7 @@ def spawn(number, how, join, cwd, path, count, *rest):
         os.close(write)
         return tell("failed", number.decode(), err.errno, "fork")
     if pid == 0:
-        begin(write, how, join == b"1", cwd, path, args, env, fds)
+        begin(write, how, join == b"1", int(mark), cwd, path, args, env, fds)
     os.close(write)
     said = b""
     while True:
@@ -103,7 +110,7 @@ def spawn(number, how, join, cwd, path, count, *rest):
     tell("started", number.decode(), pid)
 
 
-def begin(write, how, join, cwd, path, args, env, fds):
+def begin(write, how, join, mark, cwd, path, args, env, fds):
     """Becomes the program. It does not return."""
     step = "set up"
     try:
@@ -118,7 +125,7 @@ def begin(write, how, join, cwd, path, args, env, fds):
             prctl(1, int(_signal.SIGKILL))  # PR_SET_PDEATHSIG
         if os.getppid() != me:
             os._exit(137)
-        if how == b"session":
+        if how in (b"session", b"terminal"):
             os.setsid()
         elif how == b"group":
             os.setpgid(0, 0)
@@ -128,6 +135,10 @@ def begin(write, how, join, cwd, path, args, env, fds):
         high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, base) for fd in fds]
         for number, fd in enumerate(high):
             os.dup2(fd, number)
+        if how == b"terminal":
+            fcntl.ioctl(0, TIOCSCTTY, 0)
+        if mark and resource is not None:
+            resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
         for number in restored:
             _signal.signal(number, _signal.SIG_DFL)
         step = "exec"

@@ -102,25 +102,6 @@ func (o *Owner) keeper(opt Options) *keeper {
 	return k
 }
 
-// interpreter returns the one to use, "" while none is known. It is looked for once.
-func (o *Owner) interpreter() string {
-	o.looking.Lock()
-	defer o.looking.Unlock()
-	o.mu.Lock()
-	python, look := o.python, o.look
-	if python == "" {
-		o.look = nil
-	}
-	o.mu.Unlock()
-	if python != "" || look == nil {
-		return python
-	}
-	o.Use(look(context.Background()))
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.python
-}
-
 // forget takes note of the end of a keeper: first it takes no children any more, then
 // nothing is left of it.
 func (o *Owner) forget(k *keeper, over bool) {

@@ -75,10 +75,16 @@ type Options struct {
 	// owner: the child dies with the host, and what has left its group does not. A child
 	// of an owner that may outlive its host does not.
 	Owner *Owner
+	// Mark is what the child, and everything that it starts, is known by, see [Marked].
+	// 0: none. Below an owner the child has it before it runs anything.
+	Mark Mark
 	// MaxFiles limits how many files the child, and each process that it starts, may
 	// have open at once. 0: the limit of the host. Start fails when the limit cannot be
 	// set; outside Linux it is not.
 	MaxFiles uint64
+	// FileSize bounds how long a file the child, and what it starts, may make, in bytes. 0:
+	// no limit; outside Linux there is none.
+	FileSize uint64
 }
 
 // User is whom a child runs as.
@@ -196,6 +202,9 @@ func (p *Process) begin(o Options) (*Process, error) {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
 	limited := limit(p.id.PID, o)
+	if o.Mark != 0 {
+		_ = SetMark(p.id.PID, o.Mark) // without one it is found among the descendants, as long as it is one
+	}
 	go p.wait() // ends when the child does; Done is its join
 	if limited != nil {
 		p.kill()
@@ -215,6 +224,11 @@ func limit(pid int, o Options) error {
 	if o.MaxFiles > 0 {
 		if err := limitFiles(pid, o.MaxFiles); err != nil {
 			return fmt.Errorf("limit its open files to %d: %w", o.MaxFiles, err)
+		}
+	}
+	if o.FileSize > 0 {
+		if err := LimitFileSize(pid, o.FileSize); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return err
 		}
 	}
 	return nil
@@ -307,7 +321,7 @@ func (p *Process) SignalGroup(s syscall.Signal) error {
 	}
 	err := signalGroup(p.id.PID, s)
 	if !p.ownGroup || errors.Is(err, errors.ErrUnsupported) {
-		err = p.cmd.Process.Signal(s)
+		err = p.handle.Signal(s)
 	}
 	if err != nil {
 		return fmt.Errorf("send %v to the group of process %d: %w", s, p.id.PID, err)

@@ -1,7 +1,11 @@
 package process
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -80,3 +84,54 @@ func lower(pid, resource int, to uint64) error {
 // onMainThread reports whether the caller runs on the thread that the process
 // began with.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
+// rlimitLocks is the limit that marks are.
+const rlimitLocks = 10
+
+// rlimitFileSize is the limit of the size of files.
+const rlimitFileSize = unix.RLIMIT_FSIZE
+
+// SetMark marks a process: what it starts from now on has the mark, too. The error says that
+// this process may not, as with one of another user.
+func SetMark(pid int, m Mark) error {
+	if now, err := markOf(pid); err == nil && now == m {
+		return nil
+	}
+	if err := unix.Prlimit(pid, rlimitLocks, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}, nil); err != nil {
+		return fmt.Errorf("mark process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// markOf reads the mark of a process.
+func markOf(pid int) (Mark, error) {
+	var l unix.Rlimit
+	err := unix.Prlimit(pid, rlimitLocks, nil, &l)
+	if err == nil {
+		return Mark(l.Max), nil
+	}
+	if !errors.Is(err, unix.EPERM) {
+		return 0, err
+	}
+	// The limits of other users' processes stand where everyone may read them.
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := bytes.Cut(b, []byte("\nMax file locks"))
+	f := bytes.Fields(rest)
+	if !ok || len(f) < 2 {
+		return 0, errors.New("no limit of file locks among those of the process")
+	}
+	n, err := strconv.ParseUint(string(f[1]), 10, 64)
+	return Mark(n), err
+}
+
+// LimitFileSize bounds how long a file a process may make, and what it starts from now on, in bytes.
+// The error says that this process may not, as with one of another user.
+func LimitFileSize(pid int, bytes uint64) error {
+	if err := lower(pid, rlimitFileSize, bytes); err != nil {
+		return fmt.Errorf("limit the files of process %d: %w", pid, err)
+	}
+	return nil
+}

@@ -14,6 +14,7 @@ var kernelCell string
 // Names of the modules that KernelCode makes in a kernel.
 const (
 	hostCallsModule = "coppice_hostcalls"
+	callEnvModule   = "coppice_callenv"
 	kernelModule    = "coppice_cell"
 )
 
@@ -27,7 +28,11 @@ func KernelCode(url, token, session string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read an embedded Python file: %w", err)
 	}
-	sources, err := json.Marshal([][2]string{{hostCallsModule, string(calls)}, {kernelModule, kernelCell}})
+	env, err := files.ReadFile(name + "/callenv.py")
+	if err != nil {
+		return "", fmt.Errorf("read an embedded Python file: %w", err)
+	}
+	sources, err := json.Marshal([][2]string{{hostCallsModule, string(calls)}, {callEnvModule, string(env)}, {kernelModule, kernelCell}})
 	if err != nil {
 		return "", fmt.Errorf("write the Python sources: %w", err)
 	}
@@ -58,6 +63,19 @@ finally:
 
 // ResetCode is the Python code that resets the names of such a kernel.
 const ResetCode = `__import__("sys").modules["` + kernelModule + `"].cell.reset()`
+
+// EnterEnvCode is the Python code that sets the variables of a call, a dictionary of
+// Python, in such a kernel for its next cell. again says that another cell of the same call had them.
+func EnterEnvCode(dict string, again bool) string {
+	word := "False"
+	if again {
+		word = "True"
+	}
+	return `__import__("sys").modules["` + kernelModule + `"].cell.env.enter(` + dict + ", " + word + ")"
+}
+
+// LeaveEnvCode is the Python code that puts them back, if that has not happened.
+const LeaveEnvCode = `__import__("sys").modules["` + kernelModule + `"].cell.env.leave()`
 
 // IdleInput is what answers a question of such a kernel that waited for so many
 // seconds in vain.

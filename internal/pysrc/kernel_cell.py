@@ -14,6 +14,7 @@ import threading
 import urllib.parse
 from typing import Any, Dict, List, Optional
 
+from coppice_callenv import CallEnv
 from coppice_hostcalls import Call, HostCallError, install
 
 # What the host answers to a question that waited too long, with the seconds; to
@@ -109,6 +110,7 @@ class Cell:
         self._environ = dict(os.environ)
         self._names: Optional[Dict[str, Any]] = None  # of the namespace before the first cell of the user
         self.asked = False  # the cell wanted input, and none could be asked for
+        self.env = CallEnv()
         # IPython adds names for as long as code runs, as it does now and in reset.
         self._builtins = dict(vars(builtins))
 
@@ -118,6 +120,11 @@ class Cell:
             self._names = dict(self._shell.user_ns)
         self.asked = False
         patch_input(self._shell)
+
+    def after(self, _result: Any) -> None:
+        """Runs after each such cell: what its call had of variables is put back, though the
+        host that would ask for it may be gone."""
+        self.env.leave()
 
     def reset(self) -> None:
         """Removes what cells have defined, and puts the directory, the
@@ -231,6 +238,7 @@ def start(url: str, token: str, session: str) -> Cell:
         shell.user_ns_hidden[name] = shell.user_ns[name]
     cell = Cell(shell)
     shell.events.register("pre_run_cell", cell.before)
+    shell.events.register("post_run_cell", cell.after)
     keep_kernel(shell)
     try:
         tell_input(shell, cell)

@@ -20,6 +20,7 @@ _code = None
 
 # The modules beside the helpers'.
 LOCATE, OUTPUT, CALLS, CELL, HELPERS = "coppice_locate", "coppice_output", "coppice_hostcalls", "coppice_cell", "coppice_prelude"
+ENV = "coppice_callenv"
 
 
 def start(name, code):
@@ -28,7 +29,7 @@ def start(name, code):
     _code = code
     if __name__ not in sys.modules:  # else another version has, in a gateway that hosts share
         _hook(_shell())
-    for name_, needed in ((CALLS, None), (CELL, CALLS)):
+    for name_, needed in ((CALLS, None), (ENV, None), (CELL, CALLS)):
         try:
             if needed is None or needed in sys.modules:
                 _load(name_)

@@ -58,7 +58,12 @@ var kernelSources = sync.OnceValues(func() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read an embedded Python file: %w", err)
 	}
+	env, err := files.ReadFile(name + "/callenv.py")
+	if err != nil {
+		return nil, fmt.Errorf("read an embedded Python file: %w", err)
+	}
 	sources := map[string][2]string{
+		callEnvModule:    {"<coppice>/" + callEnvModule + ".py", string(env)},
 		startModule:      {"<coppice>/kernel.py", kernelStart},
 		hostCallsModule:  {"<coppice>/" + hostCallsModule + ".py", string(calls)},
 		kernelModule:     {"<coppice>/" + kernelModule + ".py", kernelCell},

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func (r Rules) Wrap(c Command) (wrapped Command, done func(), err error) {
 		return c, func() {}, err
 	}
 	const first = 3
-	args := append(r.bubblewrapArgs(), "--seccomp", strconv.Itoa(first+len(c.Files)), "--", c.Path)
+	args := append(r.bubblewrapArgs(cmp.Or(c.Dir, "/")), "--seccomp", strconv.Itoa(first+len(c.Files)), "--", c.Path)
 	return Command{
 		Path: bwrap, Args: append(args, c.Args...),
 		Files: append(append(make([]*os.File, 0, len(c.Files)+1), c.Files...), filter),
@@ -76,7 +77,7 @@ func filterFile(raw []bpf.RawInstruction) (*os.File, error) {
 	return from, to.Close()
 }
 
-func (r Rules) bubblewrapArgs() []string {
+func (r Rules) bubblewrapArgs(dir string) []string {
 	args := []string{"--cap-drop", "ALL", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--dev", "/dev", "--perms", "1777", "--tmpfs", shared}
 	if r.kept() != 0 {
 		args = append(args, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_KILL")
@@ -95,7 +96,7 @@ func (r Rules) bubblewrapArgs() []string {
 	for _, p := range r.Write {
 		args = append(args, "--bind", p, p)
 	}
-	return append(args, "--chdir", "/")
+	return append(args, "--chdir", dir)
 }
 
 // above returns the folders above those that may be read or written, the outer ones

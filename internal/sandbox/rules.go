@@ -58,10 +58,15 @@ type Rules struct {
 	Users bool
 }
 
+// Name tells rules from others: those of the same name confine alike.
+func (r Rules) Name() string { return fmt.Sprintf("%+v", r) }
+
 // Command is a program, as it is started.
 type Command struct {
 	Path string
 	Args []string
+	// Dir is its working directory, where its file system is its own. "": /.
+	Dir string
 	// Files become its descriptors from 3 on.
 	Files []*os.File
 }

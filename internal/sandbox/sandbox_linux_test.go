@@ -109,15 +109,15 @@ func TestInterpreterPaths(t *testing.T) {
 func TestBubblewrapArguments(t *testing.T) {
 	dir := t.TempDir()
 	r := Rules{Level: Bubblewrap, Write: []string{dir}}
-	args := r.bubblewrapArgs()
+	args := r.bubblewrapArgs("/")
 	require.Contains(t, args, "--unshare-net")
 	at := slices.Index(args, "--bind")
 	require.Equal(t, []string{"--bind", dir, dir, "--chdir", "/"}, args[at:])
 	require.NotContains(t, args, "--cap-add")
 	r.Users = true
-	require.Contains(t, r.bubblewrapArgs(), "CAP_SETUID")
+	require.Contains(t, r.bubblewrapArgs("/"), "CAP_SETUID")
 	r.Network = true
-	require.NotContains(t, r.bubblewrapArgs(), "--unshare-net")
+	require.NotContains(t, r.bubblewrapArgs("/"), "--unshare-net")
 }
 
 func TestFilesByVersion(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +21,7 @@ const (
 	tagOwner, tagUser, tagOwnGroup, tagGroup, tagMask, tagOther = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 
 	all    = 7
+	enter  = 1
 	nobody = 0xffffffff // the number of an entry that is for none in particular
 )
 
@@ -37,13 +40,15 @@ func Grant(dir string, group int) (undo func() error, err error) {
 		return nil, fmt.Errorf("open %s to the users of sessions: %w", dir, err)
 	}
 	g := uint32(group) //nolint:gosec // of the range
+	lists.Lock()
+	defer lists.Unlock()
 	for _, name := range []string{access, byDefault} {
 		list, err := readList(dir, name)
 		if err == nil {
 			if len(list) == 0 {
 				list = listOf(st.Mode)
 			}
-			err = writeList(dir, name, with(list, g))
+			err = writeList(dir, name, with(list, g, all))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open %s to the users of sessions: %w; its file system may have no access lists", dir, err)
@@ -52,8 +57,55 @@ func Grant(dir string, group int) (undo func() error, err error) {
 	return func() error { return withdraw(dir, g) }, nil
 }
 
+// lists is held while an access list is changed, which is read before: several servers
+// of a process may change that of one folder.
+var lists sync.Mutex
+
+// Pass lets a group through the folders above one that others may not enter, and no more:
+// it can list none of them. undo takes that back.
+func Pass(dir string, group int) (undo func() error, err error) {
+	g := uint32(group) //nolint:gosec // of the range
+	var opened []string
+	undo = func() error {
+		var err error
+		for _, dir := range opened {
+			err = errors.Join(err, withdraw(dir, g))
+		}
+		return err
+	}
+	lists.Lock()
+	defer lists.Unlock()
+	for at := filepath.Dir(filepath.Clean(dir)); at != filepath.Dir(at); at = filepath.Dir(at) {
+		var st unix.Stat_t
+		err := unix.Stat(at, &st)
+		if err == nil && st.Mode&1 != 0 {
+			continue
+		}
+		var list []ace
+		if err == nil {
+			list, err = readList(at, access)
+		}
+		if err == nil {
+			if len(list) == 0 {
+				list = listOf(st.Mode)
+			}
+			err = writeList(at, access, with(list, g, enter))
+		}
+		if err != nil {
+			lists.Unlock()
+			err = errors.Join(fmt.Errorf("let the users of sessions through %s: %w; its file system may have no access lists", at, err), undo())
+			lists.Lock()
+			return nil, err
+		}
+		opened = append(opened, at)
+	}
+	return undo, nil
+}
+
 // withdraw takes a group from the lists of a folder.
 func withdraw(dir string, group uint32) error {
+	lists.Lock()
+	defer lists.Unlock()
 	var failed error
 	for _, name := range []string{access, byDefault} {
 		list, err := readList(dir, name)
@@ -81,11 +133,22 @@ func listOf(mode uint32) []ace {
 	return []ace{{tagOwner, uint16(mode >> 6 & all), nobody}, {tagOwnGroup, uint16(mode >> 3 & all), nobody}, {tagOther, uint16(mode & all), nobody}}
 }
 
-// with adds a group. The mask, which bounds what groups may, lets it through.
-func with(list []ace, group uint32) []ace {
+// with adds a group that may so much. The mask, which bounds what groups may, lets it
+// through, and nothing else that it did not.
+func with(list []ace, group uint32, perm uint16) []ace {
 	list = without(list, group)
+	mask := perm
+	for _, e := range list {
+		if e.tag == tagMask {
+			mask = perm | e.perm
+			break
+		}
+		if e.tag == tagOwnGroup {
+			mask = perm | e.perm
+		}
+	}
 	list = slices.DeleteFunc(list, func(e ace) bool { return e.tag == tagMask })
-	list = append(list, ace{tagGroup, all, group}, ace{tagMask, all, nobody})
+	list = append(list, ace{tagGroup, perm, group}, ace{tagMask, mask, nobody})
 	return sorted(list)
 }
 

@@ -193,3 +193,40 @@ func TestGrant(t *testing.T) {
 	require.ErrorContains(t, err, "access lists")
 	require.ErrorContains(t, err, "/proc/self")
 }
+
+// TestPass: a group gets through folders that others may not enter, and sees nothing of
+// them; afterwards they are what they were.
+func TestPass(t *testing.T) {
+	if !asRoot(t) {
+		return
+	}
+	top := folder(t)
+	require.NoError(t, os.Chmod(top, 0o700))
+	open, inner := filepath.Join(top, "open"), filepath.Join(top, "open", "shut", "inner")
+	require.NoError(t, os.MkdirAll(inner, 0o700))
+	require.NoError(t, os.Chmod(open, 0o755)) //nolint:gosec // it is to be one that all may enter
+	const group, other = first + 7*size, first + 8*size
+	undo, err := Pass(inner, group)
+	require.NoError(t, err)
+	again, err := Pass(inner, other)
+	require.NoError(t, err)
+	may := func(group uint32, args ...string) error {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: first + 1, Gid: first + 1, Groups: []uint32{group}}}
+		return cmd.Run()
+	}
+	require.NoError(t, may(group, "stat", inner))
+	require.Error(t, may(group, "ls", top))
+	require.Error(t, may(group, "touch", filepath.Join(top, "x")))
+	require.NoError(t, undo())
+	require.Error(t, may(group, "stat", inner))
+	require.NoError(t, may(other, "stat", inner), "that of another host stays")
+	require.NoError(t, again())
+	for _, dir := range []string{top, open, filepath.Dir(inner)} {
+		_, err := unix.Getxattr(dir, access, nil)
+		require.ErrorIs(t, err, unix.ENODATA, dir)
+	}
+	info, err := os.Stat(top)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}

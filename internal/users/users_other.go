@@ -38,6 +38,11 @@ func Grant(string, int) (func() error, error) {
 	return nil, fmt.Errorf("open a folder: %w", errors.ErrUnsupported)
 }
 
+// Pass returns an error that matches [errors.ErrUnsupported].
+func Pass(string, int) (func() error, error) {
+	return nil, fmt.Errorf("open a folder: %w", errors.ErrUnsupported)
+}
+
 // Lease is a number that is held.
 type Lease struct{}
 

@@ -154,9 +154,11 @@ func (c *call) Consume(_ context.Context, e messages.Event) error {
 		return nil
 	}
 	var secrets []string
-	for name, value := range c.exec.Env {
-		if secret.Variable(name, value) {
-			secrets = append(secrets, value)
+	for _, env := range []map[string]string{c.exec.Env, c.exec.CallEnv} {
+		for name, value := range env {
+			if secret.Variable(name, value) {
+				secrets = append(secrets, value)
+			}
 		}
 	}
 	err := c.log.Write(c.exec, final.Result, secrets...)

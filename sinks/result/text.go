@@ -162,7 +162,7 @@ func exceeded(r messages.Result) string {
 	if r.Exceeded == nil {
 		return ""
 	}
-	if at := failed(r); at >= 0 && r.Cells[at].Error != nil && r.Outcome == messages.OutcomeError {
+	if at := failed(r); r.Exceeded.Detail == "" && at >= 0 && r.Cells[at].Error != nil && r.Outcome == messages.OutcomeError {
 		return "[" + r.Cells[at].Error.Name + ": " + r.Cells[at].Error.Message + "]"
 	}
 	return "[" + r.Exceeded.Error() + "]"

@@ -33,6 +33,7 @@ type step struct {
 	reset   bool
 	mode    messages.KernelMode
 	env     map[string]string
+	callEnv map[string]string
 	input   coppice.InputHandler
 	idle    time.Duration // of each question
 	names   bool          // the session's names are reset first
@@ -350,7 +351,7 @@ func settle(t *testing.T, backend, mark string, o coppice.Options, env ...string
 
 func run(t *testing.T, s *coppice.Session, st step) messages.Result {
 	t.Helper()
-	req := coppice.Request{Timeout: st.timeout, Reset: st.reset, Mode: st.mode, Env: st.env, Input: st.input, InputTimeout: st.idle, ResetNames: st.names}
+	req := coppice.Request{Timeout: st.timeout, Reset: st.reset, Mode: st.mode, Env: st.env, CallEnv: st.callEnv, Input: st.input, InputTimeout: st.idle, ResetNames: st.names}
 	for _, c := range st.cells {
 		req.Cells = append(req.Cells, messages.Cell{Code: c})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // atHome is the session that the other one attacks: it has all that can be attacked.
@@ -25,6 +26,7 @@ path = socket.socket(socket.AF_UNIX); path.bind(home + '/s'); path.listen()
 abstract = socket.socket(socket.AF_UNIX); abstract.bind('\0coppice-%d' % os.getpid()); abstract.listen()
 sleeper = subprocess.Popen(['sleep', '1000'])
 word = ctypes.create_string_buffer(b'secret')
+ctypes.CDLL(None).shmget(0x4711, 4096, 0o1600)
 open('left', 'w').write('x'); os.chmod('left', 0o600)
 display({'application/json': {'pid': os.getpid(), 'child': sleeper.pid, 'home': home, 'temp': f.name, 'shm': memory.name, 'at': ctypes.addressof(word), 'uid': os.getuid(), 'parent': os.getppid(), 'cwd': os.getcwd()}}, raw=True)`
 
@@ -48,6 +50,8 @@ def run(*args):
 def vm(write):
     buf = ctypes.create_string_buffer(6); local = (ctypes.c_size_t * 2)(ctypes.addressof(buf), 6); remote = (ctypes.c_size_t * 2)(v['at'], 6)
     return call(311 if write else 310, v['pid'], local, 1, remote, 1, 0)
+def attach(got):
+    if got < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 def take():
     fd = os.pidfd_open(v['pid']); return call(438, fd, 0, 0)
 h, p, c = v['home'], v['pid'], v['child']
@@ -100,11 +104,24 @@ for name, act in {
     'slow it down': lambda: os.setpriority(os.PRIO_PROCESS, p, 19),
     'slow all of the user down': lambda: os.setpriority(os.PRIO_USER, v['uid'], 19),
     'move it to one processor': lambda: os.sched_setaffinity(p, {0}),
+    'open a port': lambda: socket.socket(socket.AF_INET).bind(('127.0.0.1', 0)),
+    'send to a port': lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9)),
+    'attach memory of System V': lambda: attach(libc.shmget(0x4711, 0, 0)),
     'become the user': become,
     'become root': lambda: os.setuid(0),
     'join the group': lambda: os.setgid(v['uid']),
     'read the command line': lambda: open('/proc/%d/cmdline' % c).read(),
 }.items(): attempt(name, act)
+if apart:
+    for name, act in {
+        'list its folder': lambda: os.listdir(v['cwd']),
+        'make a file in its folder': lambda: open(v['cwd'] + '/new', 'x'),
+        'remove a file of its folder': lambda: os.remove(v['cwd'] + '/left'),
+        'link its folder here': lambda: (os.symlink(v['cwd'], 'theirs'), os.listdir('theirs')),
+        'go to its folder by a program': lambda: run('ls', v['cwd']),
+        'read its folder through /proc': lambda: os.listdir('/proc/%d/root%s' % (p, v['cwd'])),
+        'fill its folder': lambda: os.truncate(v['cwd'] + '/left', 1 << 30),
+    }.items(): attempt(name, act)
 display({'application/json': told}, raw=True)`
 
 // shares is what sessions with users of their own share all the same.
@@ -113,8 +130,9 @@ var shares = map[string]string{
 	"have the kernel signal it": "a descriptor may name any process; the kernel then does not signal one that may not be",
 }
 
-// TestNeighbours has a session attack another of its host, where each has a user of its
-// own: none of the attempts succeeds but on what is said to be shared.
+// TestNeighbours has a session attack another of its host, and one of a workspace a session of
+// another workspace, where each has a user of its own: none of the attempts succeeds but
+// on what is said to be shared.
 func TestNeighbours(t *testing.T) {
 	for _, o := range []coppice.Isolation{
 		{Level: kernel.IsolationUser},
@@ -131,32 +149,49 @@ func TestNeighbours(t *testing.T) {
 		t.Run(o.Level, func(t *testing.T) { //nolint:paralleltest // as the other tables
 			dir := shared(t)
 			h := host(t, python(t), o.Level, dir, func(all *coppice.Options) { all.Isolation.Users = o.Users })
-			at := h.Session("victim", coppice.In(dir))
-			r := call(t, at, atHome)
-			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
-			require.Len(t, r.JSON, 1)
-			victim, err := json.Marshal(string(r.JSON[0]))
-			require.NoError(t, err)
-			r = call(t, h.Session("attacker", coppice.In(dir)), "victim = "+string(victim)+"\n"+attack)
-			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
-			var told [][3]any
-			require.Len(t, r.JSON, 1, r.Text)
-			require.NoError(t, json.Unmarshal(r.JSON[0], &told))
-			require.GreaterOrEqual(t, len(told), 40)
-			refused := 0
-			for _, a := range told {
-				_, known := shares[a[0].(string)]
-				if a[1].(bool) != known {
-					t.Errorf("%s: succeeded %v: %v", a[0], a[1], a[2])
-				}
-				if !a[1].(bool) {
-					refused++
-				}
+			duel(t, "session", h.Session("victim", coppice.In(dir)), h.Session("attacker", coppice.In(dir)))
+		})
+		t.Run(o.Level+" of workspaces", func(t *testing.T) { //nolint:paralleltest // as the other tables
+			h := host(t, python(t), o.Level, shared(t), func(all *coppice.Options) { all.Home, all.Isolation.Users = shared(t), o.Users })
+			for _, name := range []string{"victim", "attacker"} {
+				_, err := h.Workspace(t.Context(), name, workspace.Options{})
+				require.NoError(t, err)
 			}
-			t.Logf("RUNG %s: %d of %d attempts of a session on another refused", o.Level, refused, len(told))
-			r = call(t, at, "(open(home + '/secret').read(), sleeper.poll(), memory.buf[0], word.value)")
-			require.Equal(t, "('secret', None, 9, b'secret')", r.Text)
-			require.Equal(t, messages.OutcomeOK, call(t, at, "sleeper.kill(); memory.unlink()").Outcome)
+			duel(t, "workspace", h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
 		})
 	}
+}
+
+// duel has one session attack another; of is what they are apart as.
+func duel(t *testing.T, of string, at, by *coppice.Session) {
+	t.Helper()
+	r := call(t, at, atHome)
+	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+	require.Len(t, r.JSON, 1)
+	victim, err := json.Marshal(string(r.JSON[0]))
+	require.NoError(t, err)
+	apart := "False"
+	if of == "workspace" {
+		apart = "True"
+	}
+	r = call(t, by, "victim, apart = "+string(victim)+", "+apart+"\n"+attack)
+	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+	var told [][3]any
+	require.Len(t, r.JSON, 1, r.Text)
+	require.NoError(t, json.Unmarshal(r.JSON[0], &told))
+	require.GreaterOrEqual(t, len(told), 40)
+	refused := 0
+	for _, a := range told {
+		_, known := shares[a[0].(string)]
+		if a[1].(bool) != known {
+			t.Errorf("%s: succeeded %v: %v", a[0], a[1], a[2])
+		}
+		if !a[1].(bool) {
+			refused++
+		}
+	}
+	t.Logf("RUNG %s: %d of %d attempts of a %s on another refused", t.Name(), refused, len(told), of)
+	r = call(t, at, "(open(home + '/secret').read(), sleeper.poll(), memory.buf[0], word.value)")
+	require.Equal(t, "('secret', None, 9, b'secret')", r.Text)
+	require.Equal(t, messages.OutcomeOK, call(t, at, "sleeper.kill(); memory.unlink()").Outcome)
 }

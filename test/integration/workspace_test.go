@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
+	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -151,4 +153,32 @@ func TestAWorkspaceBehindWallsMayWriteItsFolder(t *testing.T) {
 	}
 	_, err = host.Workspace(t.Context(), "idle", workspace.Options{IdleEnd: time.Hour})
 	require.NoError(t, err)
+}
+
+// TestTheEndOfAWorkspaceEndsWhatItsCodeHasLeftBehind: also what has left its group, its
+// session and its parent; that of another workspace goes on.
+func TestTheEndOfAWorkspaceEndsWhatItsCodeHasLeftBehind(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, backend string) {
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
+		marks := map[string]string{}
+		for _, name := range []string{"ends", "stays"} {
+			w, err := host.Workspace(t.Context(), name, workspace.Options{})
+			require.NoError(t, err)
+			mark := seconds()
+			marks[name] = mark
+			shell := fmt.Sprintf(escapes, mark)
+			r := run(t, host.Session("a", coppice.InWorkspace(name)), cells(fmt.Sprintf(cellEscapes, mark, shell)))
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+			_, err = w.Start(t.Context(), workspace.ProcessOptions{Args: []string{"/bin/sh", "-c", shell + "wait"}})
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == cellStarts+commandStarts }, time.Minute, 20*time.Millisecond,
+				"they started: %v", proc.WithArgument(mark))
+		}
+		ends, err := host.Workspaces().Get("ends")
+		require.NoError(t, err)
+		require.NoError(t, ends.End(t.Context()))
+		require.Empty(t, proc.WithArgument(marks["ends"]))
+		require.Len(t, proc.WithArgument(marks["stays"]), cellStarts+commandStarts)
+	})
 }

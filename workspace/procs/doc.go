@@ -13,7 +13,8 @@
 //     later than that is told, with an [EventGap], up to which number it is gone.
 //   - Memory does not depend on how much is printed.
 //   - A process, and what it has started in its group, ends with [Process.Stop]. On Linux the process itself ends
-//     when the host is killed.
+//     when the host is killed, and so does all that it has started, also what has left its
+//     group and its session, where it has an Owner.
 //   - No shell is in between: arguments come as they are.
 //
 // # The life of a process

@@ -17,86 +17,6 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// What an operation on a process may fail with; ask with errors.Is.
-var (
-	// ErrAhead: a reader asks for what comes after an event that is not there.
-	ErrAhead = errors.New("the process has no such event yet")
-	// ErrNoInput: the process was started without input, or its input was closed.
-	ErrNoInput = errors.New("the process takes no input")
-	// ErrNoTerminal: the process has no terminal.
-	ErrNoTerminal = errors.New("the process has no terminal")
-	// ErrOver: the process has ended.
-	ErrOver = errors.New("the process has ended")
-	// ErrSignal: there is no signal of that name here.
-	ErrSignal = errors.New("there is no such signal")
-)
-
-// StartError says why a program could not be started.
-type StartError struct {
-	// Program is what was asked for.
-	Program string
-	Err     error
-}
-
-// Error names the program.
-func (e *StartError) Error() string { return fmt.Sprintf("start %.200q: %v", e.Program, e.Err) }
-
-// Unwrap returns why.
-func (e *StartError) Unwrap() error { return e.Err }
-
-// Size is that of a terminal, in characters.
-type Size struct {
-	Columns uint16 `json:"columns"`
-	Rows    uint16 `json:"rows"`
-}
-
-// DefaultKeep is how many bytes of output are kept of a process.
-const DefaultKeep = 64 << 20
-
-// Options say what to start. The zero value of each field but Args is its default.
-type Options struct {
-	// Args are the program and its arguments. The program is a path, relative to Dir,
-	// or, without a slash, looked up in the PATH of Env, of which relative entries do not
-	// count. Required.
-	Args []string
-	// Env is the whole environment.
-	Env []string
-	// Dir is the working directory, absolute. Required.
-	Dir string
-	// Input gives the process a pipe to read, for [Process.Write]. A terminal has one in any case. false: its
-	// input is empty.
-	Input bool
-	// Terminal gives the process a terminal of this size; 0 of either: 80 by 24. nil: its output goes to pipes. Not on Windows.
-	Terminal *Size
-	// Keep is how many bytes of events are kept for readers who come later, at least 256
-	// KiB. 0: 64 MiB.
-	Keep int64
-	// Logs is the folder for the file of events. "": that of the system for temporary files.
-	Logs string
-	// Memory limits the memory that the process, and each one that it starts, may map,
-	// in bytes, and Files how many files each may have open; only Linux has either. 0: no limit.
-	Memory uint64
-	Files  uint64
-	// Wall, when it is not nil, puts the process behind a wall: it says how.
-	Wall func(program string, args []string) (Behind, error)
-}
-
-// Behind is how to start a program behind a wall.
-type Behind struct {
-	// Path and Args are what to start in its place.
-	Path string
-	Args []string
-	// Files become its descriptors from 3 on. Done is called when it has been started, or
-	// will not be; nil: nothing is.
-	Files []*os.File
-	Done  func()
-	// Env is set for it.
-	Env []string
-	// Thread is called on the thread that it is forked from, which is thrown away
-	// afterwards. nil: nothing is.
-	Thread func() error
-}
-
 // Process is a program that runs, or has ended. Make it with Start.
 type Process struct {
 	o    Options
@@ -109,6 +29,7 @@ type Process struct {
 
 	mu       sync.Mutex
 	reason   string   // why it is ended; guarded by mu
+	printed  int64    // in bytes; guarded by mu
 	lacks    string   // why output is missing; guarded by mu
 	terminal *os.File // nil: none; guarded by mu
 	input    *os.File // nil: none, or closed; guarded by mu
@@ -169,7 +90,7 @@ func look(o Options) (string, error) {
 // start starts the process, and the goroutines that read its output.
 func (p *Process) start(program string) error {
 	args := p.o.Args[1:]
-	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files}
+	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Group: p.o.Group, Owner: p.o.Owner, Mark: p.o.Mark}
 	if p.o.Wall != nil {
 		b, err := p.o.Wall(program, args)
 		if err != nil {
@@ -178,7 +99,7 @@ func (p *Process) start(program string) error {
 		if b.Done != nil {
 			defer b.Done()
 		}
-		program, args, po.Confine, po.ExtraFiles = b.Path, b.Args, b.Thread, b.Files
+		program, args, po.Confine, po.Confined, po.ExtraFiles = b.Path, b.Args, b.Thread, b.Name, b.Files
 		po.Env = append(slices.Clip(po.Env), b.Env...)
 	}
 	po.Path, po.Args = program, args
@@ -244,7 +165,7 @@ func (p *Process) pump(kind EventKind, f *os.File) {
 		default:
 		}
 		n, err := f.Read(buffer)
-		if n > 0 {
+		if n > 0 && p.mayPrint(n) {
 			if failed := p.log.add(p.life, kind, slices.Clone(buffer[:n])); failed != nil {
 				if p.life.Err() != nil {
 					return // it was closed
@@ -256,6 +177,24 @@ func (p *Process) pump(kind EventKind, f *os.File) {
 			return // its end, which a terminal tells as an error
 		}
 	}
+}
+
+// mayPrint counts output, and ends the process for which it is too much.
+func (p *Process) mayPrint(n int) bool {
+	if p.o.Output <= 0 {
+		return true
+	}
+	p.mu.Lock()
+	p.printed += int64(n)
+	over := p.printed > p.o.Output
+	if over && p.reason == "" {
+		p.reason = fmt.Sprintf("ResourceLimitExceeded: output: it printed more than %d bytes", p.o.Output)
+	}
+	p.mu.Unlock()
+	if over {
+		_ = p.p.Stop(context.Background(), process.StopOptions{Grace: -1}) // one that cannot be killed prints to no one
+	}
+	return !over
 }
 
 // missing notes why output could not be kept.
@@ -285,17 +224,23 @@ func (p *Process) wait(pumps *sync.WaitGroup, outs map[EventKind]*os.File) {
 	for _, f := range outs {
 		_ = f.Close() // it was read
 	}
-	p.exit = exitOf(p.p.Err(), reason)
+	p.exit = exitOf(p.o, p.p.Err(), reason)
 	p.exit.Incomplete = lacks
 	_ = p.log.end(p.exit) // of a process that was closed no one asks
 }
 
-func exitOf(err error, reason string) Exit {
+// tooLong is the signal for a file that would become longer than it may (SIGXFSZ).
+const tooLong = 25
+
+func exitOf(o Options, err error, reason string) Exit {
 	exit, ok := errors.AsType[*process.ExitError](err)
 	switch {
 	case err == nil:
 		return Exit{Reason: reason}
 	case ok:
+		if reason == "" && o.FileSize > 0 && exit.Signal == tooLong {
+			reason = fmt.Sprintf("ResourceLimitExceeded: disk: a file would have become longer than %d bytes", o.FileSize)
+		}
 		return Exit{Code: exit.Code, Signal: exit.Name, Reason: reason}
 	default:
 		return Exit{Code: -1, Reason: err.Error()}

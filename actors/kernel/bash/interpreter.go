@@ -59,8 +59,10 @@ func (i *Interpreter) Info() kernel.Info {
 // Execute runs one script.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	begin := time.Now()
-	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
-		i.env = append(i.env, name+"="+r.Env[name])
+	for _, env := range []map[string]string{r.Env, r.CallEnv} { // a script is a call of its own
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			i.env = append(i.env, name+"="+env[name])
+		}
 	}
 	if len(r.Code) > maxScript {
 		return refused(fmt.Sprintf("the script is %d bytes long; the limit is %d: write it to a file and run that", len(r.Code), maxScript)), nil

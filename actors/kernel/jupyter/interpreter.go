@@ -79,6 +79,14 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if r.Introspect != nil {
 		return i.introspect(ctx, *r.Introspect, emit)
 	}
+	if len(r.CallEnv) > 0 {
+		return i.withEnv(ctx, r, emit)
+	}
+	return i.cell(ctx, r, emit)
+}
+
+// cell runs the code of a cell.
+func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	i.calls.begin(r.Call)
 	defer i.calls.end()
 	i.running.Store(true)
@@ -135,6 +143,104 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		return reply, nil
 	}
 	return reply, i.lost(err)
+}
+
+// leaveTries is how often the variables of a call are put back: an interrupt that comes
+// late may hit that in place of the cell.
+const leaveTries = 4
+
+// withEnv runs a cell with the variables of its call. The kernel puts them back by
+// itself when the cell has ended, also when this host is gone by then; that this has
+// happened is made sure of here, and a kernel in which it has not is given up.
+func (i *Interpreter) withEnv(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	var reply kernel.CellReply
+	switch set, err := i.enterEnv(ctx, r); {
+	case errors.Is(err, errInterrupted): // it was for the cell, which does not run then
+		reply.Interrupted = true
+		return i.left(ctx, reply)
+	case err != nil:
+		return reply, err
+	case !set:
+		if err := emit(ctx, messages.Notice{Code: "environment", Text: "the environment of this call is not set: the kernel is none that can put it back afterwards"}); err != nil {
+			return reply, err
+		}
+		return i.cell(ctx, r, emit)
+	}
+	reply, err := i.cell(ctx, r, emit)
+	if err != nil {
+		return reply, err // it is not used any more
+	}
+	return i.left(ctx, reply)
+}
+
+// errInterrupted says that an interrupt came before the cell.
+var errInterrupted = errors.New("it was interrupted")
+
+// left makes sure that the variables of a call are put back.
+func (i *Interpreter) left(ctx context.Context, reply kernel.CellReply) (kernel.CellReply, error) {
+	if err := i.leaveEnv(ctx); err != nil {
+		if ctx.Err() != nil || i.kernel.Err() != nil {
+			return reply, err
+		}
+		return reply, &kernel.LostError{Reason: "the environment of a call could not be put back, and its kernel was ended", Err: err}
+	}
+	return reply, nil
+}
+
+// enterEnv sets the variables; false: the kernel cannot.
+func (i *Interpreter) enterEnv(ctx context.Context, r kernel.CellRequest) (set bool, err error) {
+	if !i.python {
+		return false, nil
+	}
+	code := pysrc.EnterEnvCode(pyDict(r.CallEnv), r.Index > 0)
+	for try := 1; ; try++ {
+		reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: code, Silent: true}, nil)
+		switch {
+		case err == nil && reply.Status == jupyter.ReplyOK:
+			return true, nil
+		case reply.Stray && try < leaveTries:
+			continue
+		case disturbed(reply, err):
+			return false, errInterrupted
+		case err != nil:
+			return false, i.lost(err)
+		case reply.Error != nil && (reply.Error.Name == "KeyError" || reply.Error.Name == "AttributeError"):
+			return false, nil // another kernel of Python, or one that another version has prepared
+		default:
+			return false, fmt.Errorf("set the environment of a call: %w", refusal(reply))
+		}
+	}
+}
+
+// leaveEnv has the kernel put the variables back, if it has not.
+func (i *Interpreter) leaveEnv(ctx context.Context) error {
+	for try := 1; ; try++ {
+		reply, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: pysrc.LeaveEnvCode, Silent: true}, nil)
+		switch {
+		case err == nil && reply.Status == jupyter.ReplyOK:
+			return nil
+		case try < leaveTries && disturbed(reply, err):
+			continue
+		case err != nil:
+			return i.lost(err)
+		default:
+			return refusal(reply)
+		}
+	}
+}
+
+// disturbed reports whether an interrupt or a broken connection took the answer to code
+// of ours, which may be run again.
+func disturbed(reply jupyter.ExecuteReply, err error) bool {
+	return errors.Is(err, jupyter.ErrNoReply) || reply.Stray || reply.Error != nil && reply.Error.Name == "KeyboardInterrupt"
+}
+
+// refusal says what became of code of ours.
+func refusal(reply jupyter.ExecuteReply) error {
+	if reply.Error != nil {
+		return fmt.Errorf("%s: %s", reply.Error.Name, reply.Error.Message)
+	}
+	return fmt.Errorf("the kernel answered %q", reply.Status)
 }
 
 // silently runs code of ours: no history, no output, and an exception is an

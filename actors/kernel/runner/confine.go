@@ -9,7 +9,7 @@ import (
 
 // Confine puts a program behind the walls that the sessions are behind. Their temporary
 // folder is the program's, where the system's own is closed to it.
-func (p *provided) Confine(program string, args []string) (kernel.Confined, error) {
+func (p *provided) Confine(program string, args []string, dir string) (kernel.Confined, error) {
 	i := isolation(p.Server.o.Isolation)
 	level, err := i.level()
 	if err != nil {
@@ -22,24 +22,30 @@ func (p *provided) Confine(program string, args []string) (kernel.Confined, erro
 		}
 		env = []string{"TMPDIR=" + temp}
 	}
-	// A program is a file like an interpreter: what is beside it may be read, too.
-	rules, err := i.rules(program, temp)
+	// What owns the program is behind its walls, and has to run there.
+	rules, err := i.rules(p.Server.o.Owner.Interpreter(), temp)
 	if err != nil {
 		return kernel.Confined{}, err
+	}
+	// A program is a file like an interpreter: what is beside it may be read, too.
+	for _, path := range sandbox.InterpreterPaths(program) {
+		if level >= sandbox.Landlock && !rules.Covers(path) {
+			rules.Read = append(rules.Read, path)
+		}
 	}
 	// The rights to become a session's user are the fork server's alone: a program has the
 	// walls of the rung below.
 	if rules.Users = false; rules.Level == sandbox.User {
 		rules.Level = sandbox.Seccomp
 	}
-	wrapped, done, err := rules.Wrap(sandbox.Command{Path: program, Args: args})
+	wrapped, done, err := rules.Wrap(sandbox.Command{Path: program, Args: args, Dir: dir})
 	if err != nil {
 		done()
 		return kernel.Confined{}, fmt.Errorf("isolate the process: %w", err)
 	}
 	c := kernel.Confined{Path: wrapped.Path, Args: wrapped.Args, Files: wrapped.Files, Done: done, Env: env}
 	if level > sandbox.Off {
-		c.Thread = rules.Confine
+		c.Thread, c.Name = rules.Confine, rules.Name()
 	}
 	return c, nil
 }

@@ -28,7 +28,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	i.cells++
 	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call}
 	i.mu.Unlock()
-	request := ndjson.Request{Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), AllowStdin: r.AllowStdin}
+	request := ndjson.Request{Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), CallEnv: r.CallEnv, SameCall: r.Index > 0, AllowStdin: r.AllowStdin}
 	if r.ResetNames {
 		request = ndjson.Request{Type: ndjson.TypeReset, ID: c.id}
 	}

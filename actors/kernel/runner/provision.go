@@ -90,7 +90,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	}
 	server := NewServer(ServerOptions{
 		Home: s.Dir, Python: s.Python, Found: s.Found, Env: s.Env, Isolation: rung, Limits: s.Limits, NoFork: p.o.NoFork, Trace: s.Trace,
-		Prelude: prelude, Spares: p.spares(s.MaxSessions), Start: s.Start, Owner: s.Owner,
+		Prelude: prelude, Spares: p.spares(s.MaxSessions), Start: s.Start, Owner: s.Owner, Mark: s.Mark,
 	})
 	return &provided{
 		Backend: New(Options{Server: server, Prelude: prelude, Modules: s.Modules}), Server: server, site: s, level: level, description: description,

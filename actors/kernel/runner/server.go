@@ -59,6 +59,8 @@ type ServerOptions struct {
 	Trace *ipctrace.File
 	// Owner owns the fork server and all that its sessions start. nil: nothing does.
 	Owner *process.Owner
+	// Mark is what sessions with users of their own, and what they start, are known by. 0: nothing.
+	Mark process.Mark
 	// Start bounds the start of the fork server; see [forkserver.Options].
 	Start opportunity.Budget
 }
@@ -257,6 +259,7 @@ func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rul
 	if err != nil {
 		return nil, err
 	}
+	p.mark = s.o.Mark
 	s.mu.Lock()
 	s.pools = append(s.pools, p)
 	s.mu.Unlock()

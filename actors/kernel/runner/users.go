@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/sandbox"
 	"github.com/coppice-run/coppice/internal/users"
 )
@@ -16,6 +17,7 @@ import (
 // userPool is where a server's sessions get their users. nil: they have the host's.
 type userPool struct {
 	block *users.Block
+	mark  process.Mark   // of what runs as one of them; 0: none
 	dir   string         // of the folders of users
 	undo  []func() error // closes the folders of Write again
 	ends  sync.WaitGroup // of the releases of users, which sessions do not wait for
@@ -43,6 +45,10 @@ func openUsers(ctx context.Context, python, temp string, rules sandbox.Rules) (*
 		}
 		undo, err := users.Grant(dir, block.Group())
 		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		p.undo = append(p.undo, undo)
+		if undo, err = users.Pass(dir, block.Group()); err != nil {
 			return nil, errors.Join(err, p.close())
 		}
 		p.undo = append(p.undo, undo)
@@ -77,7 +83,7 @@ func (h *held) user() *ndjson.User {
 	if h == nil {
 		return nil
 	}
-	return &ndjson.User{UID: h.UID(), Shared: h.pool.block.Group(), Folder: h.Folder()}
+	return &ndjson.User{UID: h.UID(), Shared: h.pool.block.Group(), Folder: h.Folder(), Mark: uint64(h.pool.mark)}
 }
 
 // share is the user for one more session, a copy of the one that has it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ type runFlags struct {
 	timeout   string
 	reset     bool
 	mode      string
+	env       []string
 	kernel    string
 	record    string
 	json      bool
@@ -100,6 +102,7 @@ own. "coppice help environment" lists all variables.`,
 	flags.StringVar(&f.timeout, "timeout", "", "how long the whole run may take, 1 to 600 s: seconds, or a time such as 5m (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
+	flags.StringArrayVar(&f.env, "env", nil, "an environment variable for the time of this run, NAME=VALUE: a session that is kept has what it had again afterwards; may be repeated")
 	flags.StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, of any language (default python3)")
 	flags.BoolVar(&f.json, "json", false, "print the result as one JSON object")
 	flags.BoolVar(&f.events, "events", false, "print each event as a line of JSON, the result last")
@@ -134,6 +137,10 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
+	env, err := variables(f.env)
+	if err != nil {
+		return err
+	}
 	cells, err := a.readCells(ctx, f.code, file)
 	if err != nil {
 		return err
@@ -142,16 +149,29 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	defer starting.Done()
 	if c := a.server(f); c != nil {
 		defer c.Close()
-		return a.runOnServer(ctx, c, f, file, cells, timeout, starting)
+		return a.runOnServer(ctx, c, f, file, cells, env, timeout, starting)
 	}
 	if f.workspace != "" {
 		return serverFailure(fmt.Errorf("%w; a workspace is at one: start it in another terminal", client.ErrNoServer))
 	}
-	return a.runHere(ctx, f, file, cells, timeout, starting)
+	return a.runHere(ctx, f, file, cells, env, timeout, starting)
+}
+
+// variables reads what --env says. A value is never repeated: it may be a secret.
+func variables(list []string) (map[string]string, error) {
+	env := make(map[string]string, len(list))
+	for _, text := range list {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, console.Usagef("--env must be NAME=VALUE: one has no name, or no equals sign")
+		}
+		env[name] = value
+	}
+	return env, nil
 }
 
 // runHere makes the call in a session of a host of the command's own.
-func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
+func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []messages.Cell, env map[string]string, timeout time.Duration, starting *console.Progress) error {
 	if _, err := home.WorkingDir(f.cwd); err != nil { // before anything is started for it
 		return console.UsageError{Err: err}
 	}
@@ -187,7 +207,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, Input: a.Answers(f.stdin, file)}, f, starting)
+	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, CallEnv: env, Input: a.Answers(f.stdin, file)}, f, starting)
 	starting.Done()
 	ending := a.StartProgress("ending the kernel", f.json || f.events)
 	host.End()

@@ -30,7 +30,7 @@ func (a *app) server(f runFlags) *client.Client {
 }
 
 // runOnServer makes the call in a session of the server.
-func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, timeout time.Duration, starting *console.Progress) error {
+func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, env map[string]string, timeout time.Duration, starting *console.Progress) error {
 	cwd := f.cwd // of a workspace: relative to its folder
 	if f.workspace == "" {
 		var err error
@@ -39,7 +39,7 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 		}
 	}
 	ask := a.Answers(f.stdin, file)
-	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Workspace: f.workspace, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, AllowStdin: ask != nil}
+	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Workspace: f.workspace, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, CallEnv: env, AllowStdin: ask != nil}
 	if timeout == 0 {
 		e.Timeout = coppice.NoTimeout.Seconds() // as here: without --timeout none
 	}

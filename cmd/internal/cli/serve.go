@@ -21,8 +21,10 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
+	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 )
 
@@ -90,14 +92,15 @@ a second interrupt waits for nothing.`,
 }
 
 // hostOptions are those of the server's host.
-func (f serveFlags) hostOptions(m *metrics) coppice.Options {
+func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 	if f.idle == 0 {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
 		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
-		Sinks:    []sinks.Attachment{m.calls.Attachment()}, Metrics: m.calls.Hub(), OnEvent: m.tree.Hear,
+		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),
+		OnEvent: func(e messages.Lifecycle) { m.tree.Hear(e); v.Hear(e) },
 	}
 }
 
@@ -117,8 +120,8 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return console.UsageError{Err: err}
 		}
 	}
-	m := newMetrics(readVersion())
-	o := f.hostOptions(m)
+	m, v := newMetrics(readVersion()), vitals.New()
+	o := f.hostOptions(m, v)
 	if err := f.timeout.Fill(&o); err != nil {
 		return err
 	}
@@ -129,11 +132,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer host.End()
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
 	if err != nil {
 		return err
 	}
-	page, err := liveview.Mounts(readVersion().Version)
+	backend, _ := host.Backend()
+	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, MaxSessions: f.sessions, Fork: backend == "runner"})
+	defer v.Close()
+	page, err := liveview.Mounts(liveview.Options{Version: readVersion().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}

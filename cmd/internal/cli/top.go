@@ -16,10 +16,12 @@ func (a *app) topCommand() *cobra.Command {
 	return console.Command{
 		Use:   "top",
 		Short: "Watch the sessions of a running server, and act on them",
-		Long: `Watch the sessions of the coppice serve that runs: their state, queue, memory,
-processor time, restarts and last exit, what the selected one prints, and what
-happens in the supervision tree. Keys interrupt, reset, pin, copy and stop the
-selected session; ? lists them. The same is in a browser at the server's address.`,
+		Long: `Watch the sessions of the coppice serve that runs: first what needs a person, with
+what can be done, then their state, queue, memory, processor time, restarts and last
+exit, what the selected one prints, and what happens in the supervision tree. Enter
+shows what became of a session, / finds some (state:busy rss:>100M owner:x), shift and a
+letter sorts them. Keys interrupt, reset, pin, copy and stop the selected session; ?
+lists them. The same is in a browser at the server's address.`,
 		Run: func(ctx context.Context, _ []string) error {
 			in, isFile := a.In.(*os.File)
 			if !isFile || !a.Out.Terminal {

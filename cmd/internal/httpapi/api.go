@@ -49,6 +49,12 @@ type Options struct {
 	// beyond which output is left out. 0: 64 KiB and 256 MiB.
 	LogMemory int
 	LogMax    int64
+	// Of says with a context which execution a call belongs to, for the sinks of the host.
+	// nil: they are not told.
+	Of func(ctx context.Context, execution string) context.Context
+	// Answered is called with the id of an execution when a question of it has got its
+	// answer, from the goroutine of a request. It must not block. nil: it is not called.
+	Answered func(execution string)
 	// Logger hears what the API gives up on. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -101,6 +107,12 @@ func New(o Options) (*API, error) {
 	if o.MaxRunning <= 0 {
 		o.MaxRunning = 1024
 	}
+	if o.Of == nil {
+		o.Of = func(ctx context.Context, _ string) context.Context { return ctx }
+	}
+	if o.Answered == nil {
+		o.Answered = func(string) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -117,6 +129,12 @@ func New(o Options) (*API, error) {
 	a.unwatch = o.Host.Watch(a.changes.tree)
 	return a, nil
 }
+
+// Sessions lists the sessions that have a kernel. Any goroutine may call it.
+func (a *API) Sessions(ctx context.Context) ([]client.Session, error) { return a.kernels(ctx) }
+
+// Cwd is the working directory of sessions that name none.
+func (a *API) Cwd() string { return a.o.Cwd }
 
 // End takes no new executions and cancels those that run. It returns when they
 // have ended, which their readers learn, or with ctx.

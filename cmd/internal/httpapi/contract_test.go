@@ -74,7 +74,7 @@ func (s *spec) requests() []string {
 
 // filled is a path of the document with names of things that are not there.
 func filled(path string) string {
-	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e", "{workspace}", "none", "{process}", "p0").Replace(path)
+	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e", "{file}", "main.js", "{workspace}", "none", "{process}", "p0").Replace(path)
 }
 
 // refusals asks for everything in the ways that are refused everywhere.
@@ -185,6 +185,7 @@ func (s *server) lives() {
 	status, body = s.ask("GET", "/metrics", "")
 	require.Equal(t, 200, status)
 	require.Contains(t, body, "coppice_")
+	s.looks(key)
 	status, _ = s.ask("PUT", "/api/sessions", "{}")
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 	status, _ = s.ask("GET", "/none", "")
@@ -214,6 +215,12 @@ func (s *server) executions() {
 		require.NoError(t, err)
 		types = append(types, e.Type())
 		if q, ok := e.(messages.InputRequest); ok {
+			require.Eventually(t, func() bool { // it is told where to answer, once the server has looked
+				o, err := s.Overview(ctx, 0)
+				return err == nil && slices.ContainsFunc(o.Marks, func(m client.Mark) bool {
+					return m.Key.Session == "e" && m.Question != nil && m.Question.Execution == x.ID && m.Question.ID == q.ID
+				})
+			}, time.Minute, 50*time.Millisecond)
 			got, err := s.Answer(ctx, x.ID, q.ID, "Ada")
 			require.NoError(t, err)
 			require.Equal(t, messages.InputAccepted, got)

@@ -58,14 +58,14 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request := coppice.Request{
-		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env,
+		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env, CallEnv: e.CallEnv,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
 	}
 	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
 	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
 		request.OnQueued = queued
 		var result messages.Result
-		for event, err := range session.Stream(ctx, request) {
+		for event, err := range session.Stream(a.o.Of(ctx, x.info.ID), request) {
 			if err != nil {
 				return result, nil, err
 			}
@@ -153,6 +153,9 @@ func (a *API) input(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.problem(w, err)
 		return
+	}
+	if status == messages.InputAccepted {
+		a.o.Answered(x.info.ID)
 	}
 	httpserver.JSON(w, http.StatusOK, map[string]any{"status": status})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
+	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/workspace"
@@ -64,7 +65,9 @@ func fuzz(f *testing.F) *fuzzed {
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
 	s.api, err = httpapi.New(httpapi.Options{Host: host, Cwd: s.cwd, Logger: logger, Keep: 16})
 	require.NoError(f, err)
-	page, err := liveview.Mounts("test")
+	v := vitals.New()
+	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot})
+	page, err := liveview.Mounts(liveview.Options{Version: "test", Cwd: s.cwd, Vitals: v})
 	require.NoError(f, err)
 	mounts := slices.Concat(s.api.Mounts(), toolapi.Mounts(toolapi.Options{Tools: host.Launcher()}), workspaceapi.Mounts(workspaceapi.Options{Host: host, Logger: logger}), page)
 	w, err := host.Workspace(f.Context(), "w", workspace.Options{Quota: 1 << 20})
@@ -80,6 +83,7 @@ func fuzz(f *testing.F) *fuzzed {
 	s.handler = l.Handler()
 	f.Cleanup(func() {
 		require.NoError(f, l.Close())
+		v.Close()
 		require.NoError(f, s.api.Close())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -135,13 +139,15 @@ func FuzzRoutes(f *testing.F) {
 	f.Add("GET", "/api/executions?session=a&cwd=%00", "", "")
 	f.Add("DELETE", "/api/sessions/a%2fb?cwd=..", "", "")
 	f.Add("GET", "/api/tools/a/files/r/..%2f..", "bytes=-1", "")
-	f.Add("GET", "/live/..%2flive.js", "", "")
 	f.Add("GET", "/api/workspaces?label=a=b&owner=", "", "")
 	f.Add("GET", "/api/workspaces/w/files?path=..%2fsecret.txt", "bytes=0-1", "")
 	f.Add("PUT", "/api/workspaces/w/files?path=up&mode=0777", "", "text")
 	f.Add("POST", "/api/workspaces/w/files/move", "", `{"from":"dir/file","to":"../x","replace":true}`)
 	f.Add("PATCH", "/api/workspaces/w", "", `{"labels":{"a":"b"},"lifetime":{"idle_end_seconds":1e9}}`)
 	f.Add("DELETE", "/api/workspaces/w/processes/p1?grace=0", "", "")
+	f.Add("GET", "/live/..%2fmain.js", "", "")
+	f.Add("GET", "/api/story?session=%00&cwd=..", "", "")
+	f.Add("GET", "/api/overview?after=99999999999999999999", "", "")
 	s := fuzz(f)
 	f.Fuzz(func(t *testing.T, method, path, header, body string) {
 		if strings.HasPrefix(path, "/api/changes") || strings.Contains(path, "wait=") || strings.Contains(path, "/watch") {

@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
+	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/messages"
@@ -85,17 +86,20 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	ho.Home, ho.Backend, ho.Python, ho.Env = t.TempDir(), coppice.Runner(coppice.RunnerOptions{}), testpython.Path(t), append(os.Environ(), "COPPICE_TOKEN="+token)
-	ho.Sinks, ho.Metrics = []sinks.Attachment{metrics.Attachment()}, metrics.Hub()
+	v := vitals.New()
+	ho.Sinks, ho.Metrics, ho.OnEvent = []sinks.Attachment{metrics.Attachment(), v.Attachment()}, metrics.Hub(), v.Hear
 	host, err := coppice.Start(t.Context(), ho)
 	require.NoError(t, err)
 	o.Host, o.Cwd, o.Version, o.Metrics, o.Logger = host, s.cwd, "test", registry, slog.New(slog.NewTextHandler(s.log, nil))
+	o.Of, o.Answered = vitals.Of, v.Answered
 	s.host = host
 	s.api, err = httpapi.New(o)
 	require.NoError(t, err)
 	run, err := os.MkdirTemp("", "coppice-sock-") // the name of a socket has to be short
 	require.NoError(t, err)
 	s.socket = filepath.Join(run, "s")
-	s.mounts, err = liveview.Mounts("test")
+	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot, Fork: true})
+	s.mounts, err = liveview.Mounts(liveview.Options{Version: "test", Cwd: s.cwd, Vitals: v})
 	require.NoError(t, err)
 	s.mounts = append(s.mounts, s.api.Mounts()...)
 	if to.Tools = host.Launcher(); to.Tools != nil {
@@ -116,6 +120,7 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 		end()
 		require.NoError(t, <-ended)
 		transport.CloseIdleConnections()
+		v.Close()
 		require.NoError(t, s.api.Close())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -25,7 +25,7 @@ func TestAWorkspaceOverHTTP(t *testing.T) {
 	ctx := t.Context()
 	asked := client.NewWorkspace{
 		Name: "etl", Env: map[string]string{"STAGE": "test"}, Pass: []string{}, Labels: map[string]string{"team": "data"}, Owner: "ada",
-		Limits: client.Limits{Runtime: 3600, Files: 256}, Lifetime: client.Lifetime{EndIn: 3600, IdleEnd: 600}, Quota: 1 << 20,
+		Limits: client.WorkspaceLimits{Runtime: 3600, Files: 256}, Lifetime: client.Lifetime{EndIn: 3600, IdleEnd: 600}, Quota: 1 << 20,
 	}
 	w, err := s.CreateWorkspace(ctx, asked)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -16,8 +17,9 @@ import (
 
 // Bounds of what is kept.
 const (
-	keptEvents = 200
-	keptOutput = 64 << 10 // bytes
+	keptEvents  = 200
+	keptOutput  = 64 << 10 // bytes
+	keptSamples = 360
 )
 
 // model is the state of the screen.
@@ -32,13 +34,22 @@ type model struct {
 	seen          looked
 	old           error // why what is shown is old
 	cpu           map[messages.SessionKey]reading
+	rows          []row // those that are found, in their order
+	samples       []client.Sample
+	newest        atomic.Uint64 // the number of the last of samples
+	by            string        // a key of orders
+	turned        bool
+	filter        string
+	typing        bool // the filter
+	detail        bool
+	story         client.Story
 	selected      messages.SessionKey
 	events        []client.Change
 	held          []client.Change // while paused
 	paused        bool
 	tree          bool
 	help          bool
-	asking        bool
+	asking        string // what ends the session, when the user is asked
 	said          string
 
 	shown  string // the execution whose output is shown
@@ -54,7 +65,7 @@ type reading struct {
 }
 
 func newModel(ctx context.Context, o Options) *model {
-	return &model{o: o, ctx: ctx, look: make(chan struct{}, 1), cpu: map[messages.SessionKey]reading{}}
+	return &model{o: o, ctx: ctx, by: "H", look: make(chan struct{}, 1), cpu: map[messages.SessionKey]reading{}}
 }
 
 // Init starts nothing: Run has.
@@ -75,6 +86,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.old = msg.err
 	case printed:
 		m.print(msg)
+	case told:
+		m.story = msg.story
 	case did:
 		m.said = msg.text
 	}
@@ -94,8 +107,18 @@ func (m *model) take(v looked) {
 	if v.err != nil {
 		return
 	}
-	slices.SortFunc(v.sessions, func(a, b client.Session) int { return strings.Compare(keyOf(a).ID(), keyOf(b).ID()) })
+	if !v.health.Started.Equal(m.seen.health.Started) { // another server, which counts from 1
+		m.samples = nil
+		m.newest.Store(0)
+	}
 	m.seen = v
+	for _, s := range v.overview.Samples {
+		if s.Seq > m.newest.Load() {
+			m.samples = append(m.samples, s)
+			m.newest.Store(s.Seq)
+		}
+	}
+	m.samples = m.samples[max(0, len(m.samples)-keptSamples):]
 	now := map[messages.SessionKey]reading{}
 	for _, s := range v.sessions {
 		r := reading{at: v.at, seconds: s.CPU}
@@ -111,15 +134,35 @@ func (m *model) take(v looked) {
 		now[keyOf(s)] = r
 	}
 	m.cpu = now
-	if m.index() < 0 && len(v.sessions) > 0 {
-		m.selected = keyOf(v.sessions[0])
+	m.arrange()
+	if m.detail {
+		m.read(m.selected)
+	}
+}
+
+// arrange finds and sorts the rows, and keeps what is selected on one of them.
+func (m *model) arrange() {
+	marks := make(map[messages.SessionKey]client.Mark, len(m.seen.overview.Marks))
+	for _, mark := range m.seen.overview.Marks {
+		marks[mark.Key] = mark
+	}
+	m.rows = m.rows[:0]
+	for _, s := range m.seen.sessions {
+		r := row{Session: s, mark: marks[keyOf(s)], cpu: m.cpu[keyOf(s)].percent}
+		if r.matches(m.filter, m.seen.at) {
+			m.rows = append(m.rows, r)
+		}
+	}
+	sortRows(m.rows, m.by, m.turned)
+	if m.index() < 0 && len(m.rows) > 0 {
+		m.selected = keyOf(m.rows[0].Session)
 	}
 	m.show()
 }
 
 // index is the place of the selected session, -1 when it is not there.
 func (m *model) index() int {
-	return slices.IndexFunc(m.seen.sessions, func(s client.Session) bool { return keyOf(s) == m.selected })
+	return slices.IndexFunc(m.rows, func(r row) bool { return keyOf(r.Session) == m.selected })
 }
 
 // show watches the newest execution of the selected session.
@@ -196,54 +239,6 @@ func plain(b messages.Bundle) string {
 	return "[" + strings.Join(kinds, ", ") + "]"
 }
 
-// key does what a key says.
-func (m *model) key(k string) tea.Cmd {
-	if m.asking {
-		m.asking = false
-		if k == "y" {
-			m.act("stop")
-		} else {
-			m.said = "not stopped"
-		}
-		return nil
-	}
-	switch k {
-	case "q", "ctrl+c", "ctrl+d", "esc":
-		return tea.Quit
-	case "up", "k":
-		m.move(-1)
-	case "down", "j":
-		m.move(1)
-	case "t":
-		m.tree = !m.tree
-	case "?", "h":
-		m.help = !m.help
-	case "space", " ":
-		m.pause()
-	case "i":
-		m.act("interrupt")
-	case "r":
-		m.act("reset")
-	case "p":
-		m.act("pin")
-	case "f":
-		m.act("fork")
-	case "x":
-		if m.index() >= 0 {
-			m.asking = true
-		}
-	}
-	return nil
-}
-
-func (m *model) move(by int) {
-	if n := len(m.seen.sessions); n > 0 {
-		m.selected = keyOf(m.seen.sessions[min(max(m.index()+by, 0), n-1)])
-		m.said = ""
-		m.show()
-	}
-}
-
 func (m *model) pause() {
 	m.paused = !m.paused
 	if m.paused {
@@ -255,40 +250,4 @@ func (m *model) pause() {
 		m.note(c)
 	}
 	m.wake()
-}
-
-// act does something about the selected session.
-func (m *model) act(what string) {
-	i := m.index()
-	if i < 0 {
-		m.said = "no session is selected"
-		return
-	}
-	key, pinned, server := m.selected, m.seen.sessions[i].Pinned, m.o.Server
-	m.said = what + " " + key.Session + " ..."
-	done := func(text string, f func(context.Context) error) {
-		m.do(what, func(ctx context.Context) (string, error) { return text + " " + key.Session, f(ctx) })
-	}
-	switch what {
-	case "interrupt":
-		done("interrupted", func(ctx context.Context) error { return server.Interrupt(ctx, key) })
-	case "reset":
-		done("reset", func(ctx context.Context) error { return server.Reset(ctx, key) })
-	case "stop":
-		done("stopped", func(ctx context.Context) error { return server.CloseSession(ctx, key) })
-	case "pin":
-		text := "pinned"
-		if pinned {
-			text = "unpinned"
-		}
-		done(text, func(ctx context.Context) error { return server.Pin(ctx, key, !pinned) })
-	case "fork":
-		m.do(what, func(ctx context.Context) (string, error) {
-			made, err := server.Fork(ctx, key, 1, "")
-			if err != nil || len(made) == 0 {
-				return "", err
-			}
-			return "copied " + key.Session + " to " + made[0].Session, nil
-		})
-	}
 }

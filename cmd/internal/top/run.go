@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -20,6 +21,8 @@ type Server interface {
 	Tree(ctx context.Context) (messages.Node, error)
 	Sessions(ctx context.Context) ([]client.Session, error)
 	Executions(ctx context.Context, key messages.SessionKey) ([]client.Execution, error)
+	Overview(ctx context.Context, after uint64) (client.Overview, error)
+	Story(ctx context.Context, key messages.SessionKey) (client.Story, error)
 	Changes(ctx context.Context, after uint64) iter.Seq2[client.Change, error]
 	Events(ctx context.Context, id string, after uint64) iter.Seq2[messages.Event, error]
 	Interrupt(ctx context.Context, key messages.SessionKey) error
@@ -72,6 +75,7 @@ type (
 		tree       messages.Node
 		sessions   []client.Session
 		executions []client.Execution
+		overview   client.Overview
 		at         time.Time
 		err        error
 	}
@@ -84,6 +88,8 @@ type (
 		id    string
 		event messages.Event
 	}
+	// told is what became of a session.
+	told struct{ story client.Story }
 	// did is what became of an action.
 	did struct{ text string }
 )
@@ -158,7 +164,13 @@ func (m *model) see() looked {
 	if v.sessions, v.err = m.o.Server.Sessions(ctx); v.err != nil {
 		return v
 	}
-	v.executions, v.err = m.o.Server.Executions(ctx, messages.SessionKey{})
+	if v.executions, v.err = m.o.Server.Executions(ctx, messages.SessionKey{}); v.err != nil {
+		return v
+	}
+	var old *client.Error
+	if v.overview, v.err = m.o.Server.Overview(ctx, m.newest.Load()); errors.As(v.err, &old) && old.Status == http.StatusNotFound {
+		v.err = nil // a server of an older version has none
+	}
 	return v
 }
 
@@ -174,6 +186,17 @@ func (m *model) watch(id string) (stop func()) {
 		}
 	})
 	return cancel
+}
+
+// read asks what became of a session.
+func (m *model) read(key messages.SessionKey) {
+	m.calls.Go(func() {
+		ctx, cancel := context.WithTimeout(m.ctx, 10*time.Second)
+		defer cancel()
+		if story, err := m.o.Server.Story(ctx, key); err == nil { // else the connection is lost, which poll says
+			m.send(told{story})
+		}
+	})
 }
 
 // do runs an action and tells what became of it.

@@ -28,6 +28,23 @@ type server struct {
 	did  []string // guarded by mu
 	fail error    // guarded by mu
 	list []client.Session
+	over client.Overview
+	told client.Story
+}
+
+func (s *server) Overview(_ context.Context, after uint64) (client.Overview, error) {
+	o := s.over
+	o.Samples = nil
+	for _, one := range s.over.Samples {
+		if one.Seq > after {
+			o.Samples = append(o.Samples, one)
+		}
+	}
+	return o, nil
+}
+
+func (s *server) Story(context.Context, messages.SessionKey) (client.Story, error) {
+	return s.told, nil
 }
 
 func (s *server) asked(what string, key messages.SessionKey) error {
@@ -200,15 +217,17 @@ func TestTheScreenFits(t *testing.T) {
 func TestKeysActOnTheSelectedSession(t *testing.T) {
 	s := &server{list: two()}
 	m := screen(t, s)
-	for _, k := range []string{"i", "r", "p", "f"} {
-		press(m, k)
+	for _, k := range []string{"i", "r y", "p", "f"} {
+		press(m, strings.Fields(k)...)
 		m.calls.Wait()
 	}
+	press(m, "r", "n")
+	require.Contains(t, text(m), "not done")
 	press(m, "down", "down", "p")
 	m.calls.Wait()
 	require.Equal(t, "interrupt a, reset a, pin a, fork a, unpin b", s.calls())
 	press(m, "x", "n", "x")
-	require.Contains(t, text(m), "stop b and all that it has in memory? y/n")
+	require.Contains(t, text(m), "stop b and all that it has in memory (20.0 MiB)? y/n")
 	press(m, "y")
 	m.calls.Wait()
 	require.Equal(t, "interrupt a, reset a, pin a, fork a, unpin b, close b", s.calls())
@@ -291,7 +310,13 @@ func TestHostileNames(t *testing.T) {
 	s := &server{list: []client.Session{{Session: name, Cwd: name, State: name, LastExit: &messages.Exit{Kind: name, Reason: name}}}}
 	m := screen(t, s)
 	m.Update(printed{"x1", messages.Stream{Text: name + "\n"}})
-	for _, keys := range []string{"", "x", "t"} {
+	m.seen.overview = client.Overview{
+		Problems: []client.Problem{{Level: client.LevelBad, Key: messages.SessionKey{Session: name}, What: name, Do: name}},
+		Marks:    []client.Mark{{Key: messages.SessionKey{Session: name, Cwd: name}, Level: client.LevelAsks, Why: name, Parent: name}},
+	}
+	m.arrange()
+	m.Update(told{client.Story{Key: m.selected, Moments: []client.Moment{{What: name, Why: name}}}})
+	for _, keys := range []string{"", "x", "n t", "enter", "/ \x1b"} {
 		press(m, strings.Fields(keys)...)
 		shown := ansi.Strip(m.View().Content)
 		require.NotContains(t, m.View().Content, "RVZJTA")

@@ -2,6 +2,8 @@ package top
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,26 +27,41 @@ func (m *model) View() tea.View {
 }
 
 // keys is the last line; help is shown on demand.
-const keys = "↑↓ select  i interrupt  r reset  p pin  f fork  x stop  t tree  space pause  ? help  q leave"
+const keys = "↑↓ select  enter detail  / find  n next problem  i interrupt  x stop  t tree  ? help  q leave"
+
+// fewKeys take the place of keys where these have no room.
+const fewKeys = "↑↓ enter  / find  n next  x stop  ? help  q leave"
 
 var help = []string{
 	"i  interrupts what runs, as Ctrl-C would; the session is kept",
-	"r  ends the kernel; the next call gets a new one",
+	"r  ends the kernel; the next call gets a new one; asks first",
 	"p  exempts the session from eviction, or ends the exemption",
 	"f  copies the session with all that it has in memory (runner backend)",
 	"x  ends the session, its kernel and what runs in it; asks first",
-	"t  shows the supervision tree instead of the output",
+	"t  shows the supervision tree instead of the output, enter the session's facts and story",
+	"/  finds: state:busy rss:>100M owner:x -pinned:yes age:>10m health:asks, or any words",
+	"N name  M memory  C cpu  W waiting  D done  R restarts  S state  O owner  A age  H health sorts; again turns it",
+	"pgup, pgdown, home, end move; n goes to the next session with a problem; space pauses",
 }
 
 // lines is the whole screen: head, sessions, tree or output, events, what was
 // done, keys.
 func (m *model) lines() []string {
 	s := render.Style{Colour: m.o.Colour, Width: max(m.width, 20)}
-	lines := append([]string{s.Fit(s.Title(m.head()))}, m.table(s)...)
+	lines := []string{s.Fit(s.Title(m.head()))}
+	if pulse := m.pulse(s); pulse != "" && m.height > 12 {
+		lines = append(lines, pulse)
+	}
+	lines = append(append(lines, m.problems(s)...), m.table(s)...)
 	foot := []string{s.Quiet(s.Fit(keys))}
+	if m.width < len([]rune(keys)) {
+		foot[0] = s.Quiet(s.Fit(fewKeys))
+	}
 	switch {
-	case m.asking:
-		foot = append([]string{s.Fit("stop " + m.selected.Session + " and all that it has in memory? y/n")}, foot...)
+	case m.asking != "":
+		foot = append([]string{s.Fit(s.Warn(m.question()))}, foot...)
+	case m.typing:
+		foot = append([]string{s.Fit("find: " + m.filter + "▏ " + s.Quiet("enter keeps it, esc clears it"))}, foot...)
 	case m.said != "":
 		foot = append([]string{s.Fit(m.said)}, foot...)
 	}
@@ -62,6 +79,23 @@ func (m *model) lines() []string {
 	return lines[:min(len(lines), max(m.height, 1))]
 }
 
+// question says what an end will cost.
+func (m *model) question() string {
+	text := m.asking + " " + m.selected.Session + " and all that it has in memory"
+	if i := m.index(); i >= 0 {
+		if r := m.rows[i]; r.RSS > 0 {
+			text += " (" + render.Bytes(r.RSS) + ")"
+		}
+		if r := m.rows[i]; r.State == messages.ChildBusy {
+			text += ", ending the call that runs"
+		}
+		if r := m.rows[i]; r.Queue > 0 {
+			text += fmt.Sprintf(", with %s", render.Number(r.Queue, "waiting call"))
+		}
+	}
+	return text + "? y/n"
+}
+
 func (m *model) head() string {
 	h := m.seen.health
 	text := "coppice top"
@@ -70,6 +104,9 @@ func (m *model) head() string {
 	}
 	if busy := busy(m.seen.tree.Busy); busy != "" {
 		text += ", " + busy
+	}
+	if n := len(m.rows); m.filter != "" {
+		text += fmt.Sprintf(", %d found", n)
 	}
 	switch {
 	case m.paused:
@@ -99,27 +136,73 @@ func busy(b *messages.Busy) string {
 // table is a row for each session, around the selected one when there are too
 // many.
 func (m *model) table(s render.Style) []string {
-	if len(m.seen.sessions) == 0 {
+	switch {
+	case len(m.seen.sessions) == 0:
 		return []string{"", s.Fit("no session has a kernel: coppice run --session NAME -c CODE starts one"), ""}
+	case len(m.rows) == 0:
+		return []string{"", s.Fit("no session is like " + line(m.filter) + "; esc clears it"), ""}
 	}
-	rows := [][]string{{"", "session", "state", "queue", "done", "memory", "cpu", "restarts", "last exit"}}
-	most := max(3, m.height/2)
-	list := m.seen.sessions
+	rows := [][]string{m.titles()}
+	most, list := m.page(), m.rows
 	first := max(0, min(m.index()-most/2, len(list)-most))
 	for _, one := range list[first:min(len(list), first+most)] {
 		rows = append(rows, m.row(one))
 	}
+	alignRight(rows, "queue", "done", "memory", "cpu", "restarts")
 	lines := append([]string{""}, render.Table(s, rows, true)...)
 	if hidden := len(list) - (len(rows) - 1); hidden > 0 {
-		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("  and %d more", hidden))))
+		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("  %d to %d of %d", first+1, first+len(rows)-1, len(list)))))
 	}
 	return append(lines, "")
 }
 
-func (m *model) row(one client.Session) []string {
+// alignRight moves what stands in columns with these titles to their right ends.
+func alignRight(rows [][]string, titles ...string) {
+	for i, title := range rows[0] {
+		if !slices.Contains(titles, strings.TrimRight(title, " ▾▴")) {
+			continue
+		}
+		width := 0
+		for _, r := range rows {
+			width = max(width, len([]rune(r[i])))
+		}
+		for _, r := range rows {
+			r[i] = strings.Repeat(" ", width-len([]rune(r[i]))) + r[i]
+		}
+	}
+}
+
+// page is how many rows of sessions there is room for.
+func (m *model) page() int { return max(3, m.height/2) }
+
+// titles are the heads of the columns; the one that the rows are sorted by has an arrow.
+func (m *model) titles() []string {
+	list := []string{"", "session", "health", "state", "queue", "done", "memory", "cpu", "restarts", "last exit"}
+	arrow := " ▾"
+	if m.turned {
+		arrow = " ▴"
+	}
+	for i, title := range list {
+		if title == orders[m.by].name {
+			list[i] += arrow
+		}
+	}
+	return list
+}
+
+// twin says whether another session that is shown has the same name.
+func (m *model) twin(one row) bool {
+	return slices.ContainsFunc(m.rows, func(other row) bool { return other.Session.Session == one.Session.Session && other.Cwd != one.Cwd })
+}
+
+func (m *model) row(r row) []string {
+	one := r.Session
 	mark, name, exit := "", one.Session, ""
 	if keyOf(one) == m.selected {
 		mark = "▸"
+	}
+	if m.twin(r) {
+		name += " in " + filepath.Base(one.Cwd)
 	}
 	if one.Pinned {
 		name += " (pinned)"
@@ -134,14 +217,17 @@ func (m *model) row(one client.Session) []string {
 	if one.RSS > 0 {
 		memory = render.Bytes(one.RSS)
 	}
-	if r := m.cpu[keyOf(one)]; one.PID != 0 {
-		cpu = strconv.Itoa(int(r.percent+.5)) + " %"
+	if one.PID != 0 {
+		cpu = strconv.Itoa(int(r.cpu+.5)) + " %"
 	}
-	return []string{mark, name, string(one.State), strconv.Itoa(one.Queue), strconv.FormatUint(one.Done, 10), memory, cpu, strconv.Itoa(one.Restarts), exit}
+	return []string{mark, name, levels[r.mark.Level], string(one.State), strconv.Itoa(one.Queue), strconv.FormatUint(one.Done, 10), memory, cpu, strconv.Itoa(one.Restarts), exit}
 }
 
 // middle is the tree, or the end of the selected session's output.
 func (m *model) middle(s render.Style) []string {
+	if m.detail {
+		return m.details(s)
+	}
 	if m.tree {
 		return render.Tree(m.seen.tree, render.TreeOptions{Style: s, Fold: func(n messages.Node) bool { return n.Kind == "sinks" }})
 	}

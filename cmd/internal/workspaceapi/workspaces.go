@@ -131,7 +131,7 @@ func describe(ws *workspace.Workspace) client.Workspace {
 	return client.Workspace{
 		Name: i.Name, Folder: i.Folder, Owner: i.Owner, Labels: i.Labels, Made: i.Made, EndAt: i.EndAt, IdleEnd: i.IdleEnd.Seconds(),
 		Used: i.Used, InUse: i.InUse, Pinned: i.Pinned, Quota: i.Quota, Isolation: i.Isolation, IsolationText: i.IsolationText,
-		Limits: client.Limits{
+		Limits: client.WorkspaceLimits{
 			Memory: l.Memory, CPU: l.CPU.Seconds(), Runtime: l.Runtime.Seconds(), Files: l.Files, Processes: l.Processes, Processors: l.Processors,
 		},
 	}

@@ -38,6 +38,7 @@ FDS = ("main", "control", "stdout_read", "stdout_write", "stderr_read", "stderr_
 MOST_FDS = len(FDS) + 1
 
 _READ = 64 << 10
+_RLIMIT_LOCKS = 10  # which module resource does not know
 _MAX_FDS = 64
 # The descriptors that the server keeps of its children are numbered from here,
 # so that a new child can close all of them at once: from the second number at least,
@@ -339,11 +340,15 @@ def _enter(group: int, main: int) -> None:
 def _become(user: Dict[str, Any], main: int) -> None:
     """Makes this process another user's. Where that fails, it does not begin."""
     try:
+        if user.get("mark"):
+            import resource
+
+            resource.setrlimit(_RLIMIT_LOCKS, (user["mark"], user["mark"]))
         os.setgroups([user["shared"]])
         os.setresgid(user["uid"], user["uid"], user["uid"])
         os.setresuid(user["uid"], user["uid"], user["uid"])
         os.chdir("/")
-    except (OSError, AttributeError) as err:
+    except (OSError, AttributeError, ImportError, ValueError) as err:
         os.write(main, encode({"type": "failed", "message": f"become user {user['uid']}: {err}"}))
         os._exit(1)
     os.environ["HOME"] = os.environ["TMPDIR"] = user["folder"]

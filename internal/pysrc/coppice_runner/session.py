@@ -24,7 +24,7 @@ from .side import Side, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
-from .surroundings import directory, flush_libc, leave_fork, patch
+from .surroundings import directory, flush_libc, following, leave_fork, patch
 from .wire import VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
 
 CO_COROUTINE = 0x80
@@ -128,7 +128,7 @@ class Session:
     def serve_one(self) -> None:
         """Waits for a request and follows it."""
         try:
-            line = self._lines.next()
+            line = following(self._lines)
         except RequestTooLong as err:
             self._refuse(str(err))
             return

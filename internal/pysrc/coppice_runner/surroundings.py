@@ -9,6 +9,9 @@ import sys
 from typing import Any, Dict, Optional
 
 from . import errors
+from .callenv import CallEnv
+
+_ENV = CallEnv()
 
 
 def directory() -> str:
@@ -20,7 +23,7 @@ def directory() -> str:
 
 
 def patch(request: Dict[str, Any]) -> None:
-    """Applies the cwd and env of a request."""
+    """Applies the cwd and env of a request, and what is for its cell alone."""
     cwd = request.get("cwd")
     if cwd:
         os.chdir(cwd)
@@ -32,6 +35,14 @@ def patch(request: Dict[str, Any]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+    if request.get("call_env"):
+        _ENV.enter(request["call_env"], bool(request.get("same_call")))
+
+
+def following(lines: Any) -> Optional[bytes]:
+    """Puts back what was for the last cell alone, and waits for the next request."""
+    _ENV.leave()
+    return lines.next()  # type: ignore[no-any-return]
 
 
 def leave_fork(failed: Optional[BaseException]) -> None:

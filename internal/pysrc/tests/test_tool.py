@@ -17,7 +17,7 @@ import types
 import unittest
 
 import sources  # noqa: F401, it finds coppice_runner
-from coppice_runner import hostcalls
+from coppice_runner import callenv, hostcalls
 
 
 def echo(call):
@@ -238,7 +238,9 @@ class BridgeTest(unittest.TestCase):
 
     def setUp(self):
         sys.modules["coppice_hostcalls"] = hostcalls
+        sys.modules["coppice_callenv"] = callenv
         self.addCleanup(sys.modules.pop, "coppice_hostcalls")
+        self.addCleanup(sys.modules.pop, "coppice_callenv")
         self.kernel = types.ModuleType("coppice_cell")
         text = (pathlib.Path(__file__).resolve().parent.parent / "kernel_cell.py").read_text("utf-8")
         exec(compile(text, "<coppice>/coppice_cell.py", "exec"), self.kernel.__dict__)
@@ -356,7 +358,9 @@ class ResetTest(unittest.TestCase):
 
     def test_names(self):
         sys.modules["coppice_hostcalls"] = hostcalls
+        sys.modules["coppice_callenv"] = callenv
         self.addCleanup(sys.modules.pop, "coppice_hostcalls")
+        self.addCleanup(sys.modules.pop, "coppice_callenv")
         kernel = types.ModuleType("coppice_cell")
         text = (pathlib.Path(__file__).resolve().parent.parent / "kernel_cell.py").read_text("utf-8")
         exec(compile(text, "<coppice>/coppice_cell.py", "exec"), kernel.__dict__)

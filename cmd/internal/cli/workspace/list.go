@@ -134,7 +134,7 @@ func (a *app) showWorkspace(w client.Workspace) {
 }
 
 // limitText is limits in one line.
-func limitText(l client.Limits) string {
+func limitText(l client.WorkspaceLimits) string {
 	var parts []string
 	add := func(given bool, format string, args ...any) {
 		if given {

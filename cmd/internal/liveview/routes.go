@@ -1,0 +1,37 @@
+package liveview
+
+import (
+	"net/http"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// routes are what the page asks of the vitals, with the token.
+func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
+	return []httpserver.Mount{
+		{Pattern: "GET /api/overview", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			after, _, err := httpserver.Number(r, "after", 0)
+			if err != nil {
+				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send the newest number that you have, or leave it out")
+				return
+			}
+			o, err := v.Overview(r.Context(), uint64(after))
+			if err != nil {
+				httpserver.Error(w, http.StatusServiceUnavailable, "unavailable", "the sessions could not be looked at: "+err.Error(), "ask again")
+				return
+			}
+			httpserver.JSON(w, http.StatusOK, o)
+		})},
+		{Pattern: "GET /api/story", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			q := r.URL.Query()
+			key := messages.SessionKey{Session: q.Get("session"), Cwd: cwd, Workspace: q.Get("workspace")}.In(q.Get("cwd"))
+			if key.Session == "" {
+				httpserver.Error(w, http.StatusBadRequest, "bad_request", "no session is named", "GET /api/story?session=analysis")
+				return
+			}
+			httpserver.JSON(w, http.StatusOK, v.Story(key))
+		})},
+	}
+}

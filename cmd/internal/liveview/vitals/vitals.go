@@ -1,0 +1,166 @@
+package vitals
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Bounds of what is kept.
+const (
+	step        = 10 * time.Second
+	keptSamples = int(time.Hour / step)
+	keptStories = 10_000
+	keptMoments = 32
+	keptTimes   = 4096 // durations of the calls of one step
+	keptText    = 300  // characters of a reason or a prompt
+	// patience bounds the wait for a look at the server.
+	patience = 5 * time.Second
+	// fresh is how long a look is shown to those who ask next.
+	fresh = time.Second
+)
+
+// Source is where a look at the server comes from.
+type Source struct {
+	// Sessions lists the sessions that have a kernel. Required.
+	Sessions func(context.Context) ([]client.Session, error)
+	// Tree is the supervision tree. Required.
+	Tree func(context.Context) (messages.Node, error)
+	// MaxSessions is how many sessions may live at once. 0: any number.
+	MaxSessions int
+	// Fork says that sessions can be copied.
+	Fork bool
+}
+
+// Vitals are those of one server. Make them with New; any goroutine may use them.
+type Vitals struct {
+	mu      sync.Mutex
+	stories map[string]*story     // by the id of the session; guarded by mu
+	calls   map[string]*question  // by the id of the call; guarded by mu
+	asking  map[string][]string   // the calls of a session that wait for a person; guarded by mu
+	now     client.Sample         // of the step that is not over; guarded by mu
+	times   []time.Duration       // of the calls that ended in it; guarded by mu
+	ended   int                   // how many these stand for; guarded by mu
+	samples []client.Sample       // guarded by mu
+	last    uint64                // the number of the newest sample; guarded by mu
+	refused refusals              // guarded by mu
+	touch   uint64                // counts what happens to stories; guarded by mu
+	cpu     map[string]cpuReading // of the step before; the sampler's own
+
+	looking sync.Mutex // held while a look is made
+	seen    look       // guarded by looking
+	source  Source
+	end     context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// look is the server at one instant.
+type look struct {
+	at       time.Time
+	sessions []client.Session
+	tree     messages.Node
+	limits   client.Limits
+}
+
+// New returns vitals that have heard of nothing yet.
+func New() *Vitals {
+	return &Vitals{
+		stories: map[string]*story{}, calls: map[string]*question{}, asking: map[string][]string{},
+		cpu: map[string]cpuReading{}, end: func() {},
+	}
+}
+
+// Show takes samples from a source from now on, until Close. It is called once.
+func (v *Vitals) Show(s Source) {
+	ctx, cancel := context.WithCancel(context.Background())
+	v.source, v.end = s, cancel
+	v.done.Go(func() { // ends with ctx; Close joins it
+		tick := time.NewTicker(step)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				v.sample(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Close ends the sampling and returns when it has ended.
+func (v *Vitals) Close() {
+	v.end()
+	v.done.Wait()
+}
+
+// Overview is how the server is, with the samples after a number.
+func (v *Vitals) Overview(ctx context.Context, after uint64) (client.Overview, error) {
+	seen, err := v.look(ctx, fresh)
+	if err != nil {
+		return client.Overview{}, err
+	}
+	now := time.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	o := client.Overview{At: now, StepSeconds: step.Seconds(), Newest: v.last, Samples: []client.Sample{}, Limits: seen.limits, Marks: []client.Mark{}}
+	for _, s := range v.samples {
+		if s.Seq > after {
+			o.Samples = append(o.Samples, s)
+		}
+	}
+	o.Marks = append(o.Marks, v.marksLocked(seen.sessions, now)...)
+	o.Problems, o.MoreProblems = problems(situation{now: now, seen: seen, marks: o.Marks, refused: v.refused.recent(now)})
+	return o, nil
+}
+
+// Story is what became of a session.
+func (v *Vitals) Story(key messages.SessionKey) client.Story {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := client.Story{Key: key, Moments: []client.Moment{}}
+	if known := v.stories[key.ID()]; known != nil {
+		s.Moments, s.Forgotten = append(s.Moments, known.moments...), known.forgotten
+	}
+	return s
+}
+
+// look asks the source, unless that was done a moment ago.
+func (v *Vitals) look(ctx context.Context, old time.Duration) (look, error) {
+	v.looking.Lock()
+	defer v.looking.Unlock()
+	if !v.seen.at.IsZero() && time.Since(v.seen.at) < old {
+		return v.seen, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	sessions, err := v.source.Sessions(ctx)
+	if err != nil {
+		return look{}, err
+	}
+	tree, err := v.source.Tree(ctx)
+	if err != nil {
+		return look{}, err
+	}
+	limits := client.Limits{Sessions: v.source.MaxSessions, Memory: int64(machine.Look("").Memory), CPUs: runtime.NumCPU(), Fork: v.source.Fork}
+	v.seen = look{at: time.Now(), sessions: sessions, tree: tree, limits: limits}
+	return v.seen, nil
+}
+
+// keyOf is the key of a session.
+func keyOf(s client.Session) messages.SessionKey {
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd}
+}
+
+// short cuts a text at a bound.
+func short(text string) string {
+	if r := []rune(text); len(r) > keptText {
+		return string(r[:keptText-1]) + "…"
+	}
+	return text
+}

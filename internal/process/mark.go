@@ -1,0 +1,9 @@
+package process
+
+// Mark is what a process and everything that it starts are known by, whatever they do
+// to their groups, sessions, parents and environment. On Linux it is the number of file
+// locks that they may hold (RLIMIT_LOCKS), which the system no longer heeds: a limit is
+// inherited by all children and by the programs that they execute, and can be read of any process. It
+// is no wall: code may lower its own, and is then found only among the descendants of
+// what is known. 0 is none.
+type Mark uint64

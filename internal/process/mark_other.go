@@ -1,0 +1,14 @@
+//go:build !linux
+
+package process
+
+import "errors"
+
+// NewMark returns 0: this system has no marks.
+func NewMark() Mark { return 0 }
+
+// SetMark fails: this system has no marks.
+func SetMark(int, Mark) error { return errors.ErrUnsupported }
+
+// Marked finds nothing: this system has no marks.
+func Marked(Mark) ([]Identity, error) { return nil, nil }

@@ -1,0 +1,83 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Tallies says whether this system has [Tally].
+const Tallies = true
+
+// Tally returns the processes that have a mark, those with one of the numbers, and all
+// that descend from any of them, without zombies. It looks at all processes of the machine, which takes
+// about 20 µs for each.
+func Tally(m Mark, roots []int) ([]Member, error) {
+	pids, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]Member, len(pids))
+	in := map[int]bool{}
+	for _, pid := range roots {
+		in[pid] = true
+	}
+	for _, pid := range pids {
+		s, err := readStat(pid)
+		if err != nil || s.ended() {
+			continue
+		}
+		all[pid] = Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
+		if of, err := markOf(pid); err == nil && of == m && m != 0 {
+			in[pid] = true
+		}
+	}
+	var found []Member
+	for pid, p := range all {
+		at := p
+		for steps := 0; !in[at.PID] && steps < len(all); steps++ {
+			parent, ok := all[at.Parent]
+			if !ok {
+				break
+			}
+			at = parent
+		}
+		if in[at.PID] {
+			in[pid] = true
+			p.Memory = memoryOf(pid)
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// memoryOf reads what a process has in memory that is no file's; -1: it cannot be read.
+func memoryOf(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return -1
+	}
+	return kib(b, "RssAnon:") + kib(b, "RssShmem:")
+}
+
+// Proportional returns the memory of a process in bytes, of which it has its part alone
+// of what it shares with others (PSS). It costs about a millisecond.
+func Proportional(pid int) (int64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return kib(b, "Pss_Anon:") + kib(b, "Pss_Shmem:"), nil
+}
+
+// kib reads a line of the form "Name:   12 kB", 0 where there is none.
+func kib(b []byte, name string) int64 {
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,113 @@
+// The parts of the page that are pure: names, filters, orders, colours.
+//
+//	ASSETS=.../cmd/internal/liveview/assets node --test units.test.mjs
+import assert from "node:assert/strict";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+
+const of = (name) => import(pathToFileURL(`${process.env.ASSETS}/${name}`).href);
+const ansi = await of("ansi.js"), markup = await of("markup.js"), filter = await of("filter.js"), words = await of("words.js"), route = await (async () => { globalThis.location = { hash: "" }; return of("route.js"); })();
+
+const now = Date.now(), since = (ms) => new Date(now - ms).toISOString();
+const rows = [
+  { session: "s-10", cwd: "/w/one", state: "busy", queue: 3, done: 7, restarts: 0, rss: 300 * 2 ** 20, cpu: 80, since: since(5000), level: "asks", owner: "ada" },
+  { session: "s-9", cwd: "/w/one", state: "idle", queue: 0, done: 1, restarts: 2, rss: 10 * 2 ** 20, cpu: 0, since: since(3_600_000), level: "shaky", last_exit: { kind: "failed" } },
+  { session: "s-9", cwd: "/w/two", state: "idle", queue: 0, done: 0, restarts: 0, rss: 0, cpu: null, since: since(0), level: "", pinned: true, workspace: "lab" },
+  { session: "a:b c", cwd: "/w/one", state: "failed", queue: 0, done: 0, restarts: 5, since: since(1000), level: "bad" },
+];
+
+test("a filter finds what it says", () => {
+  for (const [text, want] of Object.entries({
+    "": 4, "state:busy": 1, "rss:>100M": 1, "rss:<=10MiB": 3, "owner:ADA": 1, "-health:well": 3, "health:asks": 1, "pinned:yes": 1, "s-9": 2, "s-9 two": 1, "exit:failed": 1,
+    "age:>30m": 1, "restarts:>=2": 2, "restarts:2": 1, "cpu:>50%": 1, "-s-9": 2, '"a:b c"': 1, "a:b": 1, "name:s-1": 1, "dir:two": 1, "ws:lab": 1, "queue:3 state:busy": 1, nothing: 0, "-": 0,
+  })) {
+    const { terms } = filter.parse(text);
+    if (text === "-") continue; // a minus alone is being typed
+    assert.equal(rows.filter((r) => filter.matches(r, terms)).length, want, text);
+  }
+});
+
+test("a filter says what it does not understand", () => {
+  assert.match(filter.parse("colour:red").problems[0], /colour: is not known/);
+  assert.match(filter.parse("rss:>lots").problems[0], /compares with no number/);
+  assert.deepEqual(filter.parse("state:busy rss:>1G -x").problems, []);
+  for (let i = 0; i < 5000; i++) { // whatever is typed does no harm
+    const text = Array.from({ length: i % 12 }, () => ':-<>="a9 %\u202e'[Math.floor(Math.random() * 11)]).join("");
+    const { terms } = filter.parse(text);
+    rows.forEach((r) => filter.matches(r, terms));
+  }
+});
+
+test("rows are sorted by any column, and equal ones by their names", () => {
+  const order = (by) => filter.sort([...rows], by).map((r) => r.session + r.cwd.at(-1)).join(" ");
+  assert.equal(order("health"), "a:b ce s-10e s-9e s-9o");
+  assert.equal(order("name"), "a:b ce s-9e s-9o s-10e"); // 9 before 10
+  assert.equal(order("-rss"), "s-10e s-9e a:b ce s-9o");
+  assert.equal(order("-restarts"), "a:b ce s-9e s-9o s-10e");
+  assert.equal(order("-age").split(" ")[0], "s-9e");
+  assert.ok(filter.sorts("-cpu") && !filter.sorts("constructor2"));
+});
+
+test("ten thousand rows are filtered and sorted at once", () => {
+  const many = Array.from({ length: 10_000 }, (_, i) => ({ ...rows[i % 4], session: "s-" + (i * 7919 % 10_000) }));
+  const began = performance.now(), { terms } = filter.parse("state:idle s-1");
+  filter.sort(many.filter((r) => filter.matches(r, terms)), "-rss");
+  filter.sort(many, "name");
+  assert.ok(performance.now() - began < 2000, "it took " + (performance.now() - began));
+});
+
+test("ids are those of the server", () => {
+  for (const key of [{ session: "a b/c@%", cwd: "/w@x" }, { session: "x", cwd: "/w", workspace: "a%3A@/" }, { session: "", cwd: "" }]) {
+    assert.deepEqual(words.keyOf(words.idOf(key)), key);
+  }
+  assert.equal(words.idOf({ session: "a b/c@%", cwd: "/w" }), "a b%2Fc%40%25@/w");
+  assert.equal(words.keyOf("call/1/a@/w"), null);
+  assert.equal(words.keyOf("fork-server"), null);
+  assert.equal(words.shortName("analysis~01a1fe6b-291e-7abe-aa8f-c907545576cc"), "analysis~01a1fe6b");
+});
+
+test("directories are told apart by as little as that takes", () => {
+  const p = words.places(["/home/ada/one/data", "/home/ada/two/data", "/srv/x", "/"]);
+  assert.deepEqual([...p.values()], ["one/data", "two/data", "x", "/"]);
+  assert.equal(words.places(["/a", "/a"]).get("/a"), "a");
+});
+
+test("numbers and times in words", () => {
+  assert.deepEqual([500, 1500, 59_990, 119_999, 3_700_000, 90_000_000].map(words.span), ["500 ms", "1.5 s", "1 min 0 s", "2 min 0 s", "1 h 1 min", "1 d 1 h"]);
+  assert.deepEqual([0, 1048576, 2 ** 30, 20 * 2 ** 30].map(words.bytes), ["", "1.0 MiB", "1024 MiB", "20.0 GiB"]);
+  assert.equal(words.many(1, "call"), "1 call");
+  assert.equal(words.many(1200, "call"), "1,200 calls");
+  assert.equal(words.happened({ type: "tree", tree: { type: "child_changed", key: "a@/w", from: "idle", to: "failed", exit: { kind: "failed", reason: "why\nmore" } } }), "a: idle → failed (failed: why)");
+});
+
+test("colours become classes, and other sequences nothing", () => {
+  const flat = (text) => ansi.pieces(text, ansi.fresh()).list.map((p) => `${p.cls}|${p.text}`).join(" ");
+  assert.equal(flat("a\x1b[31mred\x1b[0m\x1b[1;32mgood\x1b[m"), "|a fg1|red fg2 bold|good");
+  assert.equal(flat("\x1b[38;5;196mx\x1b[38;2;0;0;255my\x1b[48;5;22mz"), "fg1|x fg4|y fg4 bg2|z");
+  assert.equal(flat("\x1b]0;title\x07a\x1b[2Jb\x1b[?25lc\x1bMd\x1b"), "|a |b |c |d");
+  assert.equal(ansi.clean("\x1b[31mx\x1b]8;;http://e\x1b\\y"), "xy");
+  const first = ansi.pieces("\x1b[34ma", ansi.fresh());
+  assert.equal(ansi.pieces("b", first.style).list[0].cls, "fg4", "a colour goes on in the next part");
+});
+
+test("a carriage return overwrites", () => {
+  assert.equal(ansi.overwrite("10 %\r20 %\r30 %"), "30 %");
+  assert.equal(ansi.overwrite("long line\rab"), "abng line");
+  assert.equal(ansi.overwrite("done\r"), "done");
+});
+
+test("places have addresses", () => {
+  const at = route.place(route.to("session", "a b/c@%?#", { cwd: "/w ü", q: "" }));
+  assert.deepEqual([at.view, at.rest, at.params.get("cwd"), at.params.has("q")], ["session", "a b/c@%?#", "/w ü", false]);
+  assert.equal(route.place("#token=abc").view, "overview");
+  assert.equal(route.place("#/session/%E0%A4%A").rest, "");
+});
+
+test("tags lose their attributes but for spans, in a time that grows with the text alone", () => {
+  assert.equal(markup.bare('<td colspan="2" onclick=\'x(">")\' rowspan=3 style="a">1 < 2</td><b>&lt;</b>'), "<td colspan=2 rowspan=3>1 < 2</td><b>&lt;</b>");
+  assert.equal(markup.bare("a<script>x</script>b<style>p{}</style >c<!-- <i> -->d<p"), "abcd<p>");
+  assert.equal(markup.bare("<SVG onload=x><g></svg>ok"), "ok");
+  const began = performance.now();
+  for (const part of ['<a"', "<", "<script>", "<td x='", "<!--", "</svg", "<svg>"]) markup.bare(part.repeat(400_000 / part.length));
+  assert.ok(performance.now() - began < 3000, "it took " + (performance.now() - began));
+});

@@ -1,0 +1,119 @@
+package escape_test
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/workspace"
+	"github.com/coppice-run/coppice/workspace/procs"
+)
+
+// hostVariable makes this test binary a host that runs until it is killed.
+const hostVariable = "COPPICE_ESCAPE_AS_HOST"
+
+// daemons starts programs that leave their group, their session and their parent, some
+// of them twice; %[1]s is what they sleep for, by which they are found.
+const daemons = `setsid sleep %[1]s >/dev/null 2>&1 &
+(setsid sh -c '(env -i setsid sleep %[1]s >/dev/null 2>&1 &)' &)
+`
+
+// cellDaemons does the same from a cell, and by forks alone.
+const cellDaemons = `import os, subprocess
+subprocess.Popen(["sleep", "%[1]s"], start_new_session=True, env={})
+subprocess.Popen(["/bin/sh", "-c", %[2]q]).wait()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setsid()
+        os.execvp("sleep", ["sleep", "%[1]s"])
+    os._exit(0)
+`
+
+// eachStarts is how many programs there are in a workspace: of its cell, of its process
+// and of its terminal, which are shells that become one themselves.
+const eachStarts = 4 + 3 + 3
+
+// TestAKilledHostOfWorkspaces kills a host with SIGKILL that has workspaces with
+// sessions, processes, terminals, and daemons of all of them. On Linux nothing is left
+// on any rung: each stands below an owner.
+func TestAKilledHostOfWorkspaces(t *testing.T) {
+	if role := strings.Fields(os.Getenv(hostVariable)); len(role) > 0 {
+		beHostOfWorkspaces(t, role[0], role[1], role[2])
+		return
+	}
+	count := 5
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		count = 50
+	}
+	for _, rung := range rungs {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // it counts what is left after a time
+			mark := strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) //nolint:gosec // it only has to differ
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAKilledHostOfWorkspaces$", "-test.v")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", hostVariable, rung, count, mark))
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			said := ""
+			for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
+				said += lines.Text() + "\n"
+			}
+			before := len(proc.WithArgument(mark))
+			require.NoError(t, cmd.Process.Kill())
+			killed := time.Now()
+			_ = cmd.Wait() // it was killed, as it should be
+			require.Equal(t, count*eachStarts, before, "%s", said)
+			late, ended := 0, time.Duration(0)
+			require.Eventually(t, func() bool {
+				left := len(proc.WithArgument(mark))
+				if ended = time.Since(killed); ended < 2*time.Second {
+					late = left
+				}
+				return left == 0
+			}, 30*time.Second, 10*time.Millisecond, "left behind: %v", proc.WithArgument(mark))
+			t.Logf("RUNG %s as uid %d: host with %d workspaces killed: %d processes of theirs, %d left after 2 s, the last gone after %v", rung, os.Geteuid(), count, before, late, ended.Round(time.Millisecond))
+		})
+	}
+}
+
+// beHostOfWorkspaces fills workspaces, says that it is ready, and waits for its end.
+func beHostOfWorkspaces(t *testing.T, rung, number, mark string) {
+	count, err := strconv.Atoi(number)
+	require.NoError(t, err)
+	dir := shared(t)
+	h, err := coppice.Start(t.Context(), coppice.Options{
+		Backend: coppice.Runner(coppice.RunnerOptions{}), Home: dir, Python: python(t), MaxSessions: count + 1,
+	})
+	require.NoError(t, err)
+	for n := range count {
+		name := fmt.Sprint("w", n)
+		w, err := h.Workspace(t.Context(), name, workspace.Options{Isolation: coppice.Isolation{Level: rung}})
+		require.NoError(t, err)
+		shell := fmt.Sprintf(daemons, mark)
+		r := call(t, h.Session("s", coppice.InWorkspace(name)), fmt.Sprintf(cellDaemons, mark, shell))
+		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+		for _, terminal := range []*procs.Size{nil, {}} {
+			_, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{"/bin/sh", "-c", shell + "exec sleep " + mark}, Terminal: terminal})
+			require.NoError(t, err)
+		}
+	}
+	require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == count*eachStarts }, time.Minute, 20*time.Millisecond, "they started")
+	_, _ = os.Stdout.WriteString("ready\n")
+	select {}
+}

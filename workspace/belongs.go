@@ -1,0 +1,170 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// sweepTime bounds the end of what the processes of a workspace have left behind.
+const sweepTime = 5 * time.Second
+
+// owner is what owns the processes of the workspace: one that ends with it, where it has
+// walls, else that of the host.
+func (w *Workspace) owner() *process.Owner {
+	if w.place.Owner != nil {
+		return w.place.Owner
+	}
+	return w.set.o.Owner
+}
+
+// limited reports whether the workspace has to be looked at.
+func (w *Workspace) limited() bool { return w.o.Total.watched() || w.o.Quota > 0 }
+
+// Began marks a kernel of the workspace, so that what its cells start is known to
+// belong to it, and bounds it as the workspace is bounded.
+func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceeded)) {
+	if i.PID <= 0 {
+		return
+	}
+	// One of another user may not be marked: it stands below an owner of the workspace,
+	// and is known by its number.
+	_ = process.SetMark(i.PID, w.mark)
+	if w.o.Quota > 0 {
+		_ = process.LimitFileSize(i.PID, uint64(w.o.Quota)) // looks find what this does not stop
+	}
+	if w.group != nil {
+		if err := w.group.Take(i.PID); err != nil {
+			w.set.o.Logger.Warn("a kernel is not in the control group of its workspace", "workspace", w.name, "err", err)
+		}
+	}
+	if w.limited() {
+		w.mu.Lock()
+		w.kernels[i.PID] = root{i.PID, stop}
+		w.mu.Unlock()
+	}
+}
+
+// roots returns the kernels and the processes of the workspace, by their numbers.
+func (w *Workspace) roots() (map[int]root, map[int]*Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	running := map[int]*Process{}
+	for _, p := range w.procs {
+		if _, ended := p.Exit(); !ended {
+			running[p.PID()] = p
+		}
+	}
+	return maps.Clone(w.kernels), running
+}
+
+// forgetKernels drops the kernels that are not among the members of the workspace.
+func (w *Workspace) forgetKernels(members []process.Member) {
+	there := make(map[int]bool, len(members))
+	for _, m := range members {
+		there[m.PID] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.kernels, func(pid int, _ root) bool { return !there[pid] })
+}
+
+// groupFile opens the control group for a process that is to begin in it. nil: there is
+// none. The caller closes it.
+func (w *Workspace) groupFile() (*os.File, error) {
+	if w.group == nil {
+		return nil, nil //nolint:nilnil // most have none
+	}
+	return w.group.Open()
+}
+
+// sweep ends what the kernels and the processes of the workspace have started and left
+// behind, when they have ended themselves: it has left their groups and their sessions.
+func (w *Workspace) sweep() error {
+	if w.mark == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+	defer cancel()
+	for {
+		left, err := process.Marked(w.mark)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if ctx.Err() != nil { // they cannot be killed, or come faster than they are
+			e := &process.NotEndedError{}
+			for _, id := range left {
+				e.PIDs = append(e.PIDs, id.PID)
+			}
+			return e
+		}
+		process.KillAll(ctx, left)
+	}
+}
+
+// over says that a workspace has passed a limit: used so much, where it may have most.
+func (w *Workspace) over(limit messages.Limit, used, most string, done string) messages.ResourceLimitExceeded {
+	return messages.ResourceLimitExceeded{Limit: limit, Detail: fmt.Sprintf("the workspace %s had %s together, and may have %s: %s", w.name, used, most, done)}
+}
+
+// root is a kernel of the workspace, from which a part of its processes descends.
+type root struct {
+	pid  int
+	stop func(messages.ResourceLimitExceeded)
+}
+
+// ending is what was ended for a limit.
+type ending struct {
+	at   time.Time
+	root int // the kernel or process that it descended from; 0: all are told
+	met  messages.ResourceLimitExceeded
+}
+
+// keptEndings is how many are remembered, for those who ask what they have met.
+const keptEndings = 64
+
+// met notes an end for a limit.
+func (w *Workspace) met(root int, m messages.ResourceLimitExceeded) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endings = append(w.endings, ending{time.Now(), root, m})
+	if len(w.endings) > keptEndings {
+		w.endings = w.endings[1:]
+	}
+	w.used.Ends++
+	w.used.Last = m.Error()
+}
+
+// tooLong is how Python says that a file may not become longer (EFBIG).
+const tooLong = "[Errno 27]"
+
+// Met returns the limit of the workspace for which the kernel with this process id, or something
+// that it has started, was ended since a moment, or that raised is about; nil: none.
+func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails) *messages.ResourceLimitExceeded {
+	if w.o.Quota > 0 && raised != nil && raised.Name == "OSError" && strings.Contains(raised.Message, tooLong) {
+		m := w.over(messages.LimitDisk, "a file that would have become longer than "+machine.Size(uint64(w.o.Quota)), "no more", "it was not written further")
+		return &m
+	}
+	if w.group != nil {
+		w.lookAtGroup()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range slices.Backward(w.endings) {
+		if (e.root == pid || e.root == 0) && !e.at.Before(since) {
+			return &e.met
+		}
+	}
+	return nil
+}
+
+var _ kernel.Guard = (*Workspace)(nil)

@@ -1,0 +1,73 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// groupTime bounds what is done with control groups: making room for them, and their end.
+const groupTime = 2 * time.Second
+
+// groups is where workspaces get their control groups, once one wants one.
+type groups struct {
+	mu    sync.Mutex
+	tree  *cgroup.Tree // nil: none was wanted, or there are none; guarded by mu
+	lacks error        // why there are none; guarded by mu
+	asked bool         // guarded by mu
+}
+
+// open returns the tree; the error says why there is none.
+func (g *groups) open(ctx context.Context) (*cgroup.Tree, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked {
+		g.asked = true
+		c, cancel := context.WithTimeout(ctx, groupTime)
+		defer cancel()
+		g.tree, g.lacks = cgroup.Open(c, cgroup.Options{Want: []string{cgroup.Memory, cgroup.PIDs, cgroup.CPU}})
+	}
+	return g.tree, g.lacks
+}
+
+func (g *groups) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.tree == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), groupTime)
+	defer cancel()
+	return g.tree.Close(ctx)
+}
+
+// new makes the group of a workspace that has such limits, and says what keeps to them.
+// nil: it has none. The error is an *OptionsError for what can be kept to by nothing here.
+func (g *groups) new(ctx context.Context, t Total) (*cgroup.Group, string, error) {
+	if !t.watched() {
+		return nil, "", nil
+	}
+	tree, err := g.open(ctx)
+	if err == nil && tree.Lacking() != "" {
+		err = errors.New(tree.Lacking())
+	}
+	if err == nil {
+		group, err := tree.New(cgroup.Limits{Memory: t.Memory, Tasks: t.Processes, Processors: t.Processors})
+		if err != nil {
+			return nil, "", err
+		}
+		return group, keptByGroup, nil
+	}
+	switch {
+	case t.Processors > 0:
+		return nil, "", &OptionsError{"total", fmt.Sprintf("a limit of processors needs a control group: %v; leave it out", err)}
+	case !process.Tallies:
+		return nil, "", &OptionsError{"total", "limits of memory and processes for a workspace as a whole are kept to on Linux alone; leave them out"}
+	}
+	return nil, keptByLooks + ", since there is no control group: " + err.Error(), nil
+}

@@ -1,0 +1,63 @@
+package workspace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/machine"
+)
+
+// Total bounds what everything in a workspace uses together: sessions, processes, and
+// what they have started, also what has left their groups and sessions. 0: no limit.
+// It holds on both backends. Whoever is ended is told with the limit's name: a cell by
+// [messages.Result.Exceeded], a process by the Reason of its Exit.
+//
+// Where the host has control groups (version 2, Linux), Memory, Processes and Processors
+// are kept to by the system. Elsewhere on Linux the workspace is looked at ten times a
+// second, and less often when a look takes long; until the next one it may have more.
+// On other systems Output alone is kept to, and the others are refused. [Info.Kept] says which.
+type Total struct {
+	// Memory is in bytes, without files that were read. When there is more, the process that has most is ended, again
+	// and again; by a control group, all of the workspace is.
+	Memory int64 `json:"memory,omitempty"`
+	// Processes is how many may live, the sessions' own included. When there are more,
+	// the cell or the process that has started most of them is stopped, with all that
+	// it has started.
+	Processes int `json:"processes,omitempty"`
+	// Processors is how many processors may be kept busy, 0.5 for half of one. It needs
+	// a control group: without one it is refused.
+	Processors float64 `json:"processors,omitempty"`
+	// Output is how many bytes each cell and each process may print. It is stopped then,
+	// and what it prints after that is left out.
+	Output int64 `json:"output,omitempty"`
+}
+
+// Usage is what everything in a workspace used when it was looked at.
+type Usage struct {
+	// At is when that was. Zero: it has not been looked at.
+	At time.Time `json:"at,omitzero"`
+	// Memory is in bytes, without files that were read; Processes is how many live.
+	Memory    int64 `json:"memory"`
+	Processes int   `json:"processes"`
+	// Ends is how often something was ended or stopped for a limit of the workspace, and
+	// Last is the newest of them, in words.
+	Ends int    `json:"ends,omitempty"`
+	Last string `json:"last,omitempty"`
+}
+
+// How limits are kept to, for Info.Kept.
+const (
+	keptByGroup = "a control group of the workspace"
+	keptByLooks = "looks at its processes, ten times a second"
+)
+
+// watched reports whether something is limited that has to be looked at.
+func (t Total) watched() bool { return t.Memory > 0 || t.Processes > 0 || t.Processors > 0 }
+
+func (t Total) negative() bool {
+	return t.Memory < 0 || t.Processes < 0 || t.Processors < 0 || t.Output < 0
+}
+
+func memory(bytes int64) string { return machine.Size(uint64(max(bytes, 0))) + " of memory" }
+
+func count(processes int) string { return fmt.Sprintf("%d processes", processes) }

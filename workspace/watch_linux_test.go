@@ -1,0 +1,70 @@
+package workspace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// TestTheLimitsOfAWorkspaceAsAWhole has processes pass each of them: each is told which
+// it was, and a process beside them that keeps to them goes on.
+func TestTheLimitsOfAWorkspaceAsAWhole(t *testing.T) {
+	w := start(t, workspace.SetOptions{})
+	defer w.stop(t)
+	for name, tt := range map[string]struct {
+		o      workspace.Options
+		script string
+		told   string
+	}{
+		"memory":    {workspace.Options{Total: workspace.Total{Memory: 64 << 20}}, "head -c 1000000000 /dev/zero | tail; sleep 600", "ResourceLimitExceeded: memory: the workspace memory had "},
+		"one":       {workspace.Options{Total: workspace.Total{Memory: 64 << 20}}, "exec tail < /dev/zero", "ResourceLimitExceeded: memory: the workspace one had "},
+		"processes": {workspace.Options{Total: workspace.Total{Processes: 20}}, "i=0; while [ $i -lt 60 ]; do setsid sleep 600 & i=$((i+1)); done; wait", "ResourceLimitExceeded: processes: the workspace processes had "},
+		"output":    {workspace.Options{Total: workspace.Total{Output: 1 << 20}}, "yes", "ResourceLimitExceeded: output: it printed more than 1048576 bytes"},
+		"disk":      {workspace.Options{Quota: 4 << 20}, "i=0; while true; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done", "ResourceLimitExceeded: disk: the workspace disk had "},
+		"file":      {workspace.Options{Quota: 4 << 20}, "exec cat /dev/zero > f", "ResourceLimitExceeded: disk: a file would have become longer than 4194304 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := w.open(t, name, tt.o)
+			beside, err := w.open(t, name+"-beside", workspace.Options{}).Start(t.Context(), script("sleep 600"))
+			require.NoError(t, err)
+			p, err := one.Start(t.Context(), script(tt.script))
+			require.NoError(t, err)
+			if name == "memory" { // its biggest process is not the one that was started
+				require.Eventually(t, func() bool { return one.Info().Usage.Ends > 0 }, time.Minute, 5*time.Millisecond)
+				require.Contains(t, one.Info().Usage.Last, tt.told)
+				_, ended := p.Exit()
+				require.False(t, ended)
+			} else {
+				exit, err := p.Wait(t.Context())
+				require.NoError(t, err)
+				require.Contains(t, exit.Reason, tt.told)
+			}
+			_, ended := beside.Exit()
+			require.False(t, ended)
+			if name == "processes" {
+				require.Eventually(t, func() bool { return one.Info().Usage.Processes == 0 }, time.Minute, 5*time.Millisecond, "all that it has started")
+			}
+			require.Equal(t, tt.o.Total != (workspace.Total{}) && tt.o.Total.Output == 0, one.Info().Kept != "", one.Info().Kept)
+		})
+	}
+	_, err := w.Open(t.Context(), "negative", workspace.Options{Total: workspace.Total{Memory: -1}})
+	require.ErrorContains(t, err, "negative")
+}
+
+// TestTally counts what a mark and descent tell to be together.
+func TestWhatAWorkspaceUsesIsSeen(t *testing.T) {
+	w := start(t, workspace.SetOptions{})
+	defer w.stop(t)
+	one := w.open(t, "a", workspace.Options{Total: workspace.Total{Memory: 1 << 40}})
+	p, err := one.Start(t.Context(), script("sleep 600 & (setsid sleep 600 &); wait"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { u := one.Info().Usage; return u.Processes == 3 && u.Memory > 0 }, time.Minute, 5*time.Millisecond, "%+v", one.Info())
+	require.NoError(t, p.Stop(t.Context(), "enough", -1))
+	require.Eventually(t, func() bool { return one.Info().Usage.Processes == 1 }, time.Minute, 5*time.Millisecond, "what has left the group goes on")
+	require.True(t, process.Tallies)
+	require.NoError(t, one.End(t.Context()))
+}
