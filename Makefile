@@ -12,9 +12,10 @@ SHELL := /bin/sh
 CACHE := .cache
 HERE := $(CURDIR)/$(CACHE)
 LINT := $(CACHE)/bin/golangci-lint
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -X github.com/coppice-run/coppice/cmd/internal/cli.version=$(VERSION)
-PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+# The version of what is built here. Empty: what the commit says, by its tag or else as
+# one before the next version (cmd/internal/version).
+VERSION ?=
+LDFLAGS := $(if $(VERSION),-X github.com/coppice-run/coppice/cmd/internal/version.linked=$(patsubst v%,%,$(VERSION)))
 
 # The Python that tests use. Name one that has jupyter_kernel_gateway and
 # ipykernel to leave out the set-up.
@@ -107,6 +108,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
+		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
@@ -201,6 +204,33 @@ test-openapi: test-env ## Hold the HTTP API against its document with schemathes
 	@cd "$(CACHE)/openapi" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/openapi/venv/bin/python" -B "$(CACHE)/openapi/run.py" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/openapi"
+
+# The folders are copied, so that nothing is made among the sources.
+.PHONY: clients
+clients: need-go ## Build the clients in .cache/clients: a wheel for Python, a package for TypeScript (needs Python 3.9, node 20 and npm)
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the client for TypeScript needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@rm -rf "$(CACHE)/clients/dist" && mkdir -p "$(CACHE)/clients/dist"
+	@cmp -s clients/python/requirements-build.txt "$(CACHE)/clients/python-ready.txt" || { \
+		printf '==> what builds the Python client, in .cache/clients/venv\n'; \
+		python3 -m venv --clear "$(CACHE)/clients/venv" && \
+		"$(CACHE)/clients/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r clients/python/requirements-build.txt && \
+		cp clients/python/requirements-build.txt "$(CACHE)/clients/python-ready.txt"; }
+	@rm -rf "$(CACHE)/clients/python" && cp -R clients/python "$(CACHE)/clients/python"
+	@mkdir -p "$(CACHE)/clients/typescript" && rm -rf "$(CACHE)/clients/typescript/src" "$(CACHE)/clients/typescript/tests" "$(CACHE)/clients/typescript/dist" && cp -R clients/typescript/. "$(CACHE)/clients/typescript/"
+	$(say) "the wheel of the Python client"
+	@cd "$(CACHE)/clients/python" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
+	$(say) "the package of the TypeScript client"
+	@cd "$(CACHE)/clients/typescript" && npm ci --silent --no-audit --no-fund --ignore-scripts && node_modules/.bin/tsc && npm pack --silent --pack-destination ../dist
+
+.PHONY: test-clients
+test-clients: test-env clients ## Run the clients for Python and TypeScript against a real server
+	@mkdir -p "$(CACHE)/bin" && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	$(say) "the Python client, from its wheel"
+	@rm -rf "$(CACHE)/clients/installed" && "$(CACHE)/clients/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --target "$(CACHE)/clients/installed" "$(CACHE)"/clients/dist/coppice-*.whl
+	@cd clients/python/tests && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" PYTHONPATH="$(HERE)/clients/installed" "$(HERE)/clients/venv/bin/python" -B -m unittest
+	@"$(CACHE)/clients/venv/bin/python" -m mypy --strict --python-version 3.9 --cache-dir "$(CACHE)/clients/mypy" clients/python/src
+	$(say) "the TypeScript client"
+	@cd "$(CACHE)/clients/typescript" && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: fmt
 fmt: need-go $(LINT) ## Format the Go files
@@ -306,16 +336,61 @@ fuzz-protocol: need-go ## Fuzz both sides of the runner's protocol for FUZZTIME 
 	$(say) "fuzz sessions and fork servers for $(FUZZTIME)"
 	@"$(or $(COPPICE_TEST_PYTHON),python3)" -B internal/pysrc/tests/fuzz.py "$(FUZZTIME)"
 
+# The tools that tools/release/go.mod pins.
+goreleaser_PACKAGE := github.com/goreleaser/goreleaser/v2
+cyclonedx-gomod_PACKAGE := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+govulncheck_PACKAGE := golang.org/x/vuln/cmd/govulncheck
+
+# What goreleaser packs beside the programs.
+RELEASE := $(CACHE)/release
+GORELEASER := $(CACHE)/bin/goreleaser
+CYCLONEDX := $(CACHE)/bin/cyclonedx-gomod
+
 .PHONY: dist
-dist: need-go ## Build release binaries and their checksums in dist/
-	@rm -rf dist && mkdir dist
-	@for platform in $(PLATFORMS); do \
-		os=$${platform%/*}; arch=$${platform#*/}; ext=; [ "$$os" = windows ] && ext=.exe; \
-		printf '==> build dist/coppice-%s-%s%s\n' "$$os" "$$arch" "$$ext"; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o "dist/coppice-$$os-$$arch$$ext" ./cmd/coppice || exit 1; \
-	done
-	@cd dist && { command -v sha256sum >/dev/null 2>&1 && sha256sum coppice-* || shasum -a 256 coppice-*; } > SHA256SUMS
+dist: need-go $(GORELEASER) $(CYCLONEDX) ## Build a release in dist/: archives, packages, SBOMs, checksums, formula; nothing is published
+	$(say) "completions and manual pages in $(RELEASE)"
+	@rm -rf "$(RELEASE)" && mkdir -p "$(RELEASE)/man" "$(RELEASE)/completions"
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags "$(LDFLAGS)" -o "$(RELEASE)/coppice" ./cmd/coppice
+	@"$(RELEASE)/coppice" manual --date "$$(git log -1 --format=%cI)" "$(RELEASE)/man" && gzip -9n "$(RELEASE)"/man/*
+	@"$(RELEASE)/coppice" completion bash >"$(RELEASE)/completions/coppice.bash"
+	@"$(RELEASE)/coppice" completion zsh >"$(RELEASE)/completions/_coppice"
+	@"$(RELEASE)/coppice" completion fish >"$(RELEASE)/completions/coppice.fish"
+	$(say) "$$("$(RELEASE)/coppice" --version) in dist"
+	@COPPICE_VERSION="$$("$(RELEASE)/coppice" --version | cut -d' ' -f2)" PATH="$(HERE)/bin:$$PATH" \
+		"$(GORELEASER)" release --snapshot --clean --config release/goreleaser.yaml
+	@sh release/formula.sh dist/SHA256SUMS "$$("$(RELEASE)/coppice" --version | cut -d' ' -f2)" >dist/coppice.rb
+	@cp release/install.sh dist/install.sh
 	@cat dist/SHA256SUMS
+
+.PHONY: dist-check
+dist-check: need-go $(GORELEASER) $(CYCLONEDX) ## Build the release of this commit twice and want the same bytes (minutes; FRESH=1: compile everything twice)
+	@sh release/check.sh "$(CACHE)/dist-check"
+
+GOVULNCHECK := $(CACHE)/bin/govulncheck
+
+# The database of vulnerabilities is fetched from the network. Where that cannot be
+# reached, this says so, and checks the rest.
+.PHONY: check-supply
+check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all that is fetched, licences of all that is linked
+	$(say) "govulncheck"
+	@status=0; out="$$("$(GOVULNCHECK)" ./... 2>&1)" || status=$$?; echo "$$out"; \
+	case $$status in \
+	0) ;; \
+	3) echo "make: there are known vulnerabilities" >&2; exit 1 ;; \
+	*) case $$out in \
+		*"fetching vulnerabilities"*) echo "==> NOT CHECKED: the database of vulnerabilities could not be reached" >&2 ;; \
+		*) exit $$status ;; \
+		esac ;; \
+	esac
+	$(say) "checksums of modules"
+	@go mod verify
+	@for module in tools tools/release agent/*/; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	$(say) "checksums of Python and npm packages, licences"
+	@go test -count=1 ./test/promises ./test/notice
+
+$(GORELEASER) $(CYCLONEDX) $(GOVULNCHECK): tools/release/go.mod tools/release/go.sum
+	$(say) "build the pinned $(@F) (once, takes minutes)"
+	@cd tools/release && go build -o "$(HERE)/bin/" $($(@F)_PACKAGE)
 
 .PHONY: clean
 clean: ## Remove what was built here, the tests' Python environment included

@@ -83,11 +83,14 @@ var scriptDir = filepath.Join("..", "..", "test", "scripts")
 func params(t *testing.T, env map[string]string) testscript.Params {
 	t.Helper()
 	python := testpython.Path(t)
+	clients, err := filepath.Abs(filepath.Join("..", "..", "clients"))
+	require.NoError(t, err)
 	return testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("PYTHON", python)
+			e.Setenv("CLIENTS", clients)
 			e.Setenv("TERM", "xterm-256color")
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // or each command sleeps for a second at its end
 			e.Setenv(marker, messages.NewID())

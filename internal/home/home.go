@@ -61,8 +61,18 @@ func (h Home) Join(parts ...string) string {
 }
 
 // Lookup returns the value of a variable in an environment list, "" when it is not
-// there. The last entry wins, as it does for a process.
+// there. The last entry wins, as it does for a process. A variable that had a name with
+// PI_ and has one with COPPICE_ now is looked for by both, the newer one first.
 func Lookup(env []string, name string) string {
+	if now := newer(name); now != "" {
+		if v := lookup(env, now); v != "" {
+			return v
+		}
+	}
+	return lookup(env, name)
+}
+
+func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if k, v, ok := strings.Cut(entry, "="); ok && k == name {
 			return v

@@ -81,3 +81,26 @@ func TestWorkingDir(t *testing.T) {
 	_, err = home.WorkingDir(file + "/x")
 	require.ErrorContains(t, err, "Working directory cannot be used: ")
 }
+
+// Variables are known by a newer name and an older one; the newer one counts more.
+func TestNewerNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env  []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"PI_PY=0"}, "0"},
+		{[]string{"COPPICE_PY=1"}, "1"},
+		{[]string{"COPPICE_PY=1", "PI_PY=0"}, "1"},
+		{[]string{"COPPICE_PY=", "PI_PY=0"}, "0"},
+	} {
+		require.Equal(t, c.want, home.Lookup(c.env, "PI_PY"), c.env)
+	}
+	require.True(t, home.SwitchedOn([]string{"COPPICE_PYTHON_SKIP_CHECK=1"}, "PI_PYTHON_SKIP_CHECK"))
+	require.Empty(t, home.Lookup([]string{"COPPICE_TOOL_BRIDGE_TOKEN=x"}, "PI_TOOL_BRIDGE_TOKEN"), "what the host gives has one name")
+
+	env := []string{"A=b", "PI_SESSION_FILE=old", "COPPICE_SESSION_FILE=new", "PI_PY=1", "COPPICE_ARTIFACTS_DIR="}
+	require.Equal(t, []string{"A=b", "COPPICE_SESSION_FILE=new", "PI_PY=1", "COPPICE_ARTIFACTS_DIR=", "PI_SESSION_FILE=new"}, home.WithOlderNames(env))
+	require.Equal(t, []string{"PI_PY=1"}, home.WithOlderNames([]string{"PI_PY=1"}))
+}

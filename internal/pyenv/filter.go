@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/secret"
 )
 
@@ -102,11 +103,14 @@ func (x extra) admits(name, value string) bool {
 // Filter returns the entries of an environment that may reach an interpreter:
 // the names on the allow list and those with the prefixes LC_, XDG_ and PI_,
 // except names on the deny list and prefixed ones whose name or value is a secret
-// by the rule of package secret, and those that [PassVariable] names. Entries without a name are dropped; the order stays, and env is not changed. On Windows names
-// are compared without case, and the search path comes out as PATH.
+// by the rule of package secret, and those that [PassVariable] names. A variable that is set
+// by a name with COPPICE_ in place of its older one with PI_ comes out under that one.
+// Entries without a name are dropped; the order stays, and env is not changed. On Windows
+// names are compared without case, and the search path comes out as PATH.
 func Filter(env []string) []string { return filter(env, foldNames) }
 
 func filter(env []string, fold bool) []string {
+	env = home.WithOlderNames(env)
 	kept, more := make([]string, 0, len(env)), extraOf(env, fold)
 	for _, entry := range env {
 		name, value, ok := strings.Cut(entry, "=")

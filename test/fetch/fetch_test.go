@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // The adapters require one version of coppice, that of their next release, and nothing
@@ -115,6 +117,25 @@ func TestPrograms(t *testing.T) {
 		a := adapters[i]
 		build(m, path.Join("agent", a), "IMPORT", `"`+m+`"`, "TOOLS", a+".Tools(list, "+a+".Options{})")
 	}
+}
+
+// TestInstall gets the command as its users do, with go install, and runs it. It knows the
+// version that was asked for. It is compiled for that, so this is of the full run.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("COPPICE_TEST_FULL") == "" {
+		return
+	}
+	_, version := required(t, adapters[0])
+	known := fileURL(filepath.Join(setting(t, "GOMODCACHE"), "cache", "download"))
+	s := newStranger(t, strings.Join([]string{fileURL(serve(t, version)), known, setting(t, "GOPROXY")}, ","))
+	s.dir = t.TempDir()
+	s.env = append(s.env, "GOBIN="+s.dir, "COPPICE_HOME="+t.TempDir())
+	s.run(t, "go", "install", root+"/cmd/coppice@"+version)
+	said := s.run(t, filepath.Join(s.dir, "coppice"), "--version")
+	require.True(t, strings.HasPrefix(said, "coppice "+strings.TrimPrefix(version, "v")+" (go"), said)
+	said = s.run(t, filepath.Join(s.dir, "coppice"), "run", "-c", "6 * 7", "--backend", "runner", "--python", testpython.Path(t))
+	require.Contains(t, said, "42")
 }
 
 // read returns a file of the repository.

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -140,10 +141,12 @@ func TestVersion(t *testing.T) {
 	require.Regexp(t, `^coppice \S+ \(go\S+, \w+/\w+\)\n$`, stdout.String())
 	stdout.Reset()
 	require.Zero(t, Main([]string{"version", "--json"}, nil, &stdout, &stderr, nil))
-	var v versionInfo
+	var v version.Info
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &v))
-	require.NotEmpty(t, v.Version)
-	require.NotEmpty(t, v.Go)
+	require.Equal(t, version.Read(), v)
+	stdout.Reset()
+	require.Zero(t, Main([]string{"--version"}, nil, &stdout, &stderr, nil))
+	require.Equal(t, "coppice "+v.String()+"\n", stdout.String())
 }
 
 // TestCells reads cells from every source.
@@ -234,7 +237,7 @@ func TestEnvironmentTopic(t *testing.T) {
 	topic := ""
 	for _, c := range topics() {
 		if c.Name() == "environment" {
-			topic = c.Long
+			topic = "\n" + c.Long
 		}
 	}
 	root := filepath.Join("..", "..", "..")
@@ -254,6 +257,9 @@ func TestEnvironmentTopic(t *testing.T) {
 			if !slices.Contains(given, m[1]) {
 				found++
 				require.Contains(t, topic, m[1], rel)
+				if older, ok := strings.CutPrefix(m[1], "PI_"); ok {
+					require.Contains(t, topic, "\nCOPPICE_"+older, rel)
+				}
 			}
 		}
 		return err

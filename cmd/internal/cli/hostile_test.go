@@ -123,6 +123,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"top":                   {{hostile}},
 		"bench":                 {{"--backend", hostile}},
 		"version":               {{hostile}},
+		"manual":                {{hostile}, {dir + "/man", "--date", hostile}},
 		"sessions list":         {{}, {"--json"}},
 		"sessions show":         {{hostile}, {hostile, "--json"}},
 		"sessions fork":         {{hostile}},

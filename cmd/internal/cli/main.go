@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/notebook"
 	"github.com/coppice-run/coppice/cmd/internal/cli/tool"
 	"github.com/coppice-run/coppice/cmd/internal/cli/workspace"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 )
 
 // Main runs the command line args, without the name of the program, and returns
@@ -19,7 +20,7 @@ import (
 // runs at a time: signals are the process's.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	a := &app{console.New(stdin, stdout, stderr, env)}
-	a.Version = readVersion().Version
+	a.Version = version.Read().Version
 	stops := a.WatchSignals()
 	defer stops.Close()
 	return a.execute(stops.Soft, args)
@@ -53,11 +54,11 @@ one result that says what happened, to the code and to the variables.
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.UsageError{Err: err} })
-	root.Version = readVersion().String()
+	root.Version = version.Read().String()
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.topCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.topCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
 	complete(root)
 	completionCommand(root)
 	return root

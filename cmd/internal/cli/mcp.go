@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/home"
 )
@@ -117,7 +118,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 		a.Err.Lines("coppice mcp: the tool bash alone: " + why)
 	}
 	o := mcpserver.Options{
-		Host: host.Host, Version: readVersion().Version, Cwd: f.cwd,
+		Host: host.Host, Version: version.Read().Version, Cwd: f.cwd,
 		Tools: tools, SharedSessions: f.shared, MaxLeftover: max(1, f.sessions/4),
 	}
 	server, err := mcpserver.New(o)

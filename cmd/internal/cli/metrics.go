@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/sinks/prom"
 )
 
@@ -19,7 +20,7 @@ type metrics struct {
 	requests *prometheus.HistogramVec
 }
 
-func newMetrics(v versionInfo) *metrics {
+func newMetrics(v version.Info) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{}), tree: prom.NewTree(prom.TreeOptions{}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -11,12 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/cmd/internal/version"
 )
 
 // exposed are the metrics of a server, with their labels.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
-	m := newMetrics(versionInfo{})
+	m := newMetrics(version.Info{})
 	descs := make(chan *prometheus.Desc, 1000)
 	for _, c := range []prometheus.Collector{m.calls, m.tree, m.requests} {
 		c.Describe(descs)

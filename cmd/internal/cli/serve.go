@@ -23,6 +23,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
@@ -120,7 +121,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 			return console.UsageError{Err: err}
 		}
 	}
-	m, v := newMetrics(readVersion()), vitals.New()
+	m, v := newMetrics(version.Read()), vitals.New()
 	o := f.hostOptions(m, v)
 	if err := f.timeout.Fill(&o); err != nil {
 		return err
@@ -132,14 +133,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer host.End()
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: readVersion().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
 	if err != nil {
 		return err
 	}
 	backend, _ := host.Backend()
 	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, MaxSessions: f.sessions, Fork: backend == "runner"})
 	defer v.Close()
-	page, err := liveview.Mounts(liveview.Options{Version: readVersion().Version, Cwd: api.Cwd(), Vitals: v})
+	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}

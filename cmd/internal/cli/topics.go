@@ -28,20 +28,24 @@ signal when INT, KILL or TERM ended it. Other commands use
 
 With --json the object on standard output says the same in "outcome", "healthy"
 or "state".`},
-		{Use: "environment", Short: "The environment variables that are heard", Long: `PI_PY                     which tools agents get: 0 or bash, 1 or py, mix or both
-PI_PYTHON_GATEWAY_URL     a Jupyter server that somebody else runs; several,
+		{Use: "environment", Short: "The environment variables that are heard", Long: `COPPICE_PY                which tools agents get: 0 or bash, 1 or py, mix or both
+COPPICE_PYTHON_GATEWAY_URL
+                          a Jupyter server that someone else runs; several,
                           separated by commas, share the sessions
-PI_PYTHON_GATEWAY_TOKEN   what opens it; several servers have one for all, or one
+COPPICE_PYTHON_GATEWAY_TOKEN
+                          what opens it; several servers have one for all, or one
                           each in the same order, separated by commas
-PI_PYTHON_SKIP_CHECK=1    takes it for granted that Python and its packages are there
-PI_PYTHON_IPC_TRACE=1     notes what passes between host and kernels, without what
+COPPICE_PYTHON_SKIP_CHECK=1
+                          takes it for granted that Python and its packages are there
+COPPICE_PYTHON_IPC_TRACE=1
+                          notes what passes between host and kernels, without what
                           it says, in ~/.coppice/agent/trace
+COPPICE_DEBUG_STARTUP=1   prints the stages of the start with their times
+COPPICE_ARTIFACTS_DIR     where outputs go that are too long for a result
+COPPICE_SESSION_FILE      else they go beside this file
 OTEL_EXPORTER_OTLP_ENDPOINT
                           where traces go, over HTTP; OpenTelemetry's other
                           variables count too (OTEL_SERVICE_NAME, ...)
-PI_DEBUG_STARTUP=1        prints the stages of the start with their times
-PI_ARTIFACTS_DIR          where outputs go that are too long for a result
-PI_SESSION_FILE           else they go beside this file
 COPPICE_HOME              holds .coppice, in place of the home directory
 COPPICE_TOOLS             the folder of tools
 COPPICE_TOKEN             what opens coppice serve, in place of a token made for it
@@ -72,6 +76,10 @@ COPPICE_MAX_ARTIFACT      how much of one output is kept in a file (default: 4G)
 COPPICE_PASS_ENV          variables that kernels see besides: TZ,HTTPS_PROXY,CUDA_*
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
+
+Eight of these have an older name, which counts where the newer one is not set: PI_PY,
+PI_PYTHON_GATEWAY_URL, PI_PYTHON_GATEWAY_TOKEN, PI_PYTHON_SKIP_CHECK,
+PI_PYTHON_IPC_TRACE, PI_DEBUG_STARTUP, PI_ARTIFACTS_DIR and PI_SESSION_FILE.
 
 Each COPPICE_MAX_... and COPPICE_ISOLATION... is a flag, too, of run, repl, serve,
 mcp and notebook run, which comes before it. An isolation from landlock on, and all

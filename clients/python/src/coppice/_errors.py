@@ -1,0 +1,47 @@
+"""What can go wrong between a program and its server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._types import Result
+
+
+class CoppiceError(Exception):
+    """The base of all errors of this package."""
+
+
+class NoServer(CoppiceError):
+    """No server runs for this user, or what tells of it cannot be trusted."""
+
+
+class ConnectionLost(CoppiceError):
+    """The server could not be reached for as long as patience lasts.
+
+    Code that it had been given may run on, and may have run.
+    """
+
+
+class ServerError(CoppiceError):
+    """The server says no."""
+
+    def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}; {hint}" if hint else message)
+        #: The HTTP status.
+        self.status = status
+        #: For programs: ``not_found``, ``bad_request``, ``overloaded``, …
+        self.code = code
+        #: What is the matter.
+        self.message = message
+        #: The next step, "" when there is nothing to say.
+        self.hint = hint
+
+
+class ExecutionFailed(CoppiceError):
+    """A call did not end well; raised by ``Result.raise_for_outcome``."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.text or result.outcome)
+        #: The result of the call.
+        self.result = result

@@ -1,0 +1,122 @@
+"""HTTP/1.1 over asyncio, as much of it as a server of ours speaks."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import AsyncIterator, Dict, Mapping, Optional
+
+from ._wire import MOST, Address
+
+#: The most of the head of an answer, in bytes.
+HEAD = 64 << 10
+
+
+class Broken(ConnectionError):
+    """The answer is not one, or ends in its middle."""
+
+
+class Response:
+    """An answer whose head has been read."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.status = status
+        self._headers = headers
+        self._reader = reader
+        self._writer = writer
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body, as it comes."""
+        if self.status == 204:
+            return
+        if "chunked" in self._headers.get("transfer-encoding", "").lower():
+            async for piece in self._chunks():
+                yield piece
+            return
+        length = self._headers.get("content-length")
+        left = _number(length, 10) if length is not None else None
+        while left is None or left > 0:
+            piece = await self._reader.read(1 << 16 if left is None else min(left, 1 << 16))
+            if not piece:
+                if left is None:
+                    return
+                raise Broken("the connection broke")
+            if left is not None:
+                left -= len(piece)
+            yield piece
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            line = await self._line()
+            left = _number(line.partition(";")[0].strip(), 16)
+            if left == 0:
+                while await self._line():
+                    pass
+                return
+            while left > 0:
+                piece = await self._reader.read(min(left, 1 << 16))
+                if not piece:
+                    raise Broken("the connection broke")
+                left -= len(piece)
+                yield piece
+            if await self._line():
+                raise Broken("a piece of the answer is longer than it says")
+
+    async def _line(self) -> str:
+        try:
+            return (await self._reader.readuntil(b"\n")).decode("latin-1").rstrip("\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
+            raise Broken("the connection broke") from e
+
+    async def read(self, most: int = MOST) -> bytes:
+        """The whole body."""
+        parts = []
+        async for piece in self.pieces():
+            parts.append(piece)
+            most -= len(piece)
+            if most < 0:
+                raise Broken("the answer is longer than any may be")
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._writer.close()
+
+
+def _number(text: str, base: int) -> int:
+    # int() would take a sign and underscores, too.
+    if not text.isalnum():
+        raise Broken("the length of the answer is not a number")
+    try:
+        return int(text, base)
+    except ValueError as e:
+        raise Broken("the length of the answer is not a number") from e
+
+
+async def request(at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Optional[bytes]) -> Response:
+    """Make a request, on a connection of its own, and read the head of the answer."""
+    if at.socket:
+        reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
+    else:
+        reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
+    try:
+        lines = [f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+        if body is None and method != "GET":
+            lines.append("Content-Length: 0")
+        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
+        await writer.drain()
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
+            raise Broken("the server ended the connection without an answer") from e
+        version, _, rest = head[0].partition(" ")
+        if not version.startswith("HTTP/1."):
+            raise Broken("the answer is not HTTP/1.1")
+        found: Dict[str, str] = {}
+        for line in head[1:]:
+            name, _, value = line.partition(":")
+            found[name.strip().lower()] = value.strip()
+        return Response(_number(rest[:3], 10), found, reader, writer)
+    except BaseException:
+        writer.close()
+        raise

@@ -1,0 +1,175 @@
+"""What a server tells, as values. Members that a newer server adds are in ``raw``."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._errors import ExecutionFailed
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of code, with a title for people."""
+
+    code: str
+    title: str = ""
+
+
+#: What can be run: source text, or cells that run in order.
+Code = Union[str, Cell, Sequence[Union[str, Cell]]]
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture that the code showed."""
+
+    mime: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What became of one cell."""
+
+    index: int
+    title: str
+    #: ``pending``, ``running``, ``complete`` or ``error``.
+    status: str
+    outcome: str
+    #: The text that it printed and showed.
+    output: str
+    #: Seconds.
+    duration: float
+    #: The class of the exception that ended it and its text; "": none did.
+    error_name: str
+    error_message: str
+    traceback: Tuple[str, ...]
+    raw: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a call. Every call has exactly one."""
+
+    #: ``ok``, ``error``, ``timeout``, ``cancelled``, ``lost`` or ``not_started``.
+    outcome: str
+    #: What became of the variables: ``kept``, ``fresh``, ``lost``; "": nothing ran.
+    state: str
+    #: What a model or a person reads: output, error, and notes about both.
+    text: str
+    cells: Tuple[CellResult, ...]
+    #: The JSON values and the pictures that were shown.
+    json: Tuple[Any, ...]
+    images: Tuple[Image, ...]
+    #: The name of the file that holds the whole output, when ``text`` was cut.
+    artifact: Optional[str]
+    #: Why nothing ran, and what can be done about it; "": it ran.
+    refusal: str
+    remedy: str
+    #: After how many seconds the same call is worth making again; None: no time is known.
+    retry_after: Optional[float]
+    notices: Tuple[str, ...]
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every cell ran to its end."""
+        return self.outcome == "ok"
+
+    def raise_for_outcome(self) -> Result:
+        """Return the result when it is ok, and raise ExecutionFailed otherwise."""
+        if not self.ok:
+            raise ExecutionFailed(self)
+        return self
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened while a call ran."""
+
+    #: Counts from 1 without a gap.
+    seq: int
+    #: The cell, from 0; -1: the call itself.
+    cell: int
+    #: ``status``, ``stdout``, ``stderr``, ``display``, ``result``, ``clear``, ``error``,
+    #: ``input_request``, ``notice``, ``host_call``, ``host_event`` or ``final``.
+    type: str
+    #: The id of the execution that it is of.
+    execution: str
+    raw: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """What was printed or shown, as plain text; "" where an event has none."""
+        if "text" in self.raw:
+            return str(self.raw["text"])
+        data = self.raw.get("data")
+        if isinstance(data, dict):
+            return str(data.get("text/plain", ""))
+        return str(self.raw.get("message", ""))
+
+    @property
+    def prompt(self) -> str:
+        """The question of an ``input_request``."""
+        return str(self.raw.get("prompt", ""))
+
+    @property
+    def result(self) -> Optional[Result]:
+        """The result, of the ``final`` event."""
+        return result_of(self.raw) if self.type == "final" else None
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session that has an interpreter."""
+
+    name: str
+    cwd: str
+    #: ``idle``, ``busy``, ``starting``, …
+    state: str
+    pinned: bool
+    #: Calls that wait, and those that were answered.
+    queue: int
+    done: int
+    restarts: int
+    raw: Mapping[str, Any] = field(repr=False)
+
+
+def cells_of(code: Code) -> List[Dict[str, str]]:
+    """The cells of a request."""
+    parts: Sequence[Union[str, Cell]] = [code] if isinstance(code, (str, Cell)) else code
+    cells = []
+    for part in parts:
+        cell = Cell(part) if isinstance(part, str) else part
+        cells.append({"code": cell.code, "title": cell.title} if cell.title else {"code": cell.code})
+    return cells
+
+
+def cell_of(raw: Mapping[str, Any]) -> CellResult:
+    error = raw.get("error") or {}
+    return CellResult(
+        index=raw["index"], title=raw.get("title", ""), status=raw["status"], outcome=raw["outcome"],
+        output=raw.get("output", ""), duration=raw.get("duration_ms", 0) / 1000,
+        error_name=error.get("name", ""), error_message=error.get("message", ""),
+        traceback=tuple(error.get("traceback") or ()), raw=raw,
+    )
+
+
+def result_of(raw: Mapping[str, Any]) -> Result:
+    retry = raw.get("retry_after_ms")
+    return Result(
+        outcome=raw["outcome"], state=raw.get("state", ""), text=raw.get("text", ""),
+        cells=tuple(cell_of(c) for c in raw.get("cells") or ()), json=tuple(raw.get("json") or ()),
+        images=tuple(Image(i["mime"], base64.b64decode(i["data"])) for i in raw.get("images") or ()),
+        artifact=raw.get("artifact"), refusal=raw.get("refusal", ""), remedy=raw.get("remedy", ""),
+        retry_after=None if retry is None else retry / 1000, notices=tuple(raw.get("notices") or ()), raw=raw,
+    )
+
+
+def session_of(raw: Mapping[str, Any]) -> SessionInfo:
+    return SessionInfo(
+        name=raw["session"], cwd=raw["cwd"], state=raw["state"], pinned=raw.get("pinned", False),
+        queue=raw.get("queue", 0), done=raw.get("done", 0), restarts=raw.get("restarts", 0), raw=raw,
+    )

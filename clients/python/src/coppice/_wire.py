@@ -1,0 +1,212 @@
+"""What both clients send and read, without any input or output of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import uuid
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from ._errors import ConnectionLost, CoppiceError, ServerError
+from ._types import Code, Event, cells_of
+
+#: How long a server may be out of reach, and after how long without a sign of life a
+#: stream is taken for broken: the server gives one every 15 s. Seconds.
+PATIENCE = 30.0
+SILENCE = 45.0
+#: How long one answer may take; those that wait at the server wait less.
+ANSWER = 120.0
+#: The most of an answer that is kept in memory, in bytes.
+MOST = 256 << 20
+FIRST_PAUSE = 0.01
+LONGEST_PAUSE = 1.0
+
+
+class Address:
+    """Where a server is, and what opens it."""
+
+    def __init__(self, url: str, token: str, socket: str = "") -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the address of a server; it is like http://127.0.0.1:7788")
+        if any(c in token for c in "\r\n"):
+            raise ValueError("a token is one line")
+        self.url = url
+        self.host = parts.hostname
+        self.tls = parts.scheme == "https"
+        self.port = parts.port or (443 if self.tls else 80)
+        self.netloc = parts.netloc.rpartition("@")[2]
+        self.base = parts.path.rstrip("/")
+        self.token = token
+        self.socket = socket
+
+    def target(self, path: str, query: Optional[Mapping[str, str]] = None) -> str:
+        """What stands in the first line of a request."""
+        return f"{self.base}/{path}" + ("?" + urlencode(query) if query else "")
+
+    def headers(self, body: Optional[bytes], after: int = -1) -> Dict[str, str]:
+        """The headers of a request; after is the last event seen, -1: no stream."""
+        headers = {"Authorization": f"Bearer {self.token}", "Host": self.netloc, "Connection": "close"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            headers["Content-Length"] = str(len(body))
+        if after >= 0:
+            headers["Accept"] = "text/event-stream"
+        if after > 0:
+            headers["Last-Event-ID"] = str(after)
+        return headers
+
+
+def encode(body: Any) -> Optional[bytes]:
+    """The body of a request."""
+    return None if body is None else json.dumps(body).encode()
+
+
+def decode(status: int, data: bytes) -> Any:
+    """The answer to a request; ServerError when it says no."""
+    if status >= 300:
+        raise problem(status, data)
+    if not data:
+        return None
+    try:
+        return json.loads(data)
+    except ValueError as e:
+        raise CoppiceError(f"the answer of the server is not JSON: {e}") from e
+
+
+def problem(status: int, data: bytes) -> ServerError:
+    """An answer that says no."""
+    try:
+        error = json.loads(data)["error"]
+        return ServerError(status, str(error["code"]), str(error["message"]), str(error.get("hint", "")))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ServerError(status, "unknown", f"the server answered with status {status}")
+
+
+def session_path(name: str, action: str = "") -> str:
+    """The path of a session."""
+    if not name:
+        raise ValueError("a session has a name")
+    return "api/sessions/" + quote(name, safe="") + action
+
+
+def execution_path(execution: str, action: str = "") -> str:
+    """The path of an execution."""
+    return "api/executions/" + quote(execution, safe="") + action
+
+
+def execution_body(
+    session: str, cwd: Optional[str], owner: str, code: Code, timeout: Optional[float], env: Optional[Mapping[str, str]],
+    allow_stdin: bool,
+) -> Dict[str, Any]:
+    """A request to run code. It has a name of ours, so that it may be sent twice."""
+    body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code)}
+    if cwd is not None:
+        body["cwd"] = cwd
+    if owner:
+        body["owner"] = owner
+    if timeout is not None:
+        if not timeout > 0:
+            raise ValueError(f"a timeout is more than 0 seconds, not {timeout!r}; math.inf is none")
+        body["timeout_seconds"] = -1 if math.isinf(timeout) else timeout
+    if env:
+        body["env"] = dict(env)
+    if allow_stdin:
+        body["allow_stdin"] = True
+    return body
+
+
+class Pause:
+    """The time between tries, while a server is out of reach."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._length = FIRST_PAUSE
+        self._trouble: Optional[float] = None
+        self._begun = time.monotonic()
+
+    def begin(self) -> None:
+        """A try begins."""
+        self._begun = time.monotonic()
+
+    def progress(self) -> None:
+        """A try went well."""
+        self._trouble, self._length = None, FIRST_PAUSE
+
+    def alive(self) -> None:
+        """The server gives a sign of life. One that has done so for as long as patience
+        lasts is in reach, though it may have nothing to say."""
+        if time.monotonic() - self._begun >= self._patience:
+            self._trouble = None
+
+    def after(self, error: Exception, doing: str) -> float:
+        """How long to wait after a try that failed; ConnectionLost when patience ends."""
+        now = time.monotonic()
+        if self._trouble is None:
+            self._trouble = now
+        if now - self._trouble >= self._patience:
+            raise ConnectionLost(f"{doing}: {error or type(error).__name__}") from error
+        length, self._length = self._length, min(2 * self._length, LONGEST_PAUSE)
+        return length
+
+
+class Parser:
+    """Server-sent events, as they come in pieces: the HTML standard's format."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: List[bytes] = []
+
+    def feed(self, piece: bytes) -> List[bytes]:
+        """The data of the events that a piece completes."""
+        events = []
+        text = self._rest + piece
+        # The end of a line may be cut in the middle.
+        keep = b"\r" if text.endswith(b"\r") else b""
+        lines = text[: len(text) - len(keep)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = lines.pop() + keep
+        if len(self._rest) + sum(map(len, self._data)) > MOST:
+            raise CoppiceError("the server's events make no sense: one is longer than any may be")
+        for line in lines:
+            if not line:
+                if self._data:
+                    events.append(b"\n".join(self._data))
+                self._data = []
+                continue
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value[1:] if value.startswith(b" ") else value)
+        return events
+
+
+class Following:
+    """The events of one execution, each once and in order, over several connections."""
+
+    def __init__(self, execution: str) -> None:
+        self.execution = execution
+        self.after = 0
+        self.done = False
+
+    def take(self, data: bytes) -> Optional[Event]:
+        """The event that data is; None when it was seen before."""
+        try:
+            raw = json.loads(data)
+            event = Event(seq=raw["seq"], cell=raw["cell"], type=raw["type"], execution=self.execution, raw=raw)
+        except (ValueError, TypeError, KeyError) as e:
+            raise CoppiceError(f"the server's events make no sense: {e}") from e
+        if event.seq <= self.after:
+            return None
+        if event.seq != self.after + 1:
+            raise CoppiceError(f"the server's events make no sense: event {event.seq} follows event {self.after}")
+        self.after = event.seq
+        self.done = event.type == "final"
+        return event
+
+
+def answer_body(question: Event, value: str) -> Tuple[str, Dict[str, str]]:
+    """Where an answer goes, and what it is."""
+    if question.type != "input_request":
+        raise ValueError(f"an event {question.type} asks nothing")
+    return execution_path(question.execution, "/input"), {"id": str(question.raw["id"]), "value": value}

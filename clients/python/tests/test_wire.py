@@ -1,0 +1,190 @@
+"""What needs no server."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import coppice
+from coppice import _find, _wire
+from coppice._types import cells_of, result_of
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "messages" / "testdata"
+
+
+class Parser(unittest.TestCase):
+    def test_any_cut(self):
+        """However a stream is cut, the same events come of it."""
+        stream = b": alive\n\nid: 1\ndata: {\"a\"\r\ndata:  1}\r\n\r\ndata:x\rdata:y\r\revent: e\n\ndata: last\n\n"
+        want = [b"{\"a\"\n 1}", b"x\ny", b"last"]
+        for size in range(1, len(stream) + 1):
+            parser, got = _wire.Parser(), []
+            for i in range(0, len(stream), size):
+                got += parser.feed(stream[i : i + size])
+            self.assertEqual(got, want, size)
+
+    def test_an_event_that_is_not_ended_is_none(self):
+        self.assertEqual(_wire.Parser().feed(b"data: x\n"), [])
+
+    def test_bounded(self):
+        parser = _wire.Parser()
+        with mock.patch.object(_wire, "MOST", 100), self.assertRaisesRegex(coppice.CoppiceError, "longer than any may be"):
+            for _ in range(100):
+                parser.feed(b"data: 0123456789\n")
+
+
+class Following(unittest.TestCase):
+    def test_each_once_and_in_order(self):
+        seen = _wire.Following("x1")
+        event = lambda n, kind="stdout": json.dumps({"seq": n, "cell": 0, "type": kind, "text": str(n)}).encode()
+        self.assertEqual(seen.take(event(1)).text, "1")
+        self.assertIsNone(seen.take(event(1)))
+        with self.assertRaisesRegex(coppice.CoppiceError, "event 3 follows event 1"):
+            seen.take(event(3))
+        self.assertFalse(seen.done)
+        self.assertEqual(seen.take(event(2, "final")).execution, "x1")
+        self.assertTrue(seen.done)
+        for bad in b"{", b"[]", b'{"seq":"3","cell":0,"type":"stdout"}', b"null":
+            with self.assertRaises((coppice.CoppiceError, TypeError), msg=bad):
+                _wire.Following("x1").take(bad)
+
+
+class Requests(unittest.TestCase):
+    def test_body(self):
+        body = _wire.execution_body("s", "/w", "me", "1", 1.5, {"A": "b"}, True)
+        self.assertRegex(body.pop("id"), "^[0-9a-f]{32}$")
+        self.assertEqual(body, {"session": "s", "cells": [{"code": "1"}], "cwd": "/w", "owner": "me", "timeout_seconds": 1.5, "env": {"A": "b"}, "allow_stdin": True})
+        body = _wire.execution_body("s", None, "", "1", None, None, False)
+        self.assertEqual(set(body), {"id", "session", "cells"})
+        self.assertEqual(_wire.execution_body("s", None, "", "1", math.inf, None, False)["timeout_seconds"], -1)
+        for bad in 0, -1, math.nan:
+            with self.assertRaisesRegex(ValueError, "more than 0 seconds"):
+                _wire.execution_body("s", None, "", "1", bad, None, False)
+
+    def test_cells(self):
+        self.assertEqual(cells_of("a"), [{"code": "a"}])
+        self.assertEqual(cells_of(["a", coppice.Cell("b", title="t")]), [{"code": "a"}, {"code": "b", "title": "t"}])
+
+    def test_names_in_paths(self):
+        self.assertEqual(_wire.session_path("a/b ?é", "/fork"), "api/sessions/a%2Fb%20%3F%C3%A9/fork")
+        with self.assertRaises(ValueError):
+            _wire.session_path("")
+
+    def test_address(self):
+        at = _wire.Address("https://example.com/base/", "t")
+        self.assertEqual((at.host, at.port, at.tls, at.target("api/x", {"cwd": "a b"})), ("example.com", 443, True, "/base/api/x?cwd=a+b"))
+        self.assertEqual(_wire.Address("http://[::1]:7", "t").headers(None)["Host"], "[::1]:7")
+        for bad in "", "127.0.0.1:7788", "ftp://x", "http://":
+            with self.assertRaises(ValueError, msg=bad):
+                _wire.Address(bad, "t")
+        with self.assertRaises(ValueError):
+            _wire.Address("http://x", "a\r\nb: c")
+
+    def test_problems(self):
+        e = _wire.problem(404, b'{"error":{"code":"not_found","message":"there is no session","hint":"open it"}}')
+        self.assertEqual((e.status, e.code, e.message, e.hint, str(e)), (404, "not_found", "there is no session", "open it", "there is no session; open it"))
+        for text in b"", b"<html>", b"[]", b'{"error":"x"}':
+            self.assertEqual(str(_wire.problem(502, text)), "the server answered with status 502")
+
+
+class Patience(unittest.TestCase):
+    def test_it_ends(self):
+        now = [0.0]
+        with mock.patch.object(_wire.time, "monotonic", lambda: now[0]):
+            pause = _wire.Pause(30)
+            waits = []
+            with self.assertRaisesRegex(coppice.ConnectionLost, "GET x: gone"):
+                while True:
+                    waits.append(pause.after(OSError("gone"), "GET x"))
+                    now[0] += waits[-1]
+            self.assertEqual(waits[:3], [0.01, 0.02, 0.04])
+            self.assertEqual(max(waits), 1.0)
+            self.assertGreaterEqual(now[0], 30)
+
+    def test_a_server_that_is_silent_is_in_reach(self):
+        """A connection that lasted is no trouble, though it brought nothing."""
+        now = [0.0]
+        with mock.patch.object(_wire.time, "monotonic", lambda: now[0]):
+            pause = _wire.Pause(30)
+            pause.after(OSError(), "")
+            pause.begin()
+            for now[0] in (15, 31):
+                pause.alive()
+            pause.after(OSError(), "")  # no ConnectionLost
+
+
+class Types(unittest.TestCase):
+    def test_result(self):
+        """The result that the server's own tests write."""
+        result = result_of(json.loads((GOLDEN / "event_final.golden.json").read_text()))
+        self.assertEqual((result.outcome, result.state, result.ok, result.text), ("error", "kept", False, 'a <b> & "c"'))
+        self.assertEqual((result.images[0].mime, result.images[0].data), ("image/png", b"hi"))
+        self.assertEqual((result.json, result.artifact), (({"a": 1},), "artifact://3"))
+        cell = result.cells[0]
+        self.assertEqual((cell.title, cell.error_name, cell.error_message, cell.duration), ("load", "ValueError", "boom", 0.012))
+        self.assertEqual(result.cells[1].error_name, "")
+        with self.assertRaises(coppice.ExecutionFailed) as caught:
+            result.raise_for_outcome()
+        self.assertIs(caught.exception.result, result)
+
+    def test_events(self):
+        for name, text in ("stdout", "out <&>\n"), ("display", "x"), ("error", "boom"):
+            raw = json.loads((GOLDEN / f"event_{name}.golden.json").read_text())
+            event = coppice.Event(raw["seq"], raw["cell"], raw["type"], "x", raw)
+            self.assertEqual(event.text, text)
+            self.assertIsNone(event.result)
+
+
+class Find(unittest.TestCase):
+    def setUp(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.addCleanup(self.home.cleanup)
+        self.path = _find.record_path(self.home.name)
+        self.path.parent.mkdir()
+
+    def write(self, text, mode=0o600):
+        self.path.write_text(text if isinstance(text, str) else json.dumps(text))
+        self.path.chmod(mode)
+
+    def refused(self, says):
+        with self.assertRaisesRegex(coppice.NoServer, says):
+            coppice.Client(home=self.home.name)
+
+    def test_none(self):
+        self.refused("no coppice serve runs; start it")
+
+    def test_others_can_read_it(self):
+        self.write({"url": "http://127.0.0.1:1", "token": "t", "pid": os.getpid()}, 0o644)
+        if sys.platform != "win32":
+            self.refused("can be read by others")
+
+    def test_not_a_record(self):
+        for text in "", "{", "[]", "null", "{}", '{"url":1}', " " * ((1 << 20) + 1):
+            self.write(text)
+            self.refused("is not the record of a server")
+
+    def test_one_that_has_ended(self):
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        self.write({"url": "http://127.0.0.1:1", "token": "t", "pid": ended.pid})
+        self.refused(f"process {ended.pid} of .* has ended")
+
+    def test_another_process_with_its_number(self):
+        self.write({"url": "http://127.0.0.1:1", "token": "t", "pid": os.getpid(), "start": "1@before"})
+        if sys.platform == "linux":  # others do not tell
+            self.refused("has ended")
+
+    def test_found(self):
+        self.write({"url": "http://127.0.0.1:1", "token": "t", "pid": os.getpid()})
+        self.assertEqual(coppice.Client(home=self.home.name).url, "http://127.0.0.1:1")
+        with mock.patch.dict(os.environ, {"COPPICE_HOME": self.home.name}):
+            self.assertEqual(coppice.AsyncClient().url, "http://127.0.0.1:1")
+
+
+if __name__ == "__main__":
+    unittest.main()

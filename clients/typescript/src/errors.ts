@@ -1,0 +1,48 @@
+import type { Result } from "./types.js";
+
+/** The base of all errors of this package. */
+export class CoppiceError extends Error {
+  override name = "CoppiceError";
+}
+
+/** No server runs for this user, or what tells of it cannot be trusted. */
+export class NoServer extends CoppiceError {
+  override name = "NoServer";
+}
+
+/**
+ * The server could not be reached for as long as patience lasts. Code that it had been
+ * given may run on, and may have run.
+ */
+export class ConnectionLost extends CoppiceError {
+  override name = "ConnectionLost";
+}
+
+/** The server says no. */
+export class ServerError extends CoppiceError {
+  override name = "ServerError";
+
+  /**
+   * @param status the HTTP status
+   * @param code for programs: not_found, bad_request, overloaded, …
+   * @param hint the next step, "" when there is nothing to say
+   */
+  constructor(readonly status: number, readonly code: string, message: string, readonly hint = "") {
+    super(hint ? `${message}; ${hint}` : message);
+  }
+}
+
+/** A call did not end well; check throws it. */
+export class ExecutionFailed extends CoppiceError {
+  override name = "ExecutionFailed";
+
+  constructor(readonly result: Result) {
+    super(result.text || result.outcome);
+  }
+}
+
+/** Returns a result that is ok, and throws ExecutionFailed otherwise. */
+export function check(result: Result): Result {
+  if (result.outcome !== "ok") throw new ExecutionFailed(result);
+  return result;
+}

@@ -1,0 +1,14 @@
+/**
+ * Python sessions that stay alive: the client of coppice serve.
+ *
+ *     const client = new Client({ url, token });
+ *     const session = client.session("chat 7");
+ *     await session.run("x = 40");
+ *     console.log((await session.run("x + 2")).text);
+ *
+ * @module
+ */
+export { Client, type ClientOptions } from "./client.js";
+export { check, ConnectionLost, CoppiceError, ExecutionFailed, NoServer, ServerError } from "./errors.js";
+export { Session, type RunOptions, type SessionOptions, type StreamOptions } from "./session.js";
+export type { Cell, CellResult, Code, Event, Health, InputRequest, InputStatus, Outcome, Result, SessionInfo } from "./types.js";

@@ -1,0 +1,85 @@
+/**
+ * What only node and deno can do: find the server of this user by the file that it leaves.
+ *
+ * @module
+ */
+import { open, readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+
+import { Client, type ClientOptions } from "./client.js";
+import { NoServer } from "./errors.js";
+
+/** Where to look. */
+export interface FindOptions extends Omit<ClientOptions, "url" | "token"> {
+  /** Holds the folder .coppice. Default: COPPICE_HOME, else the home directory. */
+  home?: string;
+}
+
+/** A record is a small file. */
+const most = 1 << 20;
+
+/** The client of the server that runs for this user; NoServer when there is none. */
+export async function find(options: FindOptions = {}): Promise<Client> {
+  const { home, ...rest } = options;
+  const path = join(home || process.env["COPPICE_HOME"] || homedir(), ".coppice", "serve.json");
+  const text = await readRecord(path);
+  const { url, token, pid, start } = parse(text);
+  if (typeof url !== "string" || typeof token !== "string" || typeof pid !== "number") throw new NoServer(`${path} is not the record of a server; remove it if none runs`);
+  if (!(await runs(pid, typeof start === "string" ? start : ""))) throw new NoServer(`no coppice serve runs: process ${pid} of ${path} has ended; start it again`);
+  return new Client({ ...rest, url, token });
+}
+
+/** The members of a record, of any type; none where the text is no record. */
+function parse(text: string): Record<"url" | "token" | "pid" | "start", unknown> {
+  let record: unknown;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    record = undefined;
+  }
+  return { url: undefined, token: undefined, pid: undefined, start: undefined, ...(typeof record === "object" ? record : {}) };
+}
+
+async function readRecord(path: string): Promise<string> {
+  let file;
+  try {
+    file = await open(path);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw new NoServer("no coppice serve runs; start it in another terminal, or name url and token");
+    throw new NoServer(`${path} cannot be read`, { cause });
+  }
+  try {
+    const { mode, size } = await file.stat();
+    if (process.platform !== "win32" && mode & 0o077) throw new NoServer(`${path} can be read by others: end the server, remove the file, and start it again`);
+    return size > most ? "" : await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Whether the process that wrote a record runs. On Linux, start tells it from another one
+ * that has its number now. Elsewhere a process with its number is taken for it: the
+ * server has to answer.
+ */
+async function runs(pid: number, start: string): Promise<boolean> {
+  if (!Number.isInteger(pid) || pid <= 0) return false;
+  if (process.platform === "linux" && start) {
+    try {
+      const stat = await readFile(`/proc/${pid}/stat`, "latin1");
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      const boot = (await readFile("/proc/sys/kernel/random/boot_id", "latin1")).trim();
+      return !["Z", "X"].includes(fields[0] ?? "X") && `${fields[19]}@${boot}` === start;
+    } catch {
+      return false;
+    }
+  }
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (e) {
+    return (e as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}

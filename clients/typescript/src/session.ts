@@ -1,0 +1,131 @@
+import type { Client } from "./client.js";
+import { CoppiceError, ServerError } from "./errors.js";
+import type { Code, Event, InputRequest, InputStatus, Result } from "./types.js";
+import { cellsOf, executionPath, seconds, sessionPath } from "./wire.js";
+
+/** What a session is besides its name. */
+export interface SessionOptions {
+  /** Its working directory, and a part of its identity. Default: the server's. */
+  cwd?: string;
+  /** Whom it belongs to. */
+  owner?: string;
+}
+
+/** How code is run. */
+export interface StreamOptions {
+  /** Seconds. Default: the server's; Infinity: none. */
+  timeout?: number;
+  /** Is added to the environment for this call. */
+  env?: Record<string, string>;
+  /** Cancels the code. */
+  signal?: AbortSignal;
+  /** Questions of input() come as input_request, for Session.input. Default: input() raises. */
+  allowStdin?: boolean;
+}
+
+/** How code is run to its result. */
+export interface RunOptions extends Omit<StreamOptions, "allowStdin"> {
+  /** Is called with each event. */
+  onEvent?: (event: Event) => void;
+  /** Is called with each question, and returns the line that input() gives. */
+  answer?: (question: InputRequest) => string | Promise<string>;
+}
+
+/** A session of a server. Client.session makes it. */
+export class Session {
+  #client: Client;
+  #owner: string | undefined;
+  /** Its working directory; undefined: the server's. */
+  readonly cwd: string | undefined;
+
+  constructor(client: Client, readonly name: string, options: SessionOptions = {}) {
+    sessionPath(name);
+    this.#client = client;
+    this.cwd = options.cwd;
+    this.#owner = options.owner;
+  }
+
+  /** Runs code, and resolves to its result. Whatever is thrown here, or by what it calls, cancels the code. */
+  async run(code: Code, options: RunOptions = {}): Promise<Result> {
+    const { onEvent, answer, ...rest } = options;
+    for await (const event of this.stream(code, { ...rest, allowStdin: answer !== undefined })) {
+      onEvent?.(event);
+      if (event.type === "input_request" && answer) await this.input(event, await answer(event));
+      if (event.type === "final") {
+        const { seq: _seq, cell: _cell, type: _type, execution: _execution, ...result } = event;
+        return result as unknown as Result;
+      }
+    }
+    throw new CoppiceError("the execution has no result");
+  }
+
+  /**
+   * Runs code, and yields each event while it happens, the final one last. The code
+   * starts with the first event that is asked for; it is cancelled when the loop is left
+   * before the end.
+   */
+  async *stream(code: Code, options: StreamOptions = {}): AsyncGenerator<Event, void, undefined> {
+    const { timeout, env, signal, allowStdin } = options;
+    // It has a name of ours, so that it may be sent twice.
+    const id = crypto.randomUUID();
+    const body = {
+      id, session: this.name, cells: cellsOf(code), cwd: this.cwd, owner: this.#owner, env,
+      timeout_seconds: timeout === undefined ? undefined : seconds(timeout), allow_stdin: allowStdin || undefined,
+    };
+    signal?.throwIfAborted();
+    let ended = false;
+    try {
+      await this.#client.ask("POST", "api/executions", { body, signal }).catch((e: unknown) => {
+        ended = e instanceof ServerError; // it never began
+        throw e;
+      });
+      for await (const event of this.#client.events(id, signal)) {
+        ended = event.type === "final";
+        yield event;
+      }
+    } finally {
+      // What made us leave is more important than an error of this.
+      if (!ended) await this.#client.ask("POST", executionPath(id, "/cancel"), { once: true, timeout: 5000 }).catch(() => undefined);
+    }
+  }
+
+  /** Answers a question, and says what became of the answer. */
+  async input(question: InputRequest, value: string): Promise<InputStatus> {
+    if (question.type !== "input_request") throw new RangeError("the event asks nothing");
+    const answer = await this.#client.ask("POST", executionPath(question.execution, "/input"), { body: { id: question.id, value }, once: true });
+    return (answer as { status: InputStatus }).status;
+  }
+
+  /**
+   * Copies the session with all its variables, as many times as said. A ServerError with
+   * the code fork_refused says why it cannot be copied.
+   */
+  async fork(copies = 1): Promise<Session[]> {
+    const made = (await this.#ask("POST", "/fork", { copies, owner: this.#owner })) as { sessions: { session: string; cwd?: string }[] };
+    return made.sessions.map((s) => {
+      const cwd = s.cwd || this.cwd;
+      return new Session(this.#client, s.session, { ...(cwd !== undefined ? { cwd } : {}), ...(this.#owner !== undefined ? { owner: this.#owner } : {}) });
+    });
+  }
+
+  /** Stops what runs. The variables stay. */
+  async interrupt(): Promise<void> {
+    await this.#ask("POST", "/interrupt");
+  }
+
+  /** Ends the interpreter; the next call has a new one. */
+  async reset(): Promise<void> {
+    await this.#ask("POST", "/reset");
+  }
+
+  /** Ends the session. What runs is cancelled. One that has ended already is fine. */
+  async close(): Promise<void> {
+    await this.#ask("DELETE", "").catch((e: unknown) => {
+      if (!(e instanceof ServerError && e.status === 404)) throw e;
+    });
+  }
+
+  #ask(method: string, action: string, body?: unknown): Promise<unknown> {
+    return this.#client.ask(method, sessionPath(this.name, action), { body, once: true, ...(this.cwd !== undefined ? { query: { cwd: this.cwd } } : {}) });
+  }
+}

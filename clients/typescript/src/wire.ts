@@ -1,0 +1,145 @@
+// What is sent and read, without any input or output of its own.
+import { ConnectionLost, CoppiceError, ServerError } from "./errors.js";
+import type { Code, Event } from "./types.js";
+
+/** The most of one event, in characters. */
+const most = 256 << 20;
+
+/** The cells of a request. */
+export function cellsOf(code: Code): { code: string; title?: string }[] {
+  const parts = typeof code === "string" || !Array.isArray(code) ? [code as string | { code: string; title?: string }] : code;
+  return parts.map((part) => (typeof part === "string" ? { code: part } : { code: part.code, ...(part.title ? { title: part.title } : {}) }));
+}
+
+/** The seconds of a request: -1 is none. */
+export function seconds(timeout: number): number {
+  if (!(timeout > 0)) throw new RangeError(`a timeout is more than 0 seconds, not ${timeout}; Infinity is none`);
+  return timeout === Infinity ? -1 : timeout;
+}
+
+/** The path of a session. */
+export function sessionPath(name: string, action = ""): string {
+  if (!name) throw new RangeError("a session has a name");
+  return `api/sessions/${encodeURIComponent(name)}${action}`;
+}
+
+/** The path of an execution. */
+export function executionPath(id: string, action = ""): string {
+  return `api/executions/${encodeURIComponent(id)}${action}`;
+}
+
+/** An answer that says no. */
+export function problem(status: number, text: string): ServerError {
+  try {
+    const { code, message, hint } = (JSON.parse(text) as { error: { code: string; message: string; hint?: string } }).error;
+    if (typeof message === "string") return new ServerError(status, String(code), message, hint ?? "");
+  } catch {
+    // not one of ours
+  }
+  return new ServerError(status, "unknown", `the server answered with status ${status}`);
+}
+
+/** The time between tries, while a server is out of reach. Times are in milliseconds. */
+export class Pause {
+  #patience: number;
+  #now: () => number;
+  #length = 10;
+  #trouble: number | undefined;
+  #begun: number;
+
+  constructor(patience: number, now = () => performance.now()) {
+    this.#patience = patience;
+    this.#now = now;
+    this.#begun = now();
+  }
+
+  /** A try begins. */
+  begin(): void {
+    this.#begun = this.#now();
+  }
+
+  /** A try went well. */
+  progress(): void {
+    this.#trouble = undefined;
+    this.#length = 10;
+  }
+
+  /**
+   * The server gives a sign of life. One that has done so for as long as patience lasts
+   * is in reach, though it may have nothing to say.
+   */
+  alive(): void {
+    if (this.#now() - this.#begun >= this.#patience) this.#trouble = undefined;
+  }
+
+  /** How long to wait after a try that failed; throws ConnectionLost when patience ends. */
+  after(cause: unknown, doing: string): number {
+    const now = this.#now();
+    this.#trouble ??= now;
+    if (now - this.#trouble >= this.#patience) throw new ConnectionLost(`${doing}: ${reason(cause)}`, { cause });
+    const length = this.#length;
+    this.#length = Math.min(2 * length, 1000);
+    return length;
+  }
+}
+
+/** Why a request failed: fetch hides that in the cause. */
+function reason(e: unknown): string {
+  if (!(e instanceof Error)) return String(e);
+  return e.cause instanceof Error && e.cause.message ? e.cause.message : e.message;
+}
+
+/** Server-sent events, as they come in pieces: the HTML standard's format. */
+export class Parser {
+  #rest = "";
+  #data: string[] = [];
+  #size = 0;
+
+  /** The data of the events that a piece completes. */
+  feed(piece: string): string[] {
+    const events: string[] = [];
+    const text = this.#rest + piece;
+    // The end of a line may be cut in the middle.
+    const keep = text.endsWith("\r") ? "\r" : "";
+    const lines = text.slice(0, text.length - keep.length).split(/\r\n|\r|\n/);
+    this.#rest = (lines.pop() ?? "") + keep;
+    if (this.#rest.length + this.#size > most) throw new CoppiceError("the server's events make no sense: one is longer than any may be");
+    for (const line of lines) {
+      if (line === "") {
+        if (this.#data.length > 0) events.push(this.#data.join("\n"));
+        this.#data = [];
+        this.#size = 0;
+      } else if (line === "data" || line.startsWith("data:")) {
+        const value = line.slice(5);
+        this.#data.push(value.startsWith(" ") ? value.slice(1) : value);
+        this.#size += value.length;
+      }
+    }
+    return events;
+  }
+}
+
+/** The events of one execution, each once and in order, over several connections. */
+export class Following {
+  after = 0;
+  done = false;
+
+  constructor(readonly execution: string) {}
+
+  /** The event that data is; undefined when it was seen before. */
+  take(data: string): Event | undefined {
+    let event: Event;
+    try {
+      event = JSON.parse(data) as Event;
+    } catch (cause) {
+      throw new CoppiceError("the server's events make no sense: one is not JSON", { cause });
+    }
+    if (typeof event?.seq !== "number" || typeof event.type !== "string") throw new CoppiceError("the server's events make no sense: one has no number or no type");
+    if (event.seq <= this.after) return undefined;
+    if (event.seq !== this.after + 1) throw new CoppiceError(`the server's events make no sense: event ${event.seq} follows event ${this.after}`);
+    this.after = event.seq;
+    this.done = event.type === "final";
+    event.execution = this.execution;
+    return event;
+  }
+}
