@@ -67,7 +67,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{o: o, base: base}
 	if o.Transport == nil {
 		dialer := &net.Dialer{Timeout: 5 * time.Second}
-		c.own = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c.own = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, ExpectContinueTimeout: time.Second, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if o.Socket != "" {
 				network, addr = "unix", o.Socket
 			}
@@ -154,6 +154,11 @@ func (c *Client) answer(ctx context.Context, method, path string, query url.Valu
 	if err != nil {
 		return nil, err
 	}
+	return c.do(req)
+}
+
+// do makes a request and reads its answer.
+func (c *Client) do(req *http.Request) ([]byte, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, unwrapURL(err)
@@ -167,6 +172,21 @@ func (c *Client) answer(ctx context.Context, method, path string, query url.Valu
 		return nil, problem(resp.StatusCode, data)
 	}
 	return data, nil
+}
+
+// take makes a request once, and decodes its answer into out.
+func (c *Client) take(req *http.Request, out any) error {
+	data, err := c.do(req)
+	if told, ok := errors.AsType[*Error](err); ok {
+		return told
+	}
+	if err == nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, err)
+	}
+	return nil
 }
 
 // unwrapURL takes the address out of an error, which our own words name.

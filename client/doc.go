@@ -1,5 +1,5 @@
-// Package client drives the sessions and the tools of a running `coppice serve`: from
-// another program, or from another run of the same one.
+// Package client drives the sessions, the workspaces and the tools of a running `coppice
+// serve`: from another program, or from another run of the same one.
 //
 //	c, err := client.Find(client.FindOptions{})
 //	if err != nil { … } // client.ErrNoServer: none runs
@@ -18,6 +18,9 @@
 //   - [Client.Start] may be repeated: an execution has an id that the client
 //     makes, and the server runs an id once. The client itself repeats requests
 //     whose repetition changes nothing.
+//   - [Client.ProcessEvents] does the same for what a process of a workspace prints, and a
+//     [FileReader] for what a file holds: they go on where a connection broke.
+//   - Files stream: none is in memory as a whole. One that is written is not sent a second time.
 //   - [Client.RunTool] makes a run once. When its connection breaks the run is
 //     cancelled, and the error says so.
 //   - The token leaves this process only to the address in the server's file, and

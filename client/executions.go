@@ -29,8 +29,8 @@ func (c *Client) Start(ctx context.Context, e Execute) (Execution, error) {
 	return x, err
 }
 
-// Executions lists those that the server knows, the newest first. With a session
-// in the key only its own.
+// Executions lists those that the server knows, the newest first: with a session,
+// a directory or a workspace in the key only its own.
 func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Execution, error) {
 	query := url.Values{}
 	if key.Session != "" {
@@ -38,6 +38,9 @@ func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Exe
 	}
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
+	}
+	if key.Workspace != "" {
+		query.Set("workspace", key.Workspace)
 	}
 	var list struct {
 		Executions []Execution `json:"executions"`

@@ -44,7 +44,7 @@ func (c *Client) Open(ctx context.Context, o Open) (Session, error) {
 var ErrNoSession = errors.New("the session has no name")
 
 // session is the path of a session and the query that goes with it. An empty Cwd
-// means the server's.
+// means the server's, or the folder of the workspace.
 func session(key messages.SessionKey, action string) (path string, query url.Values, err error) {
 	if key.Session == "" {
 		return "", nil, ErrNoSession
@@ -52,6 +52,9 @@ func session(key messages.SessionKey, action string) (path string, query url.Val
 	query = url.Values{}
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
+	}
+	if key.Workspace != "" {
+		query.Set("workspace", key.Workspace)
 	}
 	return "api/sessions/" + url.PathEscape(key.Session) + action, query, nil
 }

@@ -27,6 +27,8 @@ type Health struct {
 type Session struct {
 	Session string `json:"session"`
 	Cwd     string `json:"cwd"`
+	// Workspace is the name of the one that it belongs to, "" for none.
+	Workspace string `json:"workspace,omitempty"`
 	// State is as in [messages.Node]: idle, busy, starting, …
 	State messages.ChildState `json:"state"`
 	// Queue is how many calls wait, Done how many were answered.
@@ -53,8 +55,11 @@ type Open struct {
 	// Session is its name, which has to be given: all who name it share its
 	// variables.
 	Session string `json:"session"`
-	// Cwd is its working directory. "": the server's.
+	// Cwd is its working directory. "": the server's, or the folder of the workspace.
 	Cwd string `json:"cwd,omitempty"`
+	// Workspace is the name of the one that the session belongs to; Cwd is relative to its
+	// folder then. "": none.
+	Workspace string `json:"workspace,omitempty"`
 	// Pin exempts it from eviction.
 	Pin   bool   `json:"pin,omitempty"`
 	Owner string `json:"owner,omitempty"`
@@ -64,10 +69,11 @@ type Open struct {
 type Execute struct {
 	// ID names the execution; the server runs an id once. "": Start makes one.
 	ID string `json:"id,omitempty"`
-	// Session and Cwd are as in Open.
-	Session string          `json:"session"`
-	Cwd     string          `json:"cwd,omitempty"`
-	Cells   []messages.Cell `json:"cells"`
+	// Session, Cwd and Workspace are as in Open.
+	Session   string          `json:"session"`
+	Cwd       string          `json:"cwd,omitempty"`
+	Workspace string          `json:"workspace,omitempty"`
+	Cells     []messages.Cell `json:"cells"`
 	// Timeout is in seconds. 0: the server's default; negative: none.
 	Timeout    float64             `json:"timeout_seconds,omitempty"`
 	Reset      bool                `json:"reset,omitempty"`
@@ -102,12 +108,13 @@ const (
 
 // Execution describes one.
 type Execution struct {
-	ID      string         `json:"id"`
-	Kind    Kind           `json:"kind"`
-	Session string         `json:"session"`
-	Cwd     string         `json:"cwd"`
-	Owner   string         `json:"owner,omitempty"`
-	State   ExecutionState `json:"state"`
+	ID        string         `json:"id"`
+	Kind      Kind           `json:"kind"`
+	Session   string         `json:"session"`
+	Cwd       string         `json:"cwd"`
+	Workspace string         `json:"workspace,omitempty"`
+	Owner     string         `json:"owner,omitempty"`
+	State     ExecutionState `json:"state"`
 	// Title is the first cell's title, or the beginning of its code; of a
 	// notebook its path.
 	Title string `json:"title"`
@@ -175,9 +182,11 @@ type Applied struct {
 type RunNotebook struct {
 	ID   string `json:"id,omitempty"`
 	Path string `json:"path"`
-	// Session is as in Open; Cwd "" is the folder of the notebook.
-	Session string `json:"session"`
-	Cwd     string `json:"cwd,omitempty"`
+	// Session and Workspace are as in Open; Cwd "" is the folder of the notebook, or of the
+	// workspace.
+	Session   string `json:"session"`
+	Cwd       string `json:"cwd,omitempty"`
+	Workspace string `json:"workspace,omitempty"`
 	// Cells selects: 3, 2-5, 7-. "": all.
 	Cells string `json:"cells,omitempty"`
 	// Timeout bounds each cell, in seconds. 0: none.

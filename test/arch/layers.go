@@ -112,6 +112,8 @@ var layers = []layer{
 	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/tool", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/toolapi"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "internal/file", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cli/browser", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/workspaceapi", ours: append([]string{"cmd/internal/httpserver", "internal/inbound", "internal/sse"}, public...)},
+	{dir: "cmd/internal/cli/workspace", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/toolapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...)},
 	{dir: "cmd/internal/...", ours: append([]string{"cmd/internal/..."}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", terminal}},
 	{dir: "bench/load", theirs: []string{"github.com/HdrHistogram/hdrhistogram-go"}},

@@ -43,7 +43,7 @@ class Server:
 
     def __init__(self, coppice: str, python: str, folder: pathlib.Path):
         self.log = folder / "serve.log"
-        env = {**os.environ, "COPPICE_HOME": str(folder / "home")}
+        self.env = env = {**os.environ, "COPPICE_HOME": str(folder / "home")}
         env.pop("COPPICE_TOKEN", None)
         for name in ("home", "work", "tools"):
             (folder / name).mkdir()
@@ -111,6 +111,7 @@ def main() -> None:
         document = scratch / "openapi.json"
         run(sys.executable, "-c", "import httpx, pathlib, sys; pathlib.Path(sys.argv[3]).write_bytes(httpx.get(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]}).raise_for_status().content)",
             server.url + "/api/openapi.json", server.token, document, cwd=scratch)
+        run(coppice, "workspace", "create", "sample", "--quota", "10M", cwd=folder, **server.env)
         for client in (python_client, typescript_client, go_client):
             client(server, scratch, document)
         check(server, scratch)

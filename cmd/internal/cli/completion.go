@@ -22,7 +22,7 @@ var words = map[string][]string{
 }
 
 // folders are the flags that want one.
-var folders = []string{"cwd", "dir", "images", "isolation-read", "isolation-write", "tool-dir", "tools"}
+var folders = []string{"cwd", "dir", "folder", "images", "isolation-read", "isolation-write", "tool-dir", "tools"}
 
 // complete tells a shell what it may offer behind the commands below cmd and their
 // flags: a fixed word, a folder, or files with an extension.

@@ -11,7 +11,8 @@
 //     standard error.
 //   - The exit code of run tells how the call ended: 0 ok, 1 the cell raised,
 //     2 the command line is wrong, 124 timeout, 130 cancelled, 70 the kernel
-//     was lost or never reached. Other commands use 0, 1 and 2.
+//     was lost or never reached. That of workspace exec is the program's. Other commands
+//     use 0, 1 and 2.
 //   - Colours and repainted lines are for terminals; NO_COLOR and TERM=dumb
 //     take the colours away.
 //

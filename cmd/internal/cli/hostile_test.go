@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"os"
@@ -30,6 +31,9 @@ var (
 	obeyed           = regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f\u0080-\u009f\u202a-\u202e\u2066-\u2069]")
 )
 
+// text64 is a text as JSON has bytes.
+func text64(s string) string { return `"` + base64.StdEncoding.EncodeToString([]byte(s)) + `"` }
+
 // TestNothingHostileReachesATerminal: whatever names, titles, prompts, outputs, errors
 // and files say, a command puts no control sequence on a terminal but colours, and no
 // character that turns text around. Each command has a row.
@@ -48,6 +52,10 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		event(`"type":"notice","text":`+h) +
 		`data: {"seq":9,"cell":-1,"type":"final","outcome":"lost","state":"lost","reason":` + h + `,"cells":[{"index":0,"title":` + h + `,"status":"error","output":` + h + `,"error":{"name":` + h + `,"message":` + h + `,"traceback":[` + h + `]}}],"json":[` + h + `]}` + "\n\n"
 	name := url.PathEscape(hostile)
+	place := `{"name":` + h + `,"folder":` + h + `,"owner":` + h + `,"labels":{` + h + `:` + h + `},"isolation":` + h + `,"isolation_text":` + h + `}`
+	process := `{"id":` + h + `,"args":[` + h + `,` + h + `],"state":"ended","exit":{"code":-1,"signal":` + h + `,"reason":` + h + `}}`
+	entry := `{"path":` + h + `,"kind":"symlink","mode":` + h + `,"target":` + h + `,"size":1}`
+	at, file := "/api/workspaces/"+name, "path="+url.QueryEscape(hostile)
 	query := "cwd=" + url.QueryEscape(hostile)
 	p := newPlace(t, map[string]string{
 		"GET /api/sessions":                       `{"sessions":[` + session + `]}`,
@@ -59,6 +67,19 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"POST /api/executions":                                                  `{"id":"x1"}`,
 		"GET /api/executions/x1/events":                                         events,
 		"POST /api/executions/x1/cancel":                                        "",
+		"GET /api/workspaces":                                                   `{"workspaces":[` + place + `]}`,
+		"GET " + at:                                                             place,
+		"PATCH " + at:                                                           place,
+		"POST /api/workspaces":                                                  place,
+		"DELETE " + at:                                                          `{"error":{"code":"internal","message":` + h + `,"hint":` + h + `}}`,
+		"GET " + at + "/processes":                                              `{"processes":[` + process + `]}`,
+		"POST " + at + "/processes":                                             process,
+		"GET " + at + "/files/list?path=.":                                      `{"files":[` + entry + `],"more":true}`,
+		"GET " + at + "/files/list?depth=-1&" + file:                            `{"files":[` + entry + `]}`,
+		"GET " + at + "/files/stat?" + file:                                     strings.Replace(entry, "symlink", "directory", 1),
+		"GET " + at + "/files?" + file:                                          hostile,
+		"GET " + at + "/processes/" + name + "/events":                          `data: {"seq":1,"type":"stderr","data":` + text64(hostile) + "}\n\n" + `data: {"seq":2,"type":"stdout","data":` + text64(hostile) + "}\n\n" + `data: {"seq":3,"type":"end","exit":{"code":-1,"signal":` + h + `,"reason":` + h + `}}` + "\n\n",
+		"GET /api/checkpoints":                                                  `{"checkpoints":[{"id":` + h + `,"session":` + h + `,"cwd":` + h + `}]}`,
 		"GET /api/healthz":                                                      `{"ok":true,"uptime_seconds":1,"warm_tools":[]}`,
 	})
 	dir := filepath.Join(t.TempDir(), "d"+strings.ReplaceAll(hostile, "/", "-"))
@@ -112,6 +133,18 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"sessions reset":        {{hostile}},
 		"sessions pin":          {{hostile}},
 		"sessions unpin":        {{hostile}},
+		"sessions checkpoint":   {{hostile}, {hostile, "--workspace", hostile}},
+		"sessions rewind":       {{hostile, hostile}},
+		"sessions checkpoints":  {{}, {"--drop", hostile}},
+		"workspace list":        {{}, {"--label", hostile}, {"--label", "="}, {"--json"}},
+		"workspace show":        {{hostile}, {hostile, "--json"}},
+		"workspace create":      {{hostile}, {hostile, "--label", hostile}, {hostile, "--max-memory", hostile}},
+		"workspace change":      {{hostile, "--pin"}, {hostile, "--end-in", hostile}},
+		"workspace end":         {{hostile}},
+		"workspace files":       {{hostile}, {hostile, hostile, "-r"}},
+		"workspace put":         {{hostile, hostile}, {hostile, script}, {hostile, "-", hostile}},
+		"workspace get":         {{hostile, hostile}, {hostile, hostile, "-"}, {hostile, hostile, dir + "/got"}},
+		"workspace exec":        {{hostile, hostile}, {hostile, "--detach", hostile}, {hostile, "-t", hostile}},
 		"tool list":             {{}, {"--json"}},
 		"tool new":              {{hostile}},
 		"completion bash":       {{hostile}},

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/cli/notebook"
 	"github.com/coppice-run/coppice/cmd/internal/cli/tool"
+	"github.com/coppice-run/coppice/cmd/internal/cli/workspace"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 )
 
@@ -57,7 +58,7 @@ one result that says what happened, to the code and to the variables.
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), a.topCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.topCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
 	complete(root)
 	completionCommand(root)
 	return root

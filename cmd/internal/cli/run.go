@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
@@ -24,22 +25,24 @@ type runFlags struct {
 	console.HostFlags
 	code    []string
 	session string
-	cwd     string
-	timeout string
-	reset   bool
-	mode    string
-	env     []string
-	kernel  string
-	record  string
-	json    bool
-	events  bool
-	expand  bool
-	blocks  bool
-	tools   console.ToolDir
-	stdin   bool
-	local   bool
-	keep    bool // the session was named, and outlives the command
-	own     bool // a flag asks for what only a host of the command's own has
+	// workspace is that of the session at a server, "" for none.
+	workspace string
+	cwd       string
+	timeout   string
+	reset     bool
+	mode      string
+	env       []string
+	kernel    string
+	record    string
+	json      bool
+	events    bool
+	expand    bool
+	blocks    bool
+	tools     console.ToolDir
+	stdin     bool
+	local     bool
+	keep      bool // the session was named, and outlives the command
+	own       bool // a flag asks for what only a host of the command's own has
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -94,7 +97,8 @@ own. "coppice help environment" lists all variables.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.code, "code", "c", nil, "code to run, as one cell; may be repeated")
 	flags.StringVar(&f.session, "session", "default", "the session to run in; a named one is kept for the next command, with the gateway backend")
-	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one)")
+	flags.StringVar(&f.workspace, "workspace", "", "the workspace of the session, at the coppice serve that runs (see coppice workspace)")
+	flags.StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: this one, or the folder of the workspace)")
 	flags.StringVar(&f.timeout, "timeout", "", "how long the whole run may take, 1 to 600 s: seconds, or a time such as 5m (default: no limit)")
 	flags.BoolVar(&f.reset, "reset", false, "start the session anew before the first cell")
 	flags.StringVar(&f.mode, "kernel-mode", string(messages.ModeSession), "how long the kernel lives: session or per-call")
@@ -120,6 +124,8 @@ func (f runFlags) check() (timeout time.Duration, err error) {
 		return 0, console.Usagef("--json and --events exclude each other")
 	case f.blocks && (f.json || f.events):
 		return 0, console.Usagef("--blocks is for people; leave it out with --json and --events")
+	case f.workspace != "" && (!f.keep || f.own):
+		return 0, console.Usagef("--workspace needs --session, and a coppice serve: it does not go with --local and the flags that stand for it")
 	case mode != messages.ModeSession && mode != messages.ModePerCall:
 		return 0, console.Usagef("--kernel-mode must be session or per-call, not %q", f.mode)
 	}
@@ -144,6 +150,9 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if c := a.server(f); c != nil {
 		defer c.Close()
 		return a.runOnServer(ctx, c, f, file, cells, env, timeout, starting)
+	}
+	if f.workspace != "" {
+		return serverFailure(fmt.Errorf("%w; a workspace is at one: start it in another terminal", client.ErrNoServer))
 	}
 	return a.runHere(ctx, f, file, cells, env, timeout, starting)
 }

@@ -31,12 +31,15 @@ func (a *app) server(f runFlags) *client.Client {
 
 // runOnServer makes the call in a session of the server.
 func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, file string, cells []messages.Cell, env map[string]string, timeout time.Duration, starting *console.Progress) error {
-	cwd, err := filepath.Abs(f.cwd) // "" is this one
-	if err != nil {
-		return console.UsageError{Err: err}
+	cwd := f.cwd // of a workspace: relative to its folder
+	if f.workspace == "" {
+		var err error
+		if cwd, err = filepath.Abs(f.cwd); err != nil { // "" is this one
+			return console.UsageError{Err: err}
+		}
 	}
 	ask := a.Answers(f.stdin, file)
-	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, CallEnv: env, AllowStdin: ask != nil}
+	e := client.Execute{ID: messages.NewID(), Session: f.session, Cwd: cwd, Workspace: f.workspace, Cells: cells, Timeout: timeout.Seconds(), Reset: f.reset, CallEnv: env, AllowStdin: ask != nil}
 	if timeout == 0 {
 		e.Timeout = coppice.NoTimeout.Seconds() // as here: without --timeout none
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
+	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 )
@@ -155,11 +156,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
-	dialect, mounts := f.dialect(host.Host, logger)
+	dialect, more := f.dialect(host.Host, logger)
 	defer dialect.Close()
+	mounts := slices.Concat(api.Mounts(), page, more,
+		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
 		return m.instrument(host.Traces.Handler(next, httpserver.Route))
-	}}, slices.Concat(api.Mounts(), page, toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), mounts))
+	}}, mounts)
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}

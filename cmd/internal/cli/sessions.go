@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,9 @@ import (
 
 // sessionsFlags are those of all commands below sessions.
 type sessionsFlags struct {
-	cwd  string
-	json bool
+	cwd       string
+	workspace string
+	json      bool
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -31,11 +33,13 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Short: "Look after the sessions of a running coppice serve",
 		Long: `Look after the sessions of the server that runs (see "coppice serve"). A session
 is named as "coppice run --session" names it; --cwd says which working directory
-when that is another than the server's.`,
+when that is another than the server's, and --workspace which workspace it belongs to.`,
 	}.Make()
 	cmd.PersistentFlags().StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: that of the server)")
+	cmd.PersistentFlags().StringVar(&f.workspace, "workspace", "", "the workspace of the session (default: none)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsLogsCommand(&f))
+	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsLogsCommand(&f),
+		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsCheckpointsCommand(&f))
 	for _, one := range []struct {
 		name, short, done string
 		do                func(*client.Client, context.Context, messages.SessionKey) error
@@ -71,7 +75,7 @@ func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(conte
 		Args: console.Arguments{Least: 1, Most: 1, Wants: name + " wants the name of one session"},
 		Run: func(ctx context.Context, args []string) error {
 			return a.withServer(func(c *client.Client) error {
-				key, err := sessionKey(ctx, c, args[0], f.cwd)
+				key, err := sessionKey(ctx, c, args[0], f)
 				if err != nil {
 					return err
 				}
@@ -83,11 +87,15 @@ func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(conte
 
 // sessionKey is the session of a name. Without a directory it is the one of that
 // name that has a kernel, or else has had an execution.
-func sessionKey(ctx context.Context, c *client.Client, name, cwd string) (messages.SessionKey, error) {
-	key := messages.SessionKey{Session: name}
-	if cwd != "" {
+func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsFlags) (messages.SessionKey, error) {
+	key := messages.SessionKey{Session: name, Workspace: f.workspace}
+	switch {
+	case f.cwd != "" && f.workspace != "": // it is relative to the folder of the workspace
+		key.Cwd = f.cwd
+		return key, nil
+	case f.cwd != "":
 		var err error
-		if key.Cwd, err = filepath.Abs(cwd); err != nil {
+		if key.Cwd, err = filepath.Abs(f.cwd); err != nil {
 			return key, console.UsageError{Err: err}
 		}
 		return key, nil
@@ -98,7 +106,7 @@ func sessionKey(ctx context.Context, c *client.Client, name, cwd string) (messag
 	}
 	var found []string
 	for _, s := range list {
-		if s.Session == name {
+		if s.Session == name && s.Workspace == f.workspace {
 			found = append(found, s.Cwd)
 		}
 	}
@@ -153,6 +161,9 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if f.workspace != "" {
+					list = slices.DeleteFunc(list, func(s client.Session) bool { return s.Workspace != f.workspace })
+				}
 				if f.json {
 					return a.WriteJSON(map[string]any{"sessions": list})
 				}
@@ -160,15 +171,28 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 					a.Out.Lines("no session has a kernel")
 					return nil
 				}
-				rows := [][]string{{"session", "state", "memory", "waiting", "pinned", "restarts", "folder"}}
-				for _, s := range list {
-					rows = append(rows, sessionRow(s))
-				}
-				a.Out.Lines(render.Table(a.Style(a.Out), rows, true)...)
+				a.Out.Lines(render.Table(a.Style(a.Out), sessionRows(list), true)...)
 				return nil
 			})
 		},
 	}.Make()
+}
+
+// sessionRows is a table of sessions. It tells of workspaces where one has any.
+func sessionRows(list []client.Session) [][]string {
+	rows := [][]string{{"session", "state", "memory", "waiting", "pinned", "restarts", "folder"}}
+	some := slices.ContainsFunc(list, func(s client.Session) bool { return s.Workspace != "" })
+	if some {
+		rows[0] = append(rows[0], "workspace")
+	}
+	for _, s := range list {
+		row := sessionRow(s)
+		if some {
+			row = append(row, s.Workspace)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // sessionRow is a session in a table.
@@ -201,7 +225,7 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		runs, err := c.Executions(ctx, messages.SessionKey{Session: s.Session, Cwd: s.Cwd})
+		runs, err := c.Executions(ctx, messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,8 @@ func topics() []*cobra.Command {
   124  the timeout passed
   130  cancelled: Ctrl-C, or the reader of the output left
 
-Other commands use
+coppice workspace exec has the exit code of its program, 128 and the number of the
+signal when INT, KILL or TERM ended it. Other commands use
 
   0    it was done, or all is well
   1    it could not be done, or what was asked about is not well: coppice doctor

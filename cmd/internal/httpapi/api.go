@@ -69,6 +69,7 @@ type API struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 	changes *changes
+	kept    checkpoints
 	unwatch func()
 
 	mu    sync.Mutex
@@ -123,6 +124,7 @@ func New(o Options) (*API, error) {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}
 	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges()}
+	a.kept.in = o.Host.Workspaces()
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)
 	return a, nil
@@ -167,6 +169,7 @@ func (a *API) Close() error {
 	a.end()
 	a.unwatch()
 	a.running.Wait()
+	a.kept.close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, x := range a.order {
@@ -188,8 +191,9 @@ func (a *API) Mounts() []httpserver.Mount {
 		"POST /api/sessions/{session}/interrupt": a.act(func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
 		"POST /api/sessions/{session}/reset":     a.act((*coppice.Session).Reset),
 		"POST /api/sessions/{session}/pin":       a.act(pin(true)), "POST /api/sessions/{session}/unpin": a.act(pin(false)),
-		"POST /api/sessions/{session}/fork": a.fork,
-		"GET /api/executions":               a.list, "POST /api/executions": a.start,
+		"POST /api/sessions/{session}/fork": a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
+		"GET /api/checkpoints": a.checkpoints, "DELETE /api/checkpoints/{id}": a.dropCheckpoint,
+		"GET /api/executions": a.list, "POST /api/executions": a.start,
 		"GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
 		"POST /api/executions/{id}/input": a.input, "POST /api/executions/{id}/cancel": a.cancel,
 		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,

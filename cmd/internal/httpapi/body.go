@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/notebook"
 	"github.com/coppice-run/coppice/notebook/run"
 	"github.com/coppice-run/coppice/sinks/artifact"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // maxBody bounds the body of a request, in bytes.
@@ -41,8 +42,16 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	bad, isBad := errors.AsType[badRequest](err)
 	up, isUp := errors.AsType[*notUp](err)
 	wrong, isUnfit := errors.AsType[unfit](err)
+	_, noCheckpoint := errors.AsType[unknownCheckpoint](err)
+	gone, isGone := errors.AsType[*workspace.EndedError](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
+	case noCheckpoint, errors.Is(err, errNotFound): // also where something else is the reason of that
+		status, code = http.StatusNotFound, "not_found"
+	case isGone && gone.Reason == workspace.ReasonShutdown:
+		status, code = http.StatusServiceUnavailable, "draining"
+	case isGone:
+		status, code, hint = http.StatusUnprocessableEntity, "ended", string(gone.Reason)
 	case isBad:
 		status, code, hint = http.StatusBadRequest, "bad_request", bad.hint
 	case isUnfit:
@@ -55,7 +64,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code, hint = http.StatusServiceUnavailable, "not_started", string(up.result.Remedy)
 	case errors.Is(err, coppice.ErrNoRoom), errors.Is(err, messages.ErrOverloaded), errors.Is(err, errOverloaded):
 		status, code = http.StatusServiceUnavailable, "overloaded"
-	case errors.Is(err, errNotFound), errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrNoDirectory), errors.Is(err, notebook.ErrNotFound):
+	case errors.Is(err, artifact.ErrNotFound), errors.Is(err, artifact.ErrNoDirectory), errors.Is(err, notebook.ErrNotFound):
 		status, code = http.StatusNotFound, "not_found"
 	case errors.Is(err, artifact.ErrBadID), errors.Is(err, artifact.ErrNoID):
 		status, code = http.StatusBadRequest, "bad_request"

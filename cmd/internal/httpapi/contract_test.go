@@ -34,6 +34,8 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	s.lives()
 	s.executions()
 	s.books()
+	s.checkpoints()
+	s.workspaces()
 	s.slow()
 	s.full()
 	s.tools(box)
@@ -72,7 +74,7 @@ func (s *spec) requests() []string {
 
 // filled is a path of the document with names of things that are not there.
 func filled(path string) string {
-	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e", "{file}", "main.js").Replace(path)
+	return strings.NewReplacer("{session}", "none", "{id}", "7", "{run}", "r", "{name}", "n", "{endpoint}", "e", "{file}", "main.js", "{workspace}", "none", "{process}", "p0").Replace(path)
 }
 
 // refusals asks for everything in the ways that are refused everywhere.
@@ -99,16 +101,16 @@ func (s *server) refusals() {
 		}
 		s.ask(method, path, "{") // the transport knows which of these the path has
 		s.ask(method, path, "{}", "Content-Type", "text/plain")
-		if answers := s.spec.Paths[s.spec.find(path)]["post"].Responses; answers["413"].Content != nil && !strings.Contains(path, "/executions/") {
-			s.large(path)
+		if answers := s.spec.Paths[s.spec.find(path)]["post"].Responses; answers["413"].Content != nil && !strings.Contains(path, "/executions/") && !strings.Contains(path, "/workspaces/") {
+			s.large(method, path)
 		}
 	}
 }
 
 // large asks with a body that is larger than any may be. It is not sent, as the
 // server says no first; TestRefused sends one.
-func (s *server) large(path string) {
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader("never sent"))
+func (s *server) large(method, path string) {
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader("never sent"))
 	require.NoError(s.t, err)
 	req.ContentLength = 65 << 20
 	for name, value := range map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json", "Expect": "100-continue"} {
@@ -252,7 +254,7 @@ func (s *server) executions() {
 	require.Equal(t, http.StatusSwitchingProtocols, status)
 	status, _ = s.ask("POST", "/api/executions/mine/input", "{}", "Content-Type", "text/plain")
 	require.Equal(t, http.StatusUnsupportedMediaType, status)
-	s.large("/api/executions/mine/input")
+	s.large("POST", "/api/executions/mine/input")
 	status, _ = s.ask("GET", "/api/executions/mine?wait=61", "")
 	require.Equal(t, http.StatusBadRequest, status)
 

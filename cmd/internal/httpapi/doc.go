@@ -1,6 +1,6 @@
 // Package httpapi is the part of coppice serve that is about sessions. openapi.json
 // in this folder describes each route and each answer of the server, those of the
-// tools and the live view too; the tests hold it true, and GET /api/openapi.json
+// tools, the workspaces and the live view too; the tests hold it true, and GET /api/openapi.json
 // serves it. Package client is its client.
 //
 //	GET    /api/health                          how the server is
@@ -11,6 +11,10 @@
 //	GET    /api/sessions/{session}              one of them
 //	DELETE /api/sessions/{session}              closes it
 //	POST   /api/sessions/{session}/{interrupt,reset,pin,unpin,fork}
+//	POST   /api/sessions/{session}/checkpoint   keeps its state
+//	POST   /api/sessions/{session}/rewind       puts it back to one that was kept
+//	GET    /api/checkpoints                     those that are kept
+//	DELETE /api/checkpoints/{id}                drops one
 //	GET    /api/executions                      those that run, and the last that ended
 //	POST   /api/executions                      starts one
 //	GET    /api/executions/{id}[?wait=SECONDS]  one of them, with its result

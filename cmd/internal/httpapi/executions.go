@@ -52,13 +52,16 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	key := a.key(e.Session, e.Cwd)
-	session := a.o.Host.Session(key.Session, coppice.In(key.Cwd))
+	session, key, err := a.at(e.Session, e.Cwd, e.Workspace)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
 	request := coppice.Request{
 		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env, CallEnv: e.CallEnv,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
 	}
-	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
+	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
 	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
 		request.OnQueued = queued
 		var result messages.Result
@@ -100,7 +103,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	list := []client.Execution{}
 	for _, x := range slices.Backward(order) {
 		info := x.describe(false)
-		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") {
+		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") || query.Has("workspace") && info.Workspace != query.Get("workspace") {
 			continue
 		}
 		list = append(list, info)
@@ -145,8 +148,8 @@ func (a *API) input(w http.ResponseWriter, r *http.Request) {
 	if !a.body(w, r, &in) {
 		return
 	}
-	key := messages.SessionKey{Session: x.info.Session, Cwd: x.info.Cwd}
-	status, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).SubmitInput(in.ID, in.Value)
+	session := a.o.Host.Session(x.info.Session, coppice.In(x.info.Cwd), coppice.InWorkspace(x.info.Workspace))
+	status, err := session.SubmitInput(in.ID, in.Value)
 	if err != nil {
 		a.problem(w, err)
 		return

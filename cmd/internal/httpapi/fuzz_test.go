@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,9 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
+	"github.com/coppice-run/coppice/workspace"
+	wfiles "github.com/coppice-run/coppice/workspace/files"
 )
 
 // secret is in files that no request may read: all but notebooks.
@@ -65,7 +69,15 @@ func fuzz(f *testing.F) *fuzzed {
 	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot})
 	page, err := liveview.Mounts(liveview.Options{Version: "test", Cwd: s.cwd, Vitals: v})
 	require.NoError(f, err)
-	mounts := append(append(s.api.Mounts(), toolapi.Mounts(toolapi.Options{Tools: host.Launcher()})...), page...)
+	mounts := slices.Concat(s.api.Mounts(), toolapi.Mounts(toolapi.Options{Tools: host.Launcher()}), workspaceapi.Mounts(workspaceapi.Options{Host: host, Logger: logger}), page)
+	w, err := host.Workspace(f.Context(), "w", workspace.Options{Quota: 1 << 20})
+	require.NoError(f, err)
+	files, err := w.Files()
+	require.NoError(f, err)
+	_, err = files.WriteBytes(f.Context(), "dir/file", []byte("text"), wfiles.WriteOptions{})
+	require.NoError(f, err)
+	require.NoError(f, os.WriteFile(filepath.Join(filepath.Dir(w.Folder()), "secret.txt"), []byte(secret), 0o600))
+	require.NoError(f, os.Symlink("../secret.txt", filepath.Join(w.Folder(), "up")))
 	l, err := httpserver.Listen(f.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, mounts...)
 	require.NoError(f, err)
 	s.handler = l.Handler()
@@ -127,12 +139,18 @@ func FuzzRoutes(f *testing.F) {
 	f.Add("GET", "/api/executions?session=a&cwd=%00", "", "")
 	f.Add("DELETE", "/api/sessions/a%2fb?cwd=..", "", "")
 	f.Add("GET", "/api/tools/a/files/r/..%2f..", "bytes=-1", "")
+	f.Add("GET", "/api/workspaces?label=a=b&owner=", "", "")
+	f.Add("GET", "/api/workspaces/w/files?path=..%2fsecret.txt", "bytes=0-1", "")
+	f.Add("PUT", "/api/workspaces/w/files?path=up&mode=0777", "", "text")
+	f.Add("POST", "/api/workspaces/w/files/move", "", `{"from":"dir/file","to":"../x","replace":true}`)
+	f.Add("PATCH", "/api/workspaces/w", "", `{"labels":{"a":"b"},"lifetime":{"idle_end_seconds":1e9}}`)
+	f.Add("DELETE", "/api/workspaces/w/processes/p1?grace=0", "", "")
 	f.Add("GET", "/live/..%2fmain.js", "", "")
 	f.Add("GET", "/api/story?session=%00&cwd=..", "", "")
 	f.Add("GET", "/api/overview?after=99999999999999999999", "", "")
 	s := fuzz(f)
 	f.Fuzz(func(t *testing.T, method, path, header, body string) {
-		if strings.HasPrefix(path, "/api/changes") || strings.Contains(path, "wait=") {
+		if strings.HasPrefix(path, "/api/changes") || strings.Contains(path, "wait=") || strings.Contains(path, "/watch") {
 			return // they take their time
 		}
 		s.do(t.Context(), t, method, path, http.Header{"Range": {header}}, body)
@@ -161,6 +179,25 @@ func FuzzBodies(f *testing.F) {
 			s.begin(t.Context(), t)
 		}
 		s.do(t.Context(), t, "POST", routes[int(route)%len(routes)], nil, string(body))
+	})
+}
+
+// FuzzFilePath names any path in a workspace: nothing outside of it is read or changed.
+func FuzzFilePath(f *testing.F) {
+	for _, path := range []string{"dir/file", "../secret.txt", "up", "up/x", "dir/../../secret.txt", "/etc/passwd", "dir\x00", `..\secret.txt`, ".", "", "\xff", "%2e%2e/secret.txt"} {
+		f.Add(path, "dir/new")
+	}
+	s := fuzz(f)
+	f.Fuzz(func(t *testing.T, path, other string) {
+		const at = "/api/workspaces/w/files"
+		query := "?path=" + url.QueryEscape(path)
+		for _, request := range []string{"GET " + at, "GET " + at + "/list", "GET " + at + "/stat", "PUT " + at, "DELETE " + at} {
+			method, to, _ := strings.Cut(request, " ")
+			s.do(t.Context(), t, method, to+query, nil, "text")
+		}
+		body, err := json.Marshal(map[string]any{"from": path, "to": other, "replace": true})
+		require.NoError(t, err)
+		s.do(t.Context(), t, "POST", at+"/move", nil, string(body))
 	})
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
+	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/prom"
@@ -104,6 +105,7 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 	if to.Tools = host.Launcher(); to.Tools != nil {
 		s.mounts = append(s.mounts, toolapi.Mounts(to)...)
 	}
+	s.mounts = append(s.mounts, workspaceapi.Mounts(workspaceapi.Options{Host: host, KeepAlive: o.KeepAlive, Logger: o.Logger})...)
 	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token, Socket: s.socket, Logger: o.Logger}, s.mounts...)
 	require.NoError(t, err)
 	s.url = l.URL()

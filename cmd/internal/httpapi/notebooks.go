@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -168,9 +167,15 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	if in.Save {
 		o.Save = a.save(f)
 	}
-	key := a.key(in.Session, filepath.Dir(path))
-	key = key.In(in.Cwd)
-	info := client.Execution{ID: in.ID, Kind: client.KindNotebook, Session: key.Session, Cwd: key.Cwd, Owner: in.Owner, Title: path}
+	cwd := in.Cwd
+	if in.Workspace == "" {
+		cwd = a.key(in.Session, filepath.Dir(path)).In(in.Cwd).Cwd
+	}
+	session, key, err := a.at(in.Session, cwd, in.Workspace)
+	if err != nil {
+		return nil, false, err
+	}
+	info := client.Execution{ID: in.ID, Kind: client.KindNotebook, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: in.Owner, Title: path}
 	return a.begin(ctx, info, in, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
 		o.Progress = func(step run.Step) {
 			switch step.Kind {
@@ -183,7 +188,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 			case run.CellBegins, run.CellEnded: // the cell's own events say it
 			}
 		}
-		report, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).RunNotebook(ctx, f.Document, o)
+		report, err := session.RunNotebook(ctx, f.Document, o)
 		if err != nil {
 			return report.Last, nil, err
 		}

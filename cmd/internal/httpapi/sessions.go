@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // kernels lists the sessions that have a kernel.
@@ -21,7 +22,7 @@ func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
 	live, err := a.o.Host.Sessions(ctx)
 	for _, s := range live {
 		list = append(list, client.Session{
-			Session: s.Key.Session, Cwd: s.Key.Cwd, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
+			Session: s.Key.Session, Cwd: s.Key.Cwd, Workspace: s.Key.Workspace, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
 			Restarts: s.Restarts, LastExit: s.LastExit, Owner: s.Owner, PID: s.PID, RSS: s.RSS, CPU: cpu(s.PID),
 			Since: s.Since, Expires: s.TTL, Detail: s.Detail,
 		})
@@ -36,7 +37,7 @@ func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session
 		return client.Session{}, err
 	}
 	for _, s := range list {
-		if s.Session == key.Session && s.Cwd == key.Cwd {
+		if s.Session == key.Session && s.Cwd == key.Cwd && s.Workspace == key.Workspace {
 			return s, nil
 		}
 	}
@@ -52,11 +53,31 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": list})
 }
 
-// named is the session in the path of a request.
-func (a *API) named(r *http.Request) (messages.SessionKey, client.Session, error) {
-	key := a.key(r.PathValue("session"), r.URL.Query().Get("cwd"))
+// at is the session of a name, in a directory and a workspace. The error is for the
+// client.
+func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKey, error) {
+	if within == "" {
+		key := a.key(name, cwd)
+		return a.o.Host.Session(key.Session, coppice.In(key.Cwd)), key, nil
+	}
+	if _, err := a.o.Host.Workspaces().Get(within); errors.Is(err, workspace.ErrUnknown) {
+		return nil, messages.SessionKey{}, unfit{fmt.Sprintf("there is no workspace %.80q", within), "POST /api/workspaces makes one"}
+	} else if err != nil {
+		return nil, messages.SessionKey{}, err
+	}
+	s := a.o.Host.Session(name, coppice.In(cwd), coppice.InWorkspace(within))
+	return s, s.Key(), nil
+}
+
+// named is the session in the path of a request, which has a kernel.
+func (a *API) named(r *http.Request) (*coppice.Session, client.Session, error) {
+	query := r.URL.Query()
+	session, key, err := a.at(r.PathValue("session"), query.Get("cwd"), query.Get("workspace"))
+	if err != nil { // of a workspace that is not there, no session has a kernel
+		return nil, client.Session{}, fmt.Errorf("%w: %w", errNotFound, err)
+	}
 	s, err := a.find(r.Context(), key)
-	return key, s, err
+	return session, s, err
 }
 
 func (a *API) session(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +98,11 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	key := a.key(o.Session, o.Cwd)
-	session := a.o.Host.Session(key.Session, coppice.In(key.Cwd))
+	session, key, err := a.at(o.Session, o.Cwd, o.Workspace)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
 	status := http.StatusOK
 	if _, err := a.find(r.Context(), key); err != nil {
 		status = http.StatusCreated
@@ -131,9 +155,9 @@ func pin(on bool) func(*coppice.Session, context.Context) error {
 // act does something to a session that has a kernel.
 func (a *API) act(do func(*coppice.Session, context.Context) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		key, _, err := a.named(r)
+		session, _, err := a.named(r)
 		if err == nil {
-			err = do(a.o.Host.Session(key.Session, coppice.In(key.Cwd)), r.Context())
+			err = do(session, r.Context())
 		}
 		if err != nil {
 			a.problem(w, err)
@@ -170,12 +194,12 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, badRequest{fmt.Sprintf("copies must be a whole number from 1 to %d, not %v", most, copies), ""})
 		return
 	}
-	key, _, err := a.named(r)
+	session, _, err := a.named(r)
 	if err != nil {
 		a.problem(w, err)
 		return
 	}
-	made, err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Fork(r.Context(), coppice.ForkOptions{Copies: int(copies), Names: in.Names, Owner: in.Owner})
+	made, err := session.Fork(r.Context(), coppice.ForkOptions{Copies: int(copies), Names: in.Names, Owner: in.Owner})
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -185,4 +209,71 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, s.Key())
 	}
 	httpserver.JSON(w, http.StatusCreated, map[string]any{"sessions": keys})
+}
+
+// checkpoint keeps the state of a session.
+func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
+	session, _, err := a.named(r)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	a.kept.prune()
+	made, err := session.Checkpoint(r.Context())
+	var c checkpoint
+	if err == nil {
+		c, err = a.kept.add(made)
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	w.Header().Set("Location", "/api/checkpoints/"+c.id)
+	httpserver.JSON(w, http.StatusCreated, c.describe())
+}
+
+func (a *API) checkpoints(w http.ResponseWriter, _ *http.Request) {
+	list := []client.Checkpoint{}
+	for _, c := range a.kept.list() {
+		list = append(list, c.describe())
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"checkpoints": list})
+}
+
+// rewind puts a session back. It need not have a kernel: its next call gets one with that
+// state.
+func (a *API) rewind(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Checkpoint string `json:"checkpoint"`
+	}
+	if !a.body(w, r, &in) {
+		return
+	}
+	query, name := r.URL.Query(), r.PathValue("session")
+	c, err := a.kept.one(in.Checkpoint, false)
+	if wrong := checkName(name); err == nil && wrong != nil {
+		err = unfit{wrong.Error(), ""}
+	}
+	var session *coppice.Session
+	if err == nil {
+		session, _, err = a.at(name, query.Get("cwd"), query.Get("workspace"))
+	}
+	if err == nil {
+		err = session.Rewind(r.Context(), c.Checkpoint)
+	}
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *API) dropCheckpoint(w http.ResponseWriter, r *http.Request) {
+	c, err := a.kept.one(r.PathValue("id"), true)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	c.Drop()
+	w.WriteHeader(http.StatusNoContent)
 }

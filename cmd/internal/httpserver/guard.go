@@ -92,7 +92,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, p Pr
 // that there are.
 func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := s.mux.Handler(other); pattern != "" && method != r.Method {

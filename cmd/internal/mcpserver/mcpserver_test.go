@@ -113,7 +113,7 @@ func TestTools(t *testing.T) {
 		require.NotEmpty(t, tool.Description)
 		names = append(names, tool.Name)
 	}
-	require.ElementsMatch(t, []string{"python", "bash", "sessions_list", "sessions_interrupt", "sessions_reset", "sessions_close", "artifact_read"}, names)
+	require.ElementsMatch(t, []string{"python", "bash", "sessions_list", "sessions_interrupt", "sessions_reset", "sessions_close", "sessions_checkpoint", "sessions_rewind", "artifact_read"}, names)
 
 	require.Equal(t, "42", text(call(t, cs, "python", cells("x = 40", "x + 2")))[len("[1/2] (ok)\n\n[2/2]\n"):])
 	r := call(t, cs, "python", cells("x"))

@@ -51,6 +51,10 @@ const (
 	bashTool     = "bash"
 	resetTool    = "reset_repl"
 	sessionTools = "sessions_"
+
+	closeTool      = sessionTools + "close"
+	checkpointTool = sessionTools + "checkpoint"
+	rewindTool     = sessionTools + "rewind"
 )
 
 // server is what the handlers share.
@@ -61,6 +65,8 @@ type server struct {
 	handles handles
 	left    *leftovers
 	tools   *followed
+
+	checkpoints checkpoints
 }
 
 // Server is a server of the protocol, from New. Any goroutine may use it.
@@ -106,6 +112,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.tools = tools
 	s.addSessions(m)
+	s.addCheckpoints(m)
 	s.addArtifacts(m)
 	if o.Tools.Notebooks {
 		s.addNotebooks(m)
@@ -117,6 +124,7 @@ func New(o Options) (*Server, error) {
 
 // endSession ends an unused session. Its host may have ended before it.
 func (s *server) endSession(ctx context.Context, key messages.SessionKey) {
+	s.checkpoints.forget(key.Session)
 	if err := s.o.Host.Session(key.Session, coppice.In(key.Cwd)).Close(ctx); err != nil && !errors.Is(err, coppice.ErrClosed) {
 		s.o.Logger.Warn("end a session that nobody uses", "session", key.Session, "err", err)
 	}

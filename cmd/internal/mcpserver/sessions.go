@@ -61,19 +61,21 @@ func (s *server) addSessions(m *mcp.Server) {
 	}{
 		{sessionTools + "interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }},
 		{sessionTools + "reset", "Reset a session", "Ends a session's kernel; its next call starts with no variables.", "reset", &yes, (*coppice.Session).Reset},
-		{sessionTools + "close", "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
+		{closeTool, "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
 	} {
 		mcp.AddTool(m, &mcp.Tool{
 			Name: one.name, Title: one.title, Description: one.about,
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: one.destructive, OpenWorldHint: &no},
 		}, func(ctx context.Context, req *mcp.CallToolRequest, args sessionArgs) (*mcp.CallToolResult, done, error) {
-			at, err := s.running(req.Session, req.Extra, args.Session)
-			if err != nil {
-				return nil, done{}, fmt.Errorf("%s: %s: %w", one.name, sessionArgument, err)
+			at, session, err := s.sessionOf(req, args.Session, args.Cwd)
+			if err == nil {
+				err = one.do(session, ctx)
 			}
-			key := messages.SessionKey{Cwd: s.o.Cwd}
-			if err := one.do(s.o.Host.Session(at.name, coppice.In(key.In(args.Cwd).Cwd)), ctx); err != nil {
+			if err != nil {
 				return nil, done{}, fmt.Errorf("%s: %w", one.name, err)
+			}
+			if one.name == closeTool {
+				s.checkpoints.forget(at.name)
 			}
 			return nil, done{at.shown + ": " + one.done}, nil
 		})
@@ -127,4 +129,69 @@ func describe(key messages.SessionKey, n messages.Node) sessionInfo {
 		info.LastExit = strings.TrimSuffix(string(n.LastExit.Kind)+": "+n.LastExit.Reason, ": ")
 	}
 	return info
+}
+
+// keptArgs name a state of a session.
+type keptArgs struct {
+	Session    string `json:"session,omitempty" jsonschema:"Name of the session; that of calls that name none if it is left out."`
+	Cwd        string `json:"cwd,omitempty" jsonschema:"Working directory of the session."`
+	Checkpoint string `json:"checkpoint" jsonschema:"What sessions_checkpoint has returned."`
+}
+
+// kept tells of a state that is kept.
+type kept struct {
+	Checkpoint string `json:"checkpoint" jsonschema:"to be passed to sessions_rewind"`
+	Session    string `json:"session"`
+}
+
+// addCheckpoints adds the tools that keep states of sessions. The gateway backend cannot.
+func (s *server) addCheckpoints(m *mcp.Server) {
+	if backend, _ := s.o.Host.Backend(); backend == "gateway" {
+		return
+	}
+	no, yes := false, true
+	mcp.AddTool(m, &mcp.Tool{
+		Name: checkpointTool, Title: "Keep a session's state",
+		Description: fmt.Sprintf("Keeps the state of a session, with all variables, in memory: sessions_rewind goes back to it, any number of times. Files are not kept. The last %d of a session are.", maxOfOne),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+	}, func(ctx context.Context, req *mcp.CallToolRequest, args sessionArgs) (*mcp.CallToolResult, kept, error) {
+		at, session, err := s.sessionOf(req, args.Session, args.Cwd)
+		if err != nil {
+			return nil, kept{}, fmt.Errorf("%s: %w", checkpointTool, err)
+		}
+		made, err := session.Checkpoint(ctx)
+		if err != nil {
+			return nil, kept{}, fmt.Errorf("%s: %w", checkpointTool, err)
+		}
+		k := keptState{made, messages.NewID(), at.name}
+		s.checkpoints.add(k)
+		return nil, kept{k.id, at.shown}, nil
+	})
+	mcp.AddTool(m, &mcp.Tool{
+		Name: rewindTool, Title: "Put a session back", Description: "Puts a session back to a state that sessions_checkpoint has kept, which stays. Variables made since are gone; files are not put back.",
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
+	}, func(ctx context.Context, req *mcp.CallToolRequest, args keptArgs) (*mcp.CallToolResult, done, error) {
+		at, session, err := s.sessionOf(req, args.Session, args.Cwd)
+		if err != nil {
+			return nil, done{}, fmt.Errorf("%s: %w", rewindTool, err)
+		}
+		c, ok := s.checkpoints.find(args.Checkpoint, at.name)
+		if !ok {
+			return nil, done{}, fmt.Errorf("%s: checkpoint: the session has none called %.80q; %s keeps one", rewindTool, args.Checkpoint, checkpointTool)
+		}
+		if err := session.Rewind(ctx, c); err != nil {
+			return nil, done{}, fmt.Errorf("%s: %w", rewindTool, err)
+		}
+		return nil, done{at.shown + ": put back"}, nil
+	})
+}
+
+// sessionOf is the session that a call is about, which runs.
+func (s *server) sessionOf(req *mcp.CallToolRequest, name, cwd string) (place, *coppice.Session, error) {
+	at, err := s.running(req.Session, req.Extra, name)
+	if err != nil {
+		return place{}, nil, fmt.Errorf("%s: %w", sessionArgument, err)
+	}
+	key := messages.SessionKey{Cwd: s.o.Cwd}
+	return at, s.o.Host.Session(at.name, coppice.In(key.In(cwd).Cwd)), nil
 }

@@ -1,6 +1,6 @@
-// Package term asks the terminal behind a file two things: whether it is one,
-// and how wide it is; and hides what is typed there while a password is asked
-// for, which is all that it ever changes. What systems call these things is left
+// Package term asks the terminal behind a file what it is: whether it is one,
+// and how large it is. It hides what is typed there while a password is asked
+// for, and hands over its keys for a program elsewhere, which is all that it ever changes. What systems call these things is left
 // to charmbracelet/x/term. It starts no goroutine; any goroutine may call it.
 package term
 

@@ -95,7 +95,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 func keyOf(s client.Session) messages.SessionKey {
-	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd}
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
 }
 
 // take shows what the server shows.

@@ -154,7 +154,7 @@ func (v *Vitals) look(ctx context.Context, old time.Duration) (look, error) {
 
 // keyOf is the key of a session.
 func keyOf(s client.Session) messages.SessionKey {
-	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd}
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
 }
 
 // short cuts a text at a bound.
