@@ -169,7 +169,7 @@ func (m *model) index() int {
 func (m *model) show() {
 	id := ""
 	for _, x := range m.seen.executions {
-		if (messages.SessionKey{Session: x.Session, Cwd: x.Cwd}) == m.selected {
+		if (messages.SessionKey{Session: x.Session, Cwd: x.Cwd, Workspace: x.Workspace}) == m.selected {
 			id = x.ID
 			break
 		}

@@ -88,7 +88,7 @@ async function show() {
     try {
       const x = state.executions.get(at.rest) ?? await call("GET", "/api/executions/" + encodeURIComponent(at.rest), undefined, live.signal);
       state.executions.set(x.id, x);
-      [next, execution, key] = ["session", x.id, { session: x.session, cwd: x.cwd }];
+      [next, execution, key] = ["session", x.id, { session: x.session, cwd: x.cwd, ...(x.workspace ? { workspace: x.workspace } : {}) }];
     } catch (err) {
       tell("This execution cannot be shown: " + /** @type {Error} */ (err).message, true);
       next = "executions";
