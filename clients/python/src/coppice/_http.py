@@ -168,7 +168,8 @@ async def request(
             await asyncio.wait([answer], timeout=CONTINUE)
             if answer.done() and (await answer)[0] == 100:
                 answer = asyncio.ensure_future(_head(reader))
-            await _send(writer, body, answer)
+            if not answer.done():
+                await _send(writer, body, answer)
             status, found = await asyncio.wait_for(answer, ANSWER)
         while status == 100:
             status, found = await asyncio.wait_for(_head(reader), ANSWER)
