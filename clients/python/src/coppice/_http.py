@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import AsyncIterator, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
 from ._wire import ANSWER, MOST, Address
 
@@ -109,23 +109,45 @@ CONTINUE = 1.0
 
 async def _send(writer: asyncio.StreamWriter, body: Union[bytes, AsyncIterator[bytes]], answer: asyncio.Future[Head]) -> None:
     """Send a body, in chunks where it comes in pieces, unless the answer comes before its end."""
+    chunked = not isinstance(body, bytes)
     try:
-        if isinstance(body, bytes):
-            for i in range(0, len(body), WAITS):
-                writer.write(body[i : i + WAITS])
-                await asyncio.wait_for(writer.drain(), ANSWER)
-                if answer.done():
-                    return
-            return
-        async for piece in body:
-            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await asyncio.wait_for(writer.drain(), ANSWER)
-            if answer.done():
+        async for piece in _cut(body):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if not await _drained(writer, answer):
                 return
-        writer.write(b"0\r\n\r\n")
-        await writer.drain()
+        if chunked:
+            writer.write(b"0\r\n\r\n")
     except ConnectionError:
         return  # the server may have said why it takes no more
+
+
+async def _cut(body: Union[bytes, AsyncIterator[bytes]]) -> AsyncIterator[bytes]:
+    """A body in pieces."""
+    if isinstance(body, bytes):
+        for i in range(0, len(body), WAITS):
+            yield body[i : i + WAITS]
+        return
+    async for piece in body:
+        yield piece
+
+
+async def _drained(writer: asyncio.StreamWriter, answer: asyncio.Future[Head]) -> bool:
+    """Wait until more can be sent; False: the answer is there. Its rest is to be read at
+    once then, before the connection breaks because the server reads no more."""
+    drain = asyncio.ensure_future(writer.drain())
+    first: Set[asyncio.Future[Any]] = {drain, answer}
+    try:
+        await asyncio.wait(first, timeout=ANSWER, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return False
+        if not drain.done():
+            raise asyncio.TimeoutError("the server takes no more")
+        await drain
+        return True
+    finally:
+        drain.cancel()
+        if drain.done() and not drain.cancelled():
+            drain.exception()  # it was seen
 
 
 async def _head(reader: asyncio.StreamReader) -> Head:
