@@ -32,6 +32,17 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """An answer, in pieces: some versions of Python make room for all that is asked for."""
+    answer = bytearray()
+    while len(answer) < _wire.MOST:
+        piece = response.read(_asks.PIECE)
+        if not piece:
+            break
+        answer += piece
+    return bytes(answer)
+
+
 class Client:
     """The sessions and workspaces of a running ``coppice serve``.
 
@@ -163,7 +174,7 @@ class Client:
             try:
                 connection, response = self._open(method, path, query, data, -1, timeout, headers)
                 try:
-                    answer = response.read(_wire.MOST)
+                    answer = _whole(response)
                     if response.length:  # what was read is not all that was promised
                         raise ConnectionError("the connection broke")
                     return _wire.decode(response.status, answer)
