@@ -8,6 +8,7 @@ import time
 import unittest
 
 import coppice
+from blocking import Blocking
 from server import PATIENCE, Breaker, Server, until
 
 
@@ -19,41 +20,6 @@ def setUpModule():
 def tearDownModule():
     server.end()
     assert server.code in (0, 143), server.said
-
-
-class Blocking:
-    """An AsyncClient, driven as the other one is: so one table is for both."""
-
-    def __init__(self, client, loop):
-        self._client, self._loop = client, loop
-
-    def __getattr__(self, name):
-        it = getattr(self._client, name)
-        if not callable(it):
-            return it
-
-        def call(*args, **kwargs):
-            got = it(*args, **kwargs)
-            if inspect.isasyncgen(got):
-                return self._all(got)
-            return self._plain(self._loop.run_until_complete(got) if inspect.isawaitable(got) else got)
-
-        return call
-
-    def _plain(self, got):
-        if isinstance(got, list):
-            return [self._plain(one) for one in got]
-        return Blocking(got, self._loop) if isinstance(got, coppice.AsyncSession) else got
-
-    def _all(self, events):
-        try:
-            while True:
-                try:
-                    yield self._loop.run_until_complete(events.__anext__())
-                except StopAsyncIteration:
-                    return
-        finally:
-            self._loop.run_until_complete(events.aclose())
 
 
 class Behaviours:
@@ -84,7 +50,10 @@ class Behaviours:
         session = self.session()
         result = session.run("import time; time.sleep(60)", timeout=0.3)
         self.assertEqual((result.outcome, result.state), ("timeout", "fresh"))
-        self.assertEqual(session.run("import os; os.environ['COLOUR']", env={"COLOUR": "blue"}, timeout=math.inf).cells[0].output, "'blue'")
+        colour = "import os; os.environ['COLOUR']"
+        self.assertEqual(session.run(colour, env={"COLOUR": "blue"}, timeout=math.inf).cells[0].output, "'blue'")
+        self.assertEqual(session.run(colour, call_env={"COLOUR": "red"}).cells[0].output, "'red'")
+        self.assertEqual(session.run(colour).cells[0].output, "'blue'")
 
     def test_stream(self):
         events = list(self.session().stream("for i in range(3): print(i, flush=True)\ni"))
@@ -127,6 +96,22 @@ class Behaviours:
         self.assertEqual(len({c.name for c in copies} | {session.name}), 3)
         self.assertEqual(copies[0].run("x.append(2); x").cells[0].output, "[1, 2]")
         self.assertEqual(copies[1].run("x").cells[0].output, "[1]")
+
+    def test_checkpoint_and_rewind(self):
+        session = self.session()
+        session.run("x = [1]")
+        kept = session.checkpoint()
+        self.assertEqual((kept.session, kept.workspace, kept.made.tzinfo is not None), (session.name, "", True))
+        session.run("x.append(2)")
+        session.rewind(kept)
+        self.assertEqual(session.run("x").cells[0].output, "[1]")
+        session.rewind(kept.id)
+        self.assertIn(kept.id, [c.id for c in self.client.checkpoints()])
+        self.client.drop_checkpoint(kept)
+        self.assertNotIn(kept.id, [c.id for c in self.client.checkpoints()])
+        with self.assertRaises(coppice.ServerError) as caught:
+            session.rewind(kept)
+        self.assertEqual(caught.exception.code, "not_found")
 
     def test_interrupt_and_reset(self):
         session = self.session()
@@ -243,7 +228,7 @@ class AsyncTest(Behaviours, unittest.TestCase):
 
 class Same(unittest.TestCase):
     def test_both_clients_have_the_same_methods(self):
-        for plain, with_loop in (coppice.Client, coppice.AsyncClient), (coppice.Session, coppice.AsyncSession):
+        for plain, with_loop in [(getattr(coppice, n), getattr(coppice, "Async" + n)) for n in ("Client", "Session", "Workspace", "Files", "Process")]:
             names = {n for n in vars(plain) if not n.startswith("_")}
             self.assertEqual(names, {n for n in vars(with_loop) if not n.startswith("_")})
             for name in names - {"url"}:

@@ -1,5 +1,6 @@
 """What needs no server."""
 
+import datetime
 import json
 import math
 import os
@@ -11,8 +12,8 @@ import unittest
 from unittest import mock
 
 import coppice
-from coppice import _find, _wire
-from coppice._types import cells_of, result_of
+from coppice import _asks, _find, _wire
+from coppice._types import cells_of, result_of, time_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "messages" / "testdata"
 
@@ -56,15 +57,41 @@ class Following(unittest.TestCase):
 
 class Requests(unittest.TestCase):
     def test_body(self):
-        body = _wire.execution_body("s", "/w", "me", "1", 1.5, {"A": "b"}, True)
+        body = _wire.execution_body("s", "/w", "p", "me", "1", 1.5, {"A": "b"}, {"C": "d"}, True)
         self.assertRegex(body.pop("id"), "^[0-9a-f]{32}$")
-        self.assertEqual(body, {"session": "s", "cells": [{"code": "1"}], "cwd": "/w", "owner": "me", "timeout_seconds": 1.5, "env": {"A": "b"}, "allow_stdin": True})
-        body = _wire.execution_body("s", None, "", "1", None, None, False)
+        self.assertEqual(body, {"session": "s", "cells": [{"code": "1"}], "cwd": "/w", "workspace": "p", "owner": "me", "timeout_seconds": 1.5, "env": {"A": "b"}, "call_env": {"C": "d"}, "allow_stdin": True})
+        body = _wire.execution_body("s", None, "", "", "1", None, None, None, False)
         self.assertEqual(set(body), {"id", "session", "cells"})
-        self.assertEqual(_wire.execution_body("s", None, "", "1", math.inf, None, False)["timeout_seconds"], -1)
+        self.assertEqual(_wire.execution_body("s", None, "", "", "1", math.inf, None, None, False)["timeout_seconds"], -1)
         for bad in 0, -1, math.nan:
             with self.assertRaisesRegex(ValueError, "more than 0 seconds"):
-                _wire.execution_body("s", None, "", "1", bad, None, False)
+                _wire.execution_body("s", None, "", "", "1", bad, None, None, False)
+
+    def test_workspaces(self):
+        nothing = (None, False, None, None, None, None, None, 0, 0, 0, "")
+        self.assertEqual(_asks.workspace_body("w", *nothing), {"name": "w"})
+        self.assertEqual(
+            _asks.workspace_body("w", "/f", True, {"A": "b"}, [], {"l": ""}, {"files": 7}, {"level": "off"}, 9, 1.5, 0, "me"),
+            {"name": "w", "folder": "/f", "keep_folder": True, "env": {"A": "b"}, "pass": [], "labels": {"l": ""}, "limits": {"files": 7},
+             "isolation": {"level": "off"}, "quota_bytes": 9, "lifetime": {"end_in_seconds": 1.5}, "owner": "me"},
+        )
+        query = _asks.workspace_query({"a": "b=c", "d": ""}, "me")
+        self.assertEqual(_wire.Address("http://x", "t").target("w", query), "/w?label=a%3Db%3Dc&label=d&owner=me")
+
+    def test_times(self):
+        want = datetime.datetime(2026, 1, 2, 3, 4, 5, 600000, datetime.timezone.utc)
+        for text in "2026-01-02T03:04:05.6Z", "2026-01-02T03:04:05.600000999Z", "2026-01-02T05:04:05.6+02:00":
+            self.assertEqual(time_of(text), want, text)
+        self.assertEqual(time_of("2026-01-02T03:04:05Z"), want.replace(microsecond=0))
+
+    def test_output_goes_on_behind_a_gap(self):
+        seen = _asks.Printing("w", "p", 0)
+        for seq, kind in (1, "stdout"), (9, "gap"), (10, "stderr"):
+            self.assertEqual(seen.take(json.dumps({"seq": seq, "type": kind, "data": "YQ=="}).encode()).data, b"a")
+        with self.assertRaisesRegex(coppice.CoppiceError, "event 12 follows event 10"):
+            seen.take(b'{"seq":12,"type":"end"}')
+        self.assertEqual(seen.take(b'{"seq":11,"type":"end","exit":{"code":3}}').exit.code, 3)
+        self.assertTrue(seen.done)
 
     def test_cells(self):
         self.assertEqual(cells_of("a"), [{"code": "a"}])

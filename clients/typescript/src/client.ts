@@ -1,7 +1,9 @@
 import { CoppiceError, ServerError } from "./errors.js";
 import { Session, type SessionOptions } from "./session.js";
-import type { Event, Health, SessionInfo } from "./types.js";
-import { executionPath, Following, Parser, Pause, problem } from "./wire.js";
+import type { Content } from "./files.js";
+import type { Checkpoint, Health, SessionInfo, WorkspaceInfo } from "./types.js";
+import { type Numbered, Parser, Pause, problem } from "./wire.js";
+import { Workspace, workspaceBody, type WorkspaceOptions } from "./workspace.js";
 
 /** Where a server is, and how it is asked. */
 export interface ClientOptions {
@@ -23,14 +25,18 @@ const longest = 120_000;
 /** @internal What a request is made of. */
 export interface Ask {
   body?: unknown;
-  query?: Record<string, string>;
+  /** Is sent as it is. */
+  data?: Content;
+  headers?: Record<string, string>;
+  query?: Record<string, string> | [string, string][];
   /** Do not repeat it when it is not known what became of it. */
   once?: boolean;
   signal?: AbortSignal | undefined;
+  /** Milliseconds; 0: none. */
   timeout?: number;
 }
 
-/** The sessions of a running coppice serve. Nothing is kept open between two requests. */
+/** The sessions and workspaces of a running coppice serve. Nothing is kept open between two requests. */
 export class Client {
   /** Where the server is. */
   readonly url: string;
@@ -55,6 +61,36 @@ export class Client {
     return new Session(this, name, options);
   }
 
+  /** A workspace that is there, by its name. Nothing is asked of the server. */
+  workspace(name: string): Workspace {
+    return new Workspace(this, name);
+  }
+
+  /** Makes a workspace, or resolves to the one of this name that is there and was made alike. */
+  async createWorkspace(name: string, options: WorkspaceOptions = {}): Promise<Workspace> {
+    await this.ask("POST", "api/workspaces", { body: workspaceBody(name, options) });
+    return new Workspace(this, name);
+  }
+
+  /** The workspaces that have not ended: all, or those with these labels ("": any value) and owner. */
+  async workspaces(filter: { labels?: Record<string, string>; owner?: string } = {}): Promise<WorkspaceInfo[]> {
+    const query = Object.entries(filter.labels ?? {}).map(([name, value]): [string, string] => ["label", value ? `${name}=${value}` : name]);
+    if (filter.owner) query.push(["owner", filter.owner]);
+    return ((await this.ask("GET", "api/workspaces", { query })) as { workspaces: WorkspaceInfo[] }).workspaces;
+  }
+
+  /** The checkpoints that the server keeps, the oldest first. */
+  async checkpoints(): Promise<Checkpoint[]> {
+    return ((await this.ask("GET", "api/checkpoints")) as { checkpoints: Checkpoint[] }).checkpoints;
+  }
+
+  /** Ends a checkpoint. */
+  async dropCheckpoint(checkpoint: Checkpoint | string): Promise<void> {
+    const id = typeof checkpoint === "string" ? checkpoint : checkpoint.id;
+    if (!id) throw new RangeError("a checkpoint has an id");
+    await this.ask("DELETE", `api/checkpoints/${encodeURIComponent(id)}`, { once: true });
+  }
+
   /** The sessions that have an interpreter. */
   async sessions(): Promise<SessionInfo[]> {
     return ((await this.ask("GET", "api/sessions")) as { sessions: SessionInfo[] }).sessions;
@@ -70,9 +106,9 @@ export class Client {
     const pause = new Pause(o.once ? 0 : this.#patience);
     for (;;) {
       o.signal?.throwIfAborted();
-      const bound = AbortSignal.timeout(o.timeout ?? longest);
+      const signals = [...(o.timeout === 0 ? [] : [AbortSignal.timeout(o.timeout ?? longest)]), ...(o.signal ? [o.signal] : [])];
       try {
-        const response = await this.#request(method, path, o, o.signal ? AbortSignal.any([o.signal, bound]) : bound);
+        const response = await this.#request(method, path, o, AbortSignal.any(signals));
         const text = await response.text();
         if (response.status >= 300) throw problem(response.status, text);
         return text === "" ? undefined : JSON.parse(text);
@@ -85,9 +121,8 @@ export class Client {
     }
   }
 
-  /** @internal The events of an execution, over as many connections as it takes. */
-  async *events(execution: string, signal?: AbortSignal): AsyncGenerator<Event, void, undefined> {
-    const seen = new Following(execution);
+  /** @internal The events of an execution or a process, over as many connections as it takes. */
+  async *events<T extends { seq: number; type: string }>(seen: Numbered<T>, signal?: AbortSignal): AsyncGenerator<T, void, undefined> {
     const pause = new Pause(this.#patience);
     while (!seen.done) {
       signal?.throwIfAborted();
@@ -96,7 +131,7 @@ export class Client {
       let timer = setTimeout(() => ended.abort(new Error("the server has been silent for too long")), silence);
       try {
         const bound = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
-        const response = await this.#request("GET", executionPath(execution, "/events"), {}, bound, seen.after);
+        const response = await this.#request("GET", seen.path, {}, bound, seen.after);
         if (response.status === 204) break; // nothing follows, and nothing will
         if (response.status !== 200 || !response.body) throw problem(response.status, await response.text());
         const reader = response.body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
@@ -117,24 +152,70 @@ export class Client {
       } catch (e) {
         signal?.throwIfAborted();
         if (e instanceof CoppiceError) throw e;
-        await sleep(pause.after(ended.signal.aborted ? ended.signal.reason : e, `events of execution ${execution} after ${seen.after}`), signal);
+        await sleep(pause.after(ended.signal.aborted ? ended.signal.reason : e, `events of ${seen.what} after ${seen.after}`), signal);
       } finally {
         clearTimeout(timer);
         ended.abort();
       }
     }
-    if (!seen.done) throw new ServerError(204, "not_found", `execution ${execution} has no result`);
+    if (!seen.done) seen.over();
+  }
+
+  /** @internal What a file holds, over as many connections as it takes. */
+  async *content(at: string, path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    const pause = new Pause(this.#patience);
+    let read = 0;
+    let end = -1;
+    let etag = "";
+    while (read !== end) {
+      signal?.throwIfAborted();
+      const ended = new AbortController();
+      const late = () => ended.abort(new Error("the server has been silent for too long"));
+      let timer = setTimeout(late, longest);
+      try {
+        const bound = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
+        const headers: Record<string, string> = etag ? { Range: `bytes=${read}-`, "If-Match": etag } : {};
+        const response = await this.#request("GET", at, { query: { path }, headers }, bound);
+        if (response.status === 412) throw new ServerError(412, "changed", "the file has changed while it was read", "read it again from the start");
+        if (response.status !== 200 && response.status !== 206) throw problem(response.status, await response.text());
+        if (!etag) {
+          etag = response.headers.get("ETag") ?? "";
+          end = Number(response.headers.get("Content-Length") ?? NaN);
+        }
+        if (!etag || !Number.isInteger(end) || (read > 0 && response.status !== 206)) throw new CoppiceError("the server's answer is no file");
+        if (!response.body) continue; // it is empty
+        const reader = response.body.getReader();
+        while (read < end) {
+          const { done, value } = await reader.read();
+          if (done) throw new Error("the connection broke");
+          clearTimeout(timer); // whoever reads may take as long as that takes
+          read += value.length;
+          pause.progress();
+          yield value;
+          timer = setTimeout(late, longest);
+        }
+      } catch (e) {
+        signal?.throwIfAborted();
+        if (e instanceof CoppiceError) throw e;
+        await sleep(pause.after(ended.signal.aborted ? ended.signal.reason : e, `read ${path}`), signal);
+      } finally {
+        clearTimeout(timer);
+        ended.abort();
+      }
+    }
   }
 
   async #request(method: string, path: string, o: Ask, signal: AbortSignal, after = -1): Promise<Response> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.#token}` };
-    if (o.body !== undefined) headers["Content-Type"] = "application/json";
+    if (o.data !== undefined) headers["Content-Type"] = "application/octet-stream";
+    else if (o.body !== undefined) headers["Content-Type"] = "application/json";
     if (after >= 0) headers["Accept"] = "text/event-stream";
     if (after > 0) headers["Last-Event-ID"] = String(after);
     const query = o.query && Object.keys(o.query).length > 0 ? `?${new URLSearchParams(o.query)}` : "";
-    return this.#fetch(`${this.url}/${path}${query}`, {
-      method, headers, signal, redirect: "error", ...(o.body !== undefined ? { body: JSON.stringify(o.body) } : {}),
-    });
+    const body = o.data !== undefined ? (o.data as BodyInit) : o.body !== undefined ? JSON.stringify(o.body) : undefined;
+    const init = { method, headers: { ...headers, ...o.headers }, signal, redirect: "error" as const, ...(body !== undefined ? { body } : {}) };
+    // What streams has to say so; the types do not know it.
+    return this.#fetch(`${this.url}/${path}${query}`, o.data instanceof ReadableStream ? Object.assign(init, { duplex: "half" }) : init);
   }
 }
 

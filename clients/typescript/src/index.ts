@@ -10,5 +10,11 @@
  */
 export { Client, type ClientOptions } from "./client.js";
 export { check, ConnectionLost, CoppiceError, ExecutionFailed, NoServer, ServerError } from "./errors.js";
+export { type Content, Files, type WriteOptions } from "./files.js";
+export { type Data, type ExecOptions, Process, type StartOptions } from "./process.js";
 export { Session, type RunOptions, type SessionOptions, type StreamOptions } from "./session.js";
-export type { Cell, CellResult, Code, Event, Health, InputRequest, InputStatus, Outcome, Result, SessionInfo } from "./types.js";
+export type {
+  Cell, CellResult, Checkpoint, Code, Event, File, Health, InputRequest, InputStatus, Isolation, Listing, Outcome, ProcessEvent, ProcessExit,
+  ProcessInfo, ProcessResult, Result, SessionInfo, WorkspaceInfo, WorkspaceLimits,
+} from "./types.js";
+export { Workspace, type WorkspaceOptions } from "./workspace.js";

@@ -1,15 +1,19 @@
 /**
- * What only node and deno can do: find the server of this user by the file that it leaves.
+ * What only node and deno can do: find the server of this user by the file that it leaves,
+ * and copy a folder of this machine into a workspace.
  *
  * @module
  */
-import { open, readFile } from "node:fs/promises";
+import { open, readdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { Readable } from "node:stream";
 
 import { Client, type ClientOptions } from "./client.js";
 import { NoServer } from "./errors.js";
+import type { Files } from "./files.js";
+import type { File } from "./types.js";
 
 /** Where to look. */
 export interface FindOptions extends Omit<ClientOptions, "url" | "token"> {
@@ -29,6 +33,31 @@ export async function find(options: FindOptions = {}): Promise<Client> {
   if (typeof url !== "string" || typeof token !== "string" || typeof pid !== "number") throw new NoServer(`${path} is not the record of a server; remove it if none runs`);
   if (!(await runs(pid, typeof start === "string" ? start : ""))) throw new NoServer(`no coppice serve runs: process ${pid} of ${path} has ended; start it again`);
   return new Client({ ...rest, url, token });
+}
+
+/**
+ * Copies what is in a folder of this machine below a directory of a workspace, file by file.
+ * Permission bits stay. Symbolic links are left out. What is there and not in the folder stays.
+ */
+export async function upload(folder: string, files: Files, path = "."): Promise<File[]> {
+  const made: File[] = [];
+  const entries = await readdir(folder, { withFileTypes: true });
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const from = join(folder, entry.name);
+    const to = path === "." || path === "" ? entry.name : `${path.replace(/\/+$/, "")}/${entry.name}`;
+    if (entry.isDirectory()) {
+      made.push(await files.make(to), ...(await upload(from, files, to)));
+    } else if (entry.isFile()) {
+      const file = await open(from);
+      try {
+        const mode = ((await file.stat()).mode & 0o777).toString(8).padStart(3, "0");
+        made.push(await files.write(to, Readable.toWeb(file.createReadStream({ autoClose: false })) as ReadableStream<Uint8Array>, { mode }));
+      } finally {
+        await file.close();
+      }
+    }
+  }
+  return made;
 }
 
 /** The members of a record, of any type; none where the text is no record. */

@@ -1,7 +1,7 @@
 import type { Client } from "./client.js";
 import { CoppiceError, ServerError } from "./errors.js";
-import type { Code, Event, InputRequest, InputStatus, Result } from "./types.js";
-import { cellsOf, executionPath, seconds, sessionPath } from "./wire.js";
+import type { Checkpoint, Code, Event, InputRequest, InputStatus, Result } from "./types.js";
+import { cellsOf, defined, executionPath, Following, seconds, sessionPath } from "./wire.js";
 
 /** What a session is besides its name. */
 export interface SessionOptions {
@@ -15,8 +15,10 @@ export interface SessionOptions {
 export interface StreamOptions {
   /** Seconds. Default: the server's; Infinity: none. */
   timeout?: number;
-  /** Is added to the environment for this call. */
+  /** Is set before the first cell, and stays. */
   env?: Record<string, string>;
+  /** Is set for this call, and put back afterwards. */
+  callEnv?: Record<string, string>;
   /** Cancels the code. */
   signal?: AbortSignal;
   /** Questions of input() come as input_request, for Session.input. Default: input() raises. */
@@ -35,10 +37,10 @@ export interface RunOptions extends Omit<StreamOptions, "allowStdin"> {
 export class Session {
   #client: Client;
   #owner: string | undefined;
-  /** Its working directory; undefined: the server's. */
+  /** Its working directory; undefined: the server's, or the folder of the workspace. */
   readonly cwd: string | undefined;
 
-  constructor(client: Client, readonly name: string, options: SessionOptions = {}) {
+  constructor(client: Client, readonly name: string, options: SessionOptions = {}, readonly workspace?: string) {
     sessionPath(name);
     this.#client = client;
     this.cwd = options.cwd;
@@ -65,11 +67,11 @@ export class Session {
    * before the end.
    */
   async *stream(code: Code, options: StreamOptions = {}): AsyncGenerator<Event, void, undefined> {
-    const { timeout, env, signal, allowStdin } = options;
+    const { timeout, env, callEnv, signal, allowStdin } = options;
     // It has a name of ours, so that it may be sent twice.
     const id = crypto.randomUUID();
     const body = {
-      id, session: this.name, cells: cellsOf(code), cwd: this.cwd, owner: this.#owner, env,
+      id, session: this.name, cells: cellsOf(code), cwd: this.cwd, workspace: this.workspace, owner: this.#owner, env, call_env: callEnv,
       timeout_seconds: timeout === undefined ? undefined : seconds(timeout), allow_stdin: allowStdin || undefined,
     };
     signal?.throwIfAborted();
@@ -79,7 +81,7 @@ export class Session {
         ended = e instanceof ServerError; // it never began
         throw e;
       });
-      for await (const event of this.#client.events(id, signal)) {
+      for await (const event of this.#client.events(new Following(id), signal)) {
         ended = event.type === "final";
         yield event;
       }
@@ -104,8 +106,21 @@ export class Session {
     const made = (await this.#ask("POST", "/fork", { copies, owner: this.#owner })) as { sessions: { session: string; cwd?: string }[] };
     return made.sessions.map((s) => {
       const cwd = s.cwd || this.cwd;
-      return new Session(this.#client, s.session, { ...(cwd !== undefined ? { cwd } : {}), ...(this.#owner !== undefined ? { owner: this.#owner } : {}) });
+      return new Session(this.#client, s.session, { ...(cwd !== undefined ? { cwd } : {}), ...(this.#owner !== undefined ? { owner: this.#owner } : {}) }, this.workspace);
     });
+  }
+
+  /**
+   * Keeps the state as it is now, for rewind, until it is dropped or the server ends. Files
+   * are no part of it. A ServerError with the code fork_refused says why it cannot be kept.
+   */
+  async checkpoint(): Promise<Checkpoint> {
+    return (await this.#ask("POST", "/checkpoint")) as Checkpoint;
+  }
+
+  /** Goes back to the state of a checkpoint, which stays. It may be another session's with the same working directory. */
+  async rewind(checkpoint: Checkpoint | string): Promise<void> {
+    await this.#ask("POST", "/rewind", { checkpoint: typeof checkpoint === "string" ? checkpoint : checkpoint.id });
   }
 
   /** Stops what runs. The variables stay. */
@@ -126,6 +141,6 @@ export class Session {
   }
 
   #ask(method: string, action: string, body?: unknown): Promise<unknown> {
-    return this.#client.ask(method, sessionPath(this.name, action), { body, once: true, ...(this.cwd !== undefined ? { query: { cwd: this.cwd } } : {}) });
+    return this.#client.ask(method, sessionPath(this.name, action), { body, once: true, query: defined({ cwd: this.cwd, workspace: this.workspace }) });
   }
 }

@@ -79,6 +79,8 @@ export type Event =
 export interface SessionInfo {
   session: string;
   cwd: string;
+  /** The workspace that it belongs to. */
+  workspace?: string;
   /** idle, busy, starting, … */
   state: string;
   /** Calls that wait, and those that were answered. */
@@ -104,3 +106,129 @@ export interface Health {
 
 /** What became of an answer to a question. */
 export type InputStatus = "accepted" | "expired" | "already answered" | "unknown";
+
+/** A state of a session that the server keeps, until it is dropped or the server ends. */
+export interface Checkpoint {
+  id: string;
+  /** The session whose state it is. */
+  session: string;
+  cwd: string;
+  workspace?: string;
+  made: string;
+  /** The bytes of memory that are its alone by now. */
+  memory?: number;
+}
+
+/** Bound each session of a workspace. Default of each: the server's. */
+export interface WorkspaceLimits {
+  memory_bytes?: number;
+  /** Of one cell. */
+  cpu_seconds?: number;
+  runtime_seconds?: number;
+  /** How many files may be open. */
+  files?: number;
+  /** How many processes a session may start, and how many processors it may keep busy. */
+  processes?: number;
+  processors?: number;
+}
+
+/** What sessions and processes are kept from. */
+export interface Isolation {
+  level?: "off" | "privileges" | "landlock" | "seccomp" | "user" | "bubblewrap" | "strongest";
+  /** Folders that may be changed, and read, besides the workspace's own and the system's. */
+  write?: string[];
+  read?: string[];
+  /** Allows network connections. */
+  network?: boolean;
+  /** Gives each session a user of its own, on the rung bubblewrap. */
+  users?: boolean;
+}
+
+/** A workspace: what sessions, files and processes belong to together. */
+export interface WorkspaceInfo {
+  name: string;
+  /** Where its files are on the machine of the server. */
+  folder: string;
+  owner?: string;
+  labels?: Record<string, string>;
+  made: string;
+  end_at?: string;
+  idle_end_seconds?: number;
+  used: string;
+  /** How many calls, processes and transfers of files go on. */
+  in_use: number;
+  pinned?: boolean;
+  quota_bytes?: number;
+  limits: WorkspaceLimits;
+  /** The rung that its sessions are on, and what that does. */
+  isolation?: string;
+  isolation_text?: string;
+}
+
+/** What stands at a path of a workspace. */
+export interface File {
+  /** Relative to the folder of the workspace, with slashes; "." is the folder itself. */
+  path: string;
+  kind: "file" | "directory" | "symlink" | "other";
+  /** Bytes, of a file. */
+  size: number;
+  /** The permission bits, in octal: 0644. */
+  mode: string;
+  modified: string;
+  /** What a symbolic link says. */
+  target?: string;
+  /** Tells versions of a file apart. */
+  etag?: string;
+}
+
+/** What a directory holds. */
+export interface Listing {
+  files: File[];
+  /** There is more than was asked for. */
+  more?: boolean;
+}
+
+/** How a process ended. */
+export interface ProcessExit {
+  /** Its exit code; -1: a signal ended it. */
+  code: number;
+  signal?: string;
+  /** Why it was ended from outside, and why output is missing. */
+  reason?: string;
+  incomplete?: string;
+}
+
+/** A process of a workspace. */
+export interface ProcessInfo {
+  id: string;
+  pid: number;
+  args: string[];
+  cwd?: string;
+  terminal?: boolean;
+  input?: boolean;
+  labels?: Record<string, string>;
+  started: string;
+  state: "running" | "ended";
+  /** How it ended; it runs without. */
+  exit?: ProcessExit;
+}
+
+/** A piece of what a process prints, which need not be text, or its end. Only a gap leaves numbers out. */
+export type ProcessEvent =
+  | { seq: number; type: "stdout" | "stderr" | "terminal"; data: Uint8Array }
+  | { seq: number; type: "gap" }
+  | { seq: number; type: "end"; exit: ProcessExit };
+
+/** What became of a program that ran to its end. */
+export interface ProcessResult {
+  /** Its exit code; -1: a signal ended it. */
+  code: number;
+  signal: string;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
+  /** What it printed on stdout, as UTF-8. */
+  text: string;
+  /** Why it was ended from outside, and why output is missing; "" of each: it is not so. */
+  reason: string;
+  incomplete: string;
+}

@@ -1,6 +1,6 @@
 // What is sent and read, without any input or output of its own.
 import { ConnectionLost, CoppiceError, ServerError } from "./errors.js";
-import type { Code, Event } from "./types.js";
+import type { Code, Event, ProcessEvent } from "./types.js";
 
 /** The most of one event, in characters. */
 const most = 256 << 20;
@@ -26,6 +26,39 @@ export function sessionPath(name: string, action = ""): string {
 /** The path of an execution. */
 export function executionPath(id: string, action = ""): string {
   return `api/executions/${encodeURIComponent(id)}${action}`;
+}
+
+/** The path of a workspace, or of something in it. */
+export function workspacePath(name: string, rest = ""): string {
+  if (!name) throw new RangeError("a workspace has a name");
+  return `api/workspaces/${encodeURIComponent(name)}${rest}`;
+}
+
+/** The path of a process. */
+export function processPath(workspace: string, id: string, action = ""): string {
+  if (!id) throw new RangeError("a process has an id");
+  return workspacePath(workspace, `/processes/${encodeURIComponent(id)}${action}`);
+}
+
+/** The members that are there. */
+export function defined<T>(members: Record<string, T | undefined>): Record<string, T> {
+  return Object.fromEntries(Object.entries(members).filter((m): m is [string, T] => m[1] !== undefined));
+}
+
+/** Text as UTF-8, bytes as they are. */
+export function bytesOf(data: string | Uint8Array): Uint8Array {
+  return typeof data === "string" ? new TextEncoder().encode(data) : data;
+}
+
+/** All pieces in one. */
+export function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(pieces.reduce((n, p) => n + p.length, 0));
+  let at = 0;
+  for (const p of pieces) {
+    all.set(p, at);
+    at += p.length;
+  }
+  return all;
 }
 
 /** An answer that says no. */
@@ -119,27 +152,62 @@ export class Parser {
   }
 }
 
-/** The events of one execution, each once and in order, over several connections. */
-export class Following {
-  after = 0;
+/** The events of one source, each once and in order, over several connections. */
+export abstract class Numbered<T extends { seq: number; type: string }> {
   done = false;
 
-  constructor(readonly execution: string) {}
+  /**
+   * @param last the type of the last event
+   * @param gap the type of one that says that some before it are lost
+   */
+  constructor(readonly path: string, readonly what: string, private readonly last: string, private readonly gap: string | undefined, public after = 0) {}
+
+  /** The event, for those who read it. */
+  protected abstract event(raw: Record<string, unknown>): T;
+
+  /** Nothing follows, though the last event was not seen. */
+  over(): void {}
 
   /** The event that data is; undefined when it was seen before. */
-  take(data: string): Event | undefined {
-    let event: Event;
+  take(data: string): T | undefined {
+    let raw: Record<string, unknown> & { seq: number; type: string };
     try {
-      event = JSON.parse(data) as Event;
+      raw = JSON.parse(data) as typeof raw;
     } catch (cause) {
       throw new CoppiceError("the server's events make no sense: one is not JSON", { cause });
     }
-    if (typeof event?.seq !== "number" || typeof event.type !== "string") throw new CoppiceError("the server's events make no sense: one has no number or no type");
-    if (event.seq <= this.after) return undefined;
-    if (event.seq !== this.after + 1) throw new CoppiceError(`the server's events make no sense: event ${event.seq} follows event ${this.after}`);
-    this.after = event.seq;
-    this.done = event.type === "final";
-    event.execution = this.execution;
-    return event;
+    if (typeof raw?.seq !== "number" || typeof raw.type !== "string") throw new CoppiceError("the server's events make no sense: one has no number or no type");
+    if (raw.seq <= this.after) return undefined;
+    if (raw.seq !== this.after + 1 && raw.type !== this.gap) throw new CoppiceError(`the server's events make no sense: event ${raw.seq} follows event ${this.after}`);
+    this.after = raw.seq;
+    this.done = raw.type === this.last;
+    return this.event(raw);
+  }
+}
+
+/** The events of an execution. */
+export class Following extends Numbered<Event> {
+  constructor(readonly execution: string) {
+    super(executionPath(execution, "/events"), `execution ${execution}`, "final", undefined);
+  }
+
+  protected override event(raw: Record<string, unknown>): Event {
+    return { ...raw, execution: this.execution } as unknown as Event;
+  }
+
+  override over(): void {
+    throw new ServerError(204, "not_found", `${this.what} has no result`);
+  }
+}
+
+/** The events of a process. */
+export class Printing extends Numbered<ProcessEvent> {
+  constructor(workspace: string, id: string, after = 0) {
+    super(processPath(workspace, id, "/events"), `process ${id}`, "end", "gap", after);
+  }
+
+  protected override event(raw: Record<string, unknown>): ProcessEvent {
+    const data = typeof raw["data"] === "string" ? Uint8Array.from(atob(raw["data"]), (c) => c.charCodeAt(0)) : undefined;
+    return { ...raw, ...(data ? { data } : {}) } as unknown as ProcessEvent;
   }
 }

@@ -44,7 +44,10 @@ test("cells", async (t) => {
 test("timeout and env", async (t) => {
   const s = session(t);
   assert.equal((await s.run("import time; time.sleep(60)", { timeout: 0.3 })).outcome, "timeout");
-  const result = await s.run("import os; os.environ['COLOUR']", { env: { COLOUR: "blue" }, timeout: Infinity });
+  const colour = "import os; os.environ['COLOUR']";
+  const result = await s.run(colour, { env: { COLOUR: "blue" }, timeout: Infinity });
+  assert.equal((await s.run(colour, { callEnv: { COLOUR: "red" } })).cells[0].output, "'red'");
+  assert.equal((await s.run(colour)).cells[0].output, "'blue'");
   assert.equal(result.cells[0].output, "'blue'");
   await assert.rejects(s.run("1", { timeout: 0 }), RangeError);
 });

@@ -11,27 +11,47 @@
 methods for asyncio. Both depend on nothing but the standard library.
 """
 
-from ._async import AsyncClient, AsyncSession
+from ._async import AsyncClient
+from ._async_places import AsyncFiles, AsyncProcess, AsyncWorkspace
+from ._async_session import AsyncSession
 from ._errors import ConnectionLost, CoppiceError, ExecutionFailed, NoServer, ServerError
-from ._sync import Client, Session
-from ._types import Cell, CellResult, Event, Image, Result, SessionInfo
+from ._places import Exit, File, Listing, ProcessEvent, ProcessFailed, ProcessInfo, ProcessResult, WorkspaceInfo
+from ._sync import Client
+from ._sync_places import Files, Process, Workspace
+from ._sync_session import Session
+from ._types import Cell, CellResult, Checkpoint, Event, Image, Result, SessionInfo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncClient",
+    "AsyncFiles",
+    "AsyncProcess",
     "AsyncSession",
+    "AsyncWorkspace",
     "Cell",
     "CellResult",
+    "Checkpoint",
     "Client",
     "ConnectionLost",
     "CoppiceError",
     "Event",
     "ExecutionFailed",
+    "Exit",
+    "File",
+    "Files",
     "Image",
+    "Listing",
     "NoServer",
+    "Process",
+    "ProcessEvent",
+    "ProcessFailed",
+    "ProcessInfo",
+    "ProcessResult",
     "Result",
     "ServerError",
     "Session",
     "SessionInfo",
+    "Workspace",
+    "WorkspaceInfo",
 ]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import ssl
-from typing import Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Union
+from typing import Any, AsyncIterator, List, Mapping, Optional, Sequence, Union
+from urllib.parse import quote
 
-from . import _wire
-from ._errors import ConnectionLost, CoppiceError, ServerError
+from . import _asks, _wire
+from ._async_places import AsyncWorkspace
+from ._async_session import AsyncSession
+from ._errors import ConnectionLost
 from ._find import find
-from ._http import request
-from ._types import Code, Event, Result, SessionInfo, session_of
+from ._http import Response, request
+from ._places import WorkspaceInfo, workspace_of
+from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
 
 
 class AsyncClient:
-    """The sessions of a running ``coppice serve``, for asyncio: as :class:`Client`.
+    """The sessions and workspaces of a running ``coppice serve``, for asyncio: as :class:`Client`.
 
     It belongs to no event loop: nothing is kept open between two requests.
     """
@@ -47,6 +50,33 @@ class AsyncClient:
         """A session by its name: as ``Client.session``."""
         return AsyncSession(self, name, cwd, owner)
 
+    def workspace(self, name: str) -> AsyncWorkspace:
+        """A workspace that is there, by its name: as ``Client.workspace``."""
+        return AsyncWorkspace(self, name)
+
+    async def create_workspace(
+        self, name: str, *, folder: Optional[str] = None, keep_folder: bool = False, env: Optional[Mapping[str, str]] = None,
+        pass_env: Optional[Sequence[str]] = None, labels: Optional[Mapping[str, str]] = None, limits: Optional[Mapping[str, float]] = None,
+        isolation: Optional[Mapping[str, Any]] = None, quota: int = 0, end_in: float = 0, idle_end: float = 0, owner: str = "",
+    ) -> AsyncWorkspace:
+        """Make a workspace, or return the one that is there: as ``Client.create_workspace``."""
+        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner)
+        await self._ask("POST", "api/workspaces", body)
+        return AsyncWorkspace(self, name)
+
+    async def workspaces(self, *, labels: Optional[Mapping[str, str]] = None, owner: str = "") -> List[WorkspaceInfo]:
+        """The workspaces that have not ended: as ``Client.workspaces``."""
+        query = _asks.workspace_query(labels, owner)
+        return [workspace_of(w) for w in (await self._ask("GET", "api/workspaces", query=query))["workspaces"]]
+
+    async def checkpoints(self) -> List[Checkpoint]:
+        """The checkpoints that the server keeps, the oldest first."""
+        return [checkpoint_of(c) for c in (await self._ask("GET", "api/checkpoints"))["checkpoints"]]
+
+    async def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
+        """End a checkpoint."""
+        await self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+
     async def sessions(self) -> List[SessionInfo]:
         """The sessions that have an interpreter."""
         return [session_of(s) for s in (await self._ask("GET", "api/sessions"))["sessions"]]
@@ -56,32 +86,47 @@ class AsyncClient:
         answer: Mapping[str, Any] = await self._ask("GET", "api/health")
         return answer
 
-    async def _ask(self, method: str, path: str, body: Any = None, *, query: Optional[Mapping[str, str]] = None, again: bool = True, timeout: float = _wire.ANSWER) -> Any:
+    async def _open(
+        self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, AsyncIterator[bytes], None], after: int = -1,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Response:
+        return await request(self._at, self._tls, method, self._at.target(path, query), self._at.headers(body, after, headers), body)
+
+    async def _ask(
+        self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
+        timeout: float = _wire.ANSWER, data: Union[bytes, AsyncIterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+    ) -> Any:
         """One request; repeated, while the server is out of reach, when that changes nothing."""
-        data, pause = _wire.encode(body), _wire.Pause(self._patience)
+        pause = _wire.Pause(self._patience)
+        bound = timeout if data is None else None  # what is sent as it is takes as long as it takes
+        data = _wire.encode(body) if data is None else data
         while True:
             try:
-                return await asyncio.wait_for(self._once(method, path, query, data), timeout)
+                return await asyncio.wait_for(self._once(method, path, query, data, headers), bound)
+            except _asks.SourceFailed as e:
+                raise e.cause
             except (OSError, asyncio.TimeoutError) as e:
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
                 await asyncio.sleep(pause.after(e, f"{method} {path}"))
 
-    async def _once(self, method: str, path: str, query: Optional[Mapping[str, str]], data: Optional[bytes]) -> Any:
-        response = await request(self._at, self._tls, method, self._at.target(path, query), self._at.headers(data), data)
+    async def _once(
+        self, method: str, path: str, query: Optional[_wire.Query], data: Union[bytes, AsyncIterator[bytes], None],
+        headers: Optional[Mapping[str, str]],
+    ) -> Any:
+        response = await self._open(method, path, query, data, -1, headers)
         try:
-            return _wire.decode(response.status, await response.read())
+            return _wire.decode(response.status, await asyncio.wait_for(response.read(), _wire.ANSWER))
         finally:
             response.close()
 
-    async def _events(self, execution: str) -> AsyncIterator[Event]:
-        """The events of an execution, over as many connections as it takes."""
-        seen, pause = _wire.Following(execution), _wire.Pause(self._patience)
-        target = self._at.target(_wire.execution_path(execution, "/events"))
+    async def _events(self, seen: _wire.Numbered[_wire.T]) -> AsyncIterator[_wire.T]:
+        """The events of an execution or a process, over as many connections as it takes."""
+        pause = _wire.Pause(self._patience)
         while not seen.done:
             pause.begin()
             try:
-                response = await asyncio.wait_for(request(self._at, self._tls, "GET", target, self._at.headers(None, seen.after), None), _wire.SILENCE)
+                response = await asyncio.wait_for(self._open("GET", seen.path, None, None, seen.after), _wire.SILENCE)
                 try:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
@@ -102,109 +147,6 @@ class AsyncClient:
                 finally:
                     response.close()
             except (OSError, asyncio.TimeoutError) as e:
-                await asyncio.sleep(pause.after(e, f"events of execution {execution} after {seen.after}"))
+                await asyncio.sleep(pause.after(e, f"events of {seen.what} after {seen.after}"))
         if not seen.done:
-            raise CoppiceError(f"execution {execution} has no result")
-
-
-class AsyncSession:
-    """A session of a server, for asyncio. ``AsyncClient.session`` makes it."""
-
-    def __init__(self, client: AsyncClient, name: str, cwd: Optional[str], owner: str) -> None:
-        _wire.session_path(name)
-        self._client = client
-        #: Its name.
-        self.name = name
-        #: Its working directory; None: the server's.
-        self.cwd = cwd
-        self._owner = owner
-
-    def __repr__(self) -> str:
-        return f"<coppice.AsyncSession {self.name!r}>"
-
-    async def __aenter__(self) -> AsyncSession:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def run(
-        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None,
-        on_event: Optional[Callable[[Event], object]] = None, answer: Optional[Callable[[Event], Union[str, Awaitable[str]]]] = None,
-    ) -> Result:
-        """Run code, and return its result: as ``Session.run``; ``answer`` may be a coroutine.
-
-        When the task that waits is cancelled, the code is.
-        """
-        events = self.stream(code, timeout=timeout, env=env, allow_stdin=answer is not None)
-        try:
-            async for event in events:
-                if on_event:
-                    on_event(event)
-                if event.type == "input_request" and answer:
-                    value = answer(event)
-                    await self.input(event, await value if inspect.isawaitable(value) else str(value))
-                result = event.result
-                if result:
-                    return result
-        finally:
-            await events.aclose()  # type: ignore[attr-defined]
-        raise CoppiceError("the execution has no result")
-
-    async def stream(
-        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, allow_stdin: bool = False,
-    ) -> AsyncIterator[Event]:
-        """Run code, and yield each event while it happens: as ``Session.stream``.
-
-        A loop that is left early should close it: ``async with contextlib.aclosing(…)``.
-        """
-        client = self._client
-        body = _wire.execution_body(self.name, self.cwd, self._owner, code, timeout, env, allow_stdin)
-        events = client._events(body["id"])
-        ended = False
-        try:
-            try:
-                await client._ask("POST", "api/executions", body)
-            except ServerError:
-                ended = True  # it never began
-                raise
-            async for event in events:
-                ended = event.type == "final"
-                yield event
-        finally:
-            await events.aclose()  # type: ignore[attr-defined]
-            if not ended:
-                try:
-                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=5)
-                except CoppiceError:
-                    pass  # what made us leave is more important
-
-    async def input(self, question: Event, value: str) -> str:
-        """Answer an ``input_request``: as ``Session.input``."""
-        path, body = _wire.answer_body(question, value)
-        return str((await self._client._ask("POST", path, body, again=False))["status"])
-
-    async def fork(self, copies: int = 1) -> List[AsyncSession]:
-        """Copy the session with all its variables: as ``Session.fork``."""
-        made = await self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
-        return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner) for s in made["sessions"]]
-
-    async def interrupt(self) -> None:
-        """Stop what runs. The variables stay."""
-        await self._ask("POST", "/interrupt")
-
-    async def reset(self) -> None:
-        """End the interpreter; the next call has a new one."""
-        await self._ask("POST", "/reset")
-
-    async def close(self) -> None:
-        """End the session. What runs is cancelled. One that has ended already is fine."""
-        try:
-            await self._ask("DELETE", "")
-        except ServerError as e:
-            if e.status != 404:
-                raise
-
-    async def _ask(self, method: str, action: str, body: Any = None) -> Any:
-        query = {"cwd": self.cwd} if self.cwd is not None else None
-        return await self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)
+            seen.over()

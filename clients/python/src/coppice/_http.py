@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import AsyncIterator, Dict, Mapping, Optional
+from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
-from ._wire import MOST, Address
+from ._wire import ANSWER, MOST, Address
 
 #: The most of the head of an answer, in bytes.
 HEAD = 64 << 10
+
+
+#: A status and headers.
+Head = Tuple[int, Dict[str, str]]
 
 
 class Broken(ConnectionError):
@@ -24,6 +28,10 @@ class Response:
         self._headers = headers
         self._reader = reader
         self._writer = writer
+
+    def header(self, name: str) -> Optional[str]:
+        """What a header says."""
+        return self._headers.get(name.lower())
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body, as it comes."""
@@ -93,30 +101,103 @@ def _number(text: str, base: int) -> int:
         raise Broken("the length of the answer is not a number") from e
 
 
-async def request(at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Optional[bytes]) -> Response:
+#: From how many bytes on a body is sent when the server wants it, and how long it has to
+#: say so.
+WAITS = 64 << 10
+CONTINUE = 1.0
+
+
+async def _send(writer: asyncio.StreamWriter, body: Union[bytes, AsyncIterator[bytes]], answer: asyncio.Future[Head]) -> None:
+    """Send a body, in chunks where it comes in pieces, unless the answer comes before its end."""
+    chunked = not isinstance(body, bytes)
+    try:
+        async for piece in _cut(body):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if not await _drained(writer, answer):
+                return
+        if chunked:
+            writer.write(b"0\r\n\r\n")
+    except ConnectionError:
+        return  # the server may have said why it takes no more
+
+
+async def _cut(body: Union[bytes, AsyncIterator[bytes]]) -> AsyncIterator[bytes]:
+    """A body in pieces."""
+    if isinstance(body, bytes):
+        for i in range(0, len(body), WAITS):
+            yield body[i : i + WAITS]
+        return
+    async for piece in body:
+        yield piece
+
+
+async def _drained(writer: asyncio.StreamWriter, answer: asyncio.Future[Head]) -> bool:
+    """Wait until more can be sent; False: the answer is there. Its rest is to be read at
+    once then, before the connection breaks because the server reads no more."""
+    drain = asyncio.ensure_future(writer.drain())
+    first: Set[asyncio.Future[Any]] = {drain, answer}
+    try:
+        await asyncio.wait(first, timeout=ANSWER, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return False
+        if not drain.done():
+            raise asyncio.TimeoutError("the server takes no more")
+        await drain
+        return True
+    finally:
+        drain.cancel()
+        if drain.done() and not drain.cancelled():
+            drain.exception()  # it was seen
+
+
+async def _head(reader: asyncio.StreamReader) -> Head:
+    """The head of an answer: its status and its headers."""
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
+        raise Broken("the server ended the connection without an answer") from e
+    version, _, rest = head[0].partition(" ")
+    if not version.startswith("HTTP/1."):
+        raise Broken("the answer is not HTTP/1.1")
+    found: Dict[str, str] = {}
+    for line in head[1:]:
+        name, _, value = line.partition(":")
+        found[name.strip().lower()] = value.strip()
+    return _number(rest[:3], 10), found
+
+
+async def request(
+    at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None],
+) -> Response:
     """Make a request, on a connection of its own, and read the head of the answer."""
     if at.socket:
         reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
     else:
         reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
+    answer: Optional[asyncio.Future[Head]] = None
     try:
         lines = [f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
         if body is None and method != "GET":
             lines.append("Content-Length: 0")
-        writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
-        await writer.drain()
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
-            raise Broken("the server ended the connection without an answer") from e
-        version, _, rest = head[0].partition(" ")
-        if not version.startswith("HTTP/1."):
-            raise Broken("the answer is not HTTP/1.1")
-        found: Dict[str, str] = {}
-        for line in head[1:]:
-            name, _, value = line.partition(":")
-            found[name.strip().lower()] = value.strip()
-        return Response(_number(rest[:3], 10), found, reader, writer)
+        if body is None or isinstance(body, bytes) and len(body) < WAITS:
+            writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
+            await writer.drain()
+            status, found = await _head(reader)
+        else:
+            writer.write("\r\n".join([*lines, "Expect: 100-continue", "", ""]).encode("latin-1"))
+            await writer.drain()
+            answer = asyncio.ensure_future(_head(reader))
+            await asyncio.wait([answer], timeout=CONTINUE)
+            if answer.done() and (await answer)[0] == 100:
+                answer = asyncio.ensure_future(_head(reader))
+            if not answer.done():
+                await _send(writer, body, answer)
+            status, found = await asyncio.wait_for(answer, ANSWER)
+        while status == 100:
+            status, found = await asyncio.wait_for(_head(reader), ANSWER)
+        return Response(status, found, reader, writer)
     except BaseException:
+        if answer:
+            answer.cancel()
         writer.close()
         raise

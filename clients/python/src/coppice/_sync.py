@@ -6,12 +6,17 @@ import http.client
 import socket
 import ssl
 import time
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Tuple
+from contextlib import suppress
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from urllib.parse import quote
 
-from . import _wire
-from ._errors import ConnectionLost, CoppiceError, ServerError
+from . import _asks, _wire
+from ._errors import ConnectionLost
 from ._find import find
-from ._types import Code, Event, Result, SessionInfo, session_of
+from ._places import WorkspaceInfo, workspace_of
+from ._sync_places import Workspace
+from ._sync_session import Session
+from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -27,8 +32,19 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+def _whole(response: http.client.HTTPResponse) -> bytes:
+    """An answer, in pieces: some versions of Python make room for all that is asked for."""
+    answer = bytearray()
+    while len(answer) < _wire.MOST:
+        piece = response.read(_asks.PIECE)
+        if not piece:
+            break
+        answer += piece
+    return bytes(answer)
+
+
 class Client:
-    """The sessions of a running ``coppice serve``.
+    """The sessions and workspaces of a running ``coppice serve``.
 
     Without an address it is the server of this user, as ``coppice run --session`` finds
     it: by a file in ``home``, ``COPPICE_HOME`` or the home directory. With ``url`` the
@@ -71,6 +87,43 @@ class Client:
         """
         return Session(self, name, cwd, owner)
 
+    def workspace(self, name: str) -> Workspace:
+        """A workspace that is there, by its name. Nothing is asked of the server."""
+        return Workspace(self, name)
+
+    def create_workspace(
+        self, name: str, *, folder: Optional[str] = None, keep_folder: bool = False, env: Optional[Mapping[str, str]] = None,
+        pass_env: Optional[Sequence[str]] = None, labels: Optional[Mapping[str, str]] = None, limits: Optional[Mapping[str, float]] = None,
+        isolation: Optional[Mapping[str, Any]] = None, quota: int = 0, end_in: float = 0, idle_end: float = 0, owner: str = "",
+    ) -> Workspace:
+        """Make a workspace, or return the one of this name that is there and was made alike.
+
+        ``folder`` is one that is there on the machine of the server; default: one of its
+        own, which is removed with it unless ``keep_folder`` is set. ``env`` is its
+        environment, beside the variables of the server that ``pass_env`` names; default:
+        those that all sessions get. ``limits`` bound each session: ``memory_bytes``,
+        ``cpu_seconds``, ``runtime_seconds``, ``files``, ``processes``, ``processors``.
+        ``isolation`` has ``level``, ``write``, ``read``, ``network``, ``users``. ``quota``
+        is how many bytes its files may have. It ends ``end_in`` seconds from now, and
+        after ``idle_end`` seconds without use; 0 of each: never.
+        """
+        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner)
+        self._ask("POST", "api/workspaces", body)
+        return Workspace(self, name)
+
+    def workspaces(self, *, labels: Optional[Mapping[str, str]] = None, owner: str = "") -> List[WorkspaceInfo]:
+        """The workspaces that have not ended: all, or those with these labels ("": any value) and owner."""
+        query = _asks.workspace_query(labels, owner)
+        return [workspace_of(w) for w in self._ask("GET", "api/workspaces", query=query)["workspaces"]]
+
+    def checkpoints(self) -> List[Checkpoint]:
+        """The checkpoints that the server keeps, the oldest first."""
+        return [checkpoint_of(c) for c in self._ask("GET", "api/checkpoints")["checkpoints"]]
+
+    def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
+        """End a checkpoint."""
+        self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+
     def sessions(self) -> List[SessionInfo]:
         """The sessions that have an interpreter."""
         return [session_of(s) for s in self._ask("GET", "api/sessions")["sessions"]]
@@ -88,41 +141,59 @@ class Client:
             return http.client.HTTPSConnection(at.host, at.port, timeout=timeout, context=self._tls)
         return http.client.HTTPConnection(at.host, at.port, timeout=timeout)
 
-    def _open(self, method: str, path: str, query: Optional[Mapping[str, str]], body: Optional[bytes], after: int, timeout: float) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _open(
+        self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, Iterator[bytes], None], after: int, timeout: float,
+        headers: Optional[Mapping[str, str]] = None,
+    ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         connection = self._connect(timeout)
         try:
-            connection.request(method, self._at.target(path, query), body, self._at.headers(body, after))
+            head = self._at.headers(body, after, headers)
+            if isinstance(body, bytes) and len(body) > _asks.PIECE:  # the timeout is that of a piece
+                body = _asks.cut(body)
+            try:
+                connection.request(method, self._at.target(path, query), body, head, encode_chunked="Transfer-Encoding" in head)
+            except (BrokenPipeError, ConnectionResetError):
+                if not body:
+                    raise
+                with suppress(OSError, http.client.HTTPException):  # the server may have said why it takes no more
+                    return connection, connection.getresponse()
+                raise
             return connection, connection.getresponse()
         except BaseException:
             connection.close()
             raise
 
-    def _ask(self, method: str, path: str, body: Any = None, *, query: Optional[Mapping[str, str]] = None, again: bool = True, timeout: float = _wire.ANSWER) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
+        timeout: float = _wire.ANSWER, data: Union[bytes, Iterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+    ) -> Any:
         """One request; repeated, while the server is out of reach, when that changes nothing."""
-        data, pause = _wire.encode(body), _wire.Pause(self._patience)
+        pause = _wire.Pause(self._patience)
+        data = _wire.encode(body) if data is None else data
         while True:
             try:
-                connection, response = self._open(method, path, query, data, -1, timeout)
+                connection, response = self._open(method, path, query, data, -1, timeout, headers)
                 try:
-                    answer = response.read(_wire.MOST)
+                    answer = _whole(response)
                     if response.length:  # what was read is not all that was promised
                         raise ConnectionError("the connection broke")
                     return _wire.decode(response.status, answer)
                 finally:
                     connection.close()
+            except _asks.SourceFailed as e:
+                raise e.cause
             except (OSError, http.client.HTTPException) as e:
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
                 time.sleep(pause.after(e, f"{method} {path}"))
 
-    def _events(self, execution: str) -> Iterator[Event]:
-        """The events of an execution, over as many connections as it takes."""
-        seen, pause = _wire.Following(execution), _wire.Pause(self._patience)
-        path = _wire.execution_path(execution, "/events")
+    def _events(self, seen: _wire.Numbered[_wire.T]) -> Iterator[_wire.T]:
+        """The events of an execution or a process, over as many connections as it takes."""
+        pause = _wire.Pause(self._patience)
         while not seen.done:
             pause.begin()
             try:
-                connection, response = self._open("GET", path, None, None, seen.after, _wire.SILENCE)
+                connection, response = self._open("GET", seen.path, None, None, seen.after, _wire.SILENCE)
                 try:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
@@ -142,115 +213,6 @@ class Client:
                 finally:
                     connection.close()
             except (OSError, http.client.HTTPException) as e:
-                time.sleep(pause.after(e, f"events of execution {execution} after {seen.after}"))
+                time.sleep(pause.after(e, f"events of {seen.what} after {seen.after}"))
         if not seen.done:
-            raise CoppiceError(f"execution {execution} has no result")
-
-
-class Session:
-    """A session of a server. ``Client.session`` makes it."""
-
-    def __init__(self, client: Client, name: str, cwd: Optional[str], owner: str) -> None:
-        _wire.session_path(name)
-        self._client = client
-        #: Its name.
-        self.name = name
-        #: Its working directory; None: the server's.
-        self.cwd = cwd
-        self._owner = owner
-
-    def __repr__(self) -> str:
-        return f"<coppice.Session {self.name!r}>"
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def run(
-        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None,
-        on_event: Optional[Callable[[Event], object]] = None, answer: Optional[Callable[[Event], str]] = None,
-    ) -> Result:
-        """Run code, and return its result.
-
-        ``timeout`` is in seconds; None: the server's default, math.inf: none. ``env`` is
-        added to the environment for this call. ``on_event`` is called with each event,
-        ``answer`` with each ``input_request``, and returns the line that ``input()``
-        gives; without it ``input()`` raises. Whatever is raised here, or by them, cancels
-        the code.
-        """
-        events = self.stream(code, timeout=timeout, env=env, allow_stdin=answer is not None)
-        try:
-            for event in events:
-                if on_event:
-                    on_event(event)
-                if event.type == "input_request" and answer:
-                    self.input(event, answer(event))
-                result = event.result
-                if result:
-                    return result
-        finally:
-            events.close()  # type: ignore[attr-defined]
-        raise CoppiceError("the execution has no result")
-
-    def stream(
-        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, allow_stdin: bool = False,
-    ) -> Iterator[Event]:
-        """Run code, and yield each event while it happens, the ``final`` one last.
-
-        The code starts with the first event that is asked for; it is cancelled when the
-        loop is left before the end. With ``allow_stdin`` questions of ``input()`` come as
-        ``input_request``, for ``input``. Else as ``run``.
-        """
-        client = self._client
-        body = _wire.execution_body(self.name, self.cwd, self._owner, code, timeout, env, allow_stdin)
-        ended = False
-        try:
-            try:
-                client._ask("POST", "api/executions", body)
-            except ServerError:
-                ended = True  # it never began
-                raise
-            for event in client._events(body["id"]):
-                ended = event.type == "final"
-                yield event
-        finally:
-            if not ended:
-                try:
-                    client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=5)
-                except CoppiceError:
-                    pass  # what made us leave is more important
-
-    def input(self, question: Event, value: str) -> str:
-        """Answer an ``input_request``: ``accepted``, ``expired``, ``already answered``, ``unknown``."""
-        path, body = _wire.answer_body(question, value)
-        return str(self._client._ask("POST", path, body, again=False)["status"])
-
-    def fork(self, copies: int = 1) -> List[Session]:
-        """Copy the session with all its variables, as many times as said.
-
-        ServerError with the code ``fork_refused`` says why it cannot be copied.
-        """
-        made = self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
-        return [Session(self._client, s["session"], s.get("cwd") or self.cwd, self._owner) for s in made["sessions"]]
-
-    def interrupt(self) -> None:
-        """Stop what runs. The variables stay."""
-        self._ask("POST", "/interrupt")
-
-    def reset(self) -> None:
-        """End the interpreter; the next call has a new one."""
-        self._ask("POST", "/reset")
-
-    def close(self) -> None:
-        """End the session. What runs is cancelled. One that has ended already is fine."""
-        try:
-            self._ask("DELETE", "")
-        except ServerError as e:
-            if e.status != 404:
-                raise
-
-    def _ask(self, method: str, action: str, body: Any = None) -> Any:
-        query = {"cwd": self.cwd} if self.cwd is not None else None
-        return self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)
+            seen.over()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import ExecutionFailed
@@ -127,6 +128,8 @@ class SessionInfo:
 
     name: str
     cwd: str
+    #: The workspace that it belongs to; "": none.
+    workspace: str
     #: ``idle``, ``busy``, ``starting``, …
     state: str
     pinned: bool
@@ -135,6 +138,43 @@ class SessionInfo:
     done: int
     restarts: int
     raw: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state of a session that the server keeps, until it is dropped or the server ends."""
+
+    id: str
+    #: The session whose state it is.
+    session: str
+    cwd: str
+    workspace: str
+    made: datetime
+    #: The bytes of memory that are its alone by now; 0: they are not known.
+    memory: int
+    raw: Mapping[str, Any] = field(repr=False)
+
+
+def time_of(text: str) -> datetime:
+    """A time as the server writes it; finer than a microsecond is cut."""
+    head, zone = (text[:-1], "+00:00") if text.endswith("Z") else (text[:-6], text[-6:])
+    whole, _, part = head.partition(".")
+    return datetime.fromisoformat(f"{whole}.{part[:6]:0<6}{zone}")
+
+
+def checkpoint_of(raw: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        id=raw["id"], session=raw["session"], cwd=raw["cwd"], workspace=raw.get("workspace", ""), made=time_of(raw["made"]),
+        memory=raw.get("memory", 0), raw=raw,
+    )
+
+
+def checkpoint_id(checkpoint: Union[Checkpoint, str]) -> str:
+    """The id of a checkpoint."""
+    found = checkpoint if isinstance(checkpoint, str) else checkpoint.id
+    if not found:
+        raise ValueError("a checkpoint has an id")
+    return found
 
 
 def cells_of(code: Code) -> List[Dict[str, str]]:
@@ -170,6 +210,6 @@ def result_of(raw: Mapping[str, Any]) -> Result:
 
 def session_of(raw: Mapping[str, Any]) -> SessionInfo:
     return SessionInfo(
-        name=raw["session"], cwd=raw["cwd"], state=raw["state"], pinned=raw.get("pinned", False),
+        name=raw["session"], cwd=raw["cwd"], workspace=raw.get("workspace", ""), state=raw["state"], pinned=raw.get("pinned", False),
         queue=raw.get("queue", 0), done=raw.get("done", 0), restarts=raw.get("restarts", 0), raw=raw,
     )

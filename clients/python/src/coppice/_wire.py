@@ -6,7 +6,7 @@ import json
 import math
 import time
 import uuid
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from ._errors import ConnectionLost, CoppiceError, ServerError
@@ -22,6 +22,11 @@ ANSWER = 120.0
 MOST = 256 << 20
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 1.0
+
+T = TypeVar("T")
+
+#: What stands behind the path of a request; a list: the name as often.
+Query = Mapping[str, Union[str, List[str]]]
 
 
 class Address:
@@ -42,20 +47,26 @@ class Address:
         self.token = token
         self.socket = socket
 
-    def target(self, path: str, query: Optional[Mapping[str, str]] = None) -> str:
+    def target(self, path: str, query: Optional[Query] = None) -> str:
         """What stands in the first line of a request."""
-        return f"{self.base}/{path}" + ("?" + urlencode(query) if query else "")
+        return f"{self.base}/{path}" + ("?" + urlencode(query, doseq=True) if query else "")
 
-    def headers(self, body: Optional[bytes], after: int = -1) -> Dict[str, str]:
-        """The headers of a request; after is the last event seen, -1: no stream."""
+    def headers(self, body: object, after: int = -1, more: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
+        """The headers of a request; after is the last event seen, -1: no stream.
+
+        A body that is not bytes goes in chunks."""
         headers = {"Authorization": f"Bearer {self.token}", "Host": self.netloc, "Connection": "close"}
         if body is not None:
             headers["Content-Type"] = "application/json"
-            headers["Content-Length"] = str(len(body))
+            if isinstance(body, bytes):
+                headers["Content-Length"] = str(len(body))
+            else:
+                headers["Transfer-Encoding"] = "chunked"
         if after >= 0:
             headers["Accept"] = "text/event-stream"
         if after > 0:
             headers["Last-Event-ID"] = str(after)
+        headers.update(more or {})
         return headers
 
 
@@ -97,14 +108,17 @@ def execution_path(execution: str, action: str = "") -> str:
     return "api/executions/" + quote(execution, safe="") + action
 
 
+def session_query(cwd: Optional[str], workspace: str) -> Dict[str, str]:
+    """What tells a session from others of its name."""
+    return {**({"cwd": cwd} if cwd is not None else {}), **({"workspace": workspace} if workspace else {})}
+
+
 def execution_body(
-    session: str, cwd: Optional[str], owner: str, code: Code, timeout: Optional[float], env: Optional[Mapping[str, str]],
-    allow_stdin: bool,
+    session: str, cwd: Optional[str], workspace: str, owner: str, code: Code, timeout: Optional[float],
+    env: Optional[Mapping[str, str]], call_env: Optional[Mapping[str, str]], allow_stdin: bool,
 ) -> Dict[str, Any]:
     """A request to run code. It has a name of ours, so that it may be sent twice."""
-    body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code)}
-    if cwd is not None:
-        body["cwd"] = cwd
+    body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code), **session_query(cwd, workspace)}
     if owner:
         body["owner"] = owner
     if timeout is not None:
@@ -113,6 +127,8 @@ def execution_body(
         body["timeout_seconds"] = -1 if math.isinf(timeout) else timeout
     if env:
         body["env"] = dict(env)
+    if call_env:
+        body["call_env"] = dict(call_env)
     if allow_stdin:
         body["allow_stdin"] = True
     return body
@@ -181,28 +197,57 @@ class Parser:
         return events
 
 
-class Following:
-    """The events of one execution, each once and in order, over several connections."""
+class Numbered(Generic[T]):
+    """The events of one source, each once and in order, over several connections."""
 
-    def __init__(self, execution: str) -> None:
-        self.execution = execution
-        self.after = 0
+    #: The type of the last event, and of one that says that some before it are lost.
+    last = ""
+    gap: Optional[str] = None
+
+    def __init__(self, path: str, what: str, after: int = 0) -> None:
+        self.path = path
+        self.what = what
+        self.after = after
         self.done = False
 
-    def take(self, data: bytes) -> Optional[Event]:
+    def event(self, raw: Mapping[str, Any]) -> T:
+        """What an event is, for those who read it."""
+        raise NotImplementedError
+
+    def over(self) -> None:
+        """Nothing follows, though the last event was not seen."""
+
+    def take(self, data: bytes) -> Optional[T]:
         """The event that data is; None when it was seen before."""
         try:
             raw = json.loads(data)
-            event = Event(seq=raw["seq"], cell=raw["cell"], type=raw["type"], execution=self.execution, raw=raw)
+            event, seq, kind = self.event(raw), raw["seq"], raw["type"]
+            new = seq > self.after
         except (ValueError, TypeError, KeyError) as e:
             raise CoppiceError(f"the server's events make no sense: {e}") from e
-        if event.seq <= self.after:
+        if not new:
             return None
-        if event.seq != self.after + 1:
-            raise CoppiceError(f"the server's events make no sense: event {event.seq} follows event {self.after}")
-        self.after = event.seq
-        self.done = event.type == "final"
+        if seq != self.after + 1 and kind != self.gap:
+            raise CoppiceError(f"the server's events make no sense: event {seq} follows event {self.after}")
+        self.after = seq
+        self.done = kind == self.last
         return event
+
+
+class Following(Numbered[Event]):
+    """The events of an execution."""
+
+    last = "final"
+
+    def __init__(self, execution: str) -> None:
+        super().__init__(execution_path(execution, "/events"), f"execution {execution}")
+        self.execution = execution
+
+    def event(self, raw: Mapping[str, Any]) -> Event:
+        return Event(seq=raw["seq"], cell=raw["cell"], type=raw["type"], execution=self.execution, raw=raw)
+
+    def over(self) -> None:
+        raise CoppiceError(f"{self.what} has no result")
 
 
 def answer_body(question: Event, value: str) -> Tuple[str, Dict[str, str]]:

@@ -1,0 +1,243 @@
+"""What both clients ask about workspaces, without any input or output of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from urllib.parse import quote
+
+from . import _wire
+from ._errors import CoppiceError, ServerError
+from ._places import ProcessEvent, process_event_of
+
+#: How much one request writes to a process, and is read of a file at once, in bytes.
+INPUT = 256 << 10
+PIECE = 64 << 10
+
+#: The errors of a process that takes no more input: it has ended, or has closed it.
+DEAF = ("ended", "no_input")
+
+#: The head of a request that brings bytes.
+BYTES = {"Content-Type": "application/octet-stream"}
+
+
+class Readable(Protocol):
+    """A file that is open for reading bytes."""
+
+    def read(self, n: int, /) -> bytes:
+        """Read at most n bytes."""
+
+
+#: What can be written: text (as UTF-8), bytes, an open binary file, pieces of bytes.
+Content = Union[str, bytes, bytearray, memoryview, Readable, Iterable[bytes]]
+
+AsyncContent = Union[Content, AsyncIterable[bytes]]
+
+
+class SourceFailed(Exception):
+    """What was to be sent could not be read."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+
+
+def known(content: object) -> Optional[bytes]:
+    """The bytes of content that is all there; None: it is read while it is sent."""
+    if isinstance(content, str):
+        return content.encode()
+    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else None
+
+
+def cut(data: bytes) -> Iterator[bytes]:
+    """Data in pieces."""
+    return (data[i : i + PIECE] for i in range(0, len(data), PIECE))
+
+
+def pieces(content: Content) -> Iterator[bytes]:
+    """Content as it is read, without empty pieces."""
+    try:
+        source: Any = content
+        read = getattr(source, "read", None)
+        if read is None:
+            for piece in source:
+                if piece:
+                    yield memoryview(piece).tobytes()  # text is none
+            return
+        while True:
+            piece = read(PIECE)
+            if not piece:
+                return
+            yield memoryview(piece).tobytes()
+    except Exception as e:
+        raise SourceFailed(e) from e
+
+
+async def apieces(content: AsyncContent) -> AsyncIterator[bytes]:
+    """Content as it is read, without empty pieces. What would block is read in a thread."""
+    if isinstance(content, AsyncIterable):
+        try:
+            async for piece in content:
+                if piece:
+                    yield memoryview(piece).tobytes()
+        except Exception as e:
+            raise SourceFailed(e) from e
+        return
+    source = pieces(content)
+    while True:
+        read = await asyncio.get_running_loop().run_in_executor(None, next, source, b"")
+        if not read:
+            return
+        yield read
+
+
+def workspace_path(name: str, rest: str = "") -> str:
+    """The path of a workspace, or of something in it."""
+    if not name:
+        raise ValueError("a workspace has a name")
+    return "api/workspaces/" + quote(name, safe="") + rest
+
+
+def process_path(workspace: str, process: str, action: str = "") -> str:
+    """The path of a process."""
+    if not process:
+        raise ValueError("a process has an id")
+    return workspace_path(workspace, "/processes/" + quote(process, safe="") + action)
+
+
+def workspace_query(labels: Optional[Mapping[str, str]], owner: str) -> Dict[str, Union[str, List[str]]]:
+    """Which workspaces are listed."""
+    query: Dict[str, Union[str, List[str]]] = {}
+    if labels:
+        query["label"] = [f"{name}={value}" if value else name for name, value in labels.items()]
+    if owner:
+        query["owner"] = owner
+    return query
+
+
+def workspace_body(
+    name: str, folder: Optional[str], keep_folder: bool, env: Optional[Mapping[str, str]], pass_env: Optional[Sequence[str]],
+    labels: Optional[Mapping[str, str]], limits: Optional[Mapping[str, float]], isolation: Optional[Mapping[str, Any]],
+    quota: int, end_in: float, idle_end: float, owner: str,
+) -> Dict[str, Any]:
+    """A request for a workspace."""
+    workspace_path(name)
+    body: Dict[str, Any] = {"name": name}
+    for key, value in (
+        ("folder", folder), ("keep_folder", keep_folder), ("env", env and dict(env)), ("labels", labels and dict(labels)),
+        ("limits", limits and dict(limits)), ("isolation", isolation and dict(isolation)), ("quota_bytes", quota), ("owner", owner),
+        ("lifetime", {k: v for k, v in (("end_in_seconds", end_in), ("idle_end_seconds", idle_end)) if v}),
+    ):
+        if value:
+            body[key] = value
+    if pass_env is not None:
+        body["pass"] = list(pass_env)
+    return body
+
+
+def process_body(
+    args: Sequence[str], env: Optional[Mapping[str, str]], cwd: str, input: bool, terminal: Optional[Tuple[int, int]],
+    timeout: Optional[float], labels: Optional[Mapping[str, str]], keep: int,
+) -> Dict[str, Any]:
+    """A request for a process."""
+    if isinstance(args, str):
+        raise TypeError('args is a list, such as ["ls", "-l"]: no shell is in between')
+    body: Dict[str, Any] = {"args": list(args)}
+    if timeout is not None:
+        if not timeout > 0:
+            raise ValueError(f"a timeout is more than 0 seconds, not {timeout!r}; None is none")
+        body["timeout_seconds"] = timeout
+    for key, value in (("env", env and dict(env)), ("cwd", cwd), ("input", input), ("labels", labels and dict(labels)), ("keep_bytes", keep)):
+        if value:
+            body[key] = value
+    if terminal is not None:
+        body["terminal"] = {"columns": terminal[0], "rows": terminal[1]}
+    return body
+
+
+def write_headers(new: bool, if_match: str) -> Dict[str, str]:
+    """What has to be so for a file to be written."""
+    return {**BYTES, **({"If-None-Match": "*"} if new else {}), **({"If-Match": if_match} if if_match else {})}
+
+
+def tree(folder: Union[str, "os.PathLike[str]"]) -> Iterator[Tuple[str, Optional[pathlib.Path], str]]:
+    """What is in a folder of this machine: path, file (None: a directory) and mode of each.
+
+    Symbolic links and what is neither a file nor a directory are left out.
+    """
+    root = pathlib.Path(folder)
+    if not root.is_dir():
+        raise NotADirectoryError(f"{root} is no directory")
+
+    def failed(e: OSError) -> None:
+        raise e
+
+    for at, below, names in os.walk(root, onerror=failed):
+        below[:] = sorted(d for d in below if not pathlib.Path(at, d).is_symlink())
+        inside = pathlib.Path(at).relative_to(root)
+        for name in below:
+            yield (inside / name).as_posix(), None, ""
+        for name in sorted(names):
+            file = pathlib.Path(at, name)
+            if file.is_file() and not file.is_symlink():
+                yield (inside / name).as_posix(), file, f"{file.stat().st_mode & 0o777:03o}"
+
+
+def below(path: str, name: str) -> str:
+    """The path of something in a directory of a workspace."""
+    return name if path in ("", ".") else f"{path.rstrip('/')}/{name}"
+
+
+class Printing(_wire.Numbered[ProcessEvent]):
+    """The events of a process."""
+
+    last = "end"
+    gap = "gap"
+
+    def __init__(self, workspace: str, process: str, after: int) -> None:
+        super().__init__(process_path(workspace, process, "/events"), f"process {process}", after)
+
+    def event(self, raw: Mapping[str, Any]) -> ProcessEvent:
+        return process_event_of(raw)
+
+
+class Reading:
+    """What a file holds, over several connections: it goes on where one broke."""
+
+    def __init__(self, path: str) -> None:
+        self.what = f"read {path}"
+        self._at = 0
+        self._end: Optional[int] = None
+        self._etag = ""
+
+    @property
+    def done(self) -> bool:
+        return self._at == self._end
+
+    @property
+    def next(self) -> int:
+        """How many bytes are worth asking for."""
+        return min(PIECE, (self._end or 0) - self._at)
+
+    def headers(self) -> Dict[str, str]:
+        """What is asked for."""
+        return {"Range": f"bytes={self._at}-", "If-Match": self._etag} if self._etag else {}
+
+    def begin(self, status: int, etag: Optional[str], length: Optional[str]) -> bool:
+        """An answer; False: it says no."""
+        if status == 412:
+            raise ServerError(status, "changed", "the file has changed while it was read", "read it again from the start")
+        if status not in (200, 206):
+            return False
+        if not self._etag:
+            self._etag = etag or ""
+            self._end = int(length) if length and length.isdigit() else None
+        if self._end is None or not self._etag or status != (206 if self._at else status):
+            raise CoppiceError("the server's answer is no file")
+        return True
+
+    def take(self, piece: bytes) -> bytes:
+        """A piece of it."""
+        self._at += len(piece)
+        return piece

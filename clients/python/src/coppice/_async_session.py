@@ -1,0 +1,127 @@
+"""A session, for asyncio."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Union
+
+from . import _wire
+from ._errors import CoppiceError, ServerError
+from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
+
+if TYPE_CHECKING:
+    from ._async import AsyncClient
+
+
+class AsyncSession:
+    """A session of a server, for asyncio. ``AsyncClient.session`` makes it."""
+
+    def __init__(self, client: AsyncClient, name: str, cwd: Optional[str], owner: str, workspace: str = "") -> None:
+        _wire.session_path(name)
+        self._client = client
+        #: Its name.
+        self.name = name
+        #: Its working directory; None: the server's, or the folder of the workspace.
+        self.cwd = cwd
+        #: The workspace that it belongs to; "": none.
+        self.workspace = workspace
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"<coppice.AsyncSession {self.name!r}>"
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def run(
+        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
+        on_event: Optional[Callable[[Event], object]] = None, answer: Optional[Callable[[Event], Union[str, Awaitable[str]]]] = None,
+    ) -> Result:
+        """Run code, and return its result: as ``Session.run``; ``answer`` may be a coroutine.
+
+        When the task that waits is cancelled, the code is.
+        """
+        events = self.stream(code, timeout=timeout, env=env, call_env=call_env, allow_stdin=answer is not None)
+        try:
+            async for event in events:
+                if on_event:
+                    on_event(event)
+                if event.type == "input_request" and answer:
+                    value = answer(event)
+                    await self.input(event, await value if inspect.isawaitable(value) else str(value))
+                result = event.result
+                if result:
+                    return result
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]
+        raise CoppiceError("the execution has no result")
+
+    async def stream(
+        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
+        allow_stdin: bool = False,
+    ) -> AsyncIterator[Event]:
+        """Run code, and yield each event while it happens: as ``Session.stream``.
+
+        A loop that is left early should close it: ``async with contextlib.aclosing(…)``.
+        """
+        client = self._client
+        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin)
+        events = client._events(_wire.Following(body["id"]))
+        ended = False
+        try:
+            try:
+                await client._ask("POST", "api/executions", body)
+            except ServerError:
+                ended = True  # it never began
+                raise
+            async for event in events:
+                ended = event.type == "final"
+                yield event
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]
+            if not ended:
+                try:
+                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=5)
+                except CoppiceError:
+                    pass  # what made us leave is more important
+
+    async def input(self, question: Event, value: str) -> str:
+        """Answer an ``input_request``: as ``Session.input``."""
+        path, body = _wire.answer_body(question, value)
+        return str((await self._client._ask("POST", path, body, again=False))["status"])
+
+    async def fork(self, copies: int = 1) -> List[AsyncSession]:
+        """Copy the session with all its variables: as ``Session.fork``."""
+        made = await self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
+        return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace) for s in made["sessions"]]
+
+    async def checkpoint(self) -> Checkpoint:
+        """Keep the state as it is now, for ``rewind``: as ``Session.checkpoint``."""
+        return checkpoint_of(await self._ask("POST", "/checkpoint"))
+
+    async def rewind(self, checkpoint: Union[Checkpoint, str]) -> None:
+        """Go back to the state of a checkpoint, which stays: as ``Session.rewind``."""
+        await self._ask("POST", "/rewind", {"checkpoint": checkpoint_id(checkpoint)})
+
+    async def interrupt(self) -> None:
+        """Stop what runs. The variables stay."""
+        await self._ask("POST", "/interrupt")
+
+    async def reset(self) -> None:
+        """End the interpreter; the next call has a new one."""
+        await self._ask("POST", "/reset")
+
+    async def close(self) -> None:
+        """End the session. What runs is cancelled. One that has ended already is fine."""
+        try:
+            await self._ask("DELETE", "")
+        except ServerError as e:
+            if e.status != 404:
+                raise
+
+    async def _ask(self, method: str, action: str, body: Any = None) -> Any:
+        query = _wire.session_query(self.cwd, self.workspace)
+        return await self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)

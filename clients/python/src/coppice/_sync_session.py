@@ -1,0 +1,138 @@
+"""A session, for programs without an event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Union
+
+from . import _wire
+from ._errors import CoppiceError, ServerError
+from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
+
+if TYPE_CHECKING:
+    from ._sync import Client
+
+
+class Session:
+    """A session of a server. ``Client.session`` makes it."""
+
+    def __init__(self, client: Client, name: str, cwd: Optional[str], owner: str, workspace: str = "") -> None:
+        _wire.session_path(name)
+        self._client = client
+        #: Its name.
+        self.name = name
+        #: Its working directory; None: the server's, or the folder of the workspace.
+        self.cwd = cwd
+        #: The workspace that it belongs to; "": none.
+        self.workspace = workspace
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"<coppice.Session {self.name!r}>"
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(
+        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
+        on_event: Optional[Callable[[Event], object]] = None, answer: Optional[Callable[[Event], str]] = None,
+    ) -> Result:
+        """Run code, and return its result.
+
+        ``timeout`` is in seconds; None: the server's default, math.inf: none. ``env`` is
+        set before the first cell, and stays; ``call_env`` is put back after this call.
+        ``on_event`` is called with each event,
+        ``answer`` with each ``input_request``, and returns the line that ``input()``
+        gives; without it ``input()`` raises. Whatever is raised here, or by them, cancels
+        the code.
+        """
+        events = self.stream(code, timeout=timeout, env=env, call_env=call_env, allow_stdin=answer is not None)
+        try:
+            for event in events:
+                if on_event:
+                    on_event(event)
+                if event.type == "input_request" and answer:
+                    self.input(event, answer(event))
+                result = event.result
+                if result:
+                    return result
+        finally:
+            events.close()  # type: ignore[attr-defined]
+        raise CoppiceError("the execution has no result")
+
+    def stream(
+        self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
+        allow_stdin: bool = False,
+    ) -> Iterator[Event]:
+        """Run code, and yield each event while it happens, the ``final`` one last.
+
+        The code starts with the first event that is asked for; it is cancelled when the
+        loop is left before the end. With ``allow_stdin`` questions of ``input()`` come as
+        ``input_request``, for ``input``. Else as ``run``.
+        """
+        client = self._client
+        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin)
+        ended = False
+        try:
+            try:
+                client._ask("POST", "api/executions", body)
+            except ServerError:
+                ended = True  # it never began
+                raise
+            for event in client._events(_wire.Following(body["id"])):
+                ended = event.type == "final"
+                yield event
+        finally:
+            if not ended:
+                try:
+                    client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=5)
+                except CoppiceError:
+                    pass  # what made us leave is more important
+
+    def input(self, question: Event, value: str) -> str:
+        """Answer an ``input_request``: ``accepted``, ``expired``, ``already answered``, ``unknown``."""
+        path, body = _wire.answer_body(question, value)
+        return str(self._client._ask("POST", path, body, again=False)["status"])
+
+    def fork(self, copies: int = 1) -> List[Session]:
+        """Copy the session with all its variables, as many times as said.
+
+        ServerError with the code ``fork_refused`` says why it cannot be copied.
+        """
+        made = self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
+        return [Session(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace) for s in made["sessions"]]
+
+    def checkpoint(self) -> Checkpoint:
+        """Keep the state as it is now, for ``rewind``, until it is dropped or the server ends.
+
+        Files are no part of it. ServerError with the code ``fork_refused`` says why it
+        cannot be kept.
+        """
+        return checkpoint_of(self._ask("POST", "/checkpoint"))
+
+    def rewind(self, checkpoint: Union[Checkpoint, str]) -> None:
+        """Go back to the state of a checkpoint, which stays. It may be another session's
+        with the same working directory."""
+        self._ask("POST", "/rewind", {"checkpoint": checkpoint_id(checkpoint)})
+
+    def interrupt(self) -> None:
+        """Stop what runs. The variables stay."""
+        self._ask("POST", "/interrupt")
+
+    def reset(self) -> None:
+        """End the interpreter; the next call has a new one."""
+        self._ask("POST", "/reset")
+
+    def close(self) -> None:
+        """End the session. What runs is cancelled. One that has ended already is fine."""
+        try:
+            self._ask("DELETE", "")
+        except ServerError as e:
+            if e.status != 404:
+                raise
+
+    def _ask(self, method: str, action: str, body: Any = None) -> Any:
+        query = _wire.session_query(self.cwd, self.workspace)
+        return self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)
