@@ -103,6 +103,7 @@ var layers = []layer{
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
 	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},
+	{dir: "cmd/internal/jupyterapi", ours: append([]string{"cmd/internal/httpserver"}, public...), theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},
 	{dir: "cmd/internal/liveview", ours: []string{"client", "messages", "cmd/internal/httpserver", "cmd/internal/liveview/vitals"}},
 	{dir: "cmd/internal/liveview/vitals", ours: []string{"client", "messages", "sinks", "internal/machine"}},

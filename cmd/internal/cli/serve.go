@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
@@ -48,6 +49,7 @@ type serveFlags struct {
 	json      bool
 	open      bool
 	e2b       bool
+	jupyter   bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -67,7 +69,8 @@ that shows the supervision tree as it lives: on a terminal serve prints a link t
 signs in, and --open opens it. coppice top is the same in a terminal.
 
 With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
-workspaces here. serve prints the variables that they read.
+workspaces here. serve prints the variables that they read. With --jupyter, clients of
+Jupyter Server do: its kernels are sessions here. serve prints their address.
 
 GET /healthz and /readyz need no token, for what watches over processes: the second
 answers 503 once the server is asked to end.
@@ -93,6 +96,7 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
 	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
 	flags.BoolVar(&f.e2b, "e2b", false, "serve workspaces as E2B's sandboxes too, and print what its SDKs want to be set")
+	flags.BoolVar(&f.jupyter, "jupyter", false, "serve sessions as kernels of a Jupyter Server too, and print the address for its clients")
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
 	return cmd
@@ -158,7 +162,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	dialect, more := f.dialect(host.Host, logger)
 	defer dialect.Close()
-	mounts := slices.Concat(api.Mounts(), page, more,
+	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
+	defer kernels.Close()
+	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
 		return m.instrument(host.Traces.Handler(next, httpserver.Route))
@@ -235,6 +241,9 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 		if f.e2b {
 			told["e2b_url"] = r.URL + e2b.Base
 		}
+		if f.jupyter {
+			told["jupyter_url"] = r.URL + jupyterapi.Base
+		}
 		return a.WriteJSON(told)
 	}
 	a.Out.Lines("serving sessions and the tools in "+r.Tools+" at "+r.URL, "the token is in "+path)
@@ -245,6 +254,9 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	}
 	if f.e2b {
 		a.tellE2B(r, path)
+	}
+	if f.jupyter {
+		a.tellJupyter(r, path)
 	}
 	return nil
 }

@@ -1,0 +1,166 @@
+package jupyterapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+const (
+	// Base is the path that everything stands below.
+	Base = "/jupyter"
+	// spoken is the version of Jupyter Server whose API this is, as far as it goes.
+	spoken = "2.20.0"
+	// pythonName is the name of the one kernelspec that there is.
+	pythonName = "python3"
+	// maxKernels is how many kernels there may be, whether they live or not.
+	maxKernels = 512
+	// maxSessions is about how many documents may have a kernel.
+	maxSessions = 1024
+)
+
+// Host is what kernels need of one; a *coppice.Host is one.
+type Host interface {
+	Session(name string, options ...coppice.SessionOption) *coppice.Session
+	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
+	Watch(fn func(messages.Lifecycle)) (stop func())
+}
+
+// Options make an API. Host and Cwd are required.
+type Options struct {
+	Host Host
+	// Cwd is the directory that the paths of kernels and sessions are relative to.
+	Cwd string
+	// Version is that of the program, for kernel_info_reply.
+	Version string
+	// Logger hears what went wrong with no one to tell. nil: it is not logged.
+	Logger *slog.Logger
+}
+
+// API serves the kernels of one host. Make it with New, and Close it.
+type API struct {
+	o       Options
+	mux     *http.ServeMux
+	started time.Time
+	life    context.Context
+	end     context.CancelFunc
+	unwatch func()
+	runs    sync.WaitGroup // of kernels and connections; Close joins them
+
+	mu       sync.Mutex
+	kernels  map[string]*kernel // guarded by mu
+	sessions []*document        // in the order in which they were made; guarded by mu
+	language string             // the version of Python, once it was asked for; guarded by mu
+	closed   bool               // guarded by mu
+}
+
+// New returns the API of a host. It starts no kernel.
+func New(o Options) *API {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &API{o: o, mux: http.NewServeMux(), started: time.Now(), kernels: map[string]*kernel{}}
+	a.life, a.end = context.WithCancel(context.Background())
+	a.unwatch = o.Host.Watch(a.changed)
+	for pattern, serve := range map[string]http.HandlerFunc{
+		"GET /api":                         a.version,
+		"GET /api/status":                  a.status,
+		"GET /api/me":                      a.me,
+		"GET /api/kernelspecs":             a.specs,
+		"GET /api/kernelspecs/{name}":      a.spec,
+		"GET /api/kernels":                 a.listKernels,
+		"POST /api/kernels":                a.startKernel,
+		"GET /api/kernels/{id}":            a.getKernel,
+		"DELETE /api/kernels/{id}":         a.deleteKernel,
+		"POST /api/kernels/{id}/interrupt": a.interruptKernel,
+		"POST /api/kernels/{id}/restart":   a.restartKernel,
+		"GET /api/kernels/{id}/channels":   a.channels,
+		"GET /api/sessions":                a.listSessions,
+		"POST /api/sessions":               a.createSession,
+		"GET /api/sessions/{id}":           a.getSession,
+		"PATCH /api/sessions/{id}":         a.changeSession,
+		"DELETE /api/sessions/{id}":        a.deleteSession,
+		"/api/contents":                    lacking("this server serves no files: notebooks are kept by a Jupyter Server that has this one as its gateway"),
+		"/api/contents/":                   lacking("this server serves no files: notebooks are kept by a Jupyter Server that has this one as its gateway"),
+		"/api/terminals":                   lacking("this server has no terminals"),
+		"/api/terminals/":                  lacking("this server has no terminals"),
+		"/":                                nothing,
+	} {
+		a.mux.HandleFunc(pattern, serve)
+	}
+	return a
+}
+
+// Mounts are the parts of a server.
+func (a *API) Mounts() []httpserver.Mount {
+	return []httpserver.Mount{{Pattern: Base + "/", Handler: http.StripPrefix(Base, a), Knows: knows}}
+}
+
+// knows reports whether a request has the token where Jupyter's clients put it.
+func knows(r *http.Request, opens func(string) bool) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); token != "" {
+		return (strings.EqualFold(scheme, "token") || strings.EqualFold(scheme, "bearer")) && opens(token)
+	}
+	token = r.URL.Query().Get("token")
+	return token != "" && opens(token)
+}
+
+// ServeHTTP serves a request below the base. It is for a server of package httpserver: who
+// may ask is what that has found.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !httpserver.Trusted(r.Context()) {
+		a.o.Logger.Warn("refused a request", "status", http.StatusForbidden, "method", r.Method, "remote", r.RemoteAddr)
+		w.Header().Set("Connection", "close") // who may not ask has nothing more to say
+		refuse(w, http.StatusForbidden, "Forbidden", "the token is missing or wrong; send it as Authorization: token TOKEN, or as ?token=TOKEN")
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// Close lets all clients go, interrupts what they run, and waits for that. The sessions are
+// left to the host.
+func (a *API) Close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.unwatch()
+	a.end()
+	a.runs.Wait()
+}
+
+// begin runs something that Close joins; false: the API is closed, and it does not run.
+func (a *API) begin(run func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return false
+	}
+	a.runs.Go(run) // ends with the life of the API
+	return true
+}
+
+// changed hears of the supervision tree. It must not block.
+func (a *API) changed(e messages.Lifecycle) {
+	c, ok := e.(messages.ChildChanged)
+	if !ok || c.Exit == nil {
+		return
+	}
+	key, ok := messages.ParseSessionKey(c.Key)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	k := a.kernels[key.Session]
+	a.mu.Unlock()
+	if k != nil && k.s.Key() == key {
+		k.died(*c.Exit)
+	}
+}

@@ -1,0 +1,220 @@
+package jupyterapi
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// execution is an execute_request.
+type execution struct {
+	Code         string            `json:"code"`
+	Silent       bool              `json:"silent"`
+	StoreHistory *bool             `json:"store_history"`
+	Expressions  map[string]string `json:"user_expressions"`
+	AllowStdin   bool              `json:"allow_stdin"`
+	StopOnError  *bool             `json:"stop_on_error"`
+}
+
+// counted reports whether the code gets a number and stands in In and Out.
+func (e execution) counted() bool { return !e.Silent && (e.StoreHistory == nil || *e.StoreHistory) }
+
+// execute runs code.
+func (k *kernel) execute(j job) {
+	var o execution
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", "the request cannot be read: "+err.Error(), nil))
+		return
+	}
+	k.mu.Lock()
+	n := k.count // kernels count what is hidden, too, and Jupyter does not
+	k.mu.Unlock()
+	if o.counted() {
+		n++
+	}
+	if !o.Silent {
+		k.publish(j.Header, "execute_input", map[string]any{"code": o.Code, "execution_count": n})
+	}
+	problem := k.run(j, o, n)
+	k.mu.Lock()
+	if o.counted() {
+		k.count = n
+	}
+	k.mu.Unlock()
+	if problem != nil {
+		k.reply(j, struct {
+			problemReply
+			Count int `json:"execution_count"`
+		}{*problem, n})
+		if o.StopOnError == nil || *o.StopOnError {
+			k.abort()
+		}
+		return
+	}
+	values := map[string]any{}
+	for name, expression := range o.Expressions {
+		values[name] = k.evaluate(k.life, expression)
+	}
+	k.reply(j, map[string]any{"status": "ok", "execution_count": n, "user_expressions": values, "payload": []any{}})
+}
+
+// run makes the call, and shows what it shows. It returns how it failed, nil if it did not.
+func (k *kernel) run(j job, o execution, n int) *problemReply {
+	var problem *problemReply
+	fail := func(f problemReply) {
+		problem = &f
+		k.publish(j.Header, "error", f)
+	}
+	defer k.asked("")
+	for e, err := range k.s.Stream(k.life, coppice.Request{
+		Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: o.counted(), AllowStdin: o.AllowStdin,
+	}) {
+		if err != nil {
+			fail(hostFailure(err))
+			return problem
+		}
+		switch e := e.(type) {
+		case messages.Error:
+			fail(failure(e.Name, e.Message, e.Traceback))
+		case messages.InputRequest:
+			k.asked(e.ID)
+			j.from.send(k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password}))
+		case messages.Final:
+			if f, failed := ended(e.Result); failed && problem == nil {
+				fail(f)
+			}
+		default:
+			if kind, content := shown(e, n); kind != "" && !(o.Silent && kind == "execute_result") {
+				k.publish(j.Header, kind, content)
+			}
+		}
+	}
+	return problem
+}
+
+// asked keeps which question waits for an answer.
+func (k *kernel) asked(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asks = id
+}
+
+// ended is how a call failed; false: it did not.
+func ended(r messages.Result) (problemReply, bool) {
+	switch r.Outcome {
+	case messages.OutcomeOK:
+		return problemReply{}, false
+	case messages.OutcomeCancelled:
+		return failure("KeyboardInterrupt", r.Reason, nil), true
+	case messages.OutcomeTimeout:
+		return failure("TimeoutError", r.Err().Error(), nil), true
+	case messages.OutcomeLost:
+		return failure("KernelDied", r.Err().Error(), nil), true
+	default:
+		return failure("KernelError", r.Err().Error(), nil), true
+	}
+}
+
+// bundle is a display, or a result, for clients.
+type bundle struct {
+	Data      messages.Bundle   `json:"data"`
+	Metadata  json.RawMessage   `json:"metadata"`
+	Transient map[string]string `json:"transient"`
+	Count     int               `json:"execution_count,omitempty"`
+}
+
+func bundleOf(data messages.Bundle, metadata json.RawMessage, id string, count int) bundle {
+	b := bundle{data, metadata, map[string]string{}, count}
+	if len(metadata) == 0 || string(metadata) == "null" {
+		b.Metadata = none
+	}
+	if id != "" {
+		b.Transient["display_id"] = id
+	}
+	return b
+}
+
+// shown is the message for an event, "" for one that clients have no word for. n is the
+// number of the code.
+func shown(e messages.Event, n int) (kind string, content any) {
+	switch e := e.(type) {
+	case messages.Stream:
+		return "stream", map[string]string{"name": string(e.Name), "text": e.Text}
+	case messages.Notice:
+		if e.Code != messages.LateOutput { // what it is about says enough
+			return "stream", map[string]string{"name": "stderr", "text": e.Text + "\n"}
+		}
+	case messages.Display:
+		if e.Update {
+			return "update_display_data", bundleOf(e.Data, e.Metadata, e.DisplayID, 0)
+		}
+		return "display_data", bundleOf(e.Data, e.Metadata, e.DisplayID, 0)
+	case messages.ExecuteResult:
+		return "execute_result", bundleOf(e.Data, e.Metadata, e.DisplayID, n)
+	case messages.ClearOutput:
+		return "clear_output", map[string]bool{"wait": e.Wait}
+	}
+	return "", nil
+}
+
+// evaluate returns the value of an expression, as execute_reply has it. It is not counted,
+// and what it prints is not shown.
+func (k *kernel) evaluate(ctx context.Context, expression string) any {
+	data := map[string]any{messages.MIMEPlain: "None"} // which shows nothing
+	value := map[string]any{"status": "ok", "data": data, "metadata": none}
+	for e, err := range k.s.Stream(ctx, coppice.Request{Cells: []messages.Cell{{Code: "(" + expression + "\n)"}}}) {
+		if err != nil {
+			return hostFailure(err)
+		}
+		switch e := e.(type) {
+		case messages.Error:
+			return failure(e.Name, e.Message, e.Traceback)
+		case messages.ExecuteResult:
+			b := bundleOf(e.Data, e.Metadata, "", 0)
+			value["data"], value["metadata"] = b.Data, b.Metadata
+		case messages.Final:
+			if f, failed := ended(e.Result); failed {
+				return f
+			}
+		}
+	}
+	return value
+}
+
+// versionTime bounds how long a kernel is asked for its version.
+const versionTime = time.Minute
+
+// learn asks a kernel for the version of its language, unless it is known.
+func (a *API) learn(k *kernel) {
+	if a.python() != unknown {
+		return
+	}
+	ctx, cancel := context.WithTimeout(k.life, versionTime)
+	defer cancel()
+	found, _ := k.evaluate(ctx, "__import__('platform').python_version()").(map[string]any)
+	b, _ := found["data"].(messages.Bundle)
+	text, _ := b.Text(messages.MIMEPlain)
+	if text = strings.Trim(text, "'\""); text == "" {
+		return // the next one is asked
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.language = text
+}
+
+// unknown stands for a version that no kernel has said yet.
+const unknown = "3"
+
+// python is the version of the language.
+func (a *API) python() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.language == "" {
+		return unknown
+	}
+	return a.language
+}

@@ -1,0 +1,293 @@
+package jupyterapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// The states of a kernel.
+const (
+	starting   = "starting"
+	idle       = "idle"
+	busy       = "busy"
+	restarting = "restarting"
+	dead       = "dead"
+)
+
+// maxQueue is how many requests may wait for one kernel.
+const maxQueue = 1024
+
+// kernel is a session of the host, with the clients that listen to it.
+type kernel struct {
+	a    *API
+	id   string
+	s    *coppice.Session
+	life context.Context
+	end  context.CancelFunc
+	wake chan struct{} // has room for one: something has come to the queue
+
+	mu      sync.Mutex
+	state   string               // guarded by mu, as the rest
+	active  time.Time            // of the last message
+	process string               // names the process: the session in headers
+	count   int                  // of the last code that was counted
+	lost    bool                 // the process has ended, and no request has been told
+	clients map[*client]struct{} // those who listen
+	queue   []job                // what waits on the shell channel
+	asks    string               // the question that waits for an answer, "" for none
+}
+
+// job is a request that waits. One without a client starts the kernel again.
+type job struct {
+	from *client
+	message
+}
+
+// glance is a kernel at one moment.
+type glance struct {
+	state       string
+	active      time.Time
+	connections int
+}
+
+type status struct {
+	State string `json:"execution_state"`
+}
+
+// newKernel returns a kernel that has not been started.
+func newKernel(a *API, id string, s *coppice.Session) *kernel {
+	k := &kernel{
+		a: a, id: id, s: s, wake: make(chan struct{}, 1), state: starting, active: time.Now(), process: messages.NewID(), clients: map[*client]struct{}{},
+	}
+	k.life, k.end = context.WithCancel(a.life)
+	return k
+}
+
+func (k *kernel) glance() glance {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return glance{k.state, k.active, len(k.clients)}
+}
+
+// become changes what the kernel is said to do.
+func (k *kernel) become(state string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state, k.active = state, time.Now()
+}
+
+// up starts the kernel, unless it runs. A call without cells returns when it does.
+func (k *kernel) up(ctx context.Context) error {
+	r, err := k.s.Execute(ctx, coppice.Request{})
+	if err == nil && r.Outcome != messages.OutcomeOK {
+		err = fmt.Errorf("the kernel did not start: %w", r.Err())
+	}
+	return err
+}
+
+// attach lets a client listen.
+func (k *kernel) attach(c *client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clients[c] = struct{}{}
+}
+
+func (k *kernel) detach(c *client) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.clients, c)
+}
+
+// make makes a message. A parent of nil: it belongs to no request.
+func (k *kernel) make(channel, kind string, parent json.RawMessage, content any) message {
+	m := message{Channel: channel, ID: messages.NewID(), Type: kind, Parent: parent, Metadata: none, Content: none}
+	if parent == nil {
+		m.Parent = none
+	}
+	k.mu.Lock()
+	k.active = time.Now()
+	head := map[string]string{
+		"msg_id": m.ID, "msg_type": kind, "username": "coppice", "session": k.process, "date": stamp(k.active), "version": "5.3",
+	}
+	k.mu.Unlock()
+	var err error
+	if m.Header, err = json.Marshal(head); err == nil {
+		if data, wrong := json.Marshal(content); wrong == nil {
+			m.Content = data
+		} else {
+			err = wrong
+		}
+	}
+	if err != nil {
+		k.a.o.Logger.Error("a message could not be written", "kernel", k.id, "type", kind, "err", err)
+	}
+	return m
+}
+
+// publish sends a message to all clients.
+func (k *kernel) publish(parent json.RawMessage, kind string, content any) {
+	m := k.make(iopub, kind, parent, content)
+	k.mu.Lock()
+	all := make([]*client, 0, len(k.clients))
+	for c := range k.clients {
+		all = append(all, c)
+	}
+	k.mu.Unlock()
+	for _, c := range all {
+		c.send(m)
+	}
+}
+
+// reply answers a request.
+func (k *kernel) reply(j job, content any) {
+	j.from.send(k.make(j.Channel, strings.TrimSuffix(j.Type, "_request")+"_reply", j.Header, content))
+}
+
+// hear takes what a client sends.
+func (k *kernel) hear(c *client, m message) {
+	j := job{c, m}
+	switch {
+	case m.Channel == stdin:
+		k.answer(m)
+	case m.Channel == control, m.Type == "interrupt_request", m.Type == "shutdown_request":
+		k.control(j)
+	case m.Channel != shell: // nothing comes from clients there
+	case !k.push(j):
+		k.refuse(j, "Overloaded", fmt.Sprintf("%d requests wait for this kernel", maxQueue))
+	}
+}
+
+// push puts a request in the queue; false: it is full.
+func (k *kernel) push(j job) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.queue) >= maxQueue {
+		return false
+	}
+	k.queue = append(k.queue, j)
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// pop takes the next request from the queue.
+func (k *kernel) pop() (job, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.queue) == 0 {
+		return job{}, false
+	}
+	j := k.queue[0]
+	k.queue = k.queue[1:]
+	return j, true
+}
+
+// work serves the requests of the shell channel, until the kernel ends.
+func (k *kernel) work() {
+	for {
+		for k.life.Err() == nil {
+			j, ok := k.pop()
+			if !ok {
+				break
+			}
+			k.serve(j)
+		}
+		select {
+		case <-k.wake:
+		case <-k.life.Done():
+			return
+		}
+	}
+}
+
+// abort takes the code that waits from the queue. It is answered, and not run.
+func (k *kernel) abort() {
+	k.mu.Lock()
+	var kept, dropped []job
+	for _, j := range k.queue {
+		if j.Type == "execute_request" {
+			dropped = append(dropped, j)
+		} else {
+			kept = append(kept, j)
+		}
+	}
+	k.queue = kept
+	k.mu.Unlock()
+	for _, j := range dropped {
+		k.publish(j.Header, "status", status{busy})
+		k.reply(j, map[string]string{"status": "aborted"})
+		k.publish(j.Header, "status", status{idle})
+	}
+}
+
+// refuse answers a request that is not served.
+func (k *kernel) refuse(j job, name, value string) {
+	k.publish(j.Header, "status", status{busy})
+	k.reply(j, failure(name, value, nil))
+	k.publish(j.Header, "status", status{idle})
+}
+
+// died hears that the process has ended, from the tree. It must not block.
+func (k *kernel) died(exit messages.Exit) {
+	switch exit.Kind {
+	case messages.ExitReset, messages.ExitShutdown, messages.ExitNormal:
+		return // it was asked to
+	}
+	k.mu.Lock()
+	k.lost = true
+	k.mu.Unlock()
+	if exit.Kind != messages.ExitEvicted && exit.Kind != messages.ExitHibernated { // those make room
+		k.push(job{})
+	}
+}
+
+// revive starts a kernel again whose process has ended, and says so.
+func (k *kernel) revive() error {
+	k.mu.Lock()
+	lost := k.lost
+	k.lost = false
+	k.mu.Unlock()
+	if !lost {
+		return nil
+	}
+	return k.again(k.life, func(context.Context) error { return nil })
+}
+
+// restart ends the process, and starts another one. Code that runs ends as interrupted,
+// and code that waits is not run.
+func (k *kernel) restart(ctx context.Context) error {
+	k.abort()
+	return k.again(ctx, k.s.Reset)
+}
+
+// again tells of a new process, and starts it.
+func (k *kernel) again(ctx context.Context, before func(context.Context) error) error {
+	k.become(restarting)
+	k.publish(nil, "status", status{restarting})
+	err := before(ctx)
+	k.mu.Lock()
+	k.process, k.count = messages.NewID(), 0
+	k.mu.Unlock()
+	if err == nil {
+		err = k.up(ctx)
+	}
+	state := idle
+	if err != nil {
+		state = dead
+		k.a.o.Logger.Warn("a kernel did not start again", "kernel", k.id, "err", err)
+	} else {
+		k.publish(nil, "status", status{starting})
+	}
+	k.become(state)
+	k.publish(nil, "status", status{state})
+	return err
+}

@@ -1,0 +1,240 @@
+package jupyterapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// errClosed refuses what comes when the server ends.
+var errClosed = errors.New("the server ends")
+
+// errSpec is matched by the error for a kernelspec that is not there.
+var errSpec = errors.New("no such kernel")
+
+// model is a kernel for clients.
+type model struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Activity    string `json:"last_activity"`
+	State       string `json:"execution_state"`
+	Connections int    `json:"connections"`
+}
+
+// all are the kernels, in the order in which they were started.
+func (a *API) all() []*kernel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]*kernel, 0, len(a.kernels))
+	for _, k := range a.kernels {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(x, y *kernel) int { return cmp.Compare(x.id, y.id) }) // ids begin with their time
+	return list
+}
+
+// kernel returns the one with an id, nil when there is none.
+func (a *API) kernel(id string) *kernel {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kernels[id]
+}
+
+// named is the kernel in the path of a request; nil: the request was answered.
+func (a *API) named(w http.ResponseWriter, r *http.Request) *kernel {
+	k := a.kernel(r.PathValue("id"))
+	if k == nil {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("Kernel does not exist: %.80s", r.PathValue("id")), "")
+	}
+	return k
+}
+
+// living are the ids of the kernels that have a process now.
+func (a *API) living(ctx context.Context) (map[string]bool, error) {
+	list, err := a.o.Host.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[string]bool, len(list))
+	for _, s := range list {
+		live[s.Key.Session] = true
+	}
+	return live, nil
+}
+
+// models describes kernels.
+func (a *API) models(ctx context.Context, list ...*kernel) ([]model, error) {
+	live, err := a.living(ctx)
+	if err != nil {
+		return nil, err
+	}
+	models := make([]model, 0, len(list))
+	for _, k := range list {
+		g := k.glance()
+		if g.state == idle && !live[k.id] {
+			g.state = dead // it was idle for too long; the next request starts it again
+		}
+		models = append(models, model{ID: k.id, Name: pythonName, Activity: stamp(g.active), State: g.state, Connections: g.connections})
+	}
+	return models, nil
+}
+
+// tell answers with one kernel.
+func (a *API) tell(w http.ResponseWriter, r *http.Request, status int, k *kernel) {
+	list, err := a.models(r.Context(), k)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	httpserver.JSON(w, status, list[0])
+}
+
+func (a *API) listKernels(w http.ResponseWriter, r *http.Request) {
+	list, err := a.models(r.Context(), a.all()...)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, list)
+}
+
+func (a *API) getKernel(w http.ResponseWriter, r *http.Request) {
+	if k := a.named(w, r); k != nil {
+		a.tell(w, r, http.StatusOK, k)
+	}
+}
+
+// directory is where the kernel of a document runs: the nearest folder of its path that is
+// there, and the server's own for a path that leads out of that.
+func (a *API) directory(path string) string {
+	if path = filepath.FromSlash(path); !filepath.IsLocal(path) {
+		return a.o.Cwd
+	}
+	for ; path != "."; path = filepath.Dir(path) {
+		at := filepath.Join(a.o.Cwd, path)
+		if info, err := os.Stat(at); err == nil && info.IsDir() {
+			return at
+		}
+	}
+	return a.o.Cwd
+}
+
+// start starts a kernel, and returns when it can be used.
+func (a *API) start(ctx context.Context, name, path string) (*kernel, error) {
+	if name != "" && name != pythonName {
+		return nil, fmt.Errorf("%w: %.80s", errSpec, name)
+	}
+	id := messages.NewID()
+	k := newKernel(a, id, a.o.Host.Session(id, coppice.In(a.directory(path))))
+	if err := a.add(k); err != nil {
+		k.end()
+		return nil, err
+	}
+	if err := k.up(ctx); err != nil {
+		return nil, errors.Join(err, a.stop(context.WithoutCancel(ctx), k))
+	}
+	a.learn(k)
+	k.become(idle)
+	return k, nil
+}
+
+// add makes a kernel known, and begins its work.
+func (a *API) add(k *kernel) error {
+	a.mu.Lock()
+	full := len(a.kernels) >= maxKernels
+	if !full && !a.closed {
+		a.kernels[k.id] = k
+	}
+	a.mu.Unlock()
+	if full {
+		return fmt.Errorf("there are %d kernels; delete one: %w", maxKernels, messages.ErrOverloaded)
+	}
+	if !a.begin(k.work) {
+		return errClosed
+	}
+	return nil
+}
+
+// stop ends a kernel, lets its clients go, and forgets it and its documents.
+func (a *API) stop(ctx context.Context, k *kernel) error {
+	a.mu.Lock()
+	delete(a.kernels, k.id)
+	a.sessions = slices.DeleteFunc(a.sessions, func(d *document) bool { return d.kernel == k })
+	a.mu.Unlock()
+	k.abort()
+	k.become(dead)
+	k.publish(nil, "status", status{dead})
+	k.end()
+	return k.s.Close(ctx)
+}
+
+func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
+	var o struct {
+		Name string `json:"name"`
+		Path string `json:"path"`
+	}
+	if !body(w, r, &o) {
+		return
+	}
+	k, err := a.start(r.Context(), o.Name, o.Path)
+	if err != nil {
+		unstarted(w, err)
+		return
+	}
+	w.Header().Set("Location", Base+"/api/kernels/"+k.id)
+	a.tell(w, r, http.StatusCreated, k)
+}
+
+// unstarted answers for a kernel that was not started.
+func unstarted(w http.ResponseWriter, err error) {
+	if errors.Is(err, errSpec) {
+		refuse(w, http.StatusNotFound, err.Error(), "this server has "+pythonName+" alone")
+		return
+	}
+	failed(w, err)
+}
+
+func (a *API) deleteKernel(w http.ResponseWriter, r *http.Request) {
+	k := a.named(w, r)
+	if k == nil {
+		return
+	}
+	if err := a.stop(r.Context(), k); err != nil {
+		failed(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *API) interruptKernel(w http.ResponseWriter, r *http.Request) {
+	k := a.named(w, r)
+	if k == nil {
+		return
+	}
+	if err := k.s.Interrupt(); err != nil {
+		failed(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *API) restartKernel(w http.ResponseWriter, r *http.Request) {
+	k := a.named(w, r)
+	if k == nil {
+		return
+	}
+	if err := k.restart(r.Context()); err != nil {
+		failed(w, err)
+		return
+	}
+	a.tell(w, r, http.StatusOK, k)
+}

@@ -1,0 +1,234 @@
+package jupyterapi
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/messages"
+)
+
+// problemReply is the reply to a request that failed, and the content of an error.
+type problemReply struct {
+	Status    string   `json:"status"`
+	Name      string   `json:"ename"`
+	Value     string   `json:"evalue"`
+	Traceback []string `json:"traceback"`
+}
+
+func failure(name, value string, traceback []string) problemReply {
+	if traceback == nil {
+		traceback = []string{}
+	}
+	return problemReply{"error", name, value, traceback}
+}
+
+// hostFailure is one of the host, and not of the code.
+func hostFailure(err error) problemReply { return failure("KernelError", err.Error(), nil) }
+
+// serve serves a request of the shell channel.
+func (k *kernel) serve(j job) {
+	err := k.revive()
+	if j.from == nil {
+		return // the log has it
+	}
+	k.become(busy)
+	k.publish(j.Header, "status", status{busy})
+	switch {
+	case err != nil && j.Type == "execute_request":
+		f := hostFailure(err)
+		k.publish(j.Header, "error", f)
+		k.reply(j, f)
+	case err != nil:
+		k.reply(j, hostFailure(err))
+	default:
+		k.shell(j)
+	}
+	k.become(idle)
+	k.publish(j.Header, "status", status{idle})
+}
+
+// shell serves one by its type.
+func (k *kernel) shell(j job) {
+	switch j.Type {
+	case "kernel_info_request":
+		k.reply(j, k.info())
+	case "execute_request":
+		k.execute(j)
+	case "complete_request":
+		k.complete(j)
+	case "inspect_request":
+		k.inspect(j)
+	case "is_complete_request":
+		k.reply(j, map[string]string{"status": "unknown"})
+	case "history_request":
+		k.reply(j, map[string]any{"status": "ok", "history": []any{}})
+	case "comm_info_request":
+		k.reply(j, map[string]any{"status": "ok", "comms": map[string]any{}})
+	case "comm_open":
+		k.publish(j.Header, "comm_close", map[string]any{"comm_id": field(j, "comm_id"), "data": map[string]any{}})
+	case "comm_msg", "comm_close": // of comms that there are not
+	default:
+		if strings.HasSuffix(j.Type, "_request") {
+			k.reply(j, failure("NotImplementedError", "this kernel does not serve "+j.Type, nil))
+		}
+	}
+}
+
+// field is a member of a request that is a string, "" when it is not there.
+func field(j job, name string) string {
+	var o map[string]any
+	_ = json.Unmarshal(j.Content, &o) // what is not there is ""
+	s, _ := o[name].(string)
+	return s
+}
+
+// control serves a request that does not wait for the others. What it does is done before
+// the clients hear of it: one of them may be slow.
+func (k *kernel) control(j job) {
+	var answer any
+	switch j.Type {
+	case "kernel_info_request":
+		answer = k.info()
+	case "interrupt_request":
+		answer = map[string]string{"status": "ok"}
+		if err := k.s.Interrupt(); err != nil {
+			answer = hostFailure(err)
+		}
+	case "shutdown_request":
+		k.shutdown(j)
+		return
+	case "debug_request":
+		var o struct {
+			Seq     json.Number `json:"seq"`
+			Command string      `json:"command"`
+		}
+		_ = json.Unmarshal(j.Content, &o) // it is refused anyway
+		seq, _ := strconv.Atoi(o.Seq.String())
+		answer = map[string]any{"type": "response", "request_seq": seq, "success": false, "command": o.Command, "message": "this kernel has no debugger"}
+	default:
+		answer = failure("NotImplementedError", "this kernel does not serve "+j.Type, nil)
+	}
+	k.publish(j.Header, "status", status{busy})
+	k.reply(j, answer)
+	k.publish(j.Header, "status", status{idle})
+}
+
+// shutdown ends the kernel, or its process alone.
+func (k *kernel) shutdown(j job) {
+	var o struct {
+		Restart bool `json:"restart"`
+	}
+	_ = json.Unmarshal(j.Content, &o) // without it, the kernel ends
+	k.publish(j.Header, "status", status{busy})
+	if o.Restart {
+		err := k.restart(k.life)
+		if err != nil {
+			k.reply(j, hostFailure(err))
+		} else {
+			k.reply(j, map[string]any{"status": "ok", "restart": true})
+		}
+		k.publish(j.Header, "status", status{idle})
+		return
+	}
+	k.reply(j, map[string]any{"status": "ok", "restart": false})
+	k.publish(j.Header, "status", status{idle})
+	if err := k.a.stop(context.WithoutCancel(k.life), k); err != nil {
+		k.a.o.Logger.Warn("a kernel did not end", "kernel", k.id, "err", err)
+	}
+}
+
+// answer hands a line to the code that waits for one. The protocol does not say which: one
+// question waits at a time.
+func (k *kernel) answer(m message) {
+	var o struct {
+		Value string `json:"value"`
+	}
+	k.mu.Lock()
+	id := k.asks
+	k.mu.Unlock()
+	if m.Type != "input_reply" || id == "" || json.Unmarshal(m.Content, &o) != nil {
+		return // no one waits for it
+	}
+	line, _, _ := strings.Cut(o.Value, "\n")
+	if _, err := k.s.SubmitInput(id, strings.TrimSuffix(line, "\r")); err != nil {
+		k.a.o.Logger.Warn("an answer was not taken", "kernel", k.id, "err", err)
+	}
+}
+
+// info says what the kernel is.
+func (k *kernel) info() map[string]any {
+	language := k.a.python()
+	return map[string]any{
+		"status": "ok", "protocol_version": "5.3", "implementation": "coppice", "implementation_version": k.a.o.Version,
+		"banner": "Python " + language + " in a session of Coppice", "help_links": []any{}, "debugger": false, "supported_features": []string{},
+		"language_info": map[string]any{
+			"name": "python", "version": language, "mimetype": "text/x-python", "file_extension": ".py", "pygments_lexer": "ipython3",
+			"codemirror_mode": map[string]any{"name": "ipython", "version": 3}, "nbconvert_exporter": "python",
+		},
+	}
+}
+
+// position is where the cursor of a request is, in bytes of its code: clients count
+// characters. Without one, it is the end.
+func position(code string, cursor *int) int {
+	if cursor == nil {
+		return len(code)
+	}
+	at := 0
+	for range max(*cursor, 0) {
+		if at >= len(code) {
+			break
+		}
+		_, n := utf8.DecodeRuneInString(code[at:])
+		at += n
+	}
+	return at
+}
+
+// looking is what complete_request and inspect_request ask.
+type looking struct {
+	Code   string `json:"code"`
+	Cursor *int   `json:"cursor_pos"`
+}
+
+func (k *kernel) complete(j job) {
+	var o looking
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	at := position(o.Code, o.Cursor)
+	c, err := k.s.Complete(k.life, o.Code, at)
+	if err != nil {
+		k.reply(j, hostFailure(err))
+		return
+	}
+	if c.Matches == nil {
+		c.Matches = []string{}
+	}
+	k.reply(j, map[string]any{
+		"status": "ok", "matches": c.Matches, "metadata": map[string]any{},
+		"cursor_start": utf8.RuneCountInString(o.Code[:c.Start]), "cursor_end": utf8.RuneCountInString(o.Code[:at]),
+	})
+}
+
+func (k *kernel) inspect(j job) {
+	var o looking
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	text, err := k.s.Inspect(k.life, o.Code, position(o.Code, o.Cursor))
+	if err != nil {
+		k.reply(j, hostFailure(err))
+		return
+	}
+	data := map[string]string{}
+	if text != "" {
+		data[messages.MIMEPlain] = text
+	}
+	k.reply(j, map[string]any{"status": "ok", "found": text != "", "data": data, "metadata": map[string]any{}})
+}
