@@ -7,8 +7,8 @@ import (
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/formatters/html"
-	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
+
+	"github.com/coppice-run/coppice/internal/highlight"
 )
 
 // maxColoured is the longest source that is coloured, in bytes.
@@ -33,8 +33,12 @@ func (h *highlighter) html(source string) template.HTML { return h.in(h.language
 // in colours code of a language; what cannot be coloured is shown as it is.
 func (h *highlighter) in(language, source string) template.HTML {
 	plain := template.HTML("<pre>" + template.HTMLEscapeString(source) + "</pre>") //nolint:gosec // escaped
-	lexer := lexers.Get(language)
-	if lexer == nil || len(source) > maxColoured {
+	if len(source) > maxColoured {
+		return plain
+	}
+	lexer := highlight.Lexer(language)
+	style, err := highlight.Light() // the classes are those of any style
+	if lexer == nil || err != nil {
 		return plain
 	}
 	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, source)
@@ -42,7 +46,7 @@ func (h *highlighter) in(language, source string) template.HTML {
 		return plain
 	}
 	var b strings.Builder
-	if h.formatter.Format(&b, styles.Get("github"), tokens) != nil {
+	if h.formatter.Format(&b, style, tokens) != nil {
 		return plain
 	}
 	return template.HTML(`<pre class="chroma"><code>` + strings.TrimSuffix(b.String(), "\n") + "</code></pre>") //nolint:gosec // chroma escapes the source
@@ -50,12 +54,20 @@ func (h *highlighter) in(language, source string) template.HTML {
 
 // codeCSS are the colours of code, light and dark.
 var codeCSS = sync.OnceValues(func() (string, error) {
-	var light, dark strings.Builder
-	f := html.New(html.WithClasses(true))
-	if err := f.WriteCSS(&light, styles.Get("github")); err != nil {
+	onLight, err := highlight.Light()
+	if err != nil {
 		return "", err
 	}
-	if err := f.WriteCSS(&dark, styles.Get("github-dark")); err != nil {
+	onDark, err := highlight.Dark()
+	if err != nil {
+		return "", err
+	}
+	var light, dark strings.Builder
+	f := html.New(html.WithClasses(true))
+	if err := f.WriteCSS(&light, onLight); err != nil {
+		return "", err
+	}
+	if err := f.WriteCSS(&dark, onDark); err != nil {
 		return "", err
 	}
 	return light.String() + "@media (prefers-color-scheme: dark) {\n" + dark.String() + "}\n.chroma, .bg { background: var(--soft) !important; }\n", nil

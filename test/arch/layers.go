@@ -39,8 +39,9 @@ var layers = []layer{
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
+	{dir: "internal/highlight", theirs: []string{"github.com/alecthomas/chroma/v2"}}, // not its lexers and styles: every start would read them all
 	{dir: "internal/loopback"},
-	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file"}, theirs: []string{"github.com/alecthomas/chroma/v2/...", "github.com/yuin/goldmark/...", terminal}},
+	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file", "internal/highlight"}, theirs: []string{"github.com/alecthomas/chroma/v2", "github.com/alecthomas/chroma/v2/formatters/html", "github.com/yuin/goldmark/...", terminal}},
 	{dir: "internal/pylit"},
 	{dir: "internal/recording", ours: []string{"messages", "notebook"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "notebook/run", ours: []string{"messages", "notebook", "internal/recording"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -96,7 +97,7 @@ var layers = []layer{
 
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
-	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2/..."}},
+	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/highlight", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2"}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
@@ -138,6 +139,9 @@ var layers = []layer{
 var testOnly = []string{
 	"github.com/gofrs/flock", // to hold a lock as another program would
 	"github.com/stretchr/testify/require",
+	"github.com/alecthomas/chroma/v2/formatters/html",
+	"github.com/alecthomas/chroma/v2/lexers", // what internal/highlight is made of
+	"github.com/alecthomas/chroma/v2/styles",
 	"github.com/google/go-cmp/cmp/...",
 	"github.com/google/jsonschema-go/jsonschema",
 	"github.com/rogpeppe/go-internal/testscript",

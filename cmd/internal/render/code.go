@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/coppice-run/coppice/internal/highlight"
 	"github.com/coppice-run/coppice/sinks/sanitise"
 )
 
@@ -20,7 +20,11 @@ func Code(s Style, code string) string {
 	if !s.Colour || code == "" {
 		return code
 	}
-	tokens, err := lexers.Get("python").Tokenise(&chroma.TokeniseOptions{State: "root", EnsureLF: false}, code)
+	python, err := highlight.Python()
+	if err != nil {
+		return code
+	}
+	tokens, err := python.Tokenise(&chroma.TokeniseOptions{State: "root", EnsureLF: false}, code)
 	if err != nil {
 		return code
 	}
