@@ -18,12 +18,18 @@ func ABI() int {
 	return v
 }
 
-// Strongest returns the highest rung that this system has.
-func Strongest() Level {
+// Strongest returns the highest rung that this system has. It may run bubblewrap to see
+// that.
+func Strongest() Level { return AtMost(Bubblewrap) }
+
+// AtMost returns the highest rung up to most that this system has. It looks at no rung
+// above: whether there is bubblewrap shows only when it is run, which takes longer than
+// the start of an interpreter.
+func AtMost(most Level) Level {
 	levels := Levels()
 	slices.Reverse(levels)
 	for _, l := range levels {
-		if l != User && Available(l) == nil { // sessions of other users make files of other owners: who wants that says so
+		if l <= most && l != User && Available(l) == nil { // sessions of other users make files of other owners: who wants that says so
 			return l
 		}
 	}

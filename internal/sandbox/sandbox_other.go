@@ -10,6 +10,9 @@ func ABI() int { return 0 }
 // Strongest returns Off.
 func Strongest() Level { return Off }
 
+// AtMost returns Off.
+func AtMost(Level) Level { return Off }
+
 // Describe says that there is nothing.
 func Describe(Level) string { return "the host's own rights: this system has no isolation" }
 

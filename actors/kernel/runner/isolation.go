@@ -24,7 +24,7 @@ func (i isolation) level() (sandbox.Level, error) {
 	}
 	switch i.Level {
 	case "":
-		return min(sandbox.Privileges, sandbox.Strongest()), nil
+		return sandbox.AtMost(sandbox.Privileges), nil
 	case kernel.IsolationStrongest:
 		return sandbox.Strongest(), nil // never one that gives files other owners
 	}
