@@ -74,7 +74,7 @@ func written(l chroma.Lexer) ([]byte, error) {
 	r, ok := l.(*chroma.RegexLexer)
 	if inner := reflect.Indirect(reflect.ValueOf(l)); !ok && inner.Kind() == reflect.Struct {
 		if f := inner.FieldByName("Lexer"); f.IsValid() {
-			r, ok = f.Interface().(*chroma.RegexLexer)
+			r, ok = reflect.TypeAssert[*chroma.RegexLexer](f)
 		}
 	}
 	if !ok {
