@@ -69,7 +69,7 @@ func children(pid int) []string {
 		if err != nil {
 			continue
 		}
-		for _, child := range bytes.Fields(list) {
+		for child := range bytes.FieldsSeq(list) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", child)) // one that has ended has none
 			if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) > 0 {
 				names = append(names, fmt.Sprintf("%.80q (process %s)", line, child))
