@@ -51,7 +51,7 @@ def drive(coppice: str, python: str, extras: str, scratch: pathlib.Path, backend
             for sdk, args in {
                 "JavaScript": ["node", scratch / "sandbox.mjs"], "Python": [sys.executable, scratch / "sandbox.py", "sync"], "Python, async": [sys.executable, scratch / "sandbox.py", "async"],
             }.items():
-                p = subprocess.run([str(a) for a in args], cwd=scratch, env={**os.environ, **server.env, "EXTRAS": extras}, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                p = subprocess.run([str(a) for a in args], cwd=scratch, env={**os.environ, **server.env, "EXTRAS": extras, "KEEPS": "1" if backend == "runner" else "0"}, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
                 if p.returncode != 0:
                     bad.append(f"{sdk}: exit code {p.returncode}")
                     continue

@@ -1,6 +1,7 @@
 // Calls every public method of E2B's SDK for JavaScript once, with its result checked,
 // against a coppice serve --e2b that E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY name.
-// EXTRAS is a folder with matplotlib and pandas. A method that no check names fails, so
+// EXTRAS is a folder with matplotlib and pandas, and KEEPS is 1 if the server keeps sessions
+// on disk. A method that no check names fails, so
 // that a new version of the SDK brings no method that was not looked at.
 import assert from 'node:assert/strict'
 import { Sandbox, Template, Volume, Secret, CommandExitError, FileNotFoundError, NotFoundError, TimeoutError } from '@e2b/code-interpreter'
@@ -78,9 +79,27 @@ await refused('sandbox.getMcpToken', '', () => sbx.getMcpToken())
 await works('Sandbox.listSnapshots', async () => assert.deepEqual(await Sandbox.listSnapshots().nextItems(), []))
 await works('sandbox.listSnapshots', async () => assert.deepEqual(await sbx.listSnapshots().nextItems(), []))
 await works('Sandbox.deleteSnapshot', async () => assert.equal(await Sandbox.deleteSnapshot('none'), false))
-for (const [who, one] of [['Sandbox', (m, ...a) => Sandbox[m](id, ...a)], ['sandbox', (m, ...a) => sbx[m](...a)]]) {
-  await refused(who + '.pause', 501, () => one('pause'))
-  await refused(who + '.betaPause', 501, () => one('betaPause'))
+// paused pauses and resumes. What would be lost keeps it from that.
+const paused = async (pauseOne) => {
+  const s = await Sandbox.create({ timeoutMs: 300_000 })
+  const pause = () => pauseOne(s)
+  await s.runCode('kept, lost = [1], (i for i in [2])')
+  await assert.rejects(pause(), /lost \(generator/)
+  assert.equal((await s.runCode('kept, next(lost)')).text, '([1], 2)')
+  await s.runCode('del lost')
+  assert.deepEqual([await pause(), await pause()], [true, false])
+  assert.equal((await s.getInfo()).state, 'paused')
+  assert.equal(await s.isRunning(), false)
+  assert.deepEqual((await Sandbox.list({ query: { state: ['paused'] } }).nextItems()).map((one) => one.sandboxId), [s.sandboxId])
+  await Sandbox.connect(s.sandboxId, { timeoutMs: 200_000 })
+  assert.equal((await s.runCode('kept')).text, '[1]')
+  await s.kill()
+}
+for (const [who, of] of [['Sandbox', (s, m, ...a) => Sandbox[m](s.sandboxId, ...a)], ['sandbox', (s, m, ...a) => s[m](...a)]]) {
+  const one = (...a) => of(sbx, ...a)
+  for (const method of ['pause', 'betaPause'])
+    if (process.env.KEEPS === '1') await works(who + '.' + method, () => paused((s) => of(s, method)))
+    else await refused(who + '.' + method, 501, () => one(method))
   await refused(who + '.createSnapshot', 501, () => one('createSnapshot'))
   await refused(who + '.fork', 501, () => one('fork'))
   await refused(who + '.updateNetwork', 501, () => one('updateNetwork', { allowOut: ['1.1.1.1'] }))

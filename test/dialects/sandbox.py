@@ -2,8 +2,8 @@
 
     python sandbox.py sync|async
 
-A coppice serve --e2b is named by E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY, and EXTRAS
-is a folder with matplotlib and pandas. The checks are the same for both forms of the SDK:
+A coppice serve --e2b is named by E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY, EXTRAS is a
+folder with matplotlib and pandas, and KEEPS is 1 if the server keeps sessions on disk. The checks are the same for both forms of the SDK:
 what one returns at once, the other returns later. A method that no check names fails, so
 that a new version of the SDK brings no method that was not looked at.
 """
@@ -22,6 +22,7 @@ from e2b import CommandExitException, FileNotFoundException, NotFoundException, 
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
 LATER = sys.argv[1] == "async"
+KEEPS = os.environ["KEEPS"] == "1"
 S = AsyncSandbox if LATER else Sandbox
 rows: list[tuple[str, str]] = []
 seen: set[str] = set()
@@ -159,7 +160,35 @@ async def _():
     assert await a(S.delete_snapshot("none")) is False
 
 
-for _name, _args in (("pause", {}), ("beta_pause", {}), ("create_snapshot", {}), ("fork", {}), ("update_network", {"network": {"allow_out": ["1.1.1.1"]}})):
+async def paused(name):
+    """Pauses and resumes, if this server keeps memory. What would be lost keeps it from that."""
+    s = await a(S.create(timeout=300))
+    await a(s.run_code("kept, lost = [1], (i for i in [2])"))
+    err = await raises(Exception, lambda: getattr(s, name)())
+    if not KEEPS:
+        raise err
+    assert "lost (generator" in str(err), err
+    assert (await a(s.run_code("kept, next(lost)"))).text == "([1], 2)"
+    await a(s.run_code("del lost"))
+    assert await a(getattr(s, name)()) is True
+    assert await a(getattr(s, name)()) is False
+    assert (await a(s.get_info())).state == SandboxState.PAUSED and not await a(s.is_running())
+    mine = await a(S.list(query=SandboxQuery(state=[SandboxState.PAUSED])).next_items())
+    assert [one.sandbox_id for one in mine] == [s.sandbox_id]
+    await a(S.connect(s.sandbox_id, timeout=200))
+    assert await a(s.is_running())
+    assert (await a(s.run_code("kept"))).text == "[1]"
+    await a(s.kill())
+
+
+for _name in ("pause", "beta_pause"):
+
+    @check("Sandbox." + _name, refused=None if KEEPS else "501")
+    async def _(name=_name):
+        await paused(name)
+
+
+for _name, _args in (("create_snapshot", {}), ("fork", {}), ("update_network", {"network": {"allow_out": ["1.1.1.1"]}})):
 
     @check("Sandbox." + _name, refused="501")
     async def _(name=_name, args=_args):

@@ -136,7 +136,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := f.timeout.Fill(&o); err != nil {
 		return err
 	}
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, o)
+	host, keeps, err := a.startServer(ctx, f, o)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		defer context.AfterFunc(a.Hard, cancel)()
 		api.End(ctx)
 	}
-	dialect, more := f.dialect(host.Host, logger)
+	dialect, more := f.dialect(host.Host, keeps, logger)
 	defer dialect.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()

@@ -24,8 +24,13 @@
 // # What a sandbox goes through
 //
 //	POST /v2/sandboxes ──▶ running ──DELETE, its timeout, the end of the server──▶ not found
-//	                         │   ▲
-//	                         └───┘ connect and timeout give it another end
+//	                       │ ▲ │ ▲                                                     ▲
+//	                       │ │ └─┘ connect and timeout give it another end             │
+//	                 pause ▼ │ connect, or a request if it wants that                  │
+//	                       paused ─────────DELETE, the end of the server───────────────┘
+//
+// Paused, its sessions are on disk and no time runs. A pause is refused when anything of the
+// sandbox would be lost, unless its memory was not to be kept.
 //
 // The methods may be called from any goroutine.
 package e2b

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,9 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/interpreter"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/wire/process/processconnect"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -26,11 +29,16 @@ type Host interface {
 	Workspace(ctx context.Context, name string, o workspace.Options) (*workspace.Workspace, error)
 	Workspaces() *workspace.Set
 	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
+	Hibernated(ctx context.Context) ([]hibernate.Asleep, error)
 }
 
 // Options make an API. Host is required.
 type Options struct {
 	Host Host
+	// Keeps says that the host keeps sessions on disk as a whole, with hibernate.Lossless as
+	// its coppice.Options.Hibernate: a sandbox can be paused with its memory. false: that is
+	// refused.
+	Keeps bool
 	// Logger hears what went wrong with no one to tell. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -56,6 +64,7 @@ type sandbox struct {
 	envd     *envd.Sandbox
 	code     *interpreter.Interpreter
 	usage    usage
+	rest     *rest
 }
 
 // New returns the API of a host.
@@ -76,6 +85,8 @@ func New(o Options) *API {
 	a.mux.HandleFunc("DELETE /sandboxes/{id}", a.kill)
 	a.mux.HandleFunc("POST /sandboxes/{id}/timeout", a.timeout)
 	a.mux.HandleFunc("POST /sandboxes/{id}/refreshes", a.refresh)
+	a.mux.HandleFunc("POST /sandboxes/{id}/pause", a.pause)
+	a.mux.HandleFunc("POST /sandboxes/{id}/resume", a.resume)
 	a.mux.HandleFunc("GET /sandboxes/{id}/metrics", a.metrics)
 	a.lacking()
 	for _, path := range inside {
@@ -145,13 +156,10 @@ func (a *API) of(w *workspace.Workspace, template string) *sandbox {
 	if template == "" {
 		template = templates[0]
 	}
-	s := &sandbox{w: w, template: template, envd: envd.New(w), code: interpreter.New(a.o.Host, w)}
+	s := &sandbox{w: w, template: template, envd: envd.New(w), code: interpreter.New(a.o.Host, w), rest: newRest()}
 	a.all[w] = s
 	a.runs.Go(func() { // ends with the sandbox, or with Close
-		select {
-		case <-w.Done():
-		case <-a.life.Done():
-		}
+		a.follow(s)
 		s.envd.Close()
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -168,6 +176,12 @@ func (a *API) inside(w http.ResponseWriter, r *http.Request) {
 		answer.Ended(w, id)
 		return
 	}
+	leave, err := a.enter(r, s)
+	if err != nil {
+		answer.Ended(w, id) // as of one that is gone: clients take it for one that does not run
+		return
+	}
+	defer leave()
 	for _, path := range inside[:interpreters] {
 		if r.URL.Path == path || strings.HasSuffix(path, "/") && strings.HasPrefix(r.URL.Path, path) {
 			s.code.ServeHTTP(w, r)
@@ -175,6 +189,34 @@ func (a *API) inside(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.envd.ServeHTTP(w, r)
+}
+
+// enter lets a request into a sandbox, and resumes that if it is paused and is to be.
+func (a *API) enter(r *http.Request, s *sandbox) (leave func(), err error) {
+	for {
+		leave, ok, err := s.rest.enter(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if !starts(r) {
+				leave()
+			}
+			return leave, nil
+		}
+		if do, _ := s.rest.does(); !do.resume {
+			return nil, errPaused
+		}
+		if _, err := a.wake(context.WithoutCancel(r.Context()), s, defaultTimeout, true); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// starts reports whether a request may start code or a process; the others may go on while
+// the sandbox is paused.
+func starts(r *http.Request) bool {
+	return r.URL.Path == processconnect.ProcessStartProcedure || slices.ContainsFunc(inside[:interpreters], func(p string) bool { return strings.HasPrefix(r.URL.Path, p) })
 }
 
 // endTime is how long a request waits for the end of a sandbox.

@@ -11,15 +11,9 @@ import (
 
 // lacking routes what E2B has and this server has not. What is asked about it is
 // answered; what would change something is refused, with the reason.
-//
-// Pausing a sandbox is hibernating its sessions: pause, resume, snapshots and fork are
-// for here, once a workspace can be kept on disk.
 func (a *API) lacking() {
-	const kept = "a sandbox cannot be kept on disk here: it lives until its timeout, which can be set later"
-	a.refused("POST /sandboxes/{id}/pause", kept)
-	a.refused("POST /sandboxes/{id}/resume", kept)
-	a.refused("POST /sandboxes/{id}/snapshots", kept)
-	a.refused("POST /sandboxes/{id}/fork", "a sandbox cannot be forked here; make another one, and copy its files")
+	a.refused("POST /sandboxes/{id}/snapshots", "what a sandbox has in memory comes back in that sandbox alone: pause it, and connect to it later")
+	a.refused("POST /sandboxes/{id}/fork", "what a sandbox has in memory cannot be put into another one; make another one, and copy its files")
 	a.refused("PUT /sandboxes/{id}/network", "the server decides on the network of its sandboxes")
 	a.empty("GET /snapshots")
 

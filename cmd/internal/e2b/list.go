@@ -22,6 +22,7 @@ const maxPage = 100
 type query struct {
 	metadata  map[string]string
 	running   bool // those that run are among them
+	paused    bool // those that are paused are
 	template  string
 	after     time.Time
 	ascending bool
@@ -31,7 +32,7 @@ type query struct {
 
 // queryOf reads it from the address of a request.
 func queryOf(q url.Values) (query, error) {
-	o := query{running: true, metadata: map[string]string{}, template: q.Get("template"), limit: maxPage}
+	o := query{running: true, paused: true, metadata: map[string]string{}, template: q.Get("template"), limit: maxPage}
 	fields, err := url.ParseQuery(q.Get("metadata"))
 	if err != nil {
 		return o, fmt.Errorf("the metadata cannot be read: %w", err)
@@ -41,6 +42,7 @@ func queryOf(q url.Values) (query, error) {
 	}
 	if states := strings.Join(q["state"], ","); states != "" {
 		o.running = slices.Contains(strings.Split(states, ","), "running")
+		o.paused = slices.Contains(strings.Split(states, ","), "paused")
 	}
 	if at := cmp.Or(q.Get("startedAfter"), q.Get("started_after")); at != "" {
 		if o.after, err = time.Parse(time.RFC3339Nano, at); err != nil {
@@ -88,7 +90,11 @@ func (o query) takes(s *sandbox, i workspace.Info) bool {
 			return false
 		}
 	}
-	return o.running && (o.template == "" || o.template == s.template) && (o.after.IsZero() || i.Made.After(o.after))
+	wanted := o.running
+	if !s.rest.since().IsZero() {
+		wanted = o.paused
+	}
+	return wanted && (o.template == "" || o.template == s.template) && (o.after.IsZero() || i.Made.After(o.after))
 }
 
 // list describes sandboxes, page by page.

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -35,14 +36,20 @@ type server struct {
 	http *http.Client
 }
 
-// serve starts one.
+// serve starts one, whose host keeps no sessions on disk.
 func serve(t *testing.T) *server {
 	t.Helper()
+	return serveKeeping(t, hibernate.Never)
+}
+
+// serveKeeping starts one.
+func serveKeeping(t *testing.T, keep hibernate.Policy) *server {
+	t.Helper()
 	host, err := coppice.Start(t.Context(), coppice.Options{
-		Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(),
+		Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(), Hibernate: keep,
 	})
 	require.NoError(t, err)
-	api := e2b.New(e2b.Options{Host: host, Logger: slog.New(slog.DiscardHandler)})
+	api := e2b.New(e2b.Options{Host: host, Keeps: keep != hibernate.Never, Logger: slog.New(slog.DiscardHandler)})
 	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: key}, api.Mounts()...)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(context.Background())

@@ -73,13 +73,28 @@ type detail struct {
 	Metadata map[string]string `json:"metadata"`
 	State    string            `json:"state"`
 	Internet bool              `json:"allowInternetAccess"`
+	Life     lifecycle         `json:"lifecycle"`
+}
+
+// lifecycle is what a sandbox does by itself.
+type lifecycle struct {
+	OnTimeout  string `json:"onTimeout"`
+	AutoResume bool   `json:"autoResume"`
 }
 
 func (a *API) detail(s *sandbox) detail {
 	i := s.w.Info()
 	d := detail{
-		Template: s.template, Alias: s.template, ID: i.Name, Client: client, Started: i.Made, End: i.EndAt, Version: envd.Version, CPUs: runtime.NumCPU(),
+		Template: s.template, Alias: s.template, ID: i.Name, Client: client, Started: i.Made, End: s.ends(), Version: envd.Version, CPUs: runtime.NumCPU(),
 		MemoryMB: s.memory() >> 20, DiskMB: s.disk() >> 20, Metadata: i.Labels, State: "running", Internet: true,
+		Life: lifecycle{OnTimeout: "kill"},
+	}
+	do, _ := s.rest.does()
+	if d.Life.AutoResume = do.resume; do.pause {
+		d.Life.OnTimeout = "pause"
+	}
+	if since := s.rest.since(); !since.IsZero() {
+		d.State, d.End = "paused", since
 	}
 	if d.Metadata == nil {
 		d.Metadata = map[string]string{}
@@ -97,6 +112,10 @@ type newSandbox struct {
 	Metadata map[string]string `json:"metadata"`
 	Env      map[string]string `json:"envVars"`
 	Pause    bool              `json:"autoPause"`
+	Memory   *bool             `json:"autoPauseMemory"`
+	Resume   *struct {
+		Enabled bool `json:"enabled"`
+	} `json:"autoResume"`
 	Internet *bool             `json:"allow_internet_access"`
 	Network  map[string]any    `json:"network"`
 	MCP      json.RawMessage   `json:"mcp"`
@@ -104,12 +123,18 @@ type newSandbox struct {
 	Volumes  []json.RawMessage `json:"volumeMounts"`
 }
 
-// lacks says what of it cannot be had.
-func (n newSandbox) lacks() string {
+// auto is what the sandbox is to do by itself.
+func (n newSandbox) auto() auto {
+	return auto{pause: n.Pause, memory: n.Memory == nil || *n.Memory, resume: n.Resume != nil && n.Resume.Enabled}
+}
+
+// lacks says what of it cannot be had, where sandboxes can be paused with their memory, or
+// cannot.
+func (n newSandbox) lacks(keeps bool) string {
 	asks := func(m json.RawMessage) bool { return len(m) > 0 && string(m) != "null" }
 	switch {
-	case n.Pause:
-		return "a sandbox cannot be paused here at its timeout: let it be killed"
+	case n.Pause && n.auto().memory && !keeps:
+		return "a sandbox cannot be paused with its memory at its timeout by this server, which does not keep sessions on disk as a whole: let it be killed, or paused without its memory"
 	case n.Internet != nil && !*n.Internet:
 		return "the server decides on the network of its sandboxes: leave out allow_internet_access"
 	case asks(n.MCP):
@@ -160,7 +185,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		answer.Error(w, http.StatusNotFound, fmt.Sprintf("template '%.80s' not found: there are %s here, which are the server's own environment", o.Template, strings.Join(templates, " and ")))
 		return
 	}
-	if lacks := o.lacks(); lacks != "" {
+	if lacks := o.lacks(a.o.Keeps); lacks != "" {
 		answer.Error(w, http.StatusBadRequest, lacks)
 		return
 	}
@@ -169,9 +194,12 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		answer.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	made, err := a.o.Host.Workspace(r.Context(), a.name(r.Header.Get("Idempotency-Key")), workspace.Options{
-		Env: o.Env, Labels: o.Metadata, EndAt: time.Now().Add(max(lives, leastTimeout)),
-	})
+	do, at := o.auto(), time.Now().Add(max(lives, leastTimeout))
+	asked := workspace.Options{Env: o.Env, Labels: o.Metadata, EndAt: at}
+	if do.pause {
+		asked.EndAt = time.Time{} // it is paused then
+	}
+	made, err := a.o.Host.Workspace(r.Context(), a.name(r.Header.Get("Idempotency-Key")), asked)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -181,6 +209,10 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		refuse(w, coppice.ErrClosed)
 		return
 	}
+	s.rest.will(do)
+	if do.pause {
+		s.rest.pausesAt(at)
+	}
 	answer.JSON(w, http.StatusCreated, a.made(s))
 }
 
@@ -189,7 +221,10 @@ func refuse(w http.ResponseWriter, err error) {
 	_, options := errors.AsType[*workspace.OptionsError](err)
 	_, exists := errors.AsType[*workspace.ExistsError](err)
 	_, ended := errors.AsType[*workspace.EndedError](err)
+	refused, no := errors.AsType[*refusal](err)
 	switch {
+	case no:
+		answer.Error(w, refused.status, refused.why)
 	case options, errors.Is(err, coppice.ErrOptions):
 		answer.Error(w, http.StatusBadRequest, err.Error())
 	case exists:
@@ -215,7 +250,7 @@ func (a *API) named(w http.ResponseWriter, r *http.Request) *sandbox {
 }
 
 // connect gives a client what it needs to use a sandbox, and the sandbox the time that the
-// client asks for, if it has less.
+// client asks for, if it has less. One that is paused is resumed.
 func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 	s := a.named(w, r)
 	if s == nil {
@@ -223,28 +258,48 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	var o struct {
 		Timeout *int64 `json:"timeout"`
+		Memory  *bool  `json:"memory"`
 	}
 	if !answer.Body(w, r, maxBody, &o) {
 		return
 	}
-	if o.Timeout != nil && !s.extend(w, o.Timeout, false) {
+	lives, err := lifetime(o.Timeout)
+	if err != nil {
+		answer.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	answer.JSON(w, http.StatusOK, a.made(s))
+	resumed, err := a.wake(context.WithoutCancel(r.Context()), s, lives, o.Memory == nil || *o.Memory)
+	switch {
+	case err != nil:
+		refuse(w, err)
+	case resumed:
+		answer.JSON(w, http.StatusCreated, a.made(s))
+	case o.Timeout == nil || s.extend(w, r, o.Timeout, false):
+		answer.JSON(w, http.StatusOK, a.made(s))
+	}
 }
 
 // extend gives a sandbox another end; without shorten, only a later one. False: the request was answered.
-func (s *sandbox) extend(w http.ResponseWriter, seconds *int64, shorten bool) bool {
+func (s *sandbox) extend(w http.ResponseWriter, r *http.Request, seconds *int64, shorten bool) bool {
 	more, err := lifetime(seconds)
 	if err != nil {
 		answer.Error(w, http.StatusBadRequest, err.Error())
 		return false
 	}
-	i, at := s.w.Info(), time.Now().Add(more)
-	if !shorten && (i.EndAt.IsZero() || at.Before(i.EndAt)) {
+	leave, runs, err := s.rest.enter(r.Context()) // a pause remembers the end
+	if err == nil && !runs {
+		err = errPaused
+	}
+	if err != nil {
+		refuse(w, err)
+		return false
+	}
+	defer leave()
+	ends, at := s.ends(), time.Now().Add(more)
+	if !shorten && (ends.IsZero() || at.Before(ends)) {
 		return true
 	}
-	if err := s.w.SetLifetime(at, i.IdleEnd); err != nil {
+	if err := s.setEnd(at, s.w.Info().IdleEnd); err != nil {
 		refuse(w, err)
 		return false
 	}
@@ -280,7 +335,7 @@ func (a *API) timeout(w http.ResponseWriter, r *http.Request) {
 		Timeout *int64 `json:"timeout"`
 	}
 	s := a.named(w, r)
-	if s != nil && answer.Body(w, r, maxBody, &o) && s.extend(w, o.Timeout, true) {
+	if s != nil && answer.Body(w, r, maxBody, &o) && s.extend(w, r, o.Timeout, true) {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -291,7 +346,7 @@ func (a *API) refresh(w http.ResponseWriter, r *http.Request) {
 		Duration *int64 `json:"duration"`
 	}
 	s := a.named(w, r)
-	if s != nil && answer.Body(w, r, maxBody, &o) && s.extend(w, o.Duration, false) {
+	if s != nil && answer.Body(w, r, maxBody, &o) && s.extend(w, r, o.Duration, false) {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

@@ -56,3 +56,25 @@ func diskTotal(dir string) int64 {
 	}
 	return int64(fs.Blocks) * fs.Bsize //nolint:gosec,unconvert // no file system is that large; Bsize differs by architecture
 }
+
+// children names the processes that a process has started.
+func children(pid int) []string {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil // it has gone
+	}
+	var names []string
+	for _, thread := range threads {
+		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name()))
+		if err != nil {
+			continue
+		}
+		for child := range bytes.FieldsSeq(list) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", child)) // one that has ended has none
+			if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) > 0 {
+				names = append(names, fmt.Sprintf("%.80q (process %s)", line, child))
+			}
+		}
+	}
+	return names
+}

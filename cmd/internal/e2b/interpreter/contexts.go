@@ -49,8 +49,6 @@ type Interpreter struct {
 type session struct {
 	description
 	s *coppice.Session
-	// turn has room for one: who is in it runs code, and what belongs to that.
-	turn chan struct{}
 }
 
 // description is a context for clients.
@@ -77,18 +75,8 @@ func (i *Interpreter) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.
 
 func (i *Interpreter) make(id, cwd string) *session {
 	return &session{
-		description: description{id, python, cwd}, turn: make(chan struct{}, 1),
-		s: i.host.Session(id, coppice.InWorkspace(i.w.Name()), coppice.In(cwd)),
-	}
-}
-
-// enter waits for the turn of a context.
-func (c *session) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case c.turn <- struct{}{}:
-		return func() { <-c.turn }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		description: description{id, python, cwd},
+		s:           i.host.Session(id, coppice.InWorkspace(i.w.Name()), coppice.In(cwd)),
 	}
 }
 

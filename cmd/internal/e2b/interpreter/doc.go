@@ -14,7 +14,8 @@
 //   - A client that leaves interrupts its code. So does the end of the server.
 //   - The variables of the environment that a request names are there for its code alone.
 //   - Every stream ends with end_of_execution, unless the server is cut off: what became of
-//     code whose kernel died is an error in it.
+//     code whose kernel died is an error in it, and what is not as it was since a context
+//     was kept on disk is in its stderr.
 //   - The default context is there from the beginning, and cannot be lost: removing it
 //     loses its variables.
 //

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,14 +68,9 @@ func (i *Interpreter) execute(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	out := newLines(w, cancel) // at once: clients do not wait long for the head of an answer
 	defer out.close()
-	leave, err := c.enter(ctx)
-	if err != nil {
-		return // the client has gone
-	}
-	defer leave()
-	i.run(ctx, c, out, coppice.Request{
-		Cells: []messages.Cell{{Code: outdented(o.Code)}}, Timeout: coppice.NoTimeout, Count: true, Env: map[string]string{charts: "1"},
-	}, o.Env)
+	run(ctx, c, out, coppice.Request{
+		Cells: []messages.Cell{{Code: outdented(o.Code)}}, Timeout: coppice.NoTimeout, Count: true, Env: map[string]string{charts: "1"}, CallEnv: o.Env,
+	})
 	if i.w.Err() != nil {
 		// What was sent is not whole. A client whose stream breaks off asks whether the
 		// sandbox is there, and tells its user that it has ended.
@@ -104,12 +97,8 @@ func outdented(code string) string {
 	return strings.Join(lines, "")
 }
 
-// run makes the call, with variables that are there for it alone.
-func (i *Interpreter) run(ctx context.Context, c *session, out *lines, req coppice.Request, env map[string]string) {
-	if len(env) > 0 {
-		maps.Copy(req.Env, env)
-		defer i.restore(ctx, c, env)
-	}
+// run makes the call.
+func run(ctx context.Context, c *session, out *lines, req coppice.Request) {
 	for e, err := range c.s.Stream(ctx, req) {
 		if err != nil {
 			out.send(failure("ExecutionError", err.Error()))
@@ -119,33 +108,6 @@ func (i *Interpreter) run(ctx context.Context, c *session, out *lines, req coppi
 			out.send(line)
 		}
 	}
-}
-
-// restoreTime bounds how long what a call has set is taken back.
-const restoreTime = 10 * time.Second
-
-// restore gives the variables of a call back the values that they have in the sandbox.
-// It is not shown, not counted, and leaves no name behind.
-func (i *Interpreter) restore(ctx context.Context, c *session, env map[string]string) {
-	own, values := i.w.Env(), map[string]any{}
-	for name := range env {
-		values[name] = nil
-		if value, ok := own[name]; ok {
-			values[name] = value
-		}
-	}
-	text, err := json.Marshal(values)
-	if err != nil {
-		return // they are strings
-	}
-	quoted, err := json.Marshal(string(text)) // which Python reads alike
-	if err != nil {
-		return // as above
-	}
-	code := fmt.Sprintf(`(lambda e, v: [e.pop(k, None) if x is None else e.__setitem__(k, x) for k, x in v.items()] and None)(__import__("os").environ, __import__("json").loads(%s))`, quoted)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
-	defer cancel()
-	_, _ = c.s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}}) // a kernel that is gone has lost them
 }
 
 // lines writes JSON lines to a client.

@@ -53,6 +53,11 @@ func TestLinesOfEvents(t *testing.T) {
 	require.JSONEq(t, `[{"type":"error","name":"UnexpectedEndOfExecution","value":"why","traceback":""},`+count, end(messages.OutcomeLost))
 	require.Contains(t, end(messages.OutcomeCancelled), "KeyboardInterrupt")
 	require.Contains(t, end(messages.OutcomeTimeout), "TimeoutError")
+	restored := func(m messages.Memory) string {
+		return text(messages.Final{Result: messages.Result{Outcome: messages.OutcomeOK, State: messages.StateRestored, Restored: &messages.Restored{Memory: m}}})
+	}
+	require.Equal(t, "null", restored(messages.Memory{Kept: []string{"x"}}), "all is as it was")
+	require.Contains(t, restored(messages.Memory{Changed: []messages.ChangedName{{Name: "f", Change: "it was closed"}}}), "f (it was closed)")
 }
 
 // TestAQuietStream is kept alive, and no longer than it lasts.

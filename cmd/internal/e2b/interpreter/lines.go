@@ -58,10 +58,13 @@ func linesOf(e messages.Event) []any {
 	return nil
 }
 
-// endOf are the last lines but one: how the code ended, if no error has said it, and
-// its number.
+// endOf are the last lines but one: what is not as it was since the context was kept on
+// disk, how the code ended, if no error has said it, and its number.
 func endOf(r messages.Result) []any {
 	var list []any
+	if c := r.Restored; c != nil && len(c.Lost)+len(c.Changed)+len(c.Notes) > 0 {
+		list = append(list, textLine{"stderr", c.String() + "\n", time.Now().UnixNano()}) // else it is as clients expect
+	}
 	switch r.Outcome {
 	case messages.OutcomeOK, messages.OutcomeError:
 	case messages.OutcomeCancelled:
