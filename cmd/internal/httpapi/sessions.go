@@ -45,7 +45,16 @@ func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session
 }
 
 func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
-	list, err := a.kernels(r.Context())
+	asleep, err := all(r)
+	var list []client.Session
+	if err == nil {
+		list, err = a.kernels(r.Context())
+	}
+	if err == nil && asleep {
+		var kept []client.Session
+		kept, err = a.hibernated(r.Context(), list)
+		list = append(list, kept...)
+	}
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -69,19 +78,19 @@ func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKe
 	return s, s.Key(), nil
 }
 
-// named is the session in the path of a request, which has a kernel.
-func (a *API) named(r *http.Request) (*coppice.Session, client.Session, error) {
+// named is the session in the path of a request, as find or known returns it.
+func (a *API) named(r *http.Request, one look) (*coppice.Session, client.Session, error) {
 	query := r.URL.Query()
 	session, key, err := a.at(r.PathValue("session"), query.Get("cwd"), query.Get("workspace"))
 	if err != nil { // of a workspace that is not there, no session has a kernel
 		return nil, client.Session{}, fmt.Errorf("%w: %w", errNotFound, err)
 	}
-	s, err := a.find(r.Context(), key)
+	s, err := one(r.Context(), key)
 	return session, s, err
 }
 
 func (a *API) session(w http.ResponseWriter, r *http.Request) {
-	_, s, err := a.named(r)
+	_, s, err := a.named(r, a.known)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -152,10 +161,10 @@ func pin(on bool) func(*coppice.Session, context.Context) error {
 	return func(s *coppice.Session, ctx context.Context) error { return s.Pin(ctx, on) }
 }
 
-// act does something to a session that has a kernel.
-func (a *API) act(do func(*coppice.Session, context.Context) error) http.HandlerFunc {
+// act does something to a session that one finds.
+func (a *API) act(one look, do func(*coppice.Session, context.Context) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		session, _, err := a.named(r)
+		session, _, err := a.named(r, one)
 		if err == nil {
 			err = do(session, r.Context())
 		}
@@ -194,7 +203,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, badRequest{fmt.Sprintf("copies must be a whole number from 1 to %d, not %v", most, copies), ""})
 		return
 	}
-	session, _, err := a.named(r)
+	session, _, err := a.named(r, a.find)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -213,7 +222,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 
 // checkpoint keeps the state of a session.
 func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
-	session, _, err := a.named(r)
+	session, _, err := a.named(r, a.find)
 	if err != nil {
 		a.problem(w, err)
 		return
