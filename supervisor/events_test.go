@@ -161,7 +161,7 @@ func TestExplain(t *testing.T) {
 						gone = append(gone, *c.Exit)
 					}
 				},
-				Children: []supervisor.Spec{supervise("s", supervisor.Options{Children: []supervisor.Spec{
+				Children: []supervisor.Spec{supervise("s", supervisor.Options{Handler: &handler{}, Children: []supervisor.Spec{
 					{Key: "a", New: of(behaviour{terminate: func(c *supervisor.Ctx, e supervisor.Exit) {
 						given = e.Value().Reason
 						c.Explain("it is lost")
