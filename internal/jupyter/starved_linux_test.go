@@ -72,6 +72,6 @@ func TestTheSilenceOfAStarvedServer(t *testing.T) {
 		return time.Since(begin)
 	}
 	alone := silent(process.Identity{})
-	require.GreaterOrEqual(t, alone, limit)
+	require.Greater(t, alone, limit-limit/4, "the last it said came at most an interval of pings before")
 	require.Greater(t, silent(starved(t)), 2*limit, "alone it was %v", alone)
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,24 +21,37 @@ func NewMark() Mark {
 	return Mark(1 + rand.Uint64N(most-1))
 }
 
+// mostReadings bounds how often the table of processes is read for one answer.
+const mostReadings = 8
+
 // Marked returns the processes that have a mark. It looks at all of the machine, which
 // costs a few microseconds for each.
 func Marked(m Mark) ([]Identity, error) {
-	pids, err := processes()
-	if err != nil {
-		return nil, err
-	}
 	var found []Identity
-	for _, pid := range pids {
-		if of, err := markOf(pid); err != nil || of != m || m == 0 {
-			continue
-		}
-		id, err := Identify(pid)
+	seen := map[int]bool{}
+	// One that starts another and ends, while the table is read, is in neither place:
+	// so it is read until nothing is new in it.
+	for range mostReadings {
+		pids, err := processes()
 		if err != nil {
-			continue // it has ended
+			return nil, err
 		}
-		if of, err := markOf(pid); err == nil && of == m { // and is the one that was named
-			found = append(found, id)
+		fresh := slices.DeleteFunc(pids, func(pid int) bool { return seen[pid] })
+		if len(fresh) == 0 {
+			break
+		}
+		for _, pid := range fresh {
+			seen[pid] = true
+			if of, err := markOf(pid); err != nil || of != m || m == 0 {
+				continue
+			}
+			id, err := Identify(pid)
+			if err != nil {
+				continue // it has ended
+			}
+			if of, err := markOf(pid); err == nil && of == m { // and is the one that was named
+				found = append(found, id)
+			}
 		}
 	}
 	return found, nil

@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -12,30 +13,58 @@ import (
 // hundredth, though native code holds the interpreter for good.
 const workPart = 10
 
-// lookAfter is how long a kernel is silent before its process is looked at: a look
-// costs what a ping does.
-const lookAfter = 100 * time.Millisecond
+// lookAfter is how long a kernel is silent before its process is looked at, and lookEvery
+// how often from then on: a look costs what a ping does. Of a thread that wants a
+// processor at the last look it is not known for how long it did, only that it slept at
+// the look before.
+const (
+	lookAfter = 100 * time.Millisecond
+	lookEvery = 250 * time.Millisecond
+)
 
 // working sees whether a process computes while it is waited for. One goroutine uses it.
 type working struct {
+	id    process.Identity
+	mu    sync.Mutex
 	timer *time.Timer
-	began chan *opportunity.Meter
+	meter *opportunity.Meter // nil until it is looked at
+	over  bool
 }
 
 // watchWork begins to look at a process that is silent for long. Its computes must be
 // called.
 func watchWork(id process.Identity) *working {
-	w := &working{began: make(chan *opportunity.Meter, 1)}
-	w.timer = time.AfterFunc(lookAfter, func() { w.began <- opportunity.Begin(opportunity.Processes(id), nil) })
+	w := &working{id: id}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(lookAfter, w.look)
 	return w
+}
+
+func (w *working) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	if w.meter == nil {
+		w.meter = opportunity.Begin(opportunity.Processes(w.id), nil)
+	} else {
+		w.meter.Measure()
+	}
+	w.timer.Reset(lookEvery)
 }
 
 // computes says whether it did, as far as it was given a processor, and ends the look.
 // False where that is not known.
 func (w *working) computes() bool {
-	if w.timer.Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+	if w.meter == nil {
 		return false
 	}
-	m := (<-w.began).Measure()
+	m := w.meter.Measure()
 	return m.Known != opportunity.Nothing && !m.Stopped && m.Ran > 0 && m.Ran >= (m.Wall-m.Waited)/workPart
 }

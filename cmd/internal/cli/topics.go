@@ -93,7 +93,8 @@ Kernels see the search path, the home, the locale and what begins with LC_, XDG_
 and PI_, but nothing that looks like a secret: coppice env --json lists both. The
 time zone, proxies, certificates and what CUDA needs are not among them: name them
 in COPPICE_PASS_ENV or with --pass-env. What is named passes as it is, also with a
-password in it; a name with * brings no secrets along.`},
+password in it; a name with * brings no secrets along. A session with COPPICE_CHARTS=1
+in its own environment shows the data of charts and tables beside their pictures.`},
 		{Use: "files", Short: "The files that are kept, and where", Long: `All of it is in ~/.coppice (or COPPICE_HOME/.coppice), for its owner alone:
 
   python-env/               the Python environment of coppice setup

@@ -252,8 +252,8 @@ func (s *server) watches() {
 	resp, err := s.http.Do(req)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, resp.Body.Close()) }()
-	text := make([]byte, 0, 256)
-	for !strings.Contains(string(text), "\n\n") {
+	text := make([]byte, 0, 4096) // a sign of life may come before it
+	for !strings.Contains(string(text), "\n\nid:") && !strings.HasPrefix(string(text), "id:") || !strings.HasSuffix(string(text), "\n\n") {
 		n, err := resp.Body.Read(text[len(text):cap(text)])
 		require.NoError(t, err)
 		text = text[:len(text)+n]
