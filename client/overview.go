@@ -21,6 +21,8 @@ type Overview struct {
 	Newest      uint64   `json:"newest"`
 	Samples     []Sample `json:"samples"`
 	Limits      Limits   `json:"limits"`
+	// Hibernated is how many sessions are kept on disk, or were a few seconds ago.
+	Hibernated int `json:"hibernated,omitempty"`
 	// Problems are what a person should look at, the worst first; MoreProblems is how
 	// many more there are.
 	Problems     []Problem `json:"problems"`
@@ -127,8 +129,8 @@ type Story struct {
 // Moment is one event in the life of a session.
 type Moment struct {
 	At time.Time `json:"at"`
-	// What happened: started, restarted, died, hung, refused, evicted, reset, closed,
-	// ended, copied (it is a copy), forked (a copy was made of it), asked, lost (a call).
+	// What happened: started, restarted, died, hung, refused, evicted, hibernated, reset,
+	// closed, ended, copied (it is a copy), forked (a copy was made of it), asked, lost (a call).
 	What string `json:"what"`
 	// Why is the reason, and what it means for the session's variables.
 	Why   string `json:"why,omitempty"`

@@ -32,6 +32,30 @@ func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
 	return list.Sessions, err
 }
 
+// AllSessions lists the sessions that have a kernel, and after them those that are kept on
+// disk, with the state [StateHibernated].
+func (c *Client) AllSessions(ctx context.Context) ([]Session, error) {
+	var list struct {
+		Sessions []Session `json:"sessions"`
+	}
+	err := c.ask(ctx, http.MethodGet, "api/sessions", url.Values{"hibernated": {"true"}}, nil, &list)
+	return list.Sessions, err
+}
+
+// Hibernate keeps what the session has in memory on disk and ends its kernel; its next
+// call restores it, also after the server has ended and another one runs. For a session
+// that is on disk already it says what is kept. An error with code hibernate_refused says
+// why the session cannot be kept; it goes on then.
+func (c *Client) Hibernate(ctx context.Context, key messages.SessionKey) (Hibernated, error) {
+	path, query, err := session(key, "/hibernate")
+	if err != nil {
+		return Hibernated{}, err
+	}
+	var h Hibernated
+	err = c.ask(ctx, http.MethodPost, path, query, nil, &h)
+	return h, err
+}
+
 // Open gives a session a kernel, if it has none.
 func (c *Client) Open(ctx context.Context, o Open) (Session, error) {
 	var s Session
@@ -60,7 +84,7 @@ func session(key messages.SessionKey, action string) (path string, query url.Val
 }
 
 // Session describes one session. An error with code not_found says that it has no
-// kernel.
+// kernel and is not kept on disk.
 func (c *Client) Session(ctx context.Context, key messages.SessionKey) (Session, error) {
 	path, query, err := session(key, "")
 	if err != nil {

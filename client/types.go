@@ -21,6 +21,8 @@ type Health struct {
 	// Sessions is how many have a kernel, Executions how many run or wait.
 	Sessions   int `json:"sessions"`
 	Executions int `json:"executions"`
+	// Hibernated is how many sessions are kept on disk, or were a few seconds ago.
+	Hibernated int `json:"hibernated,omitempty"`
 }
 
 // Session describes a session that has a kernel.
@@ -29,7 +31,7 @@ type Session struct {
 	Cwd     string `json:"cwd"`
 	// Workspace is the name of the one that it belongs to, "" for none.
 	Workspace string `json:"workspace,omitempty"`
-	// State is as in [messages.Node]: idle, busy, starting, …
+	// State is as in [messages.Node]: idle, busy, starting, …; or [StateHibernated].
 	State messages.ChildState `json:"state"`
 	// Queue is how many calls wait, Done how many were answered.
 	Queue  int    `json:"queue"`
@@ -44,10 +46,27 @@ type Session struct {
 	PID int     `json:"pid,omitempty"`
 	RSS int64   `json:"rss,omitempty"`
 	CPU float64 `json:"cpu_seconds,omitempty"`
-	// Since is when State began, Expires when the idle session will end.
+	// Since is when State began, Expires when the idle session will end, or until when
+	// one is kept on disk.
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires,omitzero"`
 	Detail  string    `json:"detail,omitempty"`
+	// Kept is what is on disk of a session that is hibernated; nil: it has a kernel.
+	Kept *Hibernated `json:"hibernated,omitempty"`
+}
+
+// StateHibernated is the state of a session that has no kernel and is kept on disk: its
+// next call restores it.
+const StateHibernated messages.ChildState = "hibernated"
+
+// Hibernated says what is kept on disk of a session: each of its names is kept, lost or
+// changed.
+type Hibernated struct {
+	messages.Memory
+	// Bytes is how much it is.
+	Bytes int64 `json:"bytes"`
+	// TookSeconds is how long it took to write it; 0: it was there already.
+	TookSeconds float64 `json:"took_seconds,omitempty"`
 }
 
 // Open asks for a session.

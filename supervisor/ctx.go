@@ -121,6 +121,15 @@ func (c *Ctx) Hold(on bool) { c.c.held.Store(on) }
 // until the next incarnation.
 func (c *Ctx) Note(f Facts) { c.c.facts.Store(&f) }
 
+// Explain adds text to the reason of the exit, for lifecycle events, snapshots and
+// whoever watches: what became of the state that ends with the incarnation. It takes the
+// place of what was said before. Only Terminate may call it.
+func (c *Ctx) Explain(text string) {
+	c.c.mu.Lock()
+	defer c.c.mu.Unlock()
+	c.c.extra().explained = text
+}
+
 // Over is closed when [System.Shutdown] is about to return. What a behaviour
 // still tries in Terminate, after it was abandoned, has to end then.
 func (c *Ctx) Over() <-chan struct{} { return c.c.sys.done }

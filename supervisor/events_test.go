@@ -144,6 +144,40 @@ func TestSlowWatcher(t *testing.T) {
 	})
 }
 
+// TestExplain: what Terminate says is in the reason of the exit, after the one that there
+// was.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	for want, exit := range map[string]supervisor.Exit{
+		"it is kept":                  {Kind: messages.ExitEvicted},
+		"no room is left; it is kept": strategy.Exitf(messages.ExitEvicted, "no room is left"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var gone []messages.Exit // written by the one goroutine that calls the watchers
+			var given string
+			sys := startOnly(t, supervisor.SystemOptions{
+				OnEvent: func(e messages.Lifecycle) {
+					if c, ok := e.(messages.ChildChanged); ok && c.To == messages.ChildGone && c.Key == "a" {
+						gone = append(gone, *c.Exit)
+					}
+				},
+				Children: []supervisor.Spec{supervise("s", supervisor.Options{Handler: &handler{}, Children: []supervisor.Spec{
+					{Key: "a", New: of(behaviour{terminate: func(c *supervisor.Ctx, e supervisor.Exit) {
+						given = e.Value().Reason
+						c.Explain("it is lost")
+						c.Explain("it is kept")
+					}})},
+				}})},
+			})
+			in(t, sys.Ref("s"), func(s *supervisor.Supervisor) { s.End("a", exit) })
+			synctest.Wait()
+			stop(t, sys)
+			require.Equal(t, []messages.Exit{{Kind: messages.ExitEvicted, Reason: want}}, gone)
+			require.Equal(t, exit.Value().Reason, given)
+		})
+	}
+}
+
 // TestSnapshot: the whole tree, nested supervisors included, each in its state.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()

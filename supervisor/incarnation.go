@@ -108,7 +108,9 @@ type rare struct {
 	cancel   context.CancelCauseFunc
 	timers   map[*time.Timer]struct{}
 	watchers []*watcher
-	over     chan struct{} // closed when the incarnation is over
+	// explained is what Terminate has added to the reason of the exit.
+	explained string
+	over      chan struct{} // closed when the incarnation is over
 }
 
 // stashed is a message that came while the incarnation was suspended.

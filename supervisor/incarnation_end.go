@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -144,7 +145,23 @@ func (c *incarnation) end() {
 		}
 	}
 	c.behaviour = nil
-	c.gone(exit)
+	c.gone(c.explained(exit))
+}
+
+// explained is an exit with what Terminate has added to its reason.
+func (c *incarnation) explained(exit *Exit) *Exit {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.rare == nil || c.rare.explained == "" {
+		return exit
+	}
+	more := *exit
+	if more.Err == nil {
+		more.Err = errors.New(c.rare.explained)
+	} else {
+		more.Err = fmt.Errorf("%w; %s", more.Err, c.rare.explained)
+	}
+	return &more
 }
 
 // why is the reason of the end.

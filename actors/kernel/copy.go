@@ -141,7 +141,7 @@ func (a *Actor) slept(m slept) error {
 }
 
 // sleepAtLast writes down an idle session that ends because there is no room for it, or
-// because its host does. What cannot be kept is lost, as without it.
+// because its host does. What cannot be kept is lost, as without it, and the exit says why.
 func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 	evicted := exit.Kind == messages.ExitEvicted
 	ends := exit.Kind == messages.ExitShutdown && !strings.HasPrefix(exit.Value().Reason, messages.SessionClosed)
@@ -152,7 +152,16 @@ func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 	on.Note(supervisor.Facts{Detail: "hibernating", PID: a.interp.Info().PID})
 	ctx, done := opportunity.Within(context.WithoutCancel(a.life), opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, subject(a.interp))
 	defer done()
-	_, _ = a.o.Hibernation.Sleep(ctx, a.sleeper()) // the next call's result says what is there
+	_, err := a.o.Hibernation.Sleep(ctx, a.sleeper())
+	refused, is := errors.AsType[*messages.HibernateRefused](err)
+	switch {
+	case err == nil: // the next call's result says what is there
+		on.Explain("its state is kept on disk")
+	case is:
+		on.Explain("its state is lost, and not kept on disk: " + refused.Problem)
+	default:
+		on.Explain("its state is lost, and not kept on disk: " + err.Error())
+	}
 }
 
 func (a *Actor) sleeper() Sleeper {

@@ -118,6 +118,28 @@ func TestHibernationRefused(t *testing.T) {
 	})
 }
 
+// TestTheEndSaysWhatBecameOfTheState, kept or not.
+func TestTheEndSaysWhatBecameOfTheState(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"its state is kept on disk":                                      nil,
+		"its state is lost, and not kept on disk: it would lose sock":    &messages.HibernateRefused{Reason: messages.HibernateLossy, Problem: "it would lose sock"},
+		"its state is lost, and not kept on disk: the disk is not there": errors.New("the disk is not there"),
+	} {
+		var gone []string // written by the one goroutine that calls the watchers
+		inTree(t, kernel.Options{Hibernation: &fakeSleep{sleepErr: err}}, func(_ *testing.T, tr *tree) {
+			tr.system.Watch(func(e messages.Lifecycle) {
+				if c, ok := e.(messages.ChildChanged); ok && c.Kind == "kernel" && c.To == messages.ChildGone {
+					gone = append(gone, c.Exit.Reason)
+				}
+			})
+			tr.run("count")
+		})
+		require.Len(t, gone, 1)
+		require.Contains(t, gone[0], want)
+	}
+}
+
 // TestRestoreFails: no call runs in a kernel without what is kept, and what is kept stays.
 func TestRestoreFails(t *testing.T) {
 	t.Parallel()

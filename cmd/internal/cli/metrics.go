@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,13 @@ func newMetrics(v version.Info) *metrics {
 	m.registry.MustRegister(m.calls, m.tree, m.requests, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// hibernated shows how many sessions are kept on disk. It is called once.
+func (m *metrics) hibernated(n func(context.Context) int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "coppice", Name: "hibernated_sessions", Help: "Sessions that have no kernel and are kept on disk.",
+	}, func() float64 { return float64(n(context.Background())) }))
 }
 
 // instrument measures the requests that a server serves.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type serveFlags struct {
 	sessions  int
 	idle      time.Duration
 	timeout   console.CallTimeout
+	hibernate hibernation
 	warmMax   int
 	budget    int
 	developer bool
@@ -67,6 +69,10 @@ COPPICE_TOKEN, or a new one. Address and token are written to
 find them. GET /api/openapi.json describes the API. The address itself is a page
 that shows the supervision tree as it lives: on a terminal serve prints a link that
 signs in, and --open opens it. coppice top is the same in a terminal.
+
+With --hibernate lossless or lossy, a session that has no kernel any more is kept on
+disk, also over the end of the server: its next call restores it, and the result lists
+what is kept, lost and changed. "coppice sessions hibernate" does it at once.
 
 With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
 workspaces here. serve prints the variables that they read. With --jupyter, clients of
@@ -99,6 +105,7 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.jupyter, "jupyter", false, "serve sessions as kernels of a Jupyter Server too, and print the address for its clients")
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
+	f.hibernate.add(cmd)
 	return cmd
 }
 
@@ -133,7 +140,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	m, v := newMetrics(version.Read()), vitals.New()
 	o := f.hostOptions(m, v)
-	if err := f.timeout.Fill(&o); err != nil {
+	if err := cmp.Or(f.timeout.Fill(&o), f.hibernate.fill(a.Env, &f.HostFlags, &o)); err != nil {
 		return err
 	}
 	host, keeps, err := a.startServer(ctx, f, o)
@@ -147,8 +154,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	m.hibernated(api.Hibernated)
 	backend, _ := host.Backend()
-	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, MaxSessions: f.sessions, Fork: backend == "runner"})
+	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, Hibernated: api.Hibernated, MaxSessions: f.sessions, Fork: backend == "runner"})
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {

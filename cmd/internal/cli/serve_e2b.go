@@ -17,7 +17,7 @@ import (
 // disk as a whole, for sandboxes that are paused, where its backend can, unless it keeps them
 // otherwise: whether it does is known when that was chosen.
 func (a *app) startServer(ctx context.Context, f serveFlags, o coppice.Options) (host *console.Host, keeps bool, err error) {
-	if (o.Hibernate == "" || o.Hibernate == hibernate.Never) && f.e2b && f.Backend != "gateway" {
+	if o.Hibernate == "" && f.e2b && f.Backend != "gateway" {
 		with := o
 		with.Hibernate = hibernate.Lossless
 		if host, err = a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, with); !errors.Is(err, coppice.ErrOptions) {

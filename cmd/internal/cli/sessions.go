@@ -38,7 +38,7 @@ when that is another than the server's, and --workspace which workspace it belon
 	cmd.PersistentFlags().StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: that of the server)")
 	cmd.PersistentFlags().StringVar(&f.workspace, "workspace", "", "the workspace of the session (default: none)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsLogsCommand(&f),
+	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsHibernateCommand(&f), a.sessionsLogsCommand(&f),
 		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsCheckpointsCommand(&f))
 	for _, one := range []struct {
 		name, short, done string
@@ -86,7 +86,7 @@ func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(conte
 }
 
 // sessionKey is the session of a name. Without a directory it is the one of that
-// name that has a kernel, or else has had an execution.
+// name that has a kernel or is kept on disk, or else has had an execution.
 func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsFlags) (messages.SessionKey, error) {
 	key := messages.SessionKey{Session: name, Workspace: f.workspace}
 	switch {
@@ -100,7 +100,7 @@ func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsF
 		}
 		return key, nil
 	}
-	list, err := c.Sessions(ctx)
+	list, err := c.AllSessions(ctx)
 	if err != nil {
 		return key, err
 	}
@@ -154,10 +154,10 @@ func serverFailure(err error) error {
 
 func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 	return console.Command{
-		Use: "list", Short: "List the sessions that have a kernel", Errors: serverFailure,
+		Use: "list", Short: "List the sessions that have a kernel, and those that are kept on disk", Errors: serverFailure,
 		Run: func(ctx context.Context, _ []string) error {
 			return a.withServer(func(c *client.Client) error {
-				list, err := c.Sessions(ctx)
+				list, err := c.AllSessions(ctx)
 				if err != nil {
 					return err
 				}
@@ -201,11 +201,18 @@ func sessionRow(s client.Session) []string {
 	if s.Pinned {
 		pinned = "pinned"
 	}
-	return []string{s.Session, string(s.State), render.Bytes(s.RSS), strconv.Itoa(s.Queue), pinned, strconv.Itoa(s.Restarts), s.Cwd}
+	memory := render.Bytes(s.RSS)
+	if s.Kept != nil {
+		memory = render.Bytes(s.Kept.Bytes) + " on disk"
+	}
+	return []string{s.Session, string(s.State), memory, strconv.Itoa(s.Queue), pinned, strconv.Itoa(s.Restarts), s.Cwd}
 }
 
 // sessionLine is a session as one line.
 func sessionLine(s client.Session) string {
+	if s.Kept != nil {
+		return hibernatedLine(s)
+	}
 	line := fmt.Sprintf("%-20s %-10s %6s", s.Session, s.State, render.Bytes(s.RSS))
 	if s.Queue > 0 {
 		line += fmt.Sprintf("  %d waiting", s.Queue)
@@ -232,7 +239,12 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		if f.json {
 			return a.WriteJSON(map[string]any{"session": s, "executions": runs})
 		}
-		a.Out.Lines(sessionLine(s), fmt.Sprintf("  process %d, %.1f s of CPU, %d calls answered", s.PID, s.CPU, s.Done))
+		a.Out.Lines(sessionLine(s))
+		if s.Kept != nil {
+			a.Out.Lines(memoryLines(s.Kept.Memory)...)
+			return nil
+		}
+		a.Out.Lines(fmt.Sprintf("  process %d, %.1f s of CPU, %d calls answered", s.PID, s.CPU, s.Done))
 		if s.LastExit != nil {
 			a.Out.Lines("  the kernel before ended: " + string(s.LastExit.Kind) + " " + s.LastExit.Reason)
 		}

@@ -59,6 +59,8 @@ COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kerne
                           ended (default: 1.5s)
 COPPICE_CALL_TIMEOUT      how long a call may take that names no timeout: 90s, 5m,
                           seconds or none (default: 10m)
+COPPICE_HIBERNATE         whether coppice serve keeps sessions on disk that have no
+                          kernel: never, lossless or lossy (default: never)
 COPPICE_ISOLATION         what sessions are kept from: off, privileges, landlock,
                           seccomp, user, bubblewrap or strongest (default: privileges)
 COPPICE_ISOLATION_WRITE, COPPICE_ISOLATION_READ
@@ -99,6 +101,8 @@ in its own environment shows the data of charts and tables beside their pictures
   agent/modules/*.py        your own modules, for all sessions
   agent/pycache/            what those offer, by their content
   agent/python-gateway/     the shared gateways, their token, and kept sessions
+  hibernated/               sessions on disk, for 30 days and up to 16 GiB; sealed with
+  hibernate.key             this key, and not encrypted
   agent/trace/              with PI_PYTHON_IPC_TRACE: at most 64 MiB for a program
   artifacts/                long outputs, for 7 days and up to 2 GiB
   repl_history.jsonl        what was typed into coppice repl

@@ -70,6 +70,7 @@ type API struct {
 	running sync.WaitGroup
 	changes *changes
 	kept    checkpoints
+	asleep  count
 	unwatch func()
 
 	mu    sync.Mutex
@@ -187,11 +188,12 @@ func (a *API) Mounts() []httpserver.Mount {
 	routes := map[string]http.HandlerFunc{
 		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
 		"GET /api/sessions": a.sessions, "POST /api/sessions": a.open,
-		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act((*coppice.Session).Close),
-		"POST /api/sessions/{session}/interrupt": a.act(func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
-		"POST /api/sessions/{session}/reset":     a.act((*coppice.Session).Reset),
-		"POST /api/sessions/{session}/pin":       a.act(pin(true)), "POST /api/sessions/{session}/unpin": a.act(pin(false)),
-		"POST /api/sessions/{session}/fork": a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
+		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act(a.known, (*coppice.Session).Close),
+		"POST /api/sessions/{session}/interrupt": a.act(a.find, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
+		"POST /api/sessions/{session}/reset":     a.act(a.known, (*coppice.Session).Reset),
+		"POST /api/sessions/{session}/pin":       a.act(a.find, pin(true)), "POST /api/sessions/{session}/unpin": a.act(a.find, pin(false)),
+		"POST /api/sessions/{session}/hibernate": a.hibernate,
+		"POST /api/sessions/{session}/fork":      a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
 		"GET /api/checkpoints": a.checkpoints, "DELETE /api/checkpoints/{id}": a.dropCheckpoint,
 		"GET /api/executions": a.list, "POST /api/executions": a.start,
 		"GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
@@ -229,6 +231,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	}
 	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Sessions: len(list), Executions: a.countRunning()}
 	h.Backend, h.Why = a.o.Host.Backend()
+	h.Hibernated = a.Hibernated(r.Context())
 	if a.life.Err() != nil {
 		h.Status = "draining"
 	}

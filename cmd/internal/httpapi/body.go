@@ -38,6 +38,7 @@ func (e unfit) Error() string { return e.problem }
 func (a *API) problem(w http.ResponseWriter, err error) {
 	status, code, hint := http.StatusInternalServerError, "internal", ""
 	refused, isFork := errors.AsType[*messages.ForkRefused](err)
+	asleep, isHibernate := errors.AsType[*messages.HibernateRefused](err)
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
 	up, isUp := errors.AsType[*notUp](err)
@@ -58,6 +59,8 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code, hint = http.StatusUnprocessableEntity, "bad_request", wrong.hint
 	case isFork:
 		status, code, hint = http.StatusConflict, "fork_refused", string(refused.Reason)
+	case isHibernate:
+		status, code, hint = http.StatusConflict, "hibernate_refused", string(asleep.Reason)
 	case isRequest, errors.Is(err, artifact.ErrBadRange):
 		status, code = http.StatusUnprocessableEntity, "bad_request"
 	case isUp && !errors.Is(err, messages.ErrOverloaded):

@@ -36,6 +36,7 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	s.books()
 	s.checkpoints()
 	s.workspaces()
+	s.hibernation()
 	s.slow()
 	s.full()
 	s.tools(box)

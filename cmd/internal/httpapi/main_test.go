@@ -98,7 +98,7 @@ func serveAs(t *testing.T, spec *spec, ho coppice.Options, o httpapi.Options, to
 	run, err := os.MkdirTemp("", "coppice-sock-") // the name of a socket has to be short
 	require.NoError(t, err)
 	s.socket = filepath.Join(run, "s")
-	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot, Fork: true})
+	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot, Hibernated: s.api.Hibernated, Fork: true})
 	s.mounts, err = liveview.Mounts(liveview.Options{Version: "test", Cwd: s.cwd, Vitals: v})
 	require.NoError(t, err)
 	s.mounts = append(s.mounts, s.api.Mounts()...)

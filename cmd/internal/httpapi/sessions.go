@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 )
@@ -45,7 +46,16 @@ func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session
 }
 
 func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
-	list, err := a.kernels(r.Context())
+	asleep, err := all(r)
+	var list []client.Session
+	if err == nil {
+		list, err = a.kernels(r.Context())
+	}
+	if err == nil && asleep {
+		var kept []client.Session
+		kept, err = a.hibernated(r.Context(), list)
+		list = append(list, kept...)
+	}
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -69,19 +79,19 @@ func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKe
 	return s, s.Key(), nil
 }
 
-// named is the session in the path of a request, which has a kernel.
-func (a *API) named(r *http.Request) (*coppice.Session, client.Session, error) {
+// named is the session in the path of a request, as find or known returns it.
+func (a *API) named(r *http.Request, one look) (*coppice.Session, client.Session, error) {
 	query := r.URL.Query()
 	session, key, err := a.at(r.PathValue("session"), query.Get("cwd"), query.Get("workspace"))
 	if err != nil { // of a workspace that is not there, no session has a kernel
 		return nil, client.Session{}, fmt.Errorf("%w: %w", errNotFound, err)
 	}
-	s, err := a.find(r.Context(), key)
+	s, err := one(r.Context(), key)
 	return session, s, err
 }
 
 func (a *API) session(w http.ResponseWriter, r *http.Request) {
-	_, s, err := a.named(r)
+	_, s, err := a.named(r, a.known)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -152,10 +162,10 @@ func pin(on bool) func(*coppice.Session, context.Context) error {
 	return func(s *coppice.Session, ctx context.Context) error { return s.Pin(ctx, on) }
 }
 
-// act does something to a session that has a kernel.
-func (a *API) act(do func(*coppice.Session, context.Context) error) http.HandlerFunc {
+// act does something to a session that one finds.
+func (a *API) act(one look, do func(*coppice.Session, context.Context) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		session, _, err := a.named(r)
+		session, _, err := a.named(r, one)
 		if err == nil {
 			err = do(session, r.Context())
 		}
@@ -194,7 +204,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, badRequest{fmt.Sprintf("copies must be a whole number from 1 to %d, not %v", most, copies), ""})
 		return
 	}
-	session, _, err := a.named(r)
+	session, _, err := a.named(r, a.find)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -213,7 +223,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 
 // checkpoint keeps the state of a session.
 func (a *API) checkpoint(w http.ResponseWriter, r *http.Request) {
-	session, _, err := a.named(r)
+	session, _, err := a.named(r, a.find)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -276,4 +286,112 @@ func (a *API) dropCheckpoint(w http.ResponseWriter, r *http.Request) {
 	}
 	c.Drop()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// all says whether a request wants the sessions that are kept on disk, too.
+func all(r *http.Request) (bool, error) {
+	values, given := r.URL.Query()["hibernated"]
+	switch {
+	case !given:
+		return false, nil
+	case len(values) == 1 && (values[0] == "true" || values[0] == "false"):
+		return values[0] == "true", nil
+	}
+	return false, badRequest{fmt.Sprintf("hibernated must be true or false, not %.40q", values), ""}
+}
+
+// look finds the session that a request names.
+type look func(context.Context, messages.SessionKey) (client.Session, error)
+
+// hibernated lists the sessions that are kept on disk and are not among those that have a
+// kernel.
+func (a *API) hibernated(ctx context.Context, live []client.Session) ([]client.Session, error) {
+	list, err := a.o.Host.Hibernated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.asleep.note(len(list))
+	up := make(map[messages.SessionKey]bool, len(live))
+	for _, s := range live {
+		up[messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}] = true
+	}
+	var kept []client.Session
+	for _, one := range list {
+		if !up[one.Key] {
+			kept = append(kept, sleeping(one))
+		}
+	}
+	return kept, nil
+}
+
+// sleeping is a session that is kept on disk, as clients see it.
+func sleeping(one hibernate.Asleep) client.Session {
+	owner := ""
+	if len(one.Owners) == 1 {
+		owner = one.Owners[0]
+	}
+	return client.Session{
+		Session: one.Key.Session, Cwd: one.Key.Cwd, Workspace: one.Key.Workspace, State: client.StateHibernated, Owner: owner,
+		Since: one.Made, Expires: one.Expires, Kept: &client.Hibernated{Memory: listed(one.Memory), Bytes: one.Bytes},
+	}
+}
+
+// known returns a session that has a kernel, or else is kept on disk.
+func (a *API) known(ctx context.Context, key messages.SessionKey) (client.Session, error) {
+	s, err := a.find(ctx, key)
+	if !errors.Is(err, errNotFound) {
+		return s, err
+	}
+	list, failed := a.hibernated(ctx, nil)
+	if failed != nil {
+		return s, failed
+	}
+	for _, one := range list {
+		if one.Session == key.Session && one.Cwd == key.Cwd && one.Workspace == key.Workspace {
+			return one, nil
+		}
+	}
+	return s, err
+}
+
+// hibernate keeps a session on disk and ends its kernel. For one that is there already it
+// says what is kept.
+func (a *API) hibernate(w http.ResponseWriter, r *http.Request) {
+	session, s, err := a.named(r, a.known)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	if s.Kept != nil {
+		httpserver.JSON(w, http.StatusOK, s.Kept)
+		return
+	}
+	report, err := session.Hibernate(r.Context())
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	a.asleep.forget()
+	httpserver.JSON(w, http.StatusOK, client.Hibernated{Memory: listed(report.Memory), Bytes: report.Bytes, TookSeconds: report.Took.Seconds()})
+}
+
+// Hibernated is how many sessions are kept on disk, or were up to 5 s ago. Where they
+// cannot be counted it is what was counted last, and the log has why. Any goroutine may
+// call it.
+func (a *API) Hibernated(ctx context.Context) int {
+	n, ok := a.asleep.recent()
+	if ok {
+		return n
+	}
+	list, err := a.o.Host.Hibernated(ctx)
+	switch {
+	case err == nil:
+		n = len(list)
+	case ctx.Err() != nil: // whoever asked has gone
+		return n
+	default:
+		a.o.Logger.Warn("the sessions on disk could not be counted", "err", err)
+	}
+	a.asleep.note(n)
+	return n
 }

@@ -175,6 +175,14 @@ func TestTheScreenShowsSessionsOutputAndEvents(t *testing.T) {
 	require.Contains(t, text(m), "supervisor")
 }
 
+// TestSessionsOnDiskAreCounted in the first line.
+func TestSessionsOnDiskAreCounted(t *testing.T) {
+	m := screen(t, &server{list: two()})
+	require.NotContains(t, text(m), "hibernated")
+	m.seen.overview.Hibernated = 3
+	require.Contains(t, text(m), "2 sessions, 1 call, 3 hibernated")
+}
+
 // A machine that has too much to do is told of, with what was put off for that.
 func TestABusyMachineIsShown(t *testing.T) {
 	m := screen(t, &server{list: two()})

@@ -102,6 +102,9 @@ func (m *model) head() string {
 	if h.PID != 0 {
 		text = fmt.Sprintf("coppice %s, %s backend, pid %d, %s, %s", h.Version, h.Backend, h.PID, render.Number(len(m.seen.sessions), "session"), render.Number(h.Executions, "call"))
 	}
+	if n := m.seen.overview.Hibernated; n > 0 {
+		text += fmt.Sprintf(", %d hibernated", n)
+	}
 	if busy := busy(m.seen.tree.Busy); busy != "" {
 		text += ", " + busy
 	}

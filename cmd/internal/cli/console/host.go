@@ -10,12 +10,15 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/telemetry"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// How long the end of a host or a launcher may take: in order, and in a hurry.
+// How long the end of a host or a launcher may take: in order, in order where sessions are
+// written to disk meanwhile, and in a hurry.
 const (
 	shutdownGrace = 15 * time.Second
+	writingGrace  = 2 * time.Minute
 	ShutdownHurry = 2 * time.Second
 )
 
@@ -41,6 +44,7 @@ type Host struct {
 	console *Console
 
 	once   sync.Once
+	grace  time.Duration // for its end
 	report messages.ShutdownReport
 	unhook func() bool
 }
@@ -79,7 +83,10 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 	case err != nil:
 		return nil, &Exit{Code: Lost, Err: err}
 	}
-	h := &Host{Host: inner, Traces: traces, console: c}
+	h := &Host{Host: inner, Traces: traces, console: c, grace: shutdownGrace}
+	if o.Hibernate != "" && o.Hibernate != hibernate.Never {
+		h.grace = writingGrace
+	}
 	if file := inner.TraceFile(); file != "" {
 		c.Err.Lines("coppice: messages are traced to " + file)
 	}
@@ -94,7 +101,7 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 // shutdown ends the host, once; it returns when that is done.
 func (h *Host) shutdown() messages.ShutdownReport {
 	h.once.Do(func() {
-		h.console.Ending(func(ctx context.Context) {
+		h.console.EndingWithin(h.grace, func(ctx context.Context) {
 			h.report = h.Host.Shutdown(ctx)
 			if err := h.Traces.End(ctx); err != nil {
 				h.console.Err.Lines("coppice: " + err.Error())
@@ -116,8 +123,11 @@ func (h *Host) End() messages.ShutdownReport {
 
 // Ending calls shutdown with the time that it has: 15 s in order, and 2 s from when the
 // process is to end at once.
-func (c *Console) Ending(shutdown func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+func (c *Console) Ending(shutdown func(context.Context)) { c.EndingWithin(shutdownGrace, shutdown) }
+
+// EndingWithin is Ending with another time in order.
+func (c *Console) EndingWithin(grace time.Duration, shutdown func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	hurry := make(chan struct{})
 	stop := context.AfterFunc(c.Hard, func() {

@@ -61,7 +61,7 @@ function eventOf(c) {
   const text = happened(c), name = key ? shortName(key.session) : "";
   if (key && text.startsWith(name)) li.append(link(c.execution ? toExecution(c.execution.id) : toSession(key), name), document.createTextNode(text.slice(name.length)));
   else li.append(document.createTextNode(text));
-  if (c.tree?.exit && !["normal", "shutdown", "evicted", "reset"].includes(c.tree.exit.kind) || c.execution?.outcome && c.execution.outcome !== "ok") li.className = "bad";
+  if (c.tree?.exit && !["normal", "shutdown", "evicted", "hibernated", "reset"].includes(c.tree.exit.kind) || c.execution?.outcome && c.execution.outcome !== "ok") li.className = "bad";
   return li;
 }
 

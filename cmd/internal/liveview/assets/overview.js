@@ -92,6 +92,8 @@ function drawTotals() {
   const limit = state.overview?.limits?.sessions;
   const list = [["all", limit ? `of ${limit}` : "sessions", state.sessions.size, to("sessions")]];
   for (const [name, n] of [...by].sort()) list.push([name, name, n, to("sessions", "", { q: "state:" + name })]);
+  const asleep = state.overview?.hibernated;
+  if (asleep) list.push(["hibernated", "on disk", asleep, to("sessions")]);
   for (const [level, text] of [["bad", "down"], ["asks", "ask a person"], ["shaky", "to look at"]]) {
     const n = [...state.sessions.values()].filter((s) => s.level === level).length;
     if (n) list.push(["l-" + level, text, n, to("sessions", "", { q: "health:" + level })]);

@@ -94,6 +94,7 @@ func (v *Vitals) startedLocked(key messages.SessionKey, c messages.ChildChanged)
 func (v *Vitals) exitLocked(key messages.SessionKey, c messages.ChildChanged) {
 	s, x := v.storyLocked(key), *c.Exit
 	if s.told == (told{c.Epoch, x.Kind}) {
+		s.explain(c.Epoch, short(x.Reason))
 		return
 	}
 	s.told = told{c.Epoch, x.Kind}
@@ -104,6 +105,9 @@ func (v *Vitals) exitLocked(key messages.SessionKey, c messages.ChildChanged) {
 		m.What = "evicted"
 	case messages.ExitReset:
 		m.What = "reset"
+		s.trouble, s.bad = "", false
+	case messages.ExitHibernated:
+		m.What, m.Why = "hibernated", strings.TrimSuffix("its next call restores it from disk; "+m.Why, "; ")
 		s.trouble, s.bad = "", false
 	case messages.ExitShutdown, messages.ExitNormal:
 		m.What = "ended"
@@ -124,10 +128,25 @@ func (v *Vitals) exitLocked(key messages.SessionKey, c messages.ChildChanged) {
 	v.tellLocked(key, m)
 }
 
+// explain puts in the reason of the exit that was told last as it is known in the end: what
+// became of the state, too.
+func (s *story) explain(epoch uint64, why string) {
+	i := len(s.moments) - 1
+	for ; i >= 0 && s.moments[i].Epoch == epoch; i-- {
+		switch s.moments[i].What {
+		case "evicted", "ended":
+			s.moments[i].Why = why
+			return
+		case "started", "restarted", "copied": // it is of the life before
+			return
+		}
+	}
+}
+
 // goneLocked is told that a session has no kernel any more. Its story stays.
 func (v *Vitals) goneLocked(key messages.SessionKey) {
 	s := v.storyLocked(key)
-	s.bad, s.began = false, time.Time{}
+	s.bad, s.began, s.told = false, time.Time{}, told{} // the next kernel counts its lives from 1 again
 	for _, id := range slices.Clone(v.asking[key.ID()]) {
 		v.answeredLocked(id)
 	}

@@ -31,6 +31,8 @@ type Source struct {
 	Sessions func(context.Context) ([]client.Session, error)
 	// Tree is the supervision tree. Required.
 	Tree func(context.Context) (messages.Node, error)
+	// Hibernated is how many sessions are kept on disk. nil: none.
+	Hibernated func(context.Context) int
 	// MaxSessions is how many sessions may live at once. 0: any number.
 	MaxSessions int
 	// Fork says that sessions can be copied.
@@ -65,6 +67,7 @@ type look struct {
 	sessions []client.Session
 	tree     messages.Node
 	limits   client.Limits
+	asleep   int
 }
 
 // New returns vitals that have heard of nothing yet.
@@ -108,7 +111,7 @@ func (v *Vitals) Overview(ctx context.Context, after uint64) (client.Overview, e
 	now := time.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	o := client.Overview{At: now, StepSeconds: step.Seconds(), Newest: v.last, Samples: []client.Sample{}, Limits: seen.limits, Marks: []client.Mark{}}
+	o := client.Overview{At: now, StepSeconds: step.Seconds(), Newest: v.last, Samples: []client.Sample{}, Limits: seen.limits, Hibernated: seen.asleep, Marks: []client.Mark{}}
 	for _, s := range v.samples {
 		if s.Seq > after {
 			o.Samples = append(o.Samples, s)
@@ -148,7 +151,11 @@ func (v *Vitals) look(ctx context.Context, old time.Duration) (look, error) {
 		return look{}, err
 	}
 	limits := client.Limits{Sessions: v.source.MaxSessions, Memory: int64(machine.Look("").Memory), CPUs: runtime.NumCPU(), Fork: v.source.Fork}
-	v.seen = look{at: time.Now(), sessions: sessions, tree: tree, limits: limits}
+	asleep := 0
+	if v.source.Hibernated != nil {
+		asleep = v.source.Hibernated(ctx)
+	}
+	v.seen = look{at: time.Now(), sessions: sessions, tree: tree, limits: limits, asleep: asleep}
 	return v.seen, nil
 }
 

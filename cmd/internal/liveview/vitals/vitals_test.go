@@ -303,3 +303,21 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	require.Len(t, v.times, keptTimes)
 	require.Equal(t, 3*keptTimes, v.now.Calls[messages.OutcomeOK])
 }
+
+// TestStoryOfASessionOnDisk: what became of the state is told with the end, also where that
+// is known only after it has begun.
+func TestStoryOfASessionOnDisk(t *testing.T) {
+	v := New()
+	v.Hear(state(1, messages.ChildStarting, messages.ChildIdle, nil))
+	v.Hear(state(1, messages.ChildIdle, messages.ChildStopping, &messages.Exit{Kind: messages.ExitEvicted, Reason: "no room is left"}))
+	v.Hear(state(1, messages.ChildStopping, messages.ChildGone, &messages.Exit{Kind: messages.ExitEvicted, Reason: "no room is left; its state is kept on disk"}))
+	for range 2 {
+		v.Hear(state(1, messages.ChildStarting, messages.ChildIdle, nil))
+		v.Hear(state(1, messages.ChildIdle, messages.ChildStopping, &messages.Exit{Kind: messages.ExitHibernated}))
+		v.Hear(state(1, messages.ChildStopping, messages.ChildGone, &messages.Exit{Kind: messages.ExitHibernated}))
+	}
+	s := v.Story(key)
+	require.Equal(t, "started evicted started hibernated started hibernated", words(s))
+	require.Equal(t, "no room is left; its state is kept on disk", s.Moments[1].Why)
+	require.Equal(t, "its next call restores it from disk", s.Moments[3].Why)
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/hibernate"
+	"github.com/coppice-run/coppice/internal/home"
+)
+
+// hibernateVariable is heard where --hibernate is not given.
+const hibernateVariable = "COPPICE_HIBERNATE"
+
+// policies are the values of --hibernate.
+var policies = []string{string(hibernate.Never), string(hibernate.Lossless), string(hibernate.Lossy)}
+
+// hibernation is the flag that keeps the sessions of a server on disk while they have no
+// kernel.
+type hibernation string
+
+// add adds the flag to a command.
+func (h *hibernation) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call, with the runner backend: "+strings.Join(policies, ", ")+" (default: COPPICE_HIBERNATE, else never)")
+}
+
+// fill fills in what the flag says, or else the variable in env. Where sessions are kept,
+// the backend auto is the runner: the other one cannot do it. The error is a UsageError.
+func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options) error {
+	name, value := "--hibernate", string(h)
+	if value == "" {
+		name, value = hibernateVariable, home.Lookup(env, hibernateVariable)
+	}
+	switch {
+	case value == "":
+		return nil // the host's default, or that of a dialect
+	case value == string(hibernate.Never):
+		o.Hibernate = hibernate.Never
+		return nil
+	case !slices.Contains(policies, value):
+		return console.Usagef("%s must be one of %s, not %q", name, strings.Join(policies, ", "), value)
+	case f.Backend == "gateway":
+		return console.Usagef("%s %s: the gateway backend cannot keep sessions on disk; use --backend runner, or --hibernate never", name, value)
+	case f.Backend == "auto":
+		f.Backend = "runner"
+	}
+	o.Hibernate = hibernate.Policy(value)
+	return nil
+}
