@@ -1,9 +1,12 @@
 package coppice_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readmeNames are what the Go blocks of the README take for granted.
+// readmeNames are what the Go blocks of the documents take for granted.
 const readmeNames = `package readme
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice"
@@ -25,11 +29,14 @@ import (
 	"github.com/coppice-run/coppice/agent"
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/agent/selfref"
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
 var (
+	_ client.Session
+	_ = strings.NewReader
 	_ = fmt.Println
 	_ time.Duration
 	_ messages.Cell
@@ -46,15 +53,34 @@ var (
 )
 `
 
-// TestReadmeCompiles compiles every Go block of the README: statements as the body
-// of a function that returns an error, a literal as a value.
+// documents are what a user reads.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	texts := map[string]string{}
+	for _, name := range append(names, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md", "clients/typescript/README.md") {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		texts[name] = string(text)
+	}
+	return texts
+}
+
+// TestReadmeCompiles compiles every Go block of README.md and docs: statements as the
+// body of a function that returns an error, a literal as a value.
 func TestReadmeCompiles(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	var b strings.Builder
 	b.WriteString(readmeNames)
-	blocks := strings.Split(string(readme), "\n```go\n")[1:]
+	var blocks []string
+	texts := documents(t)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if name == "README.md" || strings.HasPrefix(name, "docs/") {
+			blocks = append(blocks, strings.Split(texts[name], "\n```go\n")[1:]...)
+		}
+	}
 	require.NotEmpty(t, blocks)
 	for i, block := range blocks {
 		code, _, ended := strings.Cut(block, "\n```\n")
@@ -73,4 +99,22 @@ func TestReadmeCompiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, b.String())
+}
+
+// TestLinksLeadSomewhere follows the links of the documents that stay in the repository.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)="([^"]+)"`)
+	found := 0
+	for name, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to := m[1] + m[2]
+			if strings.Contains(to, "://") {
+				continue
+			}
+			found++
+			require.FileExists(t, filepath.Join(filepath.Dir(name), to), name)
+		}
+	}
+	require.Positive(t, found)
 }

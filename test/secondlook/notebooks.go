@@ -7,7 +7,7 @@ var notebooks = []Row{
 	{ID: "N4", Defect: "a result with an id of its own was not updated when the display of that id was", Held: []string{"internal/recording TestCell", "internal/recording/cell_test.go: an update of a value"}},
 	{ID: "N5", Defect: "what a widget for output captures was recorded as the cell's own", Held: []string{"notebook/run TestWhatAWidgetCapturesIsNotTheCells"}},
 	{ID: "N6", Defect: "scripts with lines before their first marker, or of markdown alone, were refused or read wrongly", Held: []string{"notebook TestScriptsAreTold", "notebook TestPercent"}},
-	{ID: "N7", Defect: "many small prints cost many times what they do in plain Python", Said: []string{"README.md: Each print that is flushed is an event of its own"}},
+	{ID: "N7", Defect: "many small prints cost many times what they do in plain Python", Said: []string{"docs/limits.md: Each print that is flushed is an event of its own"}},
 	{ID: "N8", Defect: "saving a notebook lost the extended attributes of its file", Held: []string{"internal/file TestWriteKeepsExtendedAttributes"}},
 	{ID: "N9", Defect: "notebooks of old versions that the official schemas refuse were called valid", Held: []string{"notebook TestVerdictsOnVersion3AreNbformats"}},
 	{ID: "N10", Defect: "a very deep recursion took many seconds to describe, and could not be interrupted meanwhile", Held: []string{"test/conformance TestErrorPlaces", "test/conformance/errors_test.go: a deep recursion of two"}},
