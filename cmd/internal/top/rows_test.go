@@ -62,6 +62,7 @@ func TestRowsAreSorted(t *testing.T) {
 		require.Equal(t, want, order(m), key)
 		require.Contains(t, text(m), orders[key].name[:1])
 	}
+	m.by, m.turned = "H", false
 	press(m, "M")
 	require.Contains(t, text(m), "memory ▾")
 	press(m, "M")
