@@ -131,6 +131,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"sessions close":        {{hostile}},
 		"sessions interrupt":    {{hostile}},
 		"sessions reset":        {{hostile}},
+		"sessions hibernate":    {{hostile}, {hostile, "--json"}},
 		"sessions pin":          {{hostile}},
 		"sessions unpin":        {{hostile}},
 		"sessions checkpoint":   {{hostile}, {hostile, "--workspace", hostile}},
