@@ -169,6 +169,9 @@ func (h *handler) execute(s *supervisor.Supervisor, w supervisor.Work, exec mess
 // no kernel has begun it yet.
 func (h *handler) resetting(s *supervisor.Supervisor, child string) bool {
 	calls := h.byKey[child]
+	for len(calls) > 0 && calls[0].work.Settled() { // whoever has its answer may reset again
+		calls = calls[1:]
+	}
 	if len(calls) == 0 || !calls[0].exec.Reset {
 		return false
 	}
