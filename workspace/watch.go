@@ -200,16 +200,9 @@ func (a *watch) end(ctx context.Context, root int, m process.Member, running map
 func (a *watch) processes(ctx context.Context, members []process.Member, kernels map[int]root, running map[int]*Process) {
 	w := a.w
 	var biggest *party
-	others := map[process.Identity]bool{} // that were there and are not of it
-	all := parties(members, kernels, running)
-	for _, p := range all {
+	for _, p := range parties(members, kernels, running) {
 		if biggest == nil || len(p.members) > len(biggest.members) {
 			biggest = p
-		}
-	}
-	for _, p := range all {
-		for _, m := range p.members {
-			others[m.Identity] = p != biggest
 		}
 	}
 	met := w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")
@@ -238,23 +231,11 @@ func (a *watch) processes(ctx context.Context, members []process.Member, kernels
 		if err != nil {
 			return
 		}
-		now := parties(again, kernels, running)
-		left := &party{root: biggest.root}
-		if of := now[biggest.root]; of != nil {
-			left.members = of.members
-		}
-		// What it started while it was ended descends from nothing any more.
-		if of := now[0]; of != nil && biggest.root != 0 {
-			for _, m := range of.members {
-				if !others[m.Identity] {
-					left.members = append(left.members, m)
-				}
-			}
-		}
-		if len(left.members) == 0 {
+		now := parties(again, kernels, running)[biggest.root]
+		if now == nil {
 			return
 		}
-		biggest = left
+		biggest = now
 	}
 }
 
