@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/workspace"
@@ -54,9 +55,15 @@ type world struct {
 
 func start(t *testing.T, o workspace.SetOptions) *world {
 	t.Helper()
+	return startWith(t, nil, o)
+}
+
+// startWith has a process own those of the workspaces.
+func startWith(t *testing.T, own *process.Owner, o workspace.SetOptions) *world {
+	t.Helper()
 	w := &world{gateway: &gateway{ended: make(chan messages.EndWorkspace, 100)}, dir: filepath.Join(t.TempDir(), "workspaces")}
 	w.Set = workspace.New(workspace.Host{
-		Dir: w.dir, Sessions: func() supervisor.Ref { return w.system.Ref("gateway") },
+		Dir: w.dir, Owner: own, Sessions: func() supervisor.Ref { return w.system.Ref("gateway") },
 		Place: func(string, workspace.Options) (workspace.Place, error) {
 			return workspace.Place{Rung: "privileges"}, nil
 		},

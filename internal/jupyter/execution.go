@@ -167,7 +167,7 @@ func (k *Kernel) probeLocked(x *execution, decisive bool) (again time.Duration, 
 		return 0, nil
 	}
 	x.probes[id] = &probe{decisive: decisive}
-	k.askedLocked(id)
+	k.owed.ask(id)
 	return k.client.opts.Settle, []frame{f}
 }
 

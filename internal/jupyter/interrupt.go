@@ -131,7 +131,7 @@ func (k *Kernel) interrupt() error {
 	// The answer is not waited for.
 	id := k.newID()
 	k.mu.Lock()
-	k.askedLocked(id)
+	k.owed.ask(id)
 	k.mu.Unlock()
 	f, err := k.message(chanShell, typeInfoRequest, id, nil, noContent{})
 	if err != nil {

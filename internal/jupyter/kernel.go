@@ -57,7 +57,6 @@ type Kernel struct {
 	stats         Stats           // guarded by mu
 	numbers       sequence        // guarded by mu
 	holes         holes           // guarded by mu
-	asked         int64           // guarded by mu: requests of ours other than executions
 	owed          owed            // guarded by mu: their answers that have not come
 	strangers     int64           // guarded by mu: messages that answer other clients
 	gone          bool            // guarded by mu: the server has confirmed the deletion
@@ -293,7 +292,7 @@ func (k *Kernel) ask(ctx context.Context, channel, typ string, answers chan<- an
 		return "", err
 	}
 	k.mu.Lock()
-	k.askedLocked(id)
+	k.owed.ask(id)
 	k.asks[id] = &ask{answers: answers, frame: f}
 	k.mu.Unlock()
 	if err := k.send(ctx, f); err != nil {

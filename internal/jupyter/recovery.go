@@ -165,7 +165,7 @@ func (k *Kernel) repeatLocked(x *execution, q *question, limit int) []frame {
 		}
 		x.recovery.open[id] = q
 	}
-	k.askedLocked(id)
+	k.owed.ask(id)
 	return []frame{f}
 }
 

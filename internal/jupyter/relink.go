@@ -167,8 +167,8 @@ func (k *Kernel) attach(l *link) *execution {
 	if f, err := k.message(chanControl, typeInfoRequest, id, nil, noContent{}); err == nil {
 		l.first = append(l.first, f)
 	}
-	k.askedLocked(id)
-	k.asked += 2 // those of a server that makes sure of its sockets
+	k.owed.ask(id)
+	k.owed.unseen += 2 * answersOfAnAsk // those of a server that makes sure of its sockets
 	for _, a := range k.asks {
 		l.first = append(l.first, a.frame)
 	}

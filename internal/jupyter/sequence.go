@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,9 @@ type sequence struct {
 	prefix string
 	// first and last are the smallest and the largest n, received how many came.
 	first, last, received int64
+	// marked is the largest n when an execution began, and late how many came since that are
+	// smaller: they were missing then.
+	marked, late int64
 }
 
 // numberOf splits the id of a message; ok is false when it has no number.
@@ -43,6 +47,17 @@ func (s *sequence) observe(id string) {
 	}
 	s.first, s.last = min(s.first, n), max(s.last, n)
 	s.received++
+	if n <= s.marked {
+		s.late++
+	}
+}
+
+// mark begins to count what comes late.
+func (s *sequence) mark() {
+	s.marked, s.late = s.last, 0
+	if s.prefix == "" {
+		s.marked = -1 // nothing has come, not even 0
+	}
 }
 
 // missing returns how many messages up to the last one did not come. Only its
@@ -56,7 +71,7 @@ func (s *sequence) missing() int64 {
 
 // mark is the state of a sequence when an execution began.
 type mark struct {
-	missing, asks, owed, strangers int64
+	missing, unseen, strangers int64
 }
 
 // answersOfAnAsk is how many messages a request of ours brings: busy, reply,
@@ -69,6 +84,8 @@ const answersOfAnAsk = 3
 type owed struct {
 	marks int64
 	open  map[string]*owes // by the id of the request
+	// unseen are answers to requests that a server makes of its own.
+	unseen int64
 }
 
 // owes is how many answers to a request are to come, and how many marks were set before it.
@@ -96,31 +113,28 @@ func (o *owed) answer(id string) {
 	}
 }
 
-// mark returns how many are to come, and forgets those from before the last mark.
-func (o *owed) mark() (n int64) {
-	for id, a := range o.open {
-		if a.since < o.marks {
-			delete(o.open, id)
-			continue
-		}
-		n += int64(a.answers)
-	}
+// mark forgets the requests from before the last mark.
+func (o *owed) mark() {
+	maps.DeleteFunc(o.open, func(_ string, a *owes) bool { return a.since < o.marks })
 	o.marks++
-	return n
 }
 
-// askedLocked notes a request that is not an execution. The kernel's mu is held.
-func (k *Kernel) askedLocked(id string) {
-	k.asked++
-	k.owed.ask(id)
+// due is how many answers are to come.
+func (o *owed) due() (n int64) {
+	for _, a := range o.open {
+		n += int64(a.answers)
+	}
+	return n
 }
 
 // markLocked returns the state of this moment. The kernel's mu is held.
 func (k *Kernel) markLocked() mark {
-	return mark{missing: k.numbers.missing(), asks: k.asked, owed: k.owed.mark(), strangers: k.strangers}
+	k.owed.mark()
+	k.numbers.mark()
+	return mark{missing: k.numbers.missing(), unseen: k.owed.unseen, strangers: k.strangers}
 }
 
-// droppedLocked returns how many messages were certainly lost since m. The
+// droppedLocked returns how many messages with numbers after m were certainly lost. The
 // kernel's mu is held; the idle of the execution has come, and with it all
 // older output that was not dropped. What answers requests of ours, also of those from
 // before m, may have a number by now and come later.
@@ -128,7 +142,7 @@ func (k *Kernel) droppedLocked(m mark) int64 {
 	if k.strangers != m.strangers {
 		return 0 // their replies are numbered too, and not for us to see
 	}
-	return max(0, k.numbers.missing()-m.missing-m.owed-answersOfAnAsk*(k.asked-m.asks))
+	return max(0, k.numbers.missing()-(m.missing-k.numbers.late)-k.owed.due()-(k.owed.unseen-m.unseen))
 }
 
 // holes watches the same numbers for what a connection that broke has swallowed.

@@ -30,7 +30,7 @@ func TestAnAnswerThatIsLateIsNoLoss(t *testing.T) {
 	require.Zero(t, run(0))
 	require.EqualValues(t, 2, run(2))
 
-	k.askedLocked("ping")
+	k.owed.ask("ping")
 	next++ // its reply has this number
 	late := next - 1
 	require.Zero(t, run(0), "it is on its way")
@@ -40,7 +40,21 @@ func TestAnAnswerThatIsLateIsNoLoss(t *testing.T) {
 	}
 	require.EqualValues(t, 1, run(1), "all answers have come")
 
-	k.askedLocked("never answered")
+	// Answers that come while an execution goes on take nothing from what it lost.
+	k.owed.ask("ping")
+	m := k.markLocked()
+	comes(next, next+1, next+2, next+6)
+	for range answersOfAnAsk {
+		k.owed.answer("ping")
+	}
+	require.EqualValues(t, 3, k.droppedLocked(m))
+	next += 7
+	m = k.markLocked()
+	comes(next-2, next, next+2) // the first is from before
+	require.EqualValues(t, 1, k.droppedLocked(m))
+	next += 3
+
+	k.owed.ask("never answered")
 	require.Zero(t, run(3))
 	require.EqualValues(t, 3, run(3), "that of an execution ago is not waited for")
 	require.Empty(t, k.owed.open)
