@@ -41,9 +41,7 @@ func (a *API) knows(r *http.Request, path string, opens func(string) bool) bool 
 	if key != "" && opens(key) || access != "" && opens(access) {
 		return true
 	}
-	if !slices.ContainsFunc(inside, func(p string) bool {
-		return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p)
-	}) {
+	if !opensInside(path) {
 		return false // sandboxes are made and ended with the key alone
 	}
 	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
@@ -53,6 +51,13 @@ func (a *API) knows(r *http.Request, path string, opens func(string) bool) bool 
 		}
 	}
 	return path == "/files" && a.signed(r) != ""
+}
+
+// opensInside reports whether a path is one of the inside of a sandbox.
+func opensInside(path string) bool {
+	return slices.ContainsFunc(inside, func(p string) bool {
+		return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p)
+	})
 }
 
 // meant is the sandbox that a request is about.
