@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,8 +80,7 @@ func (a *API) signed(r *http.Request) string {
 	}
 	until := ""
 	if at := q.Get("signature_expiration"); at != "" {
-		seconds, err := strconv.ParseInt(at, 10, 64)
-		if err != nil || time.Now().Unix() > seconds {
+		if expired(q) {
 			return ""
 		}
 		until = ":" + at
@@ -101,4 +101,15 @@ func (a *API) signed(r *http.Request) string {
 		}
 	}
 	return ""
+}
+
+// expired reports whether the signature of an address has an end that has come, or that
+// cannot be read.
+func expired(q url.Values) bool {
+	at := q.Get("signature_expiration")
+	if at == "" {
+		return false
+	}
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	return err != nil || time.Now().Unix() > seconds
 }

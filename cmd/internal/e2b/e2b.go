@@ -132,7 +132,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !httpserver.Trusted(r.Context()) {
 		a.o.Logger.Warn("refused a request", "status", http.StatusUnauthorized, "method", r.Method, "remote", r.RemoteAddr)
 		w.Header().Set("Connection", "close") // who may not ask has nothing more to say
-		answer.Error(w, http.StatusUnauthorized, "the API key, or the access token of the sandbox, is missing or wrong")
+		why := "the API key, or the access token of the sandbox, is missing or wrong"
+		if r.URL.Path == "/files" && expired(r.URL.Query()) {
+			why = "signature is already expired" // clients may look for these words
+		}
+		answer.Error(w, http.StatusUnauthorized, why)
 		return
 	}
 	a.mux.ServeHTTP(w, r)

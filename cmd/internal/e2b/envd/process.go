@@ -1,7 +1,6 @@
 package envd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +101,10 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 		case errors.Is(err, io.EOF) && over:
 			return nil
 		case errors.Is(err, io.EOF): // its output went with the sandbox, before all was read
-			return failed(cmp.Or(s.w.Err(), error(procs.ErrOver)))
+			if s.w.Err() != nil {
+				return withSandbox()
+			}
+			return failed(procs.ErrOver)
 		case err != nil && ctx.Err() != nil:
 			return failed(ctx.Err())
 		case err != nil && wait.Err() != nil:
@@ -117,12 +119,20 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 			if err != nil {
 				return failed(err)
 			}
-			over = e.Kind == procs.EventEnd
+			if over = e.Kind == procs.EventEnd; over && s.w.Err() != nil {
+				return withSandbox() // it was no end of its own
+			}
 			if err := send(eventOf(e)); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// withSandbox says that a process has ended with its sandbox. Clients ask then whether the sandbox is
+// there: its words are not those of one that was not found.
+func withSandbox() error {
+	return connect.NewError(connect.CodeUnavailable, errors.New("the process has ended with its sandbox"))
 }
 
 // lost is what stands in the output in place of what was not kept.
