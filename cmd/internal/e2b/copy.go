@@ -244,7 +244,7 @@ func (a *API) capture(ctx context.Context, s *sandbox) (one *shelf.Snapshot, err
 		}
 		one.Sessions = append(one.Sessions, shelf.Saved{Record: record, Session: k.Key.Session, Cwd: k.Key.Cwd})
 	}
-	if err := copyFolder(ctx, s.w, one.Files(), func(from, to *files.Folder) error { return from.CopyTo(ctx, to) }); err != nil {
+	if err := copyFolder(s.w, one.Files(), func(from, to *files.Folder) error { return from.CopyTo(ctx, to) }); err != nil {
 		return one, err
 	}
 	return one, a.wasStill(ctx, s, one)
@@ -297,7 +297,7 @@ func (a *API) wasStill(ctx context.Context, s *sandbox, one *shelf.Snapshot) err
 }
 
 // copyFolder calls do with the folder of a workspace and another one.
-func copyFolder(ctx context.Context, w *workspace.Workspace, other string, do func(of, with *files.Folder) error) error {
+func copyFolder(w *workspace.Workspace, other string, do func(of, with *files.Folder) error) error {
 	of, err := w.Files()
 	if err != nil {
 		return err
@@ -341,7 +341,7 @@ func (a *API) grow(ctx context.Context, one *shelf.Snapshot, name string, n newS
 			err = errors.Join(err, w.End(end))
 		}
 	}()
-	if err := copyFolder(ctx, w, one.Files(), func(to, from *files.Folder) error { return from.CopyTo(ctx, to) }); err != nil {
+	if err := copyFolder(w, one.Files(), func(to, from *files.Folder) error { return from.CopyTo(ctx, to) }); err != nil {
 		return nil, err
 	}
 	for _, k := range one.Sessions {
