@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -102,7 +103,7 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 			return nil
 		case errors.Is(err, io.EOF): // its output went with the sandbox, before all was read
 			if s.w.Err() != nil {
-				return withSandbox()
+				withSandbox()
 			}
 			return failed(procs.ErrOver)
 		case err != nil && ctx.Err() != nil:
@@ -120,7 +121,7 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 				return failed(err)
 			}
 			if over = e.Kind == procs.EventEnd; over && s.w.Err() != nil {
-				return withSandbox() // it was no end of its own
+				withSandbox() // it was no end of its own
 			}
 			if err := send(eventOf(e)); err != nil {
 				return err
@@ -129,11 +130,9 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 	}
 }
 
-// withSandbox says that a process has ended with its sandbox. Clients ask then whether the sandbox is
-// there: its words are not those of one that was not found.
-func withSandbox() error {
-	return connect.NewError(connect.CodeUnavailable, errors.New("the process has ended with its sandbox"))
-}
+// withSandbox breaks off the stream of a process that has ended with its sandbox. Clients ask
+// then whether the sandbox is there, and tell their users that it has ended.
+func withSandbox() { panic(http.ErrAbortHandler) }
 
 // lost is what stands in the output in place of what was not kept.
 const lost = "\n[the output up to here was not kept]\n"
