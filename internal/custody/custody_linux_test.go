@@ -39,7 +39,7 @@ func take(t *testing.T, dir, id string) *custody.Custody {
 // there for the next one, without a line missing or twice.
 func TestTheNextHostGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
-	said, kill := host(t, dir, crowd(), time.Hour)
+	said, kill := host(t, dir, crowd(), long)
 	kill()
 	c := take(t, dir, said.Custody)
 	require.Len(t, c.Names(), crowd())
@@ -99,7 +99,7 @@ func TestNobodyComes(t *testing.T) {
 // TestManyHosts: each is killed, and the last one finds what the first has begun.
 func TestManyHosts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
-	said, kill := host(t, dir, 2, time.Hour)
+	said, kill := host(t, dir, 2, long)
 	kill()
 	for range 5 {
 		c, err := custody.Take(within(t), custody.Options{Dir: dir}, said.Custody)
@@ -115,7 +115,7 @@ func TestManyHosts(t *testing.T) {
 // TestTheCustodianIsKilled: without a host, what it kept is lost, and said to be by name.
 func TestTheCustodianIsKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
-	said, kill := host(t, dir, 3, time.Hour)
+	said, kill := host(t, dir, 3, long)
 	kill()
 	require.NoError(t, syscall.Kill(said.Custodian.PID, syscall.SIGKILL))
 	gone(t, append(said.Processes, said.Custodian)...)
@@ -152,7 +152,7 @@ func TestTheCustodianIsKilledUnderItsHost(t *testing.T) {
 // that has nothing but what is common ends with its host.
 func TestWhatIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
-	c, err := custody.Begin(within(t), custody.Options{Dir: dir, Python: python(), KeepFor: time.Hour})
+	c, err := custody.Begin(within(t), custody.Options{Dir: dir, Python: python(), KeepFor: long})
 	require.NoError(t, err)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

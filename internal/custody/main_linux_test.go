@@ -24,6 +24,10 @@ import (
 // patience bounds every wait of the tests.
 const patience = 2 * time.Minute
 
+// long is how long something is kept that a test goes on with: when it fails, that ends
+// then.
+const long = 5 * time.Minute
+
 // roleEnv makes the test binary play a host instead of running tests: the folder of
 // custodies, how many sessions, and how long they are kept.
 const roleEnv = "COPPICE_TEST_ROLE"

@@ -42,7 +42,7 @@ func writeRecord(t *testing.T, path string, r recorded) {
 func waiting(t *testing.T) (dir, id string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "kept")
-	c, err := custody.Begin(within(t), custody.Options{Dir: dir, Python: python(), KeepFor: time.Hour})
+	c, err := custody.Begin(within(t), custody.Options{Dir: dir, Python: python(), KeepFor: long})
 	require.NoError(t, err)
 	require.NoError(t, c.Put(within(t), custody.Item{Name: "thing"}))
 	require.NoError(t, c.Leave(within(t)))
@@ -211,7 +211,7 @@ func TestACustodianRefuses(t *testing.T) {
 	for _, what := range []string{"GET / HTTP/1.1\r\n\r\n", "\x04\x00\x00\x00\x00\x00\x00\x00null", "\x02\x00\x00\x00\x00\x00\x00\x00[[", "\xff\xff\xff\xff\x00\x00\x00\x00", "\x02\x00\x00\x00\x01\x00\x00\x00{}"} {
 		_ = custody.Greet(folder, []byte(what))
 	}
-	c, err := custody.Take(within(t), custody.Options{Dir: dir, KeepFor: time.Hour}, id)
+	c, err := custody.Take(within(t), custody.Options{Dir: dir, KeepFor: long}, id)
 	require.NoError(t, err)
 	require.Equal(t, []string{"thing"}, c.Names())
 	_, err = custody.Take(within(t), custody.Options{Dir: dir}, id)

@@ -126,7 +126,7 @@ func (p *pipes) close() {
 	}
 }
 
-// ErrNotKept: the child cannot outlive its host.
+// ErrNotKept says that a child cannot outlive its host.
 var ErrNotKept = errors.New("the session has nothing by which it could outlive its host")
 
 // Keep has hold called with the descriptors by which a later process can go on with the
