@@ -107,7 +107,7 @@ func play(role []string) error {
 			return err
 		}
 		t.Sessions = append(t.Sessions, one)
-		fmt.Println("kept", i)
+		_, _ = fmt.Fprintln(os.Stdout, "kept", i)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(t); err != nil {
 		return err
