@@ -2,7 +2,6 @@ package custody_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -198,8 +197,7 @@ func host(t *testing.T, dir string, n int, keepFor time.Duration) (told, func())
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d|%v", roleEnv, dir, n, keepFor), quickExit)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -217,7 +215,7 @@ func host(t *testing.T, dir string, n int, keepFor time.Duration) (told, func())
 		kill()
 		gone(t, append(said.Processes, said.Custodian)...)
 	})
-	require.NoError(t, err, errs.String())
+	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(line, &said))
 	return said, kill
 }

@@ -2,7 +2,6 @@ package forkserver_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -41,8 +40,7 @@ func start(t *testing.T, role ...string) (out func() string, kill func()) {
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), roleEnv+"="+strings.Join(role, "|"), "GORACE=atexit_sleep_ms=0")
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -61,7 +59,7 @@ func start(t *testing.T, role ...string) (out func() string, kill func()) {
 		if err != nil {
 			kill()
 		}
-		require.NoError(t, err, errs.String())
+		require.NoError(t, err)
 		return line
 	}, kill
 }
