@@ -247,7 +247,9 @@ func (s *Server) Fork(g *cgroup.Group, u *ndjson.User) (*Child, error) {
 		own.close()
 		return nil, err
 	}
-	c.pipes.Store(own)
+	if own != nil {
+		c.pipes.Store(own)
+	}
 	return c, nil
 }
 
