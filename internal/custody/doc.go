@@ -30,6 +30,8 @@
 //   - When the custodian is killed, its copies end with it. A host that is there learns
 //     it at once ([Custody.Done]) and has what it had; when none is there, what was kept is
 //     lost, and [Scan] says so, by name.
+//   - What ends all processes of a host from outside (the end of its container, or of its
+//     unit of systemd) ends the custodian, too. It heeds SIGTERM, and then ends in order.
 //   - Files are 0600, folders 0700. The token is in record.json alone: not in arguments,
 //     the environment, or errors.
 //
