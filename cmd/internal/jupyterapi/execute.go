@@ -39,12 +39,24 @@ func (k *kernel) execute(j job) {
 	if !o.Silent {
 		k.publish(j.Header, "execute_input", map[string]any{"code": o.Code, "execution_count": n})
 	}
-	problem := k.run(j, o, n)
+	payload, output := []any{}, (*string)(nil)
+	var problem *problemReply
 	k.mu.Lock()
-	if o.counted() {
-		k.count = n
-	}
+	process := k.past.before + 1
 	k.mu.Unlock()
+	if name := asksFor(o.Code); name != "" {
+		payload, problem = k.page(j, name)
+	} else {
+		output, problem = k.run(j, o, n)
+	}
+	if o.counted() {
+		k.mu.Lock()
+		if k.past.before+1 == process { // it was not restarted meanwhile, which counts from 1 again
+			k.count = n
+		}
+		k.past.add(entry{process, n, o.Code, output})
+		k.mu.Unlock()
+	}
 	if problem != nil {
 		k.reply(j, struct {
 			problemReply
@@ -59,12 +71,12 @@ func (k *kernel) execute(j job) {
 	for name, expression := range o.Expressions {
 		values[name] = k.evaluate(k.life, expression)
 	}
-	k.reply(j, map[string]any{"status": "ok", "execution_count": n, "user_expressions": values, "payload": []any{}})
+	k.reply(j, map[string]any{"status": "ok", "execution_count": n, "user_expressions": values, "payload": payload})
 }
 
-// run makes the call, and shows what it shows. It returns how it failed, nil if it did not.
-func (k *kernel) run(j job, o execution, n int) *problemReply {
-	var problem *problemReply
+// run makes the call, and shows what it shows. It returns the text of the result, nil if
+// there was none, and how it failed, nil if it did not.
+func (k *kernel) run(j job, o execution, n int) (output *string, problem *problemReply) {
 	fail := func(f problemReply) {
 		problem = &f
 		k.publish(j.Header, "error", f)
@@ -75,7 +87,7 @@ func (k *kernel) run(j job, o execution, n int) *problemReply {
 	}) {
 		if err != nil {
 			fail(hostFailure(err))
-			return problem
+			return output, problem
 		}
 		switch e := e.(type) {
 		case messages.Error:
@@ -88,12 +100,17 @@ func (k *kernel) run(j job, o execution, n int) *problemReply {
 				fail(f)
 			}
 		default:
+			if r, ok := e.(messages.ExecuteResult); ok {
+				if text, ok := r.Data.Text(messages.MIMEPlain); ok {
+					output = &text
+				}
+			}
 			if kind, content := shown(e, n); kind != "" && !(o.Silent && kind == "execute_result") {
 				k.publish(j.Header, kind, content)
 			}
 		}
 	}
-	return problem
+	return output, problem
 }
 
 // asked keeps which question waits for an answer.

@@ -42,6 +42,7 @@ type kernel struct {
 	clients map[*client]struct{} // those who listen
 	queue   []job                // what waits on the shell channel
 	asks    string               // the question that waits for an answer, "" for none
+	past    history              // the code that was counted
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -276,6 +277,7 @@ func (k *kernel) again(ctx context.Context, before func(context.Context) error) 
 	err := before(ctx)
 	k.mu.Lock()
 	k.process, k.count = messages.NewID(), 0
+	k.past.before++
 	k.mu.Unlock()
 	if err == nil {
 		err = k.up(ctx)
