@@ -5,6 +5,7 @@
 //	/api/kernels/...                               start, list, interrupt, restart, end kernels
 //	/api/sessions/...                              names of documents, and the kernel of each
 //	/api/kernels/{id}/channels                     the messages of a kernel, over a WebSocket
+//	/api/contents/..., /files/...                  the files of a folder, see package contents
 //
 // All of them stand below [Base]. A kernel is a session whose name is the kernel's id, so
 // that "coppice top", the live view and the HTTP API show it, too. Kernels that were not

@@ -4,11 +4,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
 )
 
 // TestTheToken is taken in three forms, and looked at for the WebSocket, too.
@@ -56,10 +60,10 @@ func TestTheServer(t *testing.T) {
 	got = object{}
 	s.rest("GET", "/api/kernelspecs/julia", "", http.StatusNotFound, &got)
 	require.Equal(t, object{"message": "Kernel spec julia not found", "reason": nil}, got)
-	for _, path := range []string{"/api/contents", "/api/contents/a.ipynb", "/api/terminals"} {
-		s.rest("POST", path, "{}", http.StatusNotImplemented, &got)
-		require.Equal(t, "Not Implemented", got["message"], path)
-	}
+	s.rest("POST", "/api/terminals", "{}", http.StatusNotImplemented, &got)
+	require.Equal(t, "Not Implemented", got["message"])
+	s.rest("GET", "/api/contents", "", http.StatusOK, &got)
+	require.Equal(t, "directory", got["type"])
 	s.rest("GET", "/api/nothing", "", http.StatusNotFound, &got)
 	require.Equal(t, "Not Found", got["message"])
 }
@@ -86,6 +90,17 @@ func TestKernels(t *testing.T) {
 	require.Len(t, live, 1)
 	require.Equal(t, id, live[0].Key.Session, "the kernel is a session of the host")
 	require.Equal(t, filepath.Join(s.cwd, "sub"), live[0].Key.Cwd)
+
+	s.rest("POST", "/api/kernels", `{"cwd":"sub"}`, http.StatusBadRequest, nil)
+	s.rest("POST", "/api/kernels", `{"cwd":"/no/such/directory"}`, http.StatusBadRequest, nil)
+	elsewhere := t.TempDir()
+	var other object
+	s.rest("POST", "/api/kernels", `{"cwd":`+strconv.Quote(elsewhere)+`}`, http.StatusCreated, &other)
+	live, err = s.host.Sessions(t.Context())
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(live, func(i coppice.SessionInfo) bool { return i.Key.Session == other["id"] && i.Key.Cwd == elsewhere }))
+	otherID, _ := other["id"].(string)
+	s.rest("DELETE", "/api/kernels/"+otherID, "", http.StatusNoContent, nil)
 
 	var list []object
 	s.rest("GET", "/api/kernels", "", http.StatusOK, &list)
