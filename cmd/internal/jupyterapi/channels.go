@@ -140,7 +140,12 @@ func (a *API) channels(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(k.life, c.leave)()
 	k.attach(c)
 	c.read(func(m message) { k.hear(c, m) })
-	k.detach(c)
+	over := k.detach(c)
 	c.leave()
 	<-written
+	if over && k.life.Err() == nil {
+		if err := a.stop(context.WithoutCancel(r.Context()), k); err != nil {
+			a.o.Logger.Warn("a kernel did not end with its connection", "kernel", k.id, "err", err)
+		}
+	}
 }

@@ -174,6 +174,9 @@ func TestOtherRequests(t *testing.T) {
 		want          object
 	}{
 		{"shell", "complete_request", object{"code": "ö = äpf", "cursor_pos": 7}, "complete_reply", object{"status": "ok", "matches": []any{"äpfel"}, "cursor_start": 4., "cursor_end": 7.}},
+		{"shell", "complete_request", object{"code": "zi"}, "complete_reply", object{"matches": []any{"zip"}}},
+		{"shell", "complete_request", object{"code": "contin"}, "complete_reply", object{"matches": []any{"continue"}}},
+		{"shell", "complete_request", object{"code": "str.isalph"}, "complete_reply", object{"matches": []any{"str.isalpha"}}},
 		{"shell", "inspect_request", object{"code": "len", "cursor_pos": 3, "detail_level": 0}, "inspect_reply", object{"status": "ok", "found": true}},
 		{"shell", "inspect_request", object{"code": "nix", "cursor_pos": 3}, "inspect_reply", object{"status": "ok", "found": false, "data": object{}}},
 		{"shell", "is_complete_request", object{"code": "if 1:"}, "is_complete_reply", object{"status": "incomplete", "indent": "    "}},

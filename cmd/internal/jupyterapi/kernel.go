@@ -43,6 +43,7 @@ type kernel struct {
 	queue   []job                // what waits on the shell channel
 	asks    string               // the question that waits for an answer, "" for none
 	past    history              // the code that was counted
+	leased  bool                 // it ends when the last client goes
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -100,10 +101,19 @@ func (k *kernel) attach(c *client) {
 	k.clients[c] = struct{}{}
 }
 
-func (k *kernel) detach(c *client) {
+// detach lets a client listen no more; true: the kernel ends with it.
+func (k *kernel) detach(c *client) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.clients, c)
+	return k.leased && len(k.clients) == 0
+}
+
+// lease says whether the kernel ends with its last client.
+func (k *kernel) lease(leased bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leased = leased
 }
 
 // make makes a message. A parent of nil: it belongs to no request.

@@ -181,7 +181,10 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 	var o struct {
 		Name string `json:"name"`
 		Path string `json:"path"`
-		Cwd  string `json:"cwd"` // what Jupyter has not: any directory of this machine
+		// What Jupyter has not: any directory of this machine, and whether the kernel ends with
+		// the last connection to it.
+		Cwd    string `json:"cwd"`
+		Leased bool   `json:"leased"`
 	}
 	if !body(w, r, &o) {
 		return
@@ -197,6 +200,7 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 		unstarted(w, err)
 		return
 	}
+	k.lease(o.Leased)
 	w.Header().Set("Location", Base+"/api/kernels/"+k.id)
 	a.tell(w, r, http.StatusCreated, k)
 }

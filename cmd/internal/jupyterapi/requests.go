@@ -3,6 +3,7 @@ package jupyterapi
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -194,6 +195,16 @@ type looking struct {
 	Cursor *int   `json:"cursor_pos"`
 }
 
+// bare is a completion without what Python's own completer puts behind a name: Jupyter's
+// clients have the name alone.
+func bare(match string) string {
+	name := strings.TrimRight(match, "(): ")
+	if end := match[len(name):]; end == "(" || end == "()" || end == ":" || end == " " {
+		return name
+	}
+	return match
+}
+
 func (k *kernel) complete(j job) {
 	var o looking
 	if err := json.Unmarshal(j.Content, &o); err != nil {
@@ -206,11 +217,12 @@ func (k *kernel) complete(j job) {
 		k.reply(j, hostFailure(err))
 		return
 	}
-	if c.Matches == nil {
-		c.Matches = []string{}
+	matches := make([]string, 0, len(c.Matches))
+	for _, m := range c.Matches {
+		matches = append(matches, bare(m))
 	}
 	k.reply(j, map[string]any{
-		"status": "ok", "matches": c.Matches, "metadata": map[string]any{},
+		"status": "ok", "matches": slices.Compact(matches), "metadata": map[string]any{},
 		"cursor_start": utf8.RuneCountInString(o.Code[:c.Start]), "cursor_end": utf8.RuneCountInString(o.Code[:at]),
 	})
 }

@@ -162,3 +162,20 @@ func TestDeletingLetsClientsGo(t *testing.T) {
 	_, _, err := c.conn.ReadMessage()
 	require.True(t, websocket.IsCloseError(err, websocket.CloseNormalClosure), "%v", err)
 }
+
+// TestALeaseEnds with the last connection, however that went.
+func TestALeaseEnds(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	var k struct{ ID string }
+	s.rest("POST", "/api/kernels", `{"leased":true}`, http.StatusCreated, &k)
+	first, second := s.dial(k.ID), s.dial(k.ID)
+	first.execute("x = 1")
+	require.NoError(t, first.conn.Close())
+	require.Equal(t, object{"text/plain": "1"}, of(t, second.execute("x"), "execute_result")["data"])
+	require.NoError(t, second.conn.Close())
+	require.Eventually(t, func() bool {
+		status, _ := s.ask("GET", "/api/kernels/"+k.ID, "", "Authorization", "token "+token)
+		return status == http.StatusNotFound
+	}, time.Minute, 10*time.Millisecond)
+}
