@@ -1,7 +1,6 @@
 package jupyterapi
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,8 +33,8 @@ type history struct {
 	bytes   int
 }
 
-// add keeps a piece of code, and drops the oldest ones that are too many.
-func (h *history) add(e entry) {
+// keep keeps a piece of code, and drops the oldest ones that are too many.
+func (h *history) keep(e entry) {
 	h.entries, h.bytes = append(h.entries, e), h.bytes+e.size()
 	drop := 0
 	for len(h.entries)-drop > maxHistory || h.bytes > maxHistoryBytes {
@@ -59,8 +58,8 @@ type recollection struct {
 	Unique  bool   `json:"unique"`
 }
 
-// find returns what a request asks for, the oldest first.
-func (h *history) find(o recollection) []entry {
+// matching returns what a request asks for, the oldest first.
+func (h *history) matching(o recollection) []entry {
 	switch o.Access {
 	case "range":
 		return h.span(o)
@@ -156,24 +155,4 @@ func globbed(pattern string) *regexp.Regexp {
 		return regexp.MustCompile(`\A` + regexp.QuoteMeta(strings.ToValidUTF8(pattern, "�")) + `\z`)
 	}
 	return r
-}
-
-// recall answers what code the kernel was given.
-func (k *kernel) recall(j job) {
-	var o recollection
-	if err := json.Unmarshal(j.Content, &o); err != nil {
-		k.reply(j, failure("ValueError", err.Error(), nil))
-		return
-	}
-	k.mu.Lock()
-	found := k.past.find(o)
-	list := make([][3]any, len(found))
-	for i, e := range found {
-		list[i] = [3]any{e.process, e.line, e.input}
-		if o.Output {
-			list[i][2] = [2]any{e.input, e.output}
-		}
-	}
-	k.mu.Unlock()
-	k.reply(j, map[string]any{"status": "ok", "history": list})
 }

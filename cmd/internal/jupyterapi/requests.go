@@ -3,6 +3,7 @@ package jupyterapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,4 +244,60 @@ func (k *kernel) inspect(j job) {
 		data[messages.MIMEPlain] = text
 	}
 	k.reply(j, map[string]any{"status": "ok", "found": text != "", "data": data, "metadata": map[string]any{}})
+}
+
+// wholeness asks the kernel about code: the runner's commands, or IPython, which both answer
+// with a state and an indentation. It is a statement, so that it leaves no value behind.
+const wholeness = `if __import__('sys').stdout.write('%%s %%s' %% (__import__('builtins').__dict__.get('__coppice__') or get_ipython().input_transformer_manager).check_complete(%s)): pass`
+
+// whole answers whether code is complete, for consoles that run it then.
+func (k *kernel) whole(j job) {
+	var o looking
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	if asksFor(o.Code) != "" {
+		k.reply(j, map[string]string{"status": "complete"})
+		return
+	}
+	quoted, err := json.Marshal(o.Code) // a string of Python, too
+	if err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	state, indent := "unknown", 0
+	if said, err := k.say(fmt.Sprintf(wholeness, quoted)); err == nil {
+		word, rest, _ := strings.Cut(said, " ")
+		switch word {
+		case "complete", "incomplete", "invalid":
+			state = word
+			_, _ = fmt.Sscanf(rest, "%d", &indent) // None is no indentation
+		}
+	}
+	answer := map[string]string{"status": state}
+	if state == "incomplete" {
+		answer["indent"] = strings.Repeat(" ", min(max(indent, 0), 400))
+	}
+	k.reply(j, answer)
+}
+
+// recall answers what code the kernel was given.
+func (k *kernel) recall(j job) {
+	var o recollection
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	k.mu.Lock()
+	found := k.past.matching(o)
+	list := make([][3]any, len(found))
+	for i, e := range found {
+		list[i] = [3]any{e.process, e.line, e.input}
+		if o.Output {
+			list[i][2] = [2]any{e.input, e.output}
+		}
+	}
+	k.mu.Unlock()
+	k.reply(j, map[string]any{"status": "ok", "history": list})
 }
