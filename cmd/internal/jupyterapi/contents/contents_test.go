@@ -101,7 +101,7 @@ func TestGet(t *testing.T) {
 
 	root := s.ask("GET", "/api/contents", nil, 200)
 	require.Equal(t, []string{"file bytes.bin", "notebook data.ipynb", "directory sub dir", "directory way"}, names(root))
-	require.Equal(t, "", root["path"])
+	require.Empty(t, root["path"])
 	require.Equal(t, "json", root["format"])
 	require.Equal(t, []string{"file sub dir/ä.txt"}, names(s.ask("GET", "/api/contents/sub%20dir/", nil, 200)))
 	require.Equal(t, []string{"file way/ä.txt"}, names(s.ask("GET", "/api/contents/way", nil, 200)))

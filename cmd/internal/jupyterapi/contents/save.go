@@ -170,7 +170,8 @@ func (c *Contents) piece(at string, number int, data []byte) (whole []byte, last
 		c.parts = kept
 		return u.data, true, nil
 	}
-	c.parts = append(kept, u)
+	kept = append(kept, u)
+	c.parts = kept
 	return nil, false, nil
 }
 
