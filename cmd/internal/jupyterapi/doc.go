@@ -26,6 +26,7 @@
 //     another session in the headers of its messages. Its count begins from 1 again.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
+//   - A kernel that was asked for as leased ends with the last connection to it.
 //   - What is not served is refused in Jupyter's form of an error, and not left out.
 //   - After [API.Close] nothing of this package runs.
 //
