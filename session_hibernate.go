@@ -46,6 +46,15 @@ func (h *Host) Hibernated(ctx context.Context) ([]hibernate.Asleep, error) {
 	return h.asleep.List(ctx)
 }
 
+// Snapshots returns what copies sessions that are kept on disk, for others that are to begin
+// with what they had; nil without [Options.Hibernate]. Any goroutine may call it.
+func (h *Host) Snapshots() *hibernate.Snapshots {
+	if h.asleep == nil {
+		return nil
+	}
+	return h.asleep.Snapshots()
+}
+
 // openHibernation opens what keeps sessions on disk, if they are to be.
 func (h *Host) openHibernation(ctx context.Context) error {
 	if h.o.Hibernate == hibernate.Never {

@@ -26,6 +26,8 @@
 //	  └──refused───────┘                            │  └── the restore failed
 //	                                                └──Forget──▶ none
 //
+// What is kept of a session can be copied for others, in other folders too: [Snapshots].
+//
 // # Goroutines
 //
 // A [Keeper] owns one for each session that it was told to forget, until what is kept is

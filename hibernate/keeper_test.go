@@ -34,6 +34,9 @@ type fake struct {
 	thawErr          error
 	open             *atomic.Int64 // interpreters and copies that are not closed
 	during           func()        // runs while it is written
+
+	around map[string]any             // what its image says of its folder
+	thawed map[string]json.RawMessage // what the image said that it took over
 }
 
 func (f *fake) Name() string      { return "fake" }
@@ -59,11 +62,16 @@ type described struct {
 	Sections []int64  `json:"sections"`
 	Apart    bool     `json:"apart"`
 	Without  []string `json:"without"`
+
+	Around map[string]any `json:"around"`
 }
 
 func (f *fake) Thaw(_ context.Context, from *os.File, image messages.RawJSON) (kernel.Thawed, error) {
 	var d described
 	if err := json.Unmarshal(image, &d); err != nil {
+		return kernel.Thawed{}, err
+	}
+	if err := json.Unmarshal(image, &f.thawed); err != nil {
 		return kernel.Thawed{}, err
 	}
 	if f.thawErr != nil {
@@ -94,7 +102,7 @@ func (c *fakeCopy) Write(_ context.Context, to *os.File, without []string, apart
 	if c.f.during != nil {
 		c.f.during()
 	}
-	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: apart, Without: without}
+	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: apart, Without: without, Around: c.f.around}
 	d.Kept = []string{"text"}
 	for _, name := range c.f.lost {
 		d.Lost = append(d.Lost, messages.LostName{Name: name, Type: "socket", Reason: "it is lost"})

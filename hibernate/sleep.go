@@ -23,6 +23,8 @@ type content struct {
 	// had lost before and was never told of.
 	Unread  []messages.LostName `json:"unread,omitempty"`
 	Earlier *messages.Restored  `json:"earlier,omitempty"`
+	// Notes say what whoever restores it is to be told besides, a clause each.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // image is what of an image's description is of use here.
@@ -260,7 +262,7 @@ func (k *Keeper) restore(ctx context.Context, r store.Record, into kernel.Interp
 	if len(thawed.Failed) > 0 {
 		return nil, fmt.Errorf("%s could not be read: %s", thawed.Failed[0].Name, thawed.Failed[0].Reason)
 	}
-	restored := &messages.Restored{Memory: memory, At: r.Header().Made, Notes: thawed.Said}
+	restored := &messages.Restored{Memory: memory, At: r.Header().Made, Notes: append(slices.Clone(c.Notes), thawed.Said...)}
 	if c.Earlier != nil {
 		restored.Notes = append(slices.Clone(c.Earlier.Notes), restored.Notes...)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +96,14 @@ func (w *Workspace) Owner() string { return w.o.Owner }
 
 // Env returns the variables that everything in it has, beside those of the host.
 func (w *Workspace) Env() map[string]string { return maps.Clone(w.o.Env) }
+
+// Options returns those that it was made with; labels, the end time and the idle time are as
+// they were then, see [Workspace.Info].
+func (w *Workspace) Options() Options {
+	o := w.o
+	o.Env, o.Labels, o.Pass = maps.Clone(o.Env), maps.Clone(o.Labels), slices.Clone(o.Pass)
+	return o
+}
 
 // Limits returns those that it was made with; zero: those of the host.
 func (w *Workspace) Limits() kernel.Limits { return w.o.Limits }

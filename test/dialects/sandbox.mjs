@@ -76,9 +76,72 @@ await works('sandbox.isRunning', async () => assert.equal(await sbx.isRunning(),
 await works('sandbox.getHost', async () => assert.match(sbx.getHost(80), new RegExp('80-' + id)))
 await works('sandbox.getMcpUrl', async () => assert.match(sbx.getMcpUrl(), /mcp/))
 await refused('sandbox.getMcpToken', '', () => sbx.getMcpToken())
-await works('Sandbox.listSnapshots', async () => assert.deepEqual(await Sandbox.listSnapshots().nextItems(), []))
-await works('sandbox.listSnapshots', async () => assert.deepEqual(await sbx.listSnapshots().nextItems(), []))
-await works('Sandbox.deleteSnapshot', async () => assert.equal(await Sandbox.deleteSnapshot('none'), false))
+// copied makes a sandbox whose copies are looked at, and same looks: a copy has what the first
+// had, and is apart from it.
+const keeps = process.env.KEEPS === '1'
+const copied = async () => {
+  const s = await Sandbox.create({ timeoutMs: 300_000, envs: { WHERE: 'first' } })
+  await s.files.write('f', 'before')
+  if (keeps) await s.runCode('kept = [1]')
+  return s
+}
+const same = async (one, first) => {
+  assert.notEqual(one.sandboxId, first.sandboxId)
+  assert.deepEqual([await one.isRunning(), await first.isRunning(), await one.files.read('f')], [true, true, 'before'])
+  await one.files.write('f', 'after')
+  assert.equal(await first.files.read('f'), 'before')
+  if (keeps) {
+    assert.equal((await one.runCode('kept.append(2); kept')).text, '[1, 2]')
+    assert.equal((await first.runCode('kept')).text, '[1]')
+  }
+  assert.equal((await one.commands.run('echo $WHERE')).stdout, 'first\n')
+  assert.equal(await one.kill(), true)
+}
+// What would be lost keeps a sandbox from being copied, and the sandbox goes on.
+const memory = async (s, call) => {
+  await s.runCode('lost = (i for i in [2])')
+  await assert.rejects(call, keeps ? /lost \(generator/ : /501/)
+  assert.equal((await s.runCode('next(lost)')).text, '2')
+  await s.runCode('del lost')
+}
+const ids = async (pages) => (await pages.nextItems()).map((s) => s.snapshotId)
+const first = await copied()
+let shot, named
+await works('sandbox.createSnapshot', async () => {
+  shot = await first.createSnapshot()
+  for (let i = 0; i < 2; i++) await same(await Sandbox.create(shot.snapshotId), first)
+  await memory(first, () => first.createSnapshot())
+})
+await works('Sandbox.createSnapshot', async () => {
+  const other = await copied()
+  named = await Sandbox.createSnapshot(other.sandboxId, { name: 'mine' })
+  assert.deepEqual(named.names, ['mine:default'])
+  await same(await Sandbox.create('mine'), other)
+  await other.kill()
+})
+await works('Sandbox.listSnapshots', async () => {
+  assert.deepEqual(await ids(Sandbox.listSnapshots()), [named.snapshotId, shot.snapshotId])
+  assert.deepEqual(await ids(Sandbox.listSnapshots({ name: 'mine' })), [named.snapshotId])
+})
+await works('sandbox.listSnapshots', async () => assert.deepEqual(await ids(first.listSnapshots()), [shot.snapshotId]))
+await works('Sandbox.deleteSnapshot', async () => {
+  for (const one of [shot, named])
+    assert.deepEqual([await Sandbox.deleteSnapshot(one.snapshotId), await Sandbox.deleteSnapshot(one.snapshotId)], [true, false])
+  assert.deepEqual(await ids(Sandbox.listSnapshots()), [])
+})
+await first.kill()
+await works('sandbox.fork', async () => {
+  const s = await copied()
+  for (const one of await s.fork({ count: 2, timeoutMs: 60_000 })) await same(one, s)
+  await memory(s, () => s.fork())
+  await s.kill()
+})
+await works('Sandbox.fork', async () => {
+  const s = await copied()
+  const [one] = await Sandbox.fork(s.sandboxId)
+  await same(one, s)
+  await s.kill()
+})
 // paused pauses and resumes. What would be lost keeps it from that.
 const paused = async (pauseOne) => {
   const s = await Sandbox.create({ timeoutMs: 300_000 })
@@ -98,10 +161,8 @@ const paused = async (pauseOne) => {
 for (const [who, of] of [['Sandbox', (s, m, ...a) => Sandbox[m](s.sandboxId, ...a)], ['sandbox', (s, m, ...a) => s[m](...a)]]) {
   const one = (...a) => of(sbx, ...a)
   for (const method of ['pause', 'betaPause'])
-    if (process.env.KEEPS === '1') await works(who + '.' + method, () => paused((s) => of(s, method)))
+    if (keeps) await works(who + '.' + method, () => paused((s) => of(s, method)))
     else await refused(who + '.' + method, 501, () => one(method))
-  await refused(who + '.createSnapshot', 501, () => one('createSnapshot'))
-  await refused(who + '.fork', 501, () => one('fork'))
   await refused(who + '.updateNetwork', 501, () => one('updateNetwork', { allowOut: ['1.1.1.1'] }))
 }
 
@@ -309,7 +370,7 @@ await works('sandbox.kill', async () => {
 })
 await works('Sandbox.kill', async () => assert.equal(await Sandbox.kill(id), false))
 
-// What there is not.
+// What there is not: other products of E2B, which belong to no sandbox. They are counted apart.
 await works('Template.exists', async () => assert.deepEqual([await Template.exists('base'), await Template.exists('none')], [true, false]))
 await refused('Template.build', 501, () => Template.build(Template().fromBaseImage(), 'mine'))
 await works('Volume.list', async () => assert.deepEqual(await Volume.list(), []))

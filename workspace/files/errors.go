@@ -33,7 +33,7 @@ var (
 // Error says what failed with which path.
 type Error struct {
 	// Op is the operation: "read", "write", "list", "stat", "make", "move", "remove",
-	// "watch".
+	// "copy", "watch".
 	Op string
 	// Path is what was named, as it was named.
 	Path string

@@ -51,6 +51,7 @@ type serveFlags struct {
 	json      bool
 	open      bool
 	e2b       bool
+	e2bDebug  bool
 	jupyter   bool
 }
 
@@ -75,8 +76,10 @@ disk, also over the end of the server: its next call restores it, and the result
 what is kept, lost and changed. "coppice sessions hibernate" does it at once.
 
 With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
-workspaces here. serve prints the variables that they read. With --jupyter, clients of
-Jupyter Server do: its kernels are sessions here. serve prints their address.
+workspaces here. serve prints the variables that they read. With --e2b-debug, they work
+with E2B_DEBUG=true alone, which sends no token: everyone on this machine can run code as
+you then. With --jupyter, clients of Jupyter Server work: its kernels are sessions here.
+serve prints their address.
 
 GET /healthz and /readyz need no token, for what watches over processes: the second
 answers 503 once the server is asked to end.
@@ -102,6 +105,7 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
 	flags.BoolVar(&f.open, "open", false, "open the live view in a browser, signed in")
 	flags.BoolVar(&f.e2b, "e2b", false, "serve workspaces as E2B's sandboxes too, and print what its SDKs want to be set")
+	flags.BoolVar(&f.e2bDebug, "e2b-debug", false, "serve one sandbox without any token at the ports that E2B's SDKs use with E2B_DEBUG, 49983 and 49999: everyone on this machine can run code as you")
 	flags.BoolVar(&f.jupyter, "jupyter", false, "serve sessions as kernels of a Jupyter Server too, and print the address for its clients")
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
@@ -180,8 +184,12 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
+	end, err := f.debug(ctx, dialect, logger)
+	if err != nil {
+		return errors.Join(err, server.Close(), api.Close())
+	}
 	err = a.serveUntil(ctx, f, server, path, host.Launcher().Dir())
-	return errors.Join(err, api.Close())
+	return errors.Join(err, end(), api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that

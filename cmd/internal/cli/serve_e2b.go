@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/coppice-run/coppice"
@@ -17,7 +18,7 @@ import (
 // disk as a whole, for sandboxes that are paused, where its backend can, unless it keeps them
 // otherwise: whether it does is known when that was chosen.
 func (a *app) startServer(ctx context.Context, f serveFlags, o coppice.Options) (host *console.Host, keeps bool, err error) {
-	if o.Hibernate == "" && f.e2b && f.Backend != "gateway" {
+	if o.Hibernate == "" && (f.e2b || f.e2bDebug) && f.Backend != "gateway" {
 		with := o
 		with.Hibernate = hibernate.Lossless
 		if host, err = a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, with); !errors.Is(err, coppice.ErrOptions) {
@@ -36,6 +37,35 @@ func (f serveFlags) dialect(host *coppice.Host, keeps bool, logger *slog.Logger)
 		return api, nil
 	}
 	return api, api.Mounts()
+}
+
+// debug serves the sandbox of E2B_DEBUG, if it was asked for, at its addresses. end ends that,
+// and waits for it.
+func (f serveFlags) debug(ctx context.Context, api *e2b.API, logger *slog.Logger) (end func() error, err error) {
+	if !f.e2bDebug {
+		return func() error { return nil }, nil
+	}
+	life, cancel := context.WithCancel(ctx)
+	var failed []chan error
+	end = func() error {
+		cancel()
+		var err error
+		for _, one := range failed {
+			err = errors.Join(err, <-one)
+		}
+		return err
+	}
+	for _, addr := range e2b.DebugAddrs {
+		server, err := httpserver.Listen(ctx, httpserver.Options{Addr: addr, Logger: logger}, api.Debug())
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("serve --e2b-debug: %w", err), end())
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(life) }() // ends with life; end joins it
+		failed = append(failed, ended)
+	}
+	logger.Warn("everyone on this machine can run code as you: --e2b-debug asks for no token", "at", e2b.DebugAddrs)
+	return end, nil
 }
 
 // tellE2B prints what E2B's SDKs have to find in their environment. The key is the token

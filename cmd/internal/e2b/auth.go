@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,9 +42,7 @@ func (a *API) knows(r *http.Request, path string, opens func(string) bool) bool 
 	if key != "" && opens(key) || access != "" && opens(access) {
 		return true
 	}
-	if !slices.ContainsFunc(inside, func(p string) bool {
-		return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p)
-	}) {
+	if !opensInside(path) {
 		return false // sandboxes are made and ended with the key alone
 	}
 	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
@@ -53,6 +52,13 @@ func (a *API) knows(r *http.Request, path string, opens func(string) bool) bool 
 		}
 	}
 	return path == "/files" && a.signed(r) != ""
+}
+
+// opensInside reports whether a path is one of the inside of a sandbox.
+func opensInside(path string) bool {
+	return slices.ContainsFunc(inside, func(p string) bool {
+		return path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p)
+	})
 }
 
 // meant is the sandbox that a request is about.
@@ -74,8 +80,7 @@ func (a *API) signed(r *http.Request) string {
 	}
 	until := ""
 	if at := q.Get("signature_expiration"); at != "" {
-		seconds, err := strconv.ParseInt(at, 10, 64)
-		if err != nil || time.Now().Unix() > seconds {
+		if expired(q) {
 			return ""
 		}
 		until = ":" + at
@@ -96,4 +101,15 @@ func (a *API) signed(r *http.Request) string {
 		}
 	}
 	return ""
+}
+
+// expired reports whether the signature of an address has an end that has come, or that
+// cannot be read.
+func expired(q url.Values) bool {
+	at := q.Get("signature_expiration")
+	if at == "" {
+		return false
+	}
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	return err != nil || time.Now().Unix() > seconds
 }

@@ -124,7 +124,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	require.Empty(t, s.host.Workspaces().List(workspace.Filter{}), "what was refused has made nothing")
 	b := s.make(`{"network":{"allowPublicTraffic":false},"allow_internet_access":true,"autoPause":false}`)
-	for _, what := range []string{"POST /sandboxes/" + b.id + "/pause", "POST /sandboxes/" + b.id + "/fork", "POST /sandboxes/" + b.id + "/snapshots", "PUT /sandboxes/" + b.id + "/network", "POST /v3/templates", "POST /volumes", "POST /secrets"} {
+	for _, what := range []string{"POST /sandboxes/" + b.id + "/pause", "PUT /sandboxes/" + b.id + "/network", "POST /v3/templates", "POST /volumes", "POST /secrets"} {
 		method, path, _ := strings.Cut(what, " ")
 		a := s.control(method, path, `{}`)
 		require.Equal(t, http.StatusNotImplemented, a.status, what)

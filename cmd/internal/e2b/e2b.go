@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/interpreter"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/shelf"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/wire/process/processconnect"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/hibernate"
@@ -30,6 +31,9 @@ type Host interface {
 	Workspaces() *workspace.Set
 	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
 	Hibernated(ctx context.Context) ([]hibernate.Asleep, error)
+	Snapshots() *hibernate.Snapshots
+	// Dir is a folder of this user, in which snapshots are kept.
+	Dir() string
 }
 
 // Options make an API. Host is required.
@@ -48,12 +52,14 @@ type API struct {
 	o      Options
 	secret []byte // what the tokens of sandboxes are made of
 	mux    *http.ServeMux
+	shelf  *shelf.Shelf
 	life   context.Context
 	end    context.CancelFunc
 	runs   sync.WaitGroup // waits for the ends of sandboxes; Close joins them
 
 	mu     sync.Mutex
 	all    map[*workspace.Workspace]*sandbox // guarded by mu
+	making map[string]chan struct{}          // sandboxes that are being made of a snapshot, by name; guarded by mu
 	closed bool                              // guarded by mu
 }
 
@@ -72,7 +78,7 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, secret: make([]byte, 32), mux: http.NewServeMux(), all: map[*workspace.Workspace]*sandbox{}}
+	a := &API{o: o, secret: make([]byte, 32), mux: http.NewServeMux(), all: map[*workspace.Workspace]*sandbox{}, making: map[string]chan struct{}{}, shelf: shelfOf(o.Host)}
 	_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
 	a.life, a.end = context.WithCancel(context.Background())
 	for _, version := range []string{"", "/v2"} {
@@ -87,6 +93,10 @@ func New(o Options) *API {
 	a.mux.HandleFunc("POST /sandboxes/{id}/refreshes", a.refresh)
 	a.mux.HandleFunc("POST /sandboxes/{id}/pause", a.pause)
 	a.mux.HandleFunc("POST /sandboxes/{id}/resume", a.resume)
+	a.mux.HandleFunc("POST /sandboxes/{id}/snapshots", a.snapshot)
+	a.mux.HandleFunc("POST /sandboxes/{id}/fork", a.fork)
+	a.mux.HandleFunc("GET /snapshots", a.listSnapshots)
+	a.mux.HandleFunc("DELETE /templates/{id}", a.deleteTemplate)
 	a.mux.HandleFunc("GET /sandboxes/{id}/metrics", a.metrics)
 	a.lacking()
 	for _, path := range inside {
@@ -122,7 +132,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !httpserver.Trusted(r.Context()) {
 		a.o.Logger.Warn("refused a request", "status", http.StatusUnauthorized, "method", r.Method, "remote", r.RemoteAddr)
 		w.Header().Set("Connection", "close") // who may not ask has nothing more to say
-		answer.Error(w, http.StatusUnauthorized, "the API key, or the access token of the sandbox, is missing or wrong")
+		why := "the API key, or the access token of the sandbox, is missing or wrong"
+		if r.URL.Path == "/files" && expired(r.URL.Query()) {
+			why = "signature is already expired" // clients may look for these words
+		}
+		answer.Error(w, http.StatusUnauthorized, why)
 		return
 	}
 	a.mux.ServeHTTP(w, r)

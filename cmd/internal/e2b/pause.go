@@ -38,9 +38,20 @@ var (
 	errRunning = &refusal{http.StatusConflict, "the sandbox is not paused"}
 )
 
-// unable refuses a pause that would lose something.
+// unable refuses to keep what would lose something.
 func unable(why string, args ...any) error {
-	return &refusal{http.StatusUnprocessableEntity, "the sandbox was not paused: " + fmt.Sprintf(why, args...) + "; or pause it without its memory, which keeps the files alone"}
+	return &refusal{http.StatusUnprocessableEntity, fmt.Sprintf(why, args...)}
+}
+
+// keepsNone refuses it where sessions are not kept.
+var keepsNone = &refusal{http.StatusNotImplemented, "this server does not keep the memory of sandboxes on disk as a whole: start it with --backend runner, on Linux or macOS"}
+
+// saying puts words around the reason of a refusal; another error is as it was.
+func saying(before string, err error, after string) error {
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return &refusal{no.status, before + no.why + after}
+	}
+	return err
 }
 
 // pause serves a request to pause a sandbox.
@@ -100,7 +111,7 @@ func (a *API) sleep(ctx context.Context, s *sandbox, memory bool) error {
 		return err
 	}
 	if memory {
-		err = a.keep(ctx, s)
+		err = saying("the sandbox was not paused: ", a.keep(ctx, s), "; or pause it without its memory, which keeps the files alone")
 	} else {
 		err = a.drop(ctx, s)
 	}
@@ -143,17 +154,9 @@ func (a *API) wake(ctx context.Context, s *sandbox, lives time.Duration, memory 
 // come back with their next code.
 func (a *API) keep(ctx context.Context, s *sandbox) error {
 	if !a.o.Keeps {
-		return &refusal{http.StatusNotImplemented, "a sandbox cannot be paused with its memory by this server, which does not keep sessions on disk as a whole: start it with --backend runner, on Linux or macOS, or pause without the memory, which keeps the files alone"}
+		return keepsNone
 	}
-	if err := s.idle(); err != nil {
-		return err
-	}
-	settle, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	if err := s.rest.settled(settle); err != nil {
-		return unable("code runs in it; wait for its end")
-	}
-	if err := s.idle(); err != nil {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
 	live, err := a.sessions(ctx, s)
@@ -204,7 +207,21 @@ func some(names []string) string {
 	return text
 }
 
-// idle refuses to pause a sandbox in which processes run.
+// settle waits for requests whose answers are on their way, and refuses when code or a
+// process runs.
+func (s *sandbox) settle(ctx context.Context) error {
+	if err := s.idle(); err != nil {
+		return err
+	}
+	settle, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := s.rest.settled(settle); err != nil {
+		return unable("code runs in it; wait for its end")
+	}
+	return s.idle()
+}
+
+// idle refuses to keep a sandbox in which processes run.
 func (s *sandbox) idle() error {
 	var names []string
 	for _, p := range s.w.Processes() {

@@ -230,3 +230,20 @@ func TestTheEndOfASandboxEndsItsCommands(t *testing.T) {
 	_, err = c.List(t.Context(), connect.NewRequest(&process.ListRequest{}))
 	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
 }
+
+// TestAProcessThatEndsWithItsSandbox has not ended by itself: clients ask whether the sandbox is
+// there, and say that it is not.
+func TestAProcessThatEndsWithItsSandbox(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	b := s.make(`{}`)
+	stream, err := b.processes().Start(t.Context(), connect.NewRequest(&process.StartRequest{Process: script("sleep 600")}))
+	require.NoError(t, err)
+	require.True(t, stream.Receive(), "it has begun")
+	require.Equal(t, http.StatusNoContent, s.control("DELETE", "/sandboxes/"+b.id, "").status)
+	for stream.Receive() {
+		require.Nil(t, stream.Msg().GetEvent().GetEnd())
+	}
+	require.Error(t, stream.Err(), "it breaks off")
+	_ = stream.Close() // it says so again
+}

@@ -2,22 +2,19 @@ package e2b
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/shelf"
+	"github.com/coppice-run/coppice/store"
 	"github.com/coppice-run/coppice/workspace"
+	"github.com/coppice-run/coppice/workspace/files"
 )
 
 const (
@@ -32,10 +29,6 @@ const (
 	// maxSeconds bounds a timeout: a time.Duration has no more.
 	maxSeconds = 1 << 32
 )
-
-// templates are those that can be asked for. There is one environment, that of the
-// server, by two names: clients ask for it by default.
-var templates = []string{"base", "code-interpreter-v1"}
 
 // never stands where E2B has the end of a sandbox that has none.
 var never = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
@@ -105,54 +98,6 @@ func (a *API) detail(s *sandbox) detail {
 	return d
 }
 
-// newSandbox is what a client asks for.
-type newSandbox struct {
-	Template string            `json:"templateID"`
-	Timeout  *int64            `json:"timeout"`
-	Metadata map[string]string `json:"metadata"`
-	Env      map[string]string `json:"envVars"`
-	Pause    bool              `json:"autoPause"`
-	Memory   *bool             `json:"autoPauseMemory"`
-	Resume   *struct {
-		Enabled bool `json:"enabled"`
-	} `json:"autoResume"`
-	Internet *bool             `json:"allow_internet_access"`
-	Network  map[string]any    `json:"network"`
-	MCP      json.RawMessage   `json:"mcp"`
-	IAM      json.RawMessage   `json:"iam"`
-	Volumes  []json.RawMessage `json:"volumeMounts"`
-}
-
-// auto is what the sandbox is to do by itself.
-func (n newSandbox) auto() auto {
-	return auto{pause: n.Pause, memory: n.Memory == nil || *n.Memory, resume: n.Resume != nil && n.Resume.Enabled}
-}
-
-// lacks says what of it cannot be had, where sandboxes can be paused with their memory, or
-// cannot.
-func (n newSandbox) lacks(keeps bool) string {
-	asks := func(m json.RawMessage) bool { return len(m) > 0 && string(m) != "null" }
-	switch {
-	case n.Pause && n.auto().memory && !keeps:
-		return "a sandbox cannot be paused with its memory at its timeout by this server, which does not keep sessions on disk as a whole: let it be killed, or paused without its memory"
-	case n.Internet != nil && !*n.Internet:
-		return "the server decides on the network of its sandboxes: leave out allow_internet_access"
-	case asks(n.MCP):
-		return "there are no MCP servers in sandboxes here"
-	case asks(n.IAM):
-		return "sandboxes have no workload identity here"
-	case len(n.Volumes) > 0:
-		return "there are no volumes here"
-	}
-	for rule, value := range n.Network {
-		if rule == "allowPublicTraffic" || value == nil {
-			continue // nothing of a sandbox can be reached from outside
-		}
-		return "the server decides on the network of its sandboxes: leave out network." + rule
-	}
-	return ""
-}
-
 // lifetime is a timeout of a client, of seconds; nil: the default.
 func lifetime(seconds *int64) (time.Duration, error) {
 	switch {
@@ -165,78 +110,37 @@ func lifetime(seconds *int64) (time.Duration, error) {
 	}
 }
 
-// name is that of a new sandbox. A client that asks again with the same key means the same one.
-func (a *API) name(key string) string {
-	text := rand.Text()
-	if key != "" {
-		sum := sha256.Sum256(append(slices.Clone(a.secret), key...))
-		text = base32.StdEncoding.EncodeToString(sum[:])
-	}
-	return "i" + strings.ToLower(text[:20])
-}
-
-// create makes a sandbox.
-func (a *API) create(w http.ResponseWriter, r *http.Request) {
-	var o newSandbox
-	if !answer.Body(w, r, maxBody, &o) {
-		return
-	}
-	if o.Template != "" && !slices.Contains(templates, o.Template) {
-		answer.Error(w, http.StatusNotFound, fmt.Sprintf("template '%.80s' not found: there are %s here, which are the server's own environment", o.Template, strings.Join(templates, " and ")))
-		return
-	}
-	if lacks := o.lacks(a.o.Keeps); lacks != "" {
-		answer.Error(w, http.StatusBadRequest, lacks)
-		return
-	}
-	lives, err := lifetime(o.Timeout)
-	if err != nil {
-		answer.Error(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	do, at := o.auto(), time.Now().Add(max(lives, leastTimeout))
-	asked := workspace.Options{Env: o.Env, Labels: o.Metadata, EndAt: at}
-	if do.pause {
-		asked.EndAt = time.Time{} // it is paused then
-	}
-	made, err := a.o.Host.Workspace(r.Context(), a.name(r.Header.Get("Idempotency-Key")), asked)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	s := a.of(made, o.Template)
-	if s == nil {
-		refuse(w, coppice.ErrClosed)
-		return
-	}
-	s.rest.will(do)
-	if do.pause {
-		s.rest.pausesAt(at)
-	}
-	answer.JSON(w, http.StatusCreated, a.made(s))
-}
-
 // refuse answers a request about sandboxes with an error.
 func refuse(w http.ResponseWriter, err error) {
+	status, why := meaning(err)
+	answer.Error(w, status, why)
+}
+
+// meaning is an error as a status and a sentence.
+func meaning(err error) (status int, why string) {
 	_, options := errors.AsType[*workspace.OptionsError](err)
 	_, exists := errors.AsType[*workspace.ExistsError](err)
 	_, ended := errors.AsType[*workspace.EndedError](err)
 	refused, no := errors.AsType[*refusal](err)
 	switch {
 	case no:
-		answer.Error(w, refused.status, refused.why)
+		return refused.status, refused.why
 	case options, errors.Is(err, coppice.ErrOptions):
-		answer.Error(w, http.StatusBadRequest, err.Error())
+		return http.StatusBadRequest, err.Error()
 	case exists:
-		answer.Error(w, http.StatusConflict, err.Error())
+		return http.StatusConflict, err.Error()
 	case ended:
-		answer.Error(w, http.StatusNotFound, err.Error())
+		return http.StatusNotFound, err.Error()
 	case errors.Is(err, workspace.ErrNoPlace):
-		answer.Error(w, http.StatusTooManyRequests, err.Error())
+		return http.StatusTooManyRequests, err.Error()
+	case errors.Is(err, shelf.ErrRecords):
+		return http.StatusNotImplemented, err.Error()
+	case errors.Is(err, files.ErrQuota), errors.Is(err, store.ErrQuota):
+		return http.StatusInsufficientStorage, err.Error()
 	case errors.Is(err, coppice.ErrClosed), errors.Is(err, context.Canceled):
-		answer.Error(w, http.StatusServiceUnavailable, "the server ends")
+		return http.StatusServiceUnavailable, "the server ends"
 	default:
-		answer.Error(w, http.StatusInternalServerError, err.Error())
+		return http.StatusInternalServerError, err.Error()
 	}
 }
 

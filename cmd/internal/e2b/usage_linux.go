@@ -59,21 +59,29 @@ func diskTotal(dir string) int64 {
 
 // children names the processes that a process has started.
 func children(pid int) []string {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	// task/*/children leaves out some when others end meanwhile; of all processes, one that
+	// lives is always listed.
+	all, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil // it has gone
+		return nil // there is no way to know
 	}
 	var names []string
-	for _, thread := range threads {
-		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, thread.Name()))
-		if err != nil {
+	for _, one := range all {
+		if _, err := strconv.Atoi(one.Name()); err != nil {
 			continue
 		}
-		for child := range bytes.FieldsSeq(list) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", child)) // one that has ended has none
-			if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) > 0 {
-				names = append(names, fmt.Sprintf("%.80q (process %s)", line, child))
-			}
+		stat, err := os.ReadFile("/proc/" + one.Name() + "/stat")
+		if err != nil {
+			continue // it has gone
+		}
+		after := bytes.LastIndexByte(stat, ')') // its name may hold anything
+		fields := bytes.Fields(stat[after+1:])
+		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(pid) {
+			continue
+		}
+		line, _ := os.ReadFile("/proc/" + one.Name() + "/cmdline") // one that has ended has none
+		if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) > 0 {
+			names = append(names, fmt.Sprintf("%.80q (process %s)", line, one.Name()))
 		}
 	}
 	return names

@@ -25,6 +25,8 @@ _AROUND = "around "
 _session: Any = None
 # What comes back otherwise than it was meant to, by a sentence.
 _said: List[str] = []
+# The folder that the session was in, and the one that it was copied to; none: it is where it was.
+_moved: Optional[Tuple[str, str]] = None
 # The classes that were made, by their number in the image: a class that is part of its
 # own base comes twice.
 _classes: Dict[int, Any] = {}
@@ -171,6 +173,8 @@ def closed_file(kind: str) -> Any:
 
 def file(path: str, kind: str, text: Optional[Tuple[str, str]], at: int) -> Any:
     """Returns a file that was open for reading, where it was."""
+    if _moved is not None and (path == _moved[0] or path.startswith(_moved[0] + os.sep)):
+        path = _moved[1] + path[len(_moved[0]) :]
     try:
         if text is not None:
             f: Any = open(path, encoding=text[0], errors=text[1])
@@ -242,12 +246,15 @@ def unlike(manifest: Dict[str, Any]) -> str:
     """Says how this process differs from the one that an image was made in, "" when it
     does not. It puts the path of imports back, where the packages are looked for, and
     imports nothing."""
+    global _moved
     if manifest.get("format") != FORMAT:
         return f"it was written in the form {manifest.get('format')}, and this reads the form {FORMAT}"
     for what, was, now in (("Python", manifest["python"], version()), ("the machine", manifest["platform"], platform())):
         if was != now:
             return f"{what} was {was} and is {now}"
     _said.clear()
+    moved = manifest.get("moved")
+    _moved = (moved[0], moved[1]) if moved else None
     _surround(manifest["around"])
     if not manifest["packages"]:
         return ""

@@ -1,13 +1,13 @@
 package envd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -102,7 +102,10 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 		case errors.Is(err, io.EOF) && over:
 			return nil
 		case errors.Is(err, io.EOF): // its output went with the sandbox, before all was read
-			return failed(cmp.Or(s.w.Err(), error(procs.ErrOver)))
+			if s.w.Err() != nil {
+				withSandbox()
+			}
+			return failed(procs.ErrOver)
 		case err != nil && ctx.Err() != nil:
 			return failed(ctx.Err())
 		case err != nil && wait.Err() != nil:
@@ -117,13 +120,19 @@ func (s *processService) follow(ctx context.Context, p *workspace.Process, after
 			if err != nil {
 				return failed(err)
 			}
-			over = e.Kind == procs.EventEnd
+			if over = e.Kind == procs.EventEnd; over && s.w.Err() != nil {
+				withSandbox() // it was no end of its own
+			}
 			if err := send(eventOf(e)); err != nil {
 				return err
 			}
 		}
 	}
 }
+
+// withSandbox breaks off the stream of a process that has ended with its sandbox. Clients ask
+// then whether the sandbox is there, and tell their users that it has ended.
+func withSandbox() { panic(http.ErrAbortHandler) }
 
 // lost is what stands in the output in place of what was not kept.
 const lost = "\n[the output up to here was not kept]\n"

@@ -70,6 +70,34 @@ func New(host Host, w *workspace.Workspace) *Interpreter {
 	return i
 }
 
+// Context describes a context, for another workspace that is to have it too.
+type Context struct {
+	ID  string `json:"id"`
+	Cwd string `json:"cwd"`
+}
+
+// Contexts are those there are, in the order in which they were made.
+func (i *Interpreter) Contexts() []Context {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	list := make([]Context, len(i.list))
+	for at, c := range i.list {
+		list[at] = Context{c.ID, c.Cwd}
+	}
+	return list
+}
+
+// Adopt adds contexts; those that are there stay as they are. It starts no kernel.
+func (i *Interpreter) Adopt(list []Context) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, c := range list {
+		if !slices.ContainsFunc(i.list, func(one *session) bool { return one.ID == c.ID }) {
+			i.list = append(i.list, i.make(c.ID, c.Cwd))
+		}
+	}
+}
+
 // ServeHTTP serves what clients ask the code interpreter.
 func (i *Interpreter) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
