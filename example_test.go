@@ -16,13 +16,13 @@ import (
 )
 
 // options are those of the examples: the interpreter that the tests use, in a
-// home of their own.
+// home of their own, and the backend whose sessions cost little.
 func options() coppice.Options {
 	python := os.Getenv("COPPICE_TEST_PYTHON")
 	if python == "" {
 		python, _ = filepath.Abs(filepath.Join(".cache", "python", "bin", "python"))
 	}
-	return coppice.Options{Python: python, Home: os.TempDir()}
+	return coppice.Options{Python: python, Home: os.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{})}
 }
 
 // A host runs cells in a session whose variables stay.

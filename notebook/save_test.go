@@ -17,7 +17,7 @@ import (
 func TestSaveHoldsNoCopyOfTheNotebook(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nb.ipynb")
 	d := build(t, code("x"), code("y"))
-	const size = 32 << 20
+	const size = 12 << 20
 	require.NoError(t, d.SetOutputs(notebook.At(0), 1, notebook.NewDisplay(notebook.Bundle{"image/png": notebook.ImageValue(make([]byte, size*3/4))}, nil)))
 	require.NoError(t, os.WriteFile(path, d.Bytes(), 0o600))
 	d = nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/cli"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/starve"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -55,7 +56,9 @@ func TestMain(m *testing.M) {
 //	                                     is cells.0.title; len is a length
 //	gone                                 wants no process to be left
 //
-// and the condition [external]: kernels are those of a server that is there.
+// and the condition [external]: kernels are those of a server that is there. The backend
+// of commands for which it does not matter is $BACKEND: the runner, in the full run, and
+// on such servers, what a user has who names none.
 // FILE stdout is the output of the last command.
 func TestScripts(t *testing.T) {
 	p := params(t, nil)
@@ -91,6 +94,10 @@ func params(t *testing.T, env map[string]string) testscript.Params {
 			e.Setenv("HOME", home)
 			e.Setenv("PYTHON", python)
 			e.Setenv("CLIENTS", clients)
+			e.Setenv("BACKEND", "auto")
+			if !full && env[gatewayURL] == "" && os.Getenv(starve.Variable) == "" { // a gateway for each command takes seconds
+				e.Setenv("BACKEND", backends.Runner)
+			}
 			e.Setenv("TERM", "xterm-256color")
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // or each command sleeps for a second at its end
 			e.Setenv(marker, messages.NewID())

@@ -50,8 +50,8 @@ type scale struct {
 
 func scaleOf(backend string) scale {
 	s := map[string]scale{
-		backends.Runner:  {sessions: 12, lasts: 20 * time.Second, faults: 400 * time.Millisecond},
-		backends.Gateway: {sessions: 2, lasts: 20 * time.Second, faults: 1500 * time.Millisecond},
+		backends.Runner:  {sessions: 12, lasts: 8 * time.Second, faults: 400 * time.Millisecond},
+		backends.Gateway: {sessions: 2, lasts: 12 * time.Second, faults: 1500 * time.Millisecond},
 	}[backend]
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
 		s = map[string]scale{

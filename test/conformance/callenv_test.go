@@ -30,7 +30,7 @@ func TestCallEnv(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
-			s := start(t, backend, coppice.Options{}).Session("env", coppice.In(t.TempDir()))
+			s := plain(t, backend).Session("env", coppice.In(t.TempDir()))
 			for i, st := range []step{
 				{cells: []string{looks + "\nseen()"}, env: map[string]string{"HAD": "old"}, output: before},
 				{cells: []string{"seen()"}, callEnv: call, output: during},

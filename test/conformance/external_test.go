@@ -4,9 +4,10 @@ package conformance_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,23 @@ func eventually(yes func() bool) bool {
 	return true
 }
 
+// ofServers are the behaviours that a server has a part in, by what it passes on, limits
+// or starts; in the full run all of them.
+func ofServers() map[string][]step {
+	table := maps.Clone(behaviours)
+	maps.DeleteFunc(table, func(name string, _ []step) bool {
+		return !full && !slices.Contains([]string{
+			"functions, classes and imports stay", "stdout and stderr come in the order in which they were written", "children and descriptors are captured",
+			"a cell that no request holds is refused, and costs nothing", "text beyond ASCII", "texts that are not UTF-8", "an exception ends the call and keeps the state",
+			"a loop is interrupted", "a subprocess is interrupted", "an interrupt that is swallowed costs the state", "a killed kernel is lost", "os._exit is a loss",
+			"a reset gives a new kernel", "a per-call kernel shares nothing", "input is refused", "the environment of a call", "secrets of the host are not there",
+			"a session begins in its folder", "the whole of a long value", "sys.exit and quit are no way around a result", "IPython's display, where code imports it",
+			"the whole of a long line", "threads print", "a long output is cut, and said to be",
+		}, name)
+	})
+	return table
+}
+
 // The same behaviours on servers that somebody else runs, with their default
 // settings: they restart kernels that die, limit the rate of output, and do not
 // list kernels.
@@ -44,7 +62,7 @@ func TestConformanceOfExternalServers(t *testing.T) {
 			server := external.Start(t, kind, external.Options{BasePath: "/some/base"})
 			host := start(t, backends.Gateway, coppice.Options{},
 				"PI_PYTHON_GATEWAY_URL="+server.URL+"/", "PI_PYTHON_GATEWAY_TOKEN="+server.Token, "KERNEL_USERNAME=somebody")
-			conform(t, host, backends.Gateway)
+			runAll(t, host, backends.Gateway, ofServers())
 			require.NotContains(t, server.Log(), server.Token, "the token is in the server's log")
 			var left []proc.Process
 			if !eventually(func() bool { left = proc.WithEnv("HOME", server.Dir); return len(left) == 1 }) {
@@ -118,7 +136,7 @@ func lateInterrupts(t *testing.T, host *coppice.Host, rounds int) {
 func TestConformanceOfOurJupyterServer(t *testing.T) {
 	t.Parallel()
 	host := start(t, backends.Gateway, coppice.Options{Python: testpython.JupyterServerOnly(t)})
-	if os.Getenv("COPPICE_TEST_FULL") != "" {
+	if full {
 		conform(t, host, backends.Gateway)
 		return
 	}

@@ -252,7 +252,7 @@ func TestCodeReachesItsHost(t *testing.T) {
 
 // TestQuestionsAreAnsweredOnce follows the questions of a stream.
 func TestQuestionsAreAnsweredOnce(t *testing.T) {
-	for _, backend := range []string{backends.Gateway, backends.Runner} {
+	for _, backend := range ofTheHost() {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
@@ -307,7 +307,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 
 // TestTheBudgetOfACell refuses calls beyond it, and a stream tells of each call.
 func TestTheBudgetOfACell(t *testing.T) {
-	for _, backend := range []string{backends.Gateway, backends.Runner} {
+	for _, backend := range ofTheHost() {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
@@ -371,7 +371,7 @@ print(post(), post(name="key", args={}), post(path="/other"), post(token="x"), p
 // TestAFunctionMayUseItsSession: a call of the session that calls is queued
 // behind the cell, so the function is given what it can have, an answer in time.
 func TestAFunctionMayUseItsSession(t *testing.T) {
-	for _, backend := range []string{backends.Gateway, backends.Runner} {
+	for _, backend := range ofTheHost() {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)

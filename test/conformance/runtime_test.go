@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,7 +83,17 @@ func runtimeSteps(backend string) []step {
 	if backend == backends.Gateway {
 		gathered = step{cells: []string{"r = runtime.selfref.fork.gather_all(h)[h['fork_id']]; print(r['status'], r['error_type'])"}, contains: []string{"error RuntimeError"}}
 	}
-	return []step{
+	many := []step{
+		{
+			cells:  []string{"h = [runtime.selfref.fork.spawn(f'{n} * {n}') for n in range(3)]\nrs = runtime.selfref.fork.gather_all(h)\nprint([(k, r['status'], r['response']) for k, r in rs.items()])"},
+			output: "[('fork_1', 'completed', '0'), ('fork_2', 'completed', '1'), ('fork_3', 'completed', '4')]",
+		},
+		{cells: []string{"h = runtime.selfref.fork.spawn('runtime.selfref.fork.spawn(\"1\")[\"depth\"]')\nruntime.selfref.fork.gather_all(h)[h['fork_id']]['response']"}, output: "'2'"},
+	}
+	if backend == backends.Gateway && !full { // each has a kernel of its own, and whose it is does not matter to them
+		many = nil
+	}
+	return slices.Concat([]step{
 		{cells: []string{"runtime.list_primitives(contains='library')"}, output: "['library.add', 'library.inner.boom']"},
 		{cells: []string{"len(runtime.list_primitives('selfref.')), runtime.list_backends()"}, output: "(11, ['selfref', 'the-shelf'])"},
 		{cells: []string{"runtime.library.add('Walden', year=1854)"}, output: "1"},
@@ -100,11 +111,7 @@ func runtimeSteps(backend string) []step {
 
 		{cells: []string{"runtime.selfref.context.remember(' the  user is kind ')"}, output: "{'id': 'exp_1', 'text': 'the user is kind'}"},
 		{cells: []string{"i = runtime.selfref.context.inspect(); (i['active_key'], [e['text'] for e in i['experiences']], len(i['messages']))"}, output: "('main', ['the user is kind'], 2)"},
-		{
-			cells:  []string{"h = [runtime.selfref.fork.spawn(f'{n} * {n}') for n in range(3)]\nrs = runtime.selfref.fork.gather_all(h)\nprint([(k, r['status'], r['response']) for k, r in rs.items()])"},
-			output: "[('fork_1', 'completed', '0'), ('fork_2', 'completed', '1'), ('fork_3', 'completed', '4')]",
-		},
-		{cells: []string{"h = runtime.selfref.fork.spawn('runtime.selfref.fork.spawn(\"1\")[\"depth\"]')\nruntime.selfref.fork.gather_all(h)[h['fork_id']]['response']"}, output: "'2'"},
+	}, many, []step{
 		{cells: []string{"h = runtime.selfref.fork.spawn('\"secret\" in globals()')\nruntime.selfref.fork.gather_all(h)[h['fork_id']]['response']"}, output: "'False'"},
 		{cells: []string{"secret = 41"}},
 		live, gathered,
@@ -116,7 +123,7 @@ func runtimeSteps(backend string) []step {
 
 		{cells: []string{"q = runtime.selfref.context.compact('g', 'i', ['d'], [], 's', ['n'], [], remember=['kept'])\nprint(q['status'], runtime.selfref.context.inspect()['has_pending_compaction'])\n1/0"}, outcome: raised, contains: []string{"queued True"}},
 		{cells: []string{"i = runtime.selfref.context.inspect(); (len(i['messages']), i['summary']['goal'], [e['id'] for e in i['experiences']], i['has_pending_compaction'])"}, output: "(2, 'g', ['exp_1', 'exp_2'], False)"},
-	}
+	})
 }
 
 func TestRuntimePrimitives(t *testing.T) {
@@ -169,7 +176,7 @@ func (s *badStore) Save(ctx context.Context, key string, list []selfref.Message)
 // TestAStoreHoldsNoResult: a compaction that it does not save is reported, in a bounded
 // time after the end of the caller's context.
 func TestAStoreHoldsNoResult(t *testing.T) {
-	for _, backend := range []string{backends.Gateway, backends.Runner} {
+	for _, backend := range ofTheHost() {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)

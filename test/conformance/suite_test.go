@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/starve"
 )
 
@@ -72,6 +73,19 @@ const (
 	sharedAtOnce = 3
 	aloneAtOnce  = 2
 )
+
+// full says that the long form of a test is wanted.
+var full = os.Getenv("COPPICE_TEST_FULL") != ""
+
+// ofTheHost are the backends of tests about what a host does whatever its kernels are,
+// which a kernel of Jupyter's takes seconds of processor time for: the runner alone. In the
+// full run, and among the tests of a starved machine, they are both.
+func ofTheHost() []string {
+	if full || os.Getenv(starve.Variable) != "" {
+		return []string{backends.Gateway, backends.Runner}
+	}
+	return []string{backends.Runner}
+}
 
 // runAll runs a table of behaviours. Those that need no new kernel, and leave
 // theirs alive, share a few sessions, where they run one after the other with a

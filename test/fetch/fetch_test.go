@@ -36,7 +36,7 @@ func TestAdaptersRequireOneVersion(t *testing.T) {
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	_, version := required(t, adapters[0])
-	s := newStranger(t, fileURL(serve(t, version)))
+	s := newStranger(t, fileURL(served(t, version)))
 	s.dir = t.TempDir()
 	for _, m := range append([]string{root}, under(adapters)...) {
 		s.run(t, "go", "mod", "download", "-json", m+"@"+version)
@@ -91,7 +91,7 @@ func main() {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	_, version := required(t, adapters[0])
-	proxy := fileURL(serve(t, version))
+	proxy := fileURL(served(t, version))
 	// What this machine has downloaded before need not come from afar.
 	known := fileURL(filepath.Join(setting(t, "GOMODCACHE"), "cache", "download"))
 	s := newStranger(t, strings.Join([]string{proxy, known, setting(t, "GOPROXY")}, ","))
@@ -128,7 +128,7 @@ func TestInstall(t *testing.T) {
 	}
 	_, version := required(t, adapters[0])
 	known := fileURL(filepath.Join(setting(t, "GOMODCACHE"), "cache", "download"))
-	s := newStranger(t, strings.Join([]string{fileURL(serve(t, version)), known, setting(t, "GOPROXY")}, ","))
+	s := newStranger(t, strings.Join([]string{fileURL(served(t, version)), known, setting(t, "GOPROXY")}, ","))
 	s.dir = t.TempDir()
 	s.env = append(s.env, "GOBIN="+s.dir, "COPPICE_HOME="+t.TempDir())
 	s.run(t, "go", "install", root+"/cmd/coppice@"+version)

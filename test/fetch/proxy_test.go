@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,16 +81,43 @@ func sources(t *testing.T, folder string) []zip.File {
 	return files
 }
 
-// serve writes a folder that is a module proxy of the tree as it is: the root and the
-// adapters, all of one version, with the bytes that a proxy makes of tags.
-func serve(t *testing.T, version string) (proxy string) {
+// one is the proxy that all tests use: it takes seconds to pack the tree. TestMain removes it.
+var one struct {
+	sync.Mutex
+	dir string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(one.dir); err != nil {
+		fmt.Fprintln(os.Stderr, "the proxy:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// served is the folder of that proxy, which its first user makes.
+func served(t *testing.T, version string) (proxy string) {
 	t.Helper()
-	proxy = t.TempDir()
+	one.Lock()
+	defer one.Unlock()
+	if one.dir == "" {
+		dir, err := os.MkdirTemp("", "coppice-proxy-") //nolint:usetesting // it stays for the other tests
+		require.NoError(t, err)
+		one.dir = dir
+		serve(t, one.dir, version)
+	}
+	return one.dir
+}
+
+// serve makes a folder a module proxy of the tree as it is: the root and the adapters,
+// all of one version, with the bytes that a proxy makes of tags.
+func serve(t *testing.T, proxy, version string) {
+	t.Helper()
 	publish(t, proxy, module.Version{Path: root, Version: version}, ".")
 	for _, a := range adapters {
 		publish(t, proxy, module.Version{Path: path.Join(root, "agent", a), Version: version}, path.Join("agent", a))
 	}
-	return proxy
 }
 
 func publish(t *testing.T, proxy string, m module.Version, folder string) {

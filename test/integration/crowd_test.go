@@ -26,7 +26,7 @@ func TestFiftySessionsDoNotMix(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			sessions := 50
 			if backend == backends.Gateway && !full() { // a Jupyter kernel costs a second of processor time
-				sessions = 6
+				sessions = 3
 			}
 			notMixed(t, start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: sessions}), sessions)
 		})
@@ -67,7 +67,7 @@ func TestEveryClaimIsTrueWhileKernelsAreKilled(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			sessions, calls := 20, 10
 			if backend == backends.Gateway && !full() {
-				sessions, calls = 3, 5
+				sessions, calls = 2, 4
 			}
 			claimed(t, start(t, coppice.Options{Backend: backends.Named(backend), MaxSessions: sessions}), sessions, calls)
 		})

@@ -22,7 +22,7 @@ import (
 // the places are those that the defaults find.
 func TestConversationsOnTheGateway(t *testing.T) {
 	t.Parallel()
-	conversations, o := 5, coppice.Options{MaxSessions: 3}
+	conversations, o := 3, coppice.Options{MaxSessions: 2}
 	if full() {
 		conversations, o = 50, coppice.Options{}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
 )
@@ -51,7 +52,9 @@ func TestAKilledHostLeavesNothing(t *testing.T) {
 
 // beHost runs three sessions, says that it is ready, and waits for its end.
 func beHost(t *testing.T) {
-	host, err := coppice.Start(t.Context(), coppice.Options{Python: testpython.Path(t), Home: os.Getenv(hostVariable), StartTimeout: 2 * time.Minute})
+	host, err := coppice.Start(t.Context(), coppice.Options{
+		Python: testpython.Path(t), Home: os.Getenv(hostVariable), StartTimeout: 2 * time.Minute, Backend: backends.Named(backend()),
+	})
 	require.NoError(t, err)
 	for name, code := range map[string]string{"idle": "", "python": "while True: pass", "native": "sum(range(10**11))"} {
 		s := session(host, name)

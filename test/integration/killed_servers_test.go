@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/starve"
 )
 
@@ -37,11 +37,11 @@ type faults struct {
 	burners  int // processes that want a processor all the time
 }
 
-func faultsOf(sessions int) faults {
-	if os.Getenv("COPPICE_TEST_FULL") == "" {
-		return faults{sessions: sessions, every: 1500 * time.Millisecond, kills: 3, lasts: 3 * time.Minute}
+func faultsOf(sessions, kills, many int) faults {
+	if !full() {
+		return faults{sessions: sessions, every: 1500 * time.Millisecond, kills: kills, lasts: 3 * time.Minute}
 	}
-	return faults{sessions: 3 * sessions, every: 10 * time.Second, lasts: 3 * time.Minute, burners: 20}
+	return faults{sessions: many, every: 10 * time.Second, lasts: 3 * time.Minute, burners: 20}
 }
 
 // tally is what became of the calls of all sessions. Any goroutine may use it.
@@ -99,15 +99,15 @@ func untrue(r messages.Result, before int, lost bool) (after int, why string) {
 // The process that kernels come from is killed again and again: calls wait for it.
 func TestCallsWaitForAServerThatIsKilled(t *testing.T) {
 	for _, tc := range []struct {
-		server   string
-		sessions int
-		backend  coppice.Backend
+		server                string
+		sessions, kills, many int
+		backend               coppice.Backend
 	}{
-		{"fork-server", 20, coppice.Runner(coppice.RunnerOptions{})},
-		{"kernel-gateway", 3, coppice.Gateway(coppice.GatewayOptions{})},
+		{"fork-server", 20, 3, 60, coppice.Runner(coppice.RunnerOptions{})},
+		{"kernel-gateway", 2, 2, 9, backends.Named(backends.Gateway)},
 	} {
 		t.Run(tc.server, func(t *testing.T) {
-			f := faultsOf(tc.sessions)
+			f := faultsOf(tc.sessions, tc.kills, tc.many)
 			host := start(t, coppice.Options{Backend: tc.backend, MaxSessions: 2 * f.sessions})
 			all := &tally{outcomes: map[messages.Outcome]int{}, reasons: map[string]int{}}
 			starve.With(t, f.burners)

@@ -26,7 +26,7 @@ import (
 )
 
 // brief are the notebooks that are run without COPPICE_TEST_FULL.
-var brief = []string{"clear", "errors", "input", "rich", "updates", "widgets"}
+var brief = []string{"errors", "rich", "updates", "widgets"}
 
 // The same notebooks, run by Jupyter's own nbconvert --execute and by
 // RunNotebook on the gateway backend, have the same outputs, cell by cell. What

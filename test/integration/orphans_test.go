@@ -78,6 +78,9 @@ func TestNothingThatEscapesOutlivesItsHost(t *testing.T) {
 	}
 	for _, backend := range []string{backends.Runner, backends.Gateway, "landlock"} {
 		for _, killed := range []bool{true, false} {
+			if backend == backends.Gateway && !killed && !full() { // that end is the host's own doing, as it is on the runner
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, killed %v", backend, killed), func(t *testing.T) {
 				t.Parallel()
 				self, err := os.Executable()

@@ -115,6 +115,9 @@ func TestASessionOutlivesItsHost(t *testing.T) {
 		t.Parallel()
 		testOutlives(t, "")
 	})
+	if !full() {
+		return
+	}
 	t.Run("jupyter_server alone", func(t *testing.T) {
 		t.Parallel()
 		testOutlives(t, testpython.JupyterServerOnly(t))

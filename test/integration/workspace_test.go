@@ -160,7 +160,7 @@ func TestAWorkspaceBehindWallsMayWriteItsFolder(t *testing.T) {
 func TestTheEndOfAWorkspaceEndsWhatItsCodeHasLeftBehind(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, backend string) {
-		host := start(t, coppice.Options{Backend: backends.Named(backend)})
+		host := on(t, backend)
 		marks := map[string]string{}
 		for _, name := range []string{"ends", "stays"} {
 			w, err := host.Workspace(t.Context(), name, workspace.Options{})

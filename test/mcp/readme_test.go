@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,15 +26,33 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(command.dir)
+		os.Exit(code)
+	}))
+}
+
+// command is where the program is, once a test has made it.
+var command struct {
+	sync.Once
+	dir string
+	err error
+}
 
 // built returns a folder with the command.
 func built(t *testing.T) string {
 	t.Helper()
-	bin := t.TempDir()
-	said, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "coppice"), "../../cmd/coppice").CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	return bin
+	command.Do(func() {
+		if command.dir, command.err = os.MkdirTemp("", "coppice-mcp-"); command.err == nil { //nolint:usetesting // it stays for the other tests
+			var said []byte
+			if said, command.err = exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(command.dir, "coppice"), "../../cmd/coppice").CombinedOutput(); command.err != nil {
+				command.err = fmt.Errorf("%w: %s", command.err, said)
+			}
+		}
+	})
+	require.NoError(t, command.err)
+	return command.dir
 }
 
 // TestTheConfigurationOfTheREADME is read as a host reads it; the command is taken

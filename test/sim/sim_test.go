@@ -33,7 +33,11 @@ func TestSim(t *testing.T) {
 func seeds(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("COPPICE_SIM_SEEDS")
-	if text == "" {
+	switch {
+	case text != "":
+	case raceEnabled && os.Getenv("COPPICE_TEST_FULL") == "":
+		return 60
+	default:
 		return 150
 	}
 	n, err := strconv.ParseUint(text, 10, 64)

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,14 @@ import (
 
 // crowd is how many sessions a storm has.
 func crowd() int {
-	if raceEnabled {
+	switch {
+	case !raceEnabled:
+		return 10_000
+	case os.Getenv("COPPICE_TEST_FULL") != "":
 		return 1000
+	default:
+		return 400
 	}
-	return 10_000
 }
 
 // names are those of n sessions.

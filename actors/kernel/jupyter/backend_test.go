@@ -23,18 +23,41 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
-// backend starts a real gateway for one test and stops it at the end.
+// common is the real gateway of the tests that leave it as it is: one takes seconds to
+// start. TestMain ends it.
+var common struct {
+	once   sync.Once
+	server *jupyter.Server
+	home   string
+	end    context.CancelFunc
+	ended  chan error
+	err    error
+}
+
+// backend is on that gateway, which the first of its users starts.
 func backend(t *testing.T) *jupyter.Backend {
 	t.Helper()
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
-	ctx, cancel := context.WithCancel(context.Background())
-	up, ended := make(chan int, 1), make(chan error, 1)
-	go func() { ended <- server.Run(ctx, func(pid int) { up <- pid }) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-ended)
+	python := testpython.Path(t)
+	common.once.Do(func() {
+		if common.home, common.err = os.MkdirTemp("", "coppice-kernels-"); common.err != nil {
+			return
+		}
+		common.server = jupyter.NewServer(jupyter.ServerOptions{Python: python, Home: common.home, Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
+		ctx, end := context.WithCancel(context.Background())
+		common.end, common.ended = end, make(chan error, 1)
+		go func() { common.ended <- common.server.Run(ctx, func(int) {}) }() // endCommon joins it
 	})
-	return jupyter.New(jupyter.Options{Server: server})
+	require.NoError(t, common.err)
+	return jupyter.New(jupyter.Options{Server: common.server})
+}
+
+// endCommon ends the gateway, if it was started.
+func endCommon() error {
+	if common.end == nil {
+		return nil
+	}
+	common.end()
+	return errors.Join(<-common.ended, os.RemoveAll(common.home))
 }
 
 func startKernel(t *testing.T, b *jupyter.Backend, o kernel.StartOptions) kernel.Interpreter {
