@@ -43,7 +43,7 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	site.Isolation.Write = append([]string{folder}, o.Isolation.Write...)
 	level, about := h.Isolation()
 	if walls := level != kernel.IsolationOff && level != kernel.IsolationPrivileges; !walls && !own && site.Limits == h.o.Limits && o.Pass == nil {
-		return workspace.Place{Rung: level, About: about, Wall: wall(h.backend)}, nil
+		return workspace.Place{Rung: level, About: about, Wall: wall(h.backend), Brood: brood(h.backend)}, nil
 	}
 	var place workspace.Place
 	if site.Isolation.Walled() { // nothing that began in it gets out of its tree of processes
@@ -57,7 +57,7 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	if err != nil {
 		return workspace.Place{}, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	place.Backend, place.Rung, place.About, place.Wall = b, level, about, wall(b)
+	place.Backend, place.Rung, place.About, place.Wall, place.Brood = b, level, about, wall(b), brood(b)
 	if s, ok := b.(kernel.Served); ok {
 		place.Server = kernel.ServerSpec(s.Process())
 	}
@@ -90,5 +90,11 @@ func (h *Host) kernelIn(o kernel.Options) kernel.Options {
 // wall is what puts processes behind the walls of a backend's kernels; nil: nothing.
 func wall(b kernel.Backend) kernel.Confiner {
 	c, _ := b.(kernel.Confiner)
+	return c
+}
+
+// brood is what knows the kernels of a backend that no one has begun; nil: it has none.
+func brood(b kernel.Backend) kernel.Brooder {
+	c, _ := b.(kernel.Brooder)
 	return c
 }

@@ -14,7 +14,7 @@ const (
 	LimitDisk      Limit = "disk"
 )
 
-// ResourceLimitExceeded says which limit ended a cell.
+// ResourceLimitExceeded says which limit ended a cell, or a kernel.
 type ResourceLimitExceeded struct {
 	Limit Limit `json:"limit"`
 	// Detail says in a clause whose limit it was, how much that is, and what was done; "": it

@@ -92,7 +92,9 @@ type Result struct {
 	// processor for more than a second, and a tenth of its time.
 	// One that begins with [BusyNotice] is for those who run the host, and not in Text.
 	Notices []string `json:"notices,omitempty"`
-	// Exceeded is set when a resource limit of the session ended the code.
+	// Exceeded is set when a resource limit of the session, or of its workspace, ended the
+	// code, something that it had started, or the kernel; also when nothing ran, because the
+	// kernel was ended for one as it started, or again right after a restart.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`
 	// Exec is the call's id.
 	Exec string `json:"exec,omitempty"`

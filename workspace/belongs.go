@@ -39,6 +39,12 @@ func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceede
 	// One of another user may not be marked: it stands below an owner of the workspace,
 	// and is known by its number.
 	_ = process.SetMark(i.PID, w.mark)
+	w.mu.Lock()
+	part := w.newPart()
+	w.mu.Unlock()
+	if process.SetPart(i.PID, part) != nil { // it has begun with one, if it has a mark
+		part, _ = process.PartOf(i.PID)
+	}
 	if w.o.Quota > 0 {
 		_ = process.LimitFileSize(i.PID, uint64(w.o.Quota)) // looks find what this does not stop
 	}
@@ -48,10 +54,18 @@ func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceede
 		}
 	}
 	if w.limited() {
+		id, _ := process.Identify(i.PID) // one that has ended meanwhile is no root
 		w.mu.Lock()
-		w.kernels[i.PID] = root{i.PID, stop}
+		w.kernels[i.PID] = root{id: id, part: part, stop: stop}
 		w.mu.Unlock()
 	}
+}
+
+// newPart returns what the next kernel or process, and all that it starts, is known by
+// among what has the mark of the workspace. w.mu is held.
+func (w *Workspace) newPart() process.Part {
+	w.partNext++
+	return w.partNext
 }
 
 // roots returns the kernels and the processes of the workspace, by their numbers.
@@ -64,18 +78,34 @@ func (w *Workspace) roots() (map[int]root, map[int]*Process) {
 			running[p.PID()] = p
 		}
 	}
-	return maps.Clone(w.kernels), running
+	kernels := make(map[int]root, len(w.kernels))
+	for pid, k := range w.kernels {
+		if process.Alive(k.id) { // its number may be another's by now
+			kernels[pid] = k
+		}
+	}
+	return kernels, running
 }
 
-// forgetKernels drops the kernels that are not among the members of the workspace.
-func (w *Workspace) forgetKernels(members []process.Member) {
-	there := make(map[int]bool, len(members))
-	for _, m := range members {
-		there[m.PID] = true
-	}
+// goneFor is how long a kernel that has ended is remembered: what it has left behind may
+// still have to be ended.
+const goneFor = time.Minute
+
+// forgetKernels drops the kernels that have ended.
+func (w *Workspace) forgetKernels() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.kernels, func(pid int, _ root) bool { return !there[pid] })
+	now := time.Now()
+	maps.DeleteFunc(w.kernels, func(pid int, k root) bool {
+		if process.Alive(k.id) {
+			return false
+		}
+		if k.gone.IsZero() {
+			k.gone = now
+			w.kernels[pid] = k
+		}
+		return now.Sub(k.gone) >= goneFor
+	})
 }
 
 // groupFile opens the control group for a process that is to begin in it. nil: there is
@@ -118,30 +148,39 @@ func (w *Workspace) over(limit messages.Limit, used, most string, done string) m
 
 // root is a kernel of the workspace, from which a part of its processes descends.
 type root struct {
-	pid  int
+	id   process.Identity
+	part process.Part // by which what it has started is known
+	gone time.Time    // when it was seen to have ended; zero: it was not
 	stop func(messages.ResourceLimitExceeded)
 }
 
 // ending is what was ended for a limit.
 type ending struct {
-	at   time.Time
-	root int // the kernel or process that it descended from; 0: all are told
-	met  messages.ResourceLimitExceeded
+	at time.Time
+	// until is when it was over, zero where that was at once. guarded by the workspace's mu
+	until time.Time
+	root  int // the kernel or process that it descended from; 0: all are told; [nobody]: none is
+	met   messages.ResourceLimitExceeded
+	// pids are what was ended, of what may be a kernel; all says that everything was.
+	pids []int
+	all  bool
 }
 
 // keptEndings is how many are remembered, for those who ask what they have met.
 const keptEndings = 64
 
-// met notes an end for a limit.
-func (w *Workspace) met(root int, m messages.ResourceLimitExceeded) {
+// met notes an end for a limit, before what has met it is ended, so that no one who sees it
+// end finds nothing here.
+func (w *Workspace) met(e *ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endings = append(w.endings, ending{time.Now(), root, m})
+	e.at = time.Now()
+	w.endings = append(w.endings, e)
 	if len(w.endings) > keptEndings {
 		w.endings = w.endings[1:]
 	}
 	w.used.Ends++
-	w.used.Last = m.Error()
+	w.used.Last = e.met.Error()
 }
 
 // tooLong is how Python says that a file may not become longer (EFBIG).
@@ -157,10 +196,40 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 	if w.group != nil {
 		w.lookAtGroup()
 	}
+	met := w.metSince(pid, since)
+	if met != nil && met.Limit == messages.LimitProcesses {
+		w.parting.Lock() // until it is over: what comes next is not ended with it
+		defer w.parting.Unlock()
+	}
+	return met
+}
+
+func (w *Workspace) metSince(pid int, since time.Time) *messages.ResourceLimitExceeded {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range slices.Backward(w.endings) {
-		if (e.root == pid || e.root == 0) && !e.at.Before(since) {
+		if (e.root == pid || e.root == 0) && e.since(since) {
+			return &e.met
+		}
+	}
+	return nil
+}
+
+// since reports whether it was, or went on, since a moment.
+func (e *ending) since(moment time.Time) bool {
+	return !e.at.Before(moment) || !e.until.Before(moment)
+}
+
+// Ended returns the limit of the workspace for which the kernel with this process id was itself
+// ended since a moment; nil: it was not.
+func (w *Workspace) Ended(pid int, since time.Time) *messages.ResourceLimitExceeded {
+	if w.group != nil {
+		w.lookAtGroup()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range slices.Backward(w.endings) {
+		if (e.all || slices.Contains(e.pids, pid)) && e.since(since) {
 			return &e.met
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
@@ -58,6 +59,7 @@ type Process struct {
 	id      string
 	o       ProcessOptions
 	started time.Time
+	part    process.Part // by which it and what it starts are known
 }
 
 // ID returns its name in the workspace, which no other process of it ever gets.
@@ -116,7 +118,7 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 	}
 	w.mu.Lock()
 	w.procNext++
-	p := &Process{id: "p" + strconv.FormatUint(w.procNext, 10), o: o, started: time.Now()}
+	p := &Process{id: "p" + strconv.FormatUint(w.procNext, 10), o: o, started: time.Now(), part: w.newPart()}
 	full := w.procRun >= maxRunning
 	if !full {
 		w.procRun++
@@ -135,7 +137,7 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 	})
 	r := run{p: p, w: w, left: left, up: make(chan error, 1), gone: make(chan struct{}), after: o.Timeout, o: procs.Options{
 		Args: o.Args, Dir: filepath.Clean(dir), Input: o.Input, Terminal: o.Terminal, Keep: o.Keep, Env: w.environment(o),
-		Owner: w.owner(), Mark: w.mark, Output: w.o.Total.Output, FileSize: uint64(max(w.o.Quota, 0)),
+		Owner: w.owner(), Mark: w.mark, Part: p.part, Output: w.o.Total.Output, FileSize: uint64(max(w.o.Quota, 0)),
 		Memory: uint64(max(w.o.Limits.Memory, 0)), Files: uint64(max(w.o.Limits.Files, 0)), Wall: w.wall(filepath.Clean(dir)),
 	}}
 	if l := w.o.Limits.Runtime; l > 0 && (r.after == 0 || l < r.after) {

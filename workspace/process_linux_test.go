@@ -60,6 +60,7 @@ func TestProcessesOfAWorkspace(t *testing.T) {
 	_, refused := errors.AsType[*procs.StartError](err)
 	require.True(t, refused, "%v", err)
 
+	require.Eventually(t, func() bool { return one.Info().InUse == 0 }, time.Minute, time.Millisecond, "those before are over")
 	long, err := one.Start(t.Context(), script("sleep 600"))
 	require.NoError(t, err)
 	require.Equal(t, 1, one.Info().InUse, "the workspace is in use while a process runs")

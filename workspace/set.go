@@ -51,6 +51,8 @@ type Place struct {
 	// Wall puts the processes of the workspace behind the walls that the kernels are
 	// behind. nil: there are none.
 	Wall kernel.Confiner
+	// Brood knows the kernels that were made and that no one has begun. nil: there are none.
+	Brood kernel.Brooder
 	// Owner owns the processes of the workspace, and its kernels where they have a Server:
 	// it ends with the workspace. nil: that of the host does.
 	Owner *process.Owner

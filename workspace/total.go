@@ -22,7 +22,10 @@ type Total struct {
 	Memory int64 `json:"memory,omitempty"`
 	// Processes is how many may live, the sessions' own included. When there are more,
 	// the cell or the process that has started most of them is stopped, with all that
-	// it has started.
+	// it has started, also while it was being stopped: when its result or its Exit is there
+	// and a moment has passed, nothing of it is left. It is no wall: what has left both its parents and
+	// the limit of file locks that it was born with (RLIMIT_LOCKS) is no one's, and is ended alone. A
+	// control group refuses to start more.
 	Processes int `json:"processes,omitempty"`
 	// Processors is how many processors may be kept busy, 0.5 for half of one. It needs
 	// a control group: without one it is refused.

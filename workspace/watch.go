@@ -23,11 +23,9 @@ const (
 	// diskEvery is how often its folder is measured at most, while something goes on, and
 	// diskMost how long at most a big one is not measured besides.
 	diskEvery = 500 * time.Millisecond
-	// killTime bounds the end of one process, killRounds how often what a process has
-	// started is ended that starts more meanwhile.
-	diskMost   = 10 * time.Second
-	killTime   = time.Second
-	killRounds = 10
+	diskMost  = 10 * time.Second
+	// killTime bounds the end of one process.
+	killTime = time.Second
 )
 
 // watch is the actor that keeps a workspace to the limits of all that is in it. Looks
@@ -78,25 +76,12 @@ func (a *watch) Handle(ctx *supervisor.Ctx, msg any) error {
 // Terminate waits for the look that is made.
 func (a *watch) Terminate(*supervisor.Ctx, supervisor.Exit) { a.looks.Wait() }
 
-// party is what descends from one kernel or process of the workspace, or, with root 0,
-// what has left all of them.
-type party struct {
-	root    int
-	members []process.Member
-}
-
 // look compares what there is with what there may be.
 func (a *watch) look(ctx context.Context) (l looked) {
 	w, begin := a.w, time.Now()
-	kernels, running := w.roots()
-	pids := make([]int, 0, len(kernels)+len(running))
-	for pid := range kernels {
-		pids = append(pids, pid)
-	}
-	for pid := range running {
-		pids = append(pids, pid)
-	}
-	members, err := process.Tally(w.mark, pids)
+	var t those
+	t.kernels, t.running = w.roots()
+	members, err := process.Tally(w.mark, t.pids())
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
@@ -107,58 +92,28 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	}
 	w.mu.Lock()
 	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, len(members)
-	l.busy = w.uses > 0 || len(members) > len(kernels)
+	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
-	w.forgetKernels(members)
+	w.forgetKernels()
 	if w.group != nil {
 		w.lookAtGroup()
 		return l
 	}
-	t := w.o.Total
-	if t.Memory > 0 && sum > t.Memory {
-		a.memory(ctx, members, kernels, running)
+	most := w.o.Total
+	if most.Memory > 0 && sum > most.Memory {
+		a.memory(ctx, members, t)
 	}
-	if t.Processes > 0 && len(members) > t.Processes {
-		a.processes(ctx, members, kernels, running)
+	if most.Processes > 0 && len(members) > most.Processes {
+		a.processes(ctx, members, t)
 	}
 	if l.busy {
-		a.quota(ctx, kernels, running)
+		a.quota(ctx, t.kernels, t.running)
 	}
 	return l
 }
 
-// parties puts members together by what they descend from.
-func parties(members []process.Member, kernels map[int]root, running map[int]*Process) map[int]*party {
-	by := make(map[int]process.Member, len(members))
-	for _, m := range members {
-		by[m.PID] = m
-	}
-	all := map[int]*party{}
-	for _, m := range members {
-		at, of := m, 0
-		for range members {
-			_, k := kernels[at.PID]
-			_, p := running[at.PID]
-			if k || p {
-				of = at.PID
-				break
-			}
-			parent, ok := by[at.Parent]
-			if !ok {
-				break
-			}
-			at = parent
-		}
-		if all[of] == nil {
-			all[of] = &party{root: of}
-		}
-		all[of].members = append(all[of].members, m)
-	}
-	return all
-}
-
 // memory ends the biggest process, until what remains is not too much.
-func (a *watch) memory(ctx context.Context, members []process.Member, kernels map[int]root, running map[int]*Process) {
+func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 	w, most := a.w, a.w.o.Total.Memory
 	var sum int64
 	for i, m := range members { // what forks share with one another was counted for each
@@ -169,7 +124,7 @@ func (a *watch) memory(ctx context.Context, members []process.Member, kernels ma
 	}
 	slices.SortFunc(members, func(x, y process.Member) int { return cmp.Compare(y.Memory, x.Memory) })
 	of := map[int]int{}
-	for _, p := range parties(members, kernels, running) {
+	for _, p := range parties(members, t) {
 		for _, m := range p.members {
 			of[m.PID] = p.root
 		}
@@ -179,14 +134,14 @@ func (a *watch) memory(ctx context.Context, members []process.Member, kernels ma
 			return
 		}
 		done := "its biggest process was ended, with " + memory(m.Memory)
-		a.end(ctx, of[m.PID], m, running, w.over(messages.LimitMemory, memory(sum), memory(most), done))
+		a.end(ctx, of[m.PID], m, t.running, w.over(messages.LimitMemory, memory(sum), memory(most), done))
 		sum -= max(m.Memory, 0)
 	}
 }
 
 // end ends one process, and says why to what it descends from.
 func (a *watch) end(ctx context.Context, root int, m process.Member, running map[int]*Process, met messages.ResourceLimitExceeded) {
-	a.w.met(root, met)
+	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}})
 	if p := running[m.PID]; p != nil {
 		_ = p.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
 		return
@@ -197,46 +152,48 @@ func (a *watch) end(ctx context.Context, root int, m process.Member, running map
 }
 
 // processes stops what has started most of them.
-func (a *watch) processes(ctx context.Context, members []process.Member, kernels map[int]root, running map[int]*Process) {
+func (a *watch) processes(ctx context.Context, members []process.Member, t those) {
 	w := a.w
+	fresh := w.now()
+	t.waits, t.forked = fresh.waits, fresh.forked
 	var biggest *party
-	for _, p := range parties(members, kernels, running) {
-		if biggest == nil || len(p.members) > len(biggest.members) {
-			biggest = p
+	most := 0
+	for _, p := range parties(members, t) {
+		n := len(p.members)
+		if p.root <= 0 { // what is about to become a kernel is stopped by no one
+			n = len(p.prey(t))
+		}
+		if n > most || n == most && biggest != nil && biggest.root <= 0 {
+			biggest, most = p, n
 		}
 	}
-	met := w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")
-	w.met(biggest.root, met)
-	p, k := running[biggest.root], kernels[biggest.root]
-	switch {
-	case p != nil:
-		_ = p.Stop(ctx, met.Error(), -1) // as in end
-	case k.stop != nil:
-		k.stop(met)
+	if biggest == nil {
+		return
 	}
-	for range killRounds {
-		var ids []process.Identity
-		for _, m := range biggest.members {
-			if m.PID != biggest.root || p != nil {
-				ids = append(ids, m.Identity)
-			}
+	// Whoever learns of the limit waits until it is over: what a later cell starts is not ended.
+	w.parting.Lock()
+	defer w.parting.Unlock()
+	e := &ending{root: biggest.root, met: w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")}
+	if e.root == 0 { // one of them may have become a kernel all the same
+		for _, id := range biggest.prey(t) {
+			e.pids = append(e.pids, id.PID)
 		}
-		if len(ids) == 0 || ctx.Err() != nil {
-			return
-		}
-		c, cancel := context.WithTimeout(ctx, killTime)
-		process.KillAll(c, ids)
-		cancel()
-		again, err := process.Tally(w.mark, []int{biggest.root})
-		if err != nil {
-			return
-		}
-		now := parties(again, kernels, running)[biggest.root]
-		if now == nil {
-			return
-		}
-		biggest = now
 	}
+	w.met(e)
+	part, again := biggest.part, func() {}
+	if p := t.running[biggest.root]; p != nil {
+		part = p.part
+		_ = p.Stop(ctx, e.met.Error(), -1) // as in end
+	} else if k := t.kernels[biggest.root]; k.stop != nil {
+		part, again = k.part, func() { k.stop(e.met) }
+		again()
+	}
+	ctx, cancel := context.WithTimeout(ctx, partyTime)
+	defer cancel()
+	w.endParty(ctx, biggest.root, part, again, 0)
+	w.mu.Lock()
+	e.until = time.Now()
+	w.mu.Unlock()
 }
 
 // quota stops what goes on in a workspace whose folder holds more than it may, and more
@@ -261,7 +218,7 @@ func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int
 		return
 	}
 	met := w.over(messages.LimitDisk, machine.Size(uint64(bytes))+" of files", machine.Size(uint64(most)), "what ran was stopped; remove some")
-	w.met(0, met)
+	w.met(&ending{met: met})
 	for _, k := range kernels {
 		k.stop(met)
 	}
@@ -281,10 +238,10 @@ func (w *Workspace) lookAtGroup() {
 	}
 	w.mu.Unlock()
 	if killed {
-		w.met(0, w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"))
+		w.met(&ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true})
 	}
 	if refused {
-		w.met(0, w.over(messages.LimitProcesses, count(w.o.Total.Processes), "no more", "the system has refused to start another"))
+		w.met(&ending{met: w.over(messages.LimitProcesses, count(w.o.Total.Processes), "no more", "the system has refused to start another")})
 	}
 }
 

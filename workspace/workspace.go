@@ -34,6 +34,8 @@ type Workspace struct {
 	// gate is held for reading while something is begun in the workspace, and for
 	// writing when it ends, so that what was begun is begun before the end.
 	gate sync.RWMutex
+	// parting is held while what a kernel or a process has started is ended for a limit.
+	parting sync.Mutex
 
 	mu            sync.Mutex
 	ended         *EndedError            // guarded by mu and, for writing, gate
@@ -51,8 +53,9 @@ type Workspace struct {
 	procs         []*Process             // those that run, and those that are remembered; guarded by mu
 	procNext      uint64                 // the number of the last one; guarded by mu
 	procRun       int                    // how many run; guarded by mu
+	partNext      process.Part           // the last one that was given out; guarded by mu
 	kernels       map[int]root           // by pid, where the workspace is looked at; guarded by mu
-	endings       []ending               // for limits, the newest last; guarded by mu
+	endings       []*ending              // for limits, the newest last; guarded by mu
 	used          Usage                  // guarded by mu
 	groupSaw      cgroup.Usage           // what its group was seen to have met; guarded by mu
 }

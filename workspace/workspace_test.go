@@ -61,11 +61,18 @@ func start(t *testing.T, o workspace.SetOptions) *world {
 // startWith has a process own those of the workspaces.
 func startWith(t *testing.T, own *process.Owner, o workspace.SetOptions) *world {
 	t.Helper()
+	return startIn(t, own, workspace.Place{}, o)
+}
+
+// startIn has the kernels of the workspaces come from a place.
+func startIn(t *testing.T, own *process.Owner, place workspace.Place, o workspace.SetOptions) *world {
+	t.Helper()
+	place.Rung = "privileges"
 	w := &world{gateway: &gateway{ended: make(chan messages.EndWorkspace, 100)}, dir: filepath.Join(t.TempDir(), "workspaces")}
 	w.Set = workspace.New(workspace.Host{
 		Dir: w.dir, Owner: own, Sessions: func() supervisor.Ref { return w.system.Ref("gateway") },
 		Place: func(string, workspace.Options) (workspace.Place, error) {
-			return workspace.Place{Rung: "privileges"}, nil
+			return place, nil
 		},
 	}, o)
 	var err error

@@ -57,7 +57,20 @@ func (h *handler) unserved(c *call, why *supervisor.ServiceError) messages.Resul
 			r.Cells[0].Status, r.Cells[0].Outcome = messages.CellError, r.Outcome
 		}
 	}
+	r.Exceeded = exceeded(why)
 	return r
+}
+
+// exceeded is the limit for which the kernel was ended, or could not be started, so that a
+// call goes unserved; nil: there was another reason.
+func exceeded(why *supervisor.ServiceError) *messages.ResourceLimitExceeded {
+	met, is := errors.AsType[*messages.ResourceLimitExceeded](why)
+	if !is {
+		return nil
+	}
+	said := *met
+	said.Stderr = "" // that of an earlier call
+	return &said
 }
 
 // refusal is why in one word.

@@ -148,6 +148,46 @@ func TestAResetForgivesASessionThatWasGivenUp(t *testing.T) {
 	})
 }
 
+// TestACallThatNoKernelTakesForALimitSaysSo: the kernel was ended for one, or could not be
+// started for one.
+func TestACallThatNoKernelTakesForALimitSaysSo(t *testing.T) {
+	refused := func(t *testing.T, r messages.Result, why messages.Refusal) {
+		t.Helper()
+		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
+		require.Equal(t, why, r.Refusal)
+		require.Equal(t, &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}, r.Exceeded, "and nothing of another call")
+		require.Contains(t, r.Reason, "ResourceLimitExceeded: memory")
+	}
+	t.Run("again right after a restart", func(t *testing.T) {
+		inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+			tr.run("a", "limit memory")
+			tr.run("a", "limit memory")
+			refused(t, tr.run("a", "x"), messages.RefusedExhausted)
+			refused(t, tr.run("a", "x"), messages.RefusedExhausted)
+			exec := call("reset", "a", "x")
+			exec.Reset = true
+			r := tr.wait(tr.begin(exec))
+			require.Equal(t, messages.OutcomeOK, r.Outcome)
+			require.Nil(t, r.Exceeded)
+			for range 2 { // while a call waits for it
+				running, waits := tr.begin(call("running", "a", "limit memory")), tr.begin(call("waits", "a", "limit memory"))
+				tr.wait(running)
+				tr.wait(waits)
+			}
+			refused(t, tr.run("a", "x"), messages.RefusedExhausted)
+		})
+	})
+	t.Run("while it started", func(t *testing.T) {
+		inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+			tr.refusal = fmt.Errorf("start a session: %w", &messages.ResourceLimitExceeded{Limit: messages.LimitMemory})
+			tr.refuse.Store(2)
+			refused(t, tr.run("a", "x"), messages.RefusedStart)
+			tr.refuse.Store(0)
+			require.Nil(t, tr.run("a", "x").Exceeded)
+		})
+	})
+}
+
 func TestCloseForgetsTheSession(t *testing.T) {
 	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
 		running := tr.begin(call("running", "a", "sleep 1h"))

@@ -77,6 +77,8 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 			ctx.After(d, over{})
 		case "panic":
 			panic("as told")
+		case "limit":
+			return fmt.Errorf("the kernel died: %w", &messages.ResourceLimitExceeded{Limit: messages.Limit(rest), Stderr: "its own"})
 		default:
 			k.finish(ctx, messages.OutcomeOK)
 		}

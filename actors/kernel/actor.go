@@ -123,7 +123,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 				a.made <- interp
 			}
 		}
-		ctx.Tell(started{err})
+		ctx.Tell(started{a.o.explain(err, 0, a.init)})
 	})
 	return nil
 }
@@ -209,8 +209,11 @@ func (a *Actor) died(m died) error {
 	if a.run != nil {
 		return nil
 	}
-	return m.err
+	return a.explain(m.err)
 }
+
+// explain adds the limit for which the interpreter was ended to what it says itself.
+func (a *Actor) explain(err error) error { return a.o.explain(err, a.interp.Info().PID, a.init) }
 
 // Terminate ends what runs and closes the interpreter. It tries until the
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.

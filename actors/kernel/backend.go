@@ -188,7 +188,12 @@ type LostError struct {
 	// Elsewhere is true when it died with the process that it came from: that says
 	// nothing about the session, whose kernel is then restarted as often as it takes.
 	Elsewhere bool
-	Err       error
+	// PID is its process, 0 where that is not known. One that never began has it, too.
+	PID int
+	// Exceeded is the limit for which it was ended, nil when it was not for one. errors.As
+	// finds it in whatever wraps this error.
+	Exceeded *messages.ResourceLimitExceeded
+	Err      error
 }
 
 // Error returns the reason.
@@ -196,6 +201,16 @@ func (e *LostError) Error() string { return e.Reason }
 
 // Unwrap returns what was observed.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// As finds the limit.
+func (e *LostError) As(target any) bool {
+	met, is := target.(**messages.ResourceLimitExceeded)
+	if !is || e.Exceeded == nil {
+		return false
+	}
+	*met = e.Exceeded
+	return true
+}
 
 // Is reports whether target is [strategy.ErrElsewhere], and this is.
 func (e *LostError) Is(target error) bool { return e.Elsewhere && target == strategy.ErrElsewhere }

@@ -44,8 +44,9 @@ type copied struct {
 func (a *Actor) fork(w supervisor.Work, m messages.Fork) error {
 	if a.interpGone() {
 		// The next incarnation has nothing that would be worth a copy.
-		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: lostReason(a.interp.Err())})
-		return a.interp.Err()
+		err := a.explain(a.interp.Err())
+		a.ctx.Finish(w, &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: lostReason(err)})
+		return err
 	}
 	c, ok := a.interp.(Copier)
 	if !ok {
@@ -113,8 +114,9 @@ func (a *Actor) hibernate(w supervisor.Work) error {
 	}
 	switch {
 	case a.interpGone():
-		refuse(messages.HibernateNoKernel, lostReason(a.interp.Err()))
-		return a.interp.Err()
+		err := a.explain(a.interp.Err())
+		refuse(messages.HibernateNoKernel, lostReason(err))
+		return err
 	case a.o.Hibernation == nil:
 		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
 		return nil

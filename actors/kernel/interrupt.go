@@ -221,7 +221,13 @@ func (a *Actor) guarded(i Interpreter) {
 // limitMet interrupts the cell that has met a limit.
 func (a *Actor) limitMet(m limitMet) {
 	r := a.run
-	if r == nil || m.run != nil && m.run != r || r.cause() != "" || r.current.Load() < 0 {
+	switch {
+	case r == nil || m.run != nil && m.run != r || r.current.Load() < 0:
+		return
+	case r.cause() == messages.CauseLimit && m.run == nil: // the code has swallowed it
+		a.sendInterrupt(r)
+		return
+	case r.cause() != "":
 		return
 	}
 	r.met.CompareAndSwap(nil, &m.met)
@@ -268,8 +274,16 @@ func (r *run) prints() {
 // judgeLimit notes which limit a cell has met that is not the interpreter's own.
 func (r *run) judgeLimit(cell *messages.CellResult, reply CellReply, err error, begin time.Time) {
 	met := r.met.Load()
+	if met != nil && r.guard != nil {
+		r.guard.Stopped(r.interp.Info().PID, *met, r.lost != nil)
+	}
 	if met == nil && r.guard != nil {
 		met = r.guard.Met(r.interp.Info().PID, begin, cell.Error)
+	}
+	if met == nil && r.lost != nil && reply.Exceeded == nil { // that may have been decided before the cell began
+		if lost, is := errors.AsType[*LostError](r.explain(r.lost)); is {
+			met = lost.Exceeded
+		}
 	}
 	if met == nil {
 		return
@@ -283,11 +297,20 @@ func (r *run) judgeLimit(cell *messages.CellResult, reply CellReply, err error, 
 		if l, ok := errors.AsType[*LostError](err); ok {
 			lost = *l
 		}
-		lost.Reason = said.Error()
+		lost.Reason, lost.Exceeded = said.Error(), &said
 		r.lost = &lost
 	case cell.Outcome == messages.OutcomeError && r.cause() == messages.CauseLimit: // it raised a mere KeyboardInterrupt
 		cell.Error = &messages.ErrorDetails{Name: "ResourceLimitExceeded", Message: string(said.Limit) + ": " + said.Detail}
 	}
+}
+
+// ended returns why the interpreter is gone, and notes the limit for which it was ended.
+func (r *run) ended(err error) error {
+	err = r.explain(err)
+	if met, is := errors.AsType[*messages.ResourceLimitExceeded](err); is {
+		r.exceeded = met
+	}
+	return err
 }
 
 // activeDue interrupts a run whose active time, with what it was owed, is over.

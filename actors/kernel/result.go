@@ -27,7 +27,7 @@ func (a *Actor) callEnded(m callEnded) error {
 	case a.interpGone():
 		// It died after the last cell had ended: the cells are complete, the
 		// variables are gone.
-		err := a.interp.Err()
+		err := r.ended(a.interp.Err())
 		r.work.Settle(a.result(r, r.outcome, lostReason(err), true))
 		return err
 	}

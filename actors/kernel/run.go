@@ -30,6 +30,8 @@ type run struct {
 	// for no limit.
 	guard    Guard
 	mayPrint int64
+	// explain adds the limit for which the interpreter was ended to an error about that.
+	explain func(error) error
 
 	// life ends the run early: the incarnation stops, or the interpreter is
 	// given up. Only the actor calls kill.
@@ -123,9 +125,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	}
 	if a.interpGone() { // and the news of it is still under way
 		a.ctx.Return(w)
-		return a.interp.Err()
+		return a.explain(a.interp.Err())
 	}
-	r := &run{exec: exec, work: w, interp: a.interp, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, guard: a.o.Guard, mayPrint: a.o.CellOutput, done: make(chan struct{}), lastIndex: -1}
+	r := &run{exec: exec, work: w, interp: a.interp, explain: a.explain, fresh: !a.served, flush: a.o.FlushTimeout, runtime: a.o.CellRuntime, guard: a.o.Guard, mayPrint: a.o.CellOutput, done: make(chan struct{}), lastIndex: -1}
 	r.life, r.kill = context.WithCancelCause(a.life)
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
@@ -200,7 +202,7 @@ func (r *run) resetNames() {
 	reply, err := r.interp.Execute(r.life, CellRequest{Exec: r.exec.ID, Index: -1, ResetNames: true}, func(context.Context, messages.Event) error { return nil })
 	switch {
 	case err != nil:
-		r.outcome, r.lost = messages.OutcomeLost, err
+		r.outcome, r.lost = messages.OutcomeLost, r.ended(err)
 	case !reply.OK:
 		why := ""
 		if reply.Error != nil {

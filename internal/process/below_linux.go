@@ -56,7 +56,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		defer func() { _ = entry.Close() }()
 		files, join = append(files, entry), "1"
 	}
-	words := append([]string{"spawn", "", how, join, strconv.FormatUint(uint64(o.Mark), 10), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, marks(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -235,4 +235,13 @@ func (w *wires) handedOver() {
 		_ = f.Close()
 	}
 	w.null = nil
+}
+
+// marks are the mark of a child, with its part before it where it has one.
+func marks(o Options) string {
+	mark := strconv.FormatUint(uint64(o.Mark), 10)
+	if o.Mark == 0 || o.Part == 0 {
+		return mark
+	}
+	return strconv.FormatUint(uint64(o.Part), 10) + ":" + mark
 }

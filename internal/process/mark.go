@@ -7,3 +7,8 @@ package process
 // is no wall: code may lower its own, and is then found only among the descendants of
 // what is known. 0 is none.
 type Mark uint64
+
+// Part is which part of what has a mark a process belongs to. It is inherited as the mark
+// is, and is no wall either: it is the lower of the two limits of which the mark is the
+// higher, and code may set its own. 0 is none.
+type Part uint64

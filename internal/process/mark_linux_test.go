@@ -51,6 +51,52 @@ func TestMarks(t *testing.T) {
 	require.Empty(t, none)
 }
 
+// TestParts: what has a mark is told apart by its part of it, which is inherited as the mark
+// is, and may be given to a process that runs.
+func TestParts(t *testing.T) {
+	for name, own := range map[string]*process.Owner{"owned": owner(t), "alone": nil} {
+		t.Run(name, func(t *testing.T) {
+			mark := process.NewMark()
+			in, write, err := os.Pipe()
+			require.NoError(t, err)
+			o := shell(own, "read go; (setsid sh -c '(env -i setsid sleep 600 &)' &); read stop")
+			o.Mark, o.Part, o.Stdin = mark, 7, in
+			first := start(t, o)
+			second := start(t, process.Options{Path: "/bin/sleep", Args: []string{"600"}, Mark: mark, Owner: own})
+			_, err = write.WriteString("go\n")
+			require.NoError(t, err)
+			var left []process.Identity
+			parts := func() map[int]process.Part {
+				members, err := process.Tally(mark, nil)
+				require.NoError(t, err)
+				of := map[int]process.Part{}
+				left = nil
+				for _, m := range members {
+					if of[m.PID] = m.Part; m.PID != first.PID() && m.PID != second.PID() {
+						left = append(left, m.Identity)
+					}
+				}
+				return of
+			}
+			require.Eventually(t, func() bool {
+				of := parts()
+				return len(of) == 3 && len(left) == 1 && holds(t, left[0], "sleep")
+			}, 10*time.Second, time.Millisecond)
+			require.Equal(t, map[int]process.Part{first.PID(): 7, second.PID(): 0, left[0].PID: 7}, parts())
+			require.NoError(t, process.SetMark(second.PID(), mark), "it keeps what it has")
+			require.NoError(t, process.SetPart(second.PID(), 8))
+			require.NoError(t, process.SetMark(first.PID(), mark))
+			require.Equal(t, map[int]process.Part{first.PID(): 7, second.PID(): 8, left[0].PID: 7}, parts())
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			require.Empty(t, process.KillAll(ctx, append(left, second.Identity())))
+			require.NoError(t, errors.Join(in.Close(), write.Close()))
+			ended(t, first)
+			ended(t, second)
+		})
+	}
+}
+
 // holds reports whether a process is this program by now.
 func holds(t *testing.T, id process.Identity, word string) bool {
 	t.Helper()

@@ -83,7 +83,8 @@ def spawn(number, how, join, mark, cwd, path, count, *rest):
     """Starts a program: rest are count arguments and then the environment. how is
     "session", "terminal", a session whose terminal is descriptor 0, "group" or "share";
     with join the last descriptor moves the process that writes to it into a control
-    group. The others become 0, 1, 2 and so on. mark is what it is known by, 0 for none."""
+    group. The others become 0, 1, 2 and so on. mark is what it is known by, 0 for none, with
+    its part before a colon where it has one."""
     fds = request_fds
     args, env = rest[: int(count)], dict(v.split(b"=", 1) for v in rest[int(count) :] if b"=" in v[1:])
     read, write = os.pipe()
@@ -94,7 +95,7 @@ def spawn(number, how, join, mark, cwd, path, count, *rest):
         os.close(write)
         return tell("failed", number.decode(), err.errno, "fork")
     if pid == 0:
-        begin(write, how, join == b"1", int(mark), cwd, path, args, env, fds)
+        begin(write, how, join == b"1", mark, cwd, path, args, env, fds)
     os.close(write)
     said = b""
     while True:
@@ -137,8 +138,9 @@ def begin(write, how, join, mark, cwd, path, args, env, fds):
             os.dup2(fd, number)
         if how == b"terminal":
             fcntl.ioctl(0, TIOCSCTTY, 0)
-        if mark and resource is not None:
-            resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
+        part, _, mark = mark.rpartition(b":")
+        if int(mark) and resource is not None:
+            resource.setrlimit(RLIMIT_LOCKS, (int(part or mark), int(mark)))
         for number in restored:
             _signal.signal(number, _signal.SIG_DFL)
         step = "exec"

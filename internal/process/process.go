@@ -78,6 +78,8 @@ type Options struct {
 	// Mark is what the child, and everything that it starts, is known by, see [Marked].
 	// 0: none. Below an owner the child has it before it runs anything.
 	Mark Mark
+	// Part is its part of what has the mark. 0: none.
+	Part Part
 	// MaxFiles limits how many files the child, and each process that it starts, may
 	// have open at once. 0: the limit of the host. Start fails when the limit cannot be
 	// set; outside Linux it is not.
@@ -204,6 +206,9 @@ func (p *Process) begin(o Options) (*Process, error) {
 	limited := limit(p.id.PID, o)
 	if o.Mark != 0 {
 		_ = SetMark(p.id.PID, o.Mark) // without one it is found among the descendants, as long as it is one
+		if o.Part != 0 {
+			_ = SetPart(p.id.PID, o.Part) // as said
+		}
 	}
 	go p.wait() // ends when the child does; Done is its join
 	if limited != nil {

@@ -28,10 +28,11 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 		if err != nil || s.ended() {
 			continue
 		}
-		all[pid] = Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
-		if of, err := markOf(pid); err == nil && of == m && m != 0 {
-			in[pid] = true
+		p := Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
+		if of, part, err := marksOf(pid); err == nil && of == m && m != 0 {
+			in[pid], p.Part = true, part
 		}
+		all[pid] = p
 	}
 	var found []Member
 	for pid, p := range all {

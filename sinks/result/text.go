@@ -159,7 +159,7 @@ func raised(r messages.Result, at int) string {
 
 // exceeded names the limit that ended the code.
 func exceeded(r messages.Result) string {
-	if r.Exceeded == nil {
+	if r.Exceeded == nil || r.Outcome == messages.OutcomeNotStarted { // why nothing ran names it
 		return ""
 	}
 	if at := failed(r); r.Exceeded.Detail == "" && at >= 0 && r.Cells[at].Error != nil && r.Outcome == messages.OutcomeError {

@@ -8,14 +8,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
-	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 	"github.com/coppice-run/coppice/workspace/procs"
 )
@@ -61,63 +59,6 @@ func TestProgramsOfAWorkspace(t *testing.T) {
 					"rights": 0.0, "filter": 2.0, "none new": 1.0, "become another user": false, "become a group": false,
 					"signal the host": false, "use the network": false, "write outside": false, "write in its folder": true,
 				}, may, name)
-			}
-		})
-	}
-}
-
-// TestBombs lets code of one workspace use up what it can get, while a session of
-// another goes on answering.
-func TestBombs(t *testing.T) {
-	if os.Getenv("COPPICE_TEST_FULL") == "" {
-		return // it takes all of the machine, and so from the tests beside it
-	}
-	for _, rung := range []string{kernel.IsolationUser, kernel.IsolationBubblewrap} {
-		if why := environment.LacksRung(rung); why != nil {
-			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
-			continue
-		}
-		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // it uses up what it can get
-			h := host(t, python(t), rung, shared(t), func(o *coppice.Options) { o.Home, o.MaxSessions = shared(t), 8 })
-			_, err := h.Workspace(t.Context(), "victim", workspace.Options{})
-			require.NoError(t, err)
-			_, err = h.Workspace(t.Context(), "attacker", workspace.Options{
-				Total: workspace.Total{Memory: 256 << 20, Processes: 60, Output: 1 << 20}, Quota: 16 << 20,
-				Limits: coppice.Limits{Runtime: 30 * time.Second},
-			})
-			require.NoError(t, err)
-			at, by := h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker"))
-			require.Equal(t, messages.OutcomeOK, call(t, at, "n = 1").Outcome)
-			for _, bomb := range []struct {
-				limit messages.Limit
-				code  string
-			}{
-				{messages.LimitProcesses, "import os, time\nwhile True:\n    if os.fork() == 0:\n        os.setsid(); time.sleep(600)"},
-				{messages.LimitMemory, "b = []\nwhile True: b.append(bytearray(b'x') * (8 << 20))"},
-				{messages.LimitDisk, "import itertools\nfor i in itertools.count(): open(f'f{i}', 'wb').write(bytes(1 << 20))"},
-				{messages.LimitOutput, "while True: print('x' * 1000)"},
-			} {
-				results := make(chan messages.Result, 1)
-				go func() { // ends with the call
-					r, _ := by.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: bomb.code}}}) // the result says it, too
-					results <- r
-				}()
-				slowest, calls := time.Duration(0), 0
-				var r messages.Result
-				for over := false; !over; {
-					select {
-					case r = <-results:
-						over = true
-					default:
-						begin := time.Now()
-						require.Equal(t, messages.OutcomeOK, call(t, at, "n").Outcome)
-						slowest = max(slowest, time.Since(begin))
-						calls++
-					}
-				}
-				require.NotNil(t, r.Exceeded, r.Text)
-				require.Equal(t, bomb.limit, r.Exceeded.Limit, r.Text)
-				t.Logf("RUNG %s: %s; %d calls of a neighbour meanwhile, the slowest %v", rung, r.Exceeded, calls, slowest.Round(time.Millisecond))
 			}
 		})
 	}

@@ -77,9 +77,10 @@ type Options struct {
 	// closes. nil: the host's.
 	Group *os.File
 	// Owner, when it is not nil, owns the process and all that it starts, see [process.Owner],
-	// and Mark is what they are known by.
+	// Mark is what they are known by, and Part their part of that.
 	Owner *process.Owner
 	Mark  process.Mark
+	Part  process.Part
 	// Wall, when it is not nil, puts the process behind a wall: it says how.
 	Wall func(program string, args []string) (Behind, error)
 }

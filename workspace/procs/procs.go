@@ -90,7 +90,7 @@ func look(o Options) (string, error) {
 // start starts the process, and the goroutines that read its output.
 func (p *Process) start(program string) error {
 	args := p.o.Args[1:]
-	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Group: p.o.Group, Owner: p.o.Owner, Mark: p.o.Mark}
+	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Group: p.o.Group, Owner: p.o.Owner, Mark: p.o.Mark, Part: p.o.Part}
 	if p.o.Wall != nil {
 		b, err := p.o.Wall(program, args)
 		if err != nil {

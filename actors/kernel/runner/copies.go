@@ -62,6 +62,17 @@ func (c *copies) take(name string) *Interpreter {
 	return i
 }
 
+// pids returns the processes of the copies that wait.
+func (c *copies) pids() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]int, 0, len(c.waiting))
+	for _, i := range c.waiting {
+		all = append(all, i.child.PID())
+	}
+	return all
+}
+
 // drop ends the copy of a name, and reports whether there was one.
 func (c *copies) drop(name string) bool {
 	c.mu.Lock()

@@ -166,9 +166,9 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 	}
 	if c.i.endedForMemory() {
 		c.exceeded(messages.LimitMemory)
-		err = &kernel.LostError{Reason: c.reply.Exceeded.Error() + ": " + c.i.limits.outOfMemoryText(), Err: err}
+		err = &kernel.LostError{Reason: c.reply.Exceeded.Error() + ": " + c.i.limits.outOfMemoryText(), PID: c.i.info.PID, Exceeded: c.reply.Exceeded, Err: err}
 	} else if x := c.reply.Exceeded; x != nil {
-		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told to)", Err: err}
+		err = &kernel.LostError{Reason: x.Error() + " (the cell did not end when it was told to)", PID: c.i.info.PID, Exceeded: x, Err: err}
 	}
 	return c.finish(), err
 }

@@ -179,7 +179,7 @@ func (i *Interpreter) cutOff() {
 
 // lost says how the process ended.
 func (i *Interpreter) lost() *kernel.LostError {
-	err := i.child.Err()
+	err, pid := i.child.Err(), i.child.PID()
 	var exit *process.ExitError
 	var unknown *forkserver.LostError
 	i.mu.Lock()
@@ -188,19 +188,19 @@ func (i *Interpreter) lost() *kernel.LostError {
 	const killed = 9 // SIGKILL, which is what cutOff ends with
 	switch {
 	case i.outOfMemory:
-		return &kernel.LostError{Reason: i.limits.outOfMemoryText(), Err: err}
+		return &kernel.LostError{PID: pid, Reason: i.limits.outOfMemoryText(), Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}, Err: err}
 	case err == nil:
-		return &kernel.LostError{Reason: "the Python process exited with code 0"}
+		return &kernel.LostError{PID: pid, Reason: "the Python process exited with code 0"}
 	case errors.As(err, &exit) && exit.Signal == killed && cut:
-		return &kernel.LostError{Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
+		return &kernel.LostError{PID: pid, Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
 	case errors.As(err, &exit):
-		return &kernel.LostError{Reason: "the Python process " + exit.Error(), Err: err}
+		return &kernel.LostError{PID: pid, Reason: "the Python process " + exit.Error(), Err: err}
 	case errors.As(err, &unknown) && unknown.Copy:
-		return &kernel.LostError{Reason: "the Python process is gone (how it ended is not known: it was a copy of another session)", Err: err}
+		return &kernel.LostError{PID: pid, Reason: "the Python process is gone (how it ended is not known: it was a copy of another session)", Err: err}
 	case errors.As(err, &unknown):
-		return &kernel.LostError{Reason: "the Python process is gone (how it ended is not known: its fork server had ended before it)", Err: err}
+		return &kernel.LostError{PID: pid, Reason: "the Python process is gone (how it ended is not known: its fork server had ended before it)", Err: err}
 	default:
-		return &kernel.LostError{Reason: err.Error(), Err: err}
+		return &kernel.LostError{PID: pid, Reason: err.Error(), Err: err}
 	}
 }
 

@@ -185,6 +185,14 @@ func (s *Server) Spares() int {
 	return len(p.spares)
 }
 
+// Brood returns the fork server, and the copies of sessions that wait to be taken.
+func (s *Server) Brood() (from process.Identity, waiting []int) {
+	if p, ok := s.places.Now(); ok && p.server != nil {
+		from = p.server.Identity()
+	}
+	return from, s.copies.pids()
+}
+
 func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	rt, err := s.resolve(ctx)
 	if err != nil {

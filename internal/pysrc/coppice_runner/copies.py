@@ -132,6 +132,10 @@ def fork(seats: List[List[int]]) -> Optional[List[int]]:
     # The process in between: nothing but _exit may end it.
     me, failed = os.getpid(), 1
     try:
+        try:
+            forkserver.own_part()  # a copy is nothing that the session's code has started
+        except (ImportError, OSError, ValueError):
+            pass  # as long as it is not taken, it counts as that
         for at, seat in enumerate(seats):
             if os.fork() == 0:
                 close(seats[:at] + seats[at + 1 :])

@@ -342,13 +342,21 @@ def _enter(group: int, main: int) -> None:
     os.close(group)
 
 
+def own_part(mark: int = 0) -> None:
+    """Makes this process, and what it starts, a part of its own of what has a mark, 0 for
+    the one that it has: the mark is the higher limit, and the part the lower one."""
+    import resource
+
+    mark = mark or resource.getrlimit(_RLIMIT_LOCKS)[1]
+    if mark > 1:  # else it has none
+        resource.setrlimit(_RLIMIT_LOCKS, (1 + int.from_bytes(os.urandom(8), sys.byteorder) % (mark - 1), mark))
+
+
 def _become(user: Dict[str, Any], main: int) -> None:
     """Makes this process another user's. Where that fails, it does not begin."""
     try:
         if user.get("mark"):
-            import resource
-
-            resource.setrlimit(_RLIMIT_LOCKS, (user["mark"], user["mark"]))
+            own_part(user["mark"])
         os.setgroups([user["shared"]])
         os.setresgid(user["uid"], user["uid"], user["uid"])
         os.setresuid(user["uid"], user["uid"], user["uid"])

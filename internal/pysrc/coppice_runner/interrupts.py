@@ -62,6 +62,7 @@ class Interrupts:
         self._begun = 0.0  # when the cell began, by the monotonic clock
         self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
         self.told = 0  # how often that belonged to no cell since the last one
+        self.forking = False  # the main thread forks: what is raised in what is registered for that is dropped
         self.masked = False  # code has changed which signals its threads get
         self._handler = self._on_signal
 
@@ -166,11 +167,11 @@ class Interrupts:
 
     def pending(self) -> bool:
         """Says whether check would raise."""
-        return self.waiting() or (self._kept is not None and get_ident() == self.main)
+        return self.waiting() or (self._kept is not None and get_ident() == self.main and not self.forking)
 
     def waiting(self) -> bool:
         """Says whether the calling thread has an interrupt to obey."""
-        return self._wanted != 0 and self._wanted == self.current and get_ident() == self.main
+        return self._wanted != 0 and self._wanted == self.current and get_ident() == self.main and not self.forking
 
     def check(self) -> None:
         """Raises the interrupt that waits. It is called where this package
@@ -178,7 +179,7 @@ class Interrupts:
         if self._wanted and self.waiting():
             self._wanted = 0
             raise KeyboardInterrupt
-        if self._kept is not None and get_ident() == self.main:
+        if self._kept is not None and get_ident() == self.main and not self.forking:
             err, self._kept = self._kept, None
             raise err
 

@@ -11,8 +11,10 @@ control back; between cells nothing could catch it, and it is printed.
 from __future__ import annotations
 
 import functools
+import os
 import signal
 import sys
+from _thread import get_ident
 from typing import Any, Optional
 
 from . import errors
@@ -26,6 +28,7 @@ _gate: Optional[Interrupts] = None  # of the session that this process is; None:
 
 _set, _get = signal.signal, signal.getsignal
 _mask = getattr(signal, "pthread_sigmask", None)
+_fork = getattr(os, "fork", None)
 
 
 class Guard:
@@ -65,6 +68,8 @@ def install() -> None:
     signal.signal, signal.getsignal = _signal, _getsignal
     if _mask is not None:
         signal.pthread_sigmask = _pthread_sigmask
+    if _fork is not None:
+        os.fork = _forks
 
 
 def serve(gate: Optional[Interrupts]) -> None:
@@ -95,6 +100,28 @@ def _pthread_sigmask(how: Any, mask: Any) -> Any:
 
 if _mask is not None:
     functools.update_wrapper(_pthread_sigmask, _mask)
+
+
+def _forks() -> int:
+    """What is registered for a fork is Python code, in which a signal is met that has come
+    during the fork, and Python drops what is raised there: code that does little but fork
+    could not be interrupted. As this is the package's own frame, it is kept until after."""
+    assert _fork is not None
+    gate = _gate
+    if gate is None or get_ident() != gate.main:
+        return _fork()
+    gate.forking = True
+    try:
+        pid = _fork()
+    finally:
+        gate.forking = False
+    if pid != 0:
+        gate.check()
+    return pid
+
+
+if _fork is not None:
+    functools.update_wrapper(_forks, _fork)
 
 
 def _is_ours(handler: Any) -> bool:

@@ -178,6 +178,18 @@ class SessionTest(unittest.TestCase):
                     self.assertIn(frames[-2]["type"] if not frames[-1]["ok"] else "ok", ("ok", "error"))
         self.assertEqual("2", s.value("1 + 1"))
 
+    def test_code_that_does_little_but_fork_can_be_interrupted(self):
+        s = self.session
+        # The interrupt comes in what is registered for a fork, and Python drops what is raised there.
+        s.execute("import os, time\ndef slow():\n    print('on', flush=True)\n    time.sleep(0.2)\nos.register_at_fork(before=slow)")
+        s.request({"type": "execute", "id": 7, "code": "while True:\n    pid = os.fork()\n    if pid == 0: os._exit(0)\n    os.waitpid(pid, 0)"})
+        while b'"text":"on' not in s.taken():
+            self.assertTrue(select.select([s.main], [], [], 20)[0])
+        s.request({"type": "interrupt", "n": 1, "id": 7}, s.control)
+        self.assertTrue(s.cell()[-1]["interrupted"])
+        s.cells = 7
+        self.assertEqual("2", s.value("1 + 1"))
+
     def test_an_error_that_takes_for_ever_can_be_interrupted(self):
         s = self.session
         s.request({"type": "execute", "id": 1, "code": "class E(Exception):\n    def __str__(self):\n        print('asked'); \n        while True: pass\nraise E"})

@@ -1,0 +1,117 @@
+package escape_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// bombs are code that uses up what it can get.
+var bombs = []struct {
+	limit messages.Limit
+	code  string
+}{
+	{messages.LimitProcesses, "import os, time\nwhile True:\n    if os.fork() == 0:\n        os.setsid(); time.sleep(600)"},
+	{messages.LimitMemory, "b = []\nwhile True: b.append(bytearray(b'x') * (8 << 20))"},
+	{messages.LimitDisk, "import itertools\nfor i in itertools.count(): open(f'f{i}', 'wb').write(bytes(1 << 20))"},
+	{messages.LimitOutput, "while True: print('x' * 1000)"},
+}
+
+// TestBombs lets code of one workspace use up what it can get, again and again, while a
+// session of another goes on answering. Every call that does not end well says by which
+// limit, also one that finds the session given up. The short form has two of the bombs once,
+// on one rung.
+func TestBombs(t *testing.T) {
+	full := os.Getenv("COPPICE_TEST_FULL") != ""
+	tried := []string{kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationPrivileges}
+	for _, rung := range tried {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // it uses up what it can get
+			h := host(t, python(t), rung, shared(t), func(o *coppice.Options) { o.Home, o.MaxSessions = shared(t), 8 })
+			_, err := h.Workspace(t.Context(), "victim", workspace.Options{})
+			require.NoError(t, err)
+			w, err := h.Workspace(t.Context(), "attacker", workspace.Options{
+				Total: workspace.Total{Memory: 256 << 20, Processes: 60, Output: 1 << 20}, Quota: 16 << 20,
+				Limits: coppice.Limits{Runtime: 30 * time.Second},
+			})
+			require.NoError(t, err)
+			at, by := h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker"))
+			require.Equal(t, messages.OutcomeOK, call(t, at, "n = 1").Outcome)
+			rounds, all := 1, bombs[:2]
+			if full {
+				rounds, all = 5, bombs
+			}
+			for range rounds {
+				for _, bomb := range all {
+					r := beside(t, at, func() messages.Result { return try(t, by, bomb.code, false) })
+					require.NotNil(t, r.Exceeded, "%s: %s", bomb.limit, r.Text)
+					require.Equal(t, bomb.limit, r.Exceeded.Limit, r.Text)
+					recovers(t, w, by)
+				}
+				for range 3 { // the session is given up for them
+					r := try(t, by, bombs[1].code, false)
+					require.NotNil(t, r.Exceeded, r.Text)
+					require.Equal(t, messages.LimitMemory, r.Exceeded.Limit, r.Text)
+					require.True(t, slices.Contains([]messages.Outcome{messages.OutcomeLost, messages.OutcomeNotStarted}, r.Outcome), r.Text)
+				}
+				recovers(t, w, by)
+			}
+		})
+		if !full {
+			break
+		}
+	}
+}
+
+// try makes a call that may fail.
+func try(t *testing.T, s *coppice.Session, code string, reset bool) messages.Result {
+	t.Helper()
+	r, _ := s.Execute(t.Context(), coppice.Request{Reset: reset, Cells: []messages.Cell{{Code: code}}}) // the result says it, too
+	return r
+}
+
+// beside does something while a session goes on answering.
+func beside(t *testing.T, s *coppice.Session, do func() messages.Result) messages.Result {
+	t.Helper()
+	results, begun := make(chan messages.Result, 1), time.Now()
+	go func() { results <- do() }() // ends with the call
+	slowest, calls := time.Duration(0), 0
+	for {
+		select {
+		case r := <-results:
+			t.Logf("RUNG %s: %s after %v: %v; %d calls of a neighbour meanwhile, the slowest %v", t.Name(), r.Outcome, time.Since(begun).Round(time.Millisecond), r.Exceeded, calls, slowest.Round(time.Millisecond))
+			return r
+		default:
+			begin := time.Now()
+			require.Equal(t, messages.OutcomeOK, call(t, s, "n").Outcome)
+			slowest = max(slowest, time.Since(begin))
+			calls++
+		}
+	}
+}
+
+// recovers waits until a session can be used again: it may meet what a bomb has left for a
+// moment, and says so then.
+func recovers(t *testing.T, w *workspace.Workspace, s *coppice.Session) {
+	t.Helper()
+	for {
+		r := try(t, s, "import glob, os\nfor f in glob.glob('f*'): os.remove(f)", true)
+		if r.Outcome == messages.OutcomeOK {
+			return
+		}
+		require.NotNil(t, r.Exceeded, r.Text)
+		require.NoError(t, w.Err())
+	}
+}

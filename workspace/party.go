@@ -1,0 +1,195 @@
+package workspace
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// nobody is the root of what is known to be of no kernel and no process that lives.
+const nobody = -1
+
+// party is what one kernel or process of the workspace has started, itself included. What
+// has left it is known by its part ([process.Part]). With root [nobody] it is what is left
+// of one that has ended, with root 0 what has no part: something that has left its own, or
+// is about to become a kernel.
+type party struct {
+	root    int
+	part    process.Part
+	members []process.Member
+}
+
+// those are the kernels and the processes of a workspace at one moment.
+type those struct {
+	kernels map[int]root
+	running map[int]*Process
+	// waits are copies of kernels that no one has begun yet. forked is what descends from
+	// the process that kernels are forked from: what is of no kernel there becomes one.
+	waits, forked map[int]bool
+	// given is a kernel that is given up, 0 for none: it ends with what it has started.
+	given int
+}
+
+// pids returns the numbers of the kernels and processes.
+func (t those) pids() []int {
+	return slices.AppendSeq(slices.Collect(maps.Keys(t.kernels)), maps.Keys(t.running))
+}
+
+// begins reports whether a process is a kernel or a process of the workspace.
+func (t those) begins(pid int) bool {
+	_, k := t.kernels[pid]
+	_, p := t.running[pid]
+	return k || p
+}
+
+// parts returns which of them has which part.
+func (t those) parts() map[process.Part]int {
+	of := make(map[process.Part]int, len(t.kernels)+len(t.running))
+	for pid, k := range t.kernels {
+		of[k.part] = pid
+	}
+	for pid, p := range t.running {
+		of[p.part] = pid
+	}
+	return of
+}
+
+// now returns the kernels and the processes of the workspace as they are. Whoever wants to
+// end processes asks after it has looked for them: what became a kernel meanwhile is one.
+func (w *Workspace) now() those {
+	t := those{waits: map[int]bool{}, forked: map[int]bool{}}
+	if w.place.Brood != nil {
+		from, waiting := w.place.Brood.Brood()
+		if from.PID > 0 {
+			if made, err := process.Descendants(from); err == nil {
+				for _, id := range made {
+					t.forked[id.PID] = true
+				}
+			}
+		}
+		for _, pid := range waiting {
+			t.waits[pid] = true
+		}
+	}
+	t.kernels, t.running = w.roots()
+	return t
+}
+
+// parties puts members together by what they descend from, or have descended from.
+func parties(members []process.Member, t those) []*party {
+	by := make(map[int]process.Member, len(members))
+	for _, m := range members {
+		by[m.PID] = m
+	}
+	type key struct {
+		root int
+		part process.Part
+	}
+	parts, all := t.parts(), map[key]*party{}
+	for _, m := range members {
+		at, of := m, key{}
+		for range members {
+			if t.begins(at.PID) {
+				of.root = at.PID
+				break
+			}
+			parent, ok := by[at.Parent]
+			if !ok {
+				break
+			}
+			at = parent
+		}
+		if of.root == 0 && m.Part != 0 {
+			if of.root = parts[m.Part]; of.root == 0 {
+				of = key{nobody, m.Part}
+			}
+		}
+		if all[of] == nil {
+			all[of] = &party{root: of.root, part: of.part}
+		}
+		all[of].members = append(all[of].members, m)
+	}
+	return slices.Collect(maps.Values(all))
+}
+
+// prey returns what of a party may be ended: not a kernel, nor what is about to become one,
+// but a process of the workspace with all that it has started.
+func (p *party) prey(t those) []process.Identity {
+	var ids []process.Identity
+	for _, m := range p.members {
+		_, kernel := t.kernels[m.PID]
+		if kernel && m.PID != t.given || t.waits[m.PID] || p.root <= 0 && t.forked[m.PID] {
+			continue
+		}
+		ids = append(ids, m.Identity)
+	}
+	return ids
+}
+
+const (
+	// partyTime bounds the end of what one of them has started, which may go on starting
+	// more, and stoppedTime that of what came until its cell had ended.
+	partyTime   = 5 * time.Second
+	stoppedTime = 2 * time.Second
+	// quietLooks is how often in a row nothing has to be found of a party that is ended: one
+	// that starts another and ends, while the table of processes is read, is in neither place.
+	quietLooks = 2
+	// askAgain is how often a kernel that goes on starting processes is stopped again: Python
+	// drops an interrupt that comes while it runs what is registered for a fork.
+	askAgain = 200 * time.Millisecond
+)
+
+// endParty ends what a kernel or a process has started, and a process itself, until nothing
+// is found of it any more; while something is, again is called now and then.
+// given is a kernel that ends with it, 0 for none. w.parting is held.
+func (w *Workspace) endParty(ctx context.Context, root int, part process.Part, again func(), given int) {
+	asked := time.Now()
+	for quiet := 0; quiet < quietLooks && ctx.Err() == nil; {
+		members, err := process.Tally(w.mark, []int{root})
+		if err != nil {
+			return
+		}
+		t, found := w.now(), []process.Identity(nil)
+		t.given = given
+		for _, p := range parties(members, t) {
+			if p.root == root && root != nobody || p.root == nobody && p.part == part {
+				found = append(found, p.prey(t)...)
+			}
+		}
+		if len(found) == 0 {
+			quiet++
+			continue
+		}
+		quiet = 0
+		if time.Since(asked) >= askAgain { // it goes on: what was asked of it was lost
+			asked = time.Now()
+			again()
+		}
+		process.KillAll(ctx, found)
+	}
+}
+
+// Stopped ends what a cell has started that was stopped for a limit of processes, before its
+// result is given: what came while it was being stopped, too. A kernel that is lost, or given
+// up, ends with it.
+func (w *Workspace) Stopped(pid int, met messages.ResourceLimitExceeded, lost bool) {
+	if met.Limit != messages.LimitProcesses {
+		return
+	}
+	w.parting.Lock()
+	defer w.parting.Unlock()
+	w.mu.Lock()
+	part := w.kernels[pid].part
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), stoppedTime)
+	defer cancel()
+	given := 0
+	if lost {
+		given = pid
+	}
+	w.endParty(ctx, pid, part, func() {}, given)
+}
