@@ -11,7 +11,8 @@
 // A [Directory] gives one thing: a linearizable compare-and-swap of one key, and a watch.
 // Reads may be stale, a swap may end without an answer, and one that was given up may
 // still happen. All that is decided is decided by a swap. Package fleettest has a
-// directory in memory, and the suite that each directory passes.
+// directory in memory, and the suite that each directory passes; natskv, a module of its
+// own, has one over NATS JetStream.
 //
 // # Words
 //
