@@ -96,18 +96,29 @@ func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messag
 }
 
 // send hands the call to its gateway.
-func (c call) send() (reply supervisor.Reply[messages.Result], err error) {
-	send := func() error {
-		if _, reply, err = supervisor.Begin[messages.Result](c.gateway, c.exec); err != nil {
-			return ErrClosed
-		}
-		return nil
-	}
+func (c call) send() (supervisor.Reply[messages.Result], error) {
 	if c.begin == nil {
-		return reply, send()
+		return submit(c.gateway, c.exec)
 	}
-	err = c.begin(send)
+	return submitIn(c.begin, c.gateway, c.exec)
+}
+
+// submitIn has begin submit a call. It is apart, so that a call without one allocates
+// nothing for it.
+func submitIn(begin func(func() error) error, gateway supervisor.Ref, exec messages.Execute) (reply supervisor.Reply[messages.Result], err error) {
+	err = begin(func() (err error) {
+		reply, err = submit(gateway, exec)
+		return err
+	})
 	return reply, err
+}
+
+func submit(gateway supervisor.Ref, exec messages.Execute) (supervisor.Reply[messages.Result], error) {
+	_, reply, err := supervisor.Begin[messages.Result](gateway, exec)
+	if err != nil {
+		return reply, ErrClosed
+	}
+	return reply, nil
 }
 
 // eventWait bounds the wait for sinks that take what follows the last cell.

@@ -107,6 +107,7 @@ func (a *Actor) Init(ctx *supervisor.Ctx) error {
 	ctx.Note(supervisor.Facts{Detail: "starting " + a.o.Backend.Name() + " kernel"})
 	epoch := ctx.Epoch()
 	a.pump(func() {
+		supervisor.Warm()
 		c, cancel := context.WithCancelCause(a.life)
 		defer cancel(nil)
 		p := &patience{ctx: ctx, life: c, budget: opportunity.Starting(a.o.StartTimeout, a.o.StartCeiling), cancel: cancel}

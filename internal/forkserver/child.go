@@ -2,10 +2,12 @@ package forkserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/coppice-run/coppice/internal/process"
@@ -19,6 +21,9 @@ type Child struct {
 
 	raw  syscall.RawConn // of Main
 	body body
+	// pipes are copies of the read ends of its output, for [Child.Keep]; nil: there are
+	// none, or they were handed over.
+	pipes atomic.Pointer[pipes]
 }
 
 func newChild(main, control *os.File, b body) (*Child, error) {
@@ -107,10 +112,41 @@ func (c *Child) Known(pid int) { c.body.known(pid) }
 // taken as ended.
 func (c *Child) Never(err error) { c.body.never(err) }
 
+// pipes are the read ends of what a child prints past Python, its stdout and its stderr.
+type pipes [2]*os.File
+
+func (p *pipes) close() {
+	if p == nil {
+		return
+	}
+	for _, f := range p {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// ErrNotKept says that a child cannot outlive its host.
+var ErrNotKept = errors.New("the session has nothing by which it could outlive its host")
+
+// Keep has hold called with the descriptors by which a later process can go on with the
+// child, in the order in which [Adopt] takes them; hold makes copies of its own. They are there
+// once, of a child of a fork server with [Options.Lifeline]; else the error is
+// [ErrNotKept]. Of such a child Keep or Close is called in any case.
+func (c *Child) Keep(hold func(files []*os.File) error) error {
+	own := c.pipes.Swap(nil)
+	if own == nil {
+		return ErrNotKept
+	}
+	defer own.close()
+	return hold([]*os.File{c.Main, c.Control, own[0], own[1]})
+}
+
 // Close closes the host's ends of a child that is not read any more.
 func (c *Child) Close() {
 	_ = c.Main.Close()
 	_ = c.Control.Close()
+	c.pipes.Swap(nil).close()
 }
 
 // PID returns the process id, 0 while it is not known.

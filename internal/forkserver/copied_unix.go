@@ -17,10 +17,12 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-// copied is a child that a session forked off itself. It has no parent that would
-// report how it ended: it is watched by its identity.
+// copied is a child that a session forked off itself, or that an earlier host has made. It
+// has no parent that would report how it ended: it is watched by its identity.
 type copied struct {
 	end *ending
+	// kept says that it was begun by an earlier host, and is no copy.
+	kept bool
 	// The host's own read ends of the pipes behind stdout and stderr. They are
 	// closed when the end is known.
 	stdout, stderr *pipeEnd
@@ -135,7 +137,7 @@ func (b *copied) known(pid int) {
 func (b *copied) watch(id process.Identity) {
 	awaitEnd(id)
 	killGroupOf(id.PID)
-	b.end.set(&LostError{PID: id.PID, Copy: true}, b.drain(context.Background()))
+	b.end.set(&LostError{PID: id.PID, Copy: !b.kept}, b.drain(context.Background()))
 	b.close()
 }
 

@@ -12,17 +12,16 @@ import (
 	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
-// lifeline is the pipe that ends sessions when the host dies: its write end is
-// open in this process alone, and only the kernel closes it.
-var lifeline = sync.OnceValues(func() (ends, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return ends{}, fmt.Errorf("make the lifeline: %w", err)
-	}
-	return ends{r: r, w: w}, nil
-})
+// lifeline is that of all sessions that have no other: only the kernel closes it.
+var lifeline = sync.OnceValues(NewLifeline)
 
-type ends struct{ r, w *os.File }
+// life is the lifeline of the sessions.
+func (o Options) life() (*Lifeline, error) {
+	if o.Lifeline != nil {
+		return o.Lifeline, nil
+	}
+	return lifeline()
+}
 
 // The descriptors of a session, in the order in which it expects them.
 const (

@@ -19,6 +19,10 @@
 //     by looking, and has no exit status.
 //   - A copy that a session makes of itself is a child like others, but has no exit
 //     status: it has no parent that would report it.
+//   - With a lifeline of its own ([Options.Lifeline]) of which somebody else has a copy, a
+//     session outlives its host, and its fork server; the next host goes on with it where
+//     the last one has stopped reading ([Adopt]). While no host reads, the session is held
+//     back in its write.
 //   - No signal is sent to a pid that might belong to a stranger: the fork
 //     server signals only children that it has not reaped, and without it the
 //     start time of a process is compared first.
@@ -31,6 +35,7 @@
 //
 //	Fork ──▶ asked ──forked──▶ running ──exit frame──▶ gone (Done, Err)
 //	           │                  │                      ▲
+//	           │    Adopt ──▶ running                    │
 //	           └──failed──────────┼──────────────────────┤
 //	                              └─server died─▶ orphan ┘ its pid is looked for
 package forkserver

@@ -50,6 +50,10 @@ type Options struct {
 	// Owner owns the fork server and its sessions, and all that they start. nil: nothing
 	// does.
 	Owner *process.Owner
+	// Lifeline is what ends the sessions with their host, for sessions that may outlive
+	// it: see [Child.Keep]. With an Owner that takes copies of what that hangs on, too
+	// ([process.Owner.Outlive]). nil: that of this process, which no other has.
+	Lifeline *Lifeline
 	// Start bounds the start of the fork server: how long it may have had the chance
 	// to become ready. The zero value is that of [opportunity.Starting].
 	Start opportunity.Budget

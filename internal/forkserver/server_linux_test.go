@@ -2,9 +2,11 @@ package forkserver_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +16,13 @@ import (
 	"github.com/coppice-run/coppice/internal/forkserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		fmt.Fprintln(os.Stderr, play(strings.Split(role, "|")))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func python(t *testing.T) string {
 	t.Helper()

@@ -53,6 +53,9 @@ func (*Server) Empty(context.Context) {}
 // Spawn returns ErrUnsupported on this system.
 func Spawn(Options, *cgroup.Group, *ndjson.User) (*Child, error) { return nil, ErrUnsupported }
 
+// Adopt returns ErrUnsupported on this system.
+func Adopt(process.Identity, []*os.File) (*Child, error) { return nil, ErrUnsupported }
+
 // HandOver returns ErrUnsupported on this system.
 func (*Child) HandOver(*os.File) error { return ErrUnsupported }
 

@@ -24,6 +24,7 @@ type Server struct {
 	proc   *process.Process
 	stderr *process.Ring
 	env    []string // that it was started with
+	keeps  bool     // its sessions may outlive the host
 	conn   *net.UnixConn
 	python string
 	warm   chan struct{}     // closed when the server has done what it does once
@@ -50,7 +51,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, err := lifeline()
+	life, err := o.life()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("use a socket pair: %w", err)
 	}
 	s := &Server{
-		stderr: process.NewRing(process.RingOptions{}), env: o.Env, conn: conn.(*net.UnixConn),
+		stderr: process.NewRing(process.RingOptions{}), env: o.Env, keeps: o.Lifeline != nil, conn: conn.(*net.UnixConn),
 		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
 	start, started, err := o.confined(process.Options{
@@ -212,11 +213,19 @@ func (s *Server) Fork(g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
+	var own *pipes
+	if s.keeps {
+		if own, err = newPipes(seat); err != nil {
+			seat.close()
+			return nil, err
+		}
+	}
 	f := &forked{server: s, end: newEnding()}
 	s.mu.Lock()
 	if s.gone {
 		s.mu.Unlock()
 		seat.close()
+		own.close()
 		return nil, ErrServerGone
 	}
 	s.last++
@@ -230,9 +239,18 @@ func (s *Server) Fork(g *cgroup.Group, u *ndjson.User) (*Child, error) {
 		delete(s.forks, n)
 		s.mu.Unlock()
 		seat.close()
+		own.close()
 		return nil, fmt.Errorf("%w: %w", ErrServerGone, err)
 	}
-	return newChild(seat.main, seat.control, f)
+	c, err := newChild(seat.main, seat.control, f)
+	if err != nil {
+		own.close()
+		return nil, err
+	}
+	if own != nil {
+		c.pipes.Store(own)
+	}
+	return c, nil
 }
 
 // send writes a request with descriptors attached.

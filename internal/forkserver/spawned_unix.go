@@ -40,7 +40,7 @@ func Spawn(o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	life, err := lifeline()
+	life, err := o.life()
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,14 @@ func Look(tempDir string) Limits {
 	return l
 }
 
+// Memory returns how much memory there is and how much of it is available, in bytes: what
+// Look says of it, at a fraction of the cost. 0: the system does not tell.
+func Memory() (all, available uint64) {
+	var l Limits
+	l.memory("/proc/meminfo", cgroups("/proc/self/cgroup", "/sys/fs/cgroup"))
+	return l.Memory, l.Available
+}
+
 // hard returns a hard limit; 0 when it is unlimited.
 func hard(resource int) uint64 {
 	var r unix.Rlimit
@@ -84,6 +92,9 @@ func (l *Limits) memory(meminfo string, groups []string) {
 				l.Memory = kib << 10
 			case "MemAvailable:":
 				l.Available = kib << 10
+			}
+			if l.Available > 0 { // what follows is not needed
+				break
 			}
 		}
 	}

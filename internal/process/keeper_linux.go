@@ -43,6 +43,7 @@ type keeper struct {
 	over  chan struct{} // closed when the guard has ended, too
 	told  func(k *keeper, over bool)
 	fit   atomic.Bool // it can do what it is for
+	held  atomic.Bool // its life may hang on others, too
 
 	write sync.Mutex // held while a request is written
 
@@ -240,7 +241,21 @@ func (k *keeper) kill() {
 // end has a keeper end everything below it, and then itself.
 func (k *keeper) end() {
 	k.urge()
+	if k.held.Load() { // others have what its life hangs on
+		_ = k.send([]string{"end"}, nil)
+	}
 	_ = k.life.Close()
+}
+
+// hand has others hold what the keeper takes for the life of its host.
+func (k *keeper) hand(hold func(files []*os.File) error) error {
+	conn, err := k.conn.File() // a duplicate
+	if err != nil {
+		return fmt.Errorf("keep an owner of processes: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	k.held.Store(true)
+	return hold([]*os.File{k.life, conn})
 }
 
 // join waits for its end.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"sync"
 )
 
@@ -28,6 +29,19 @@ type Owner struct {
 	shared map[string]*keeper               // guarded by mu: by what confines their children, "" for nothing
 	all    map[*keeper]struct{}             // guarded by mu: those that have not ended
 	over   bool                             // guarded by mu: no child gets this owner any more
+	hold   func(files []*os.File) error     // guarded by mu; nil: what is below the owner ends with this process
+}
+
+// Outlive has what is below the owner end not with this process alone: hold is called
+// with the descriptors by which the owner knows that its host lives, each time before
+// the first child starts below one of its processes, and who has copies of them keeps
+// everything below from ending. hold keeps its own copies; when it fails, children start as
+// without an owner. [Owner.Close] ends everything all the same. It is called before the
+// first child; the goroutine that starts one calls hold, which must not use the owner.
+func (o *Owner) Outlive(hold func(files []*os.File) error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.hold = hold
 }
 
 // Use says which interpreter, an absolute path, can run the owner. The first call that

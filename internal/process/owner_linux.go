@@ -96,6 +96,10 @@ func (o *Owner) keeper(opt Options) *keeper {
 		o.all, o.shared = map[*keeper]struct{}{}, map[string]*keeper{}
 	}
 	o.all[k] = struct{}{}
+	if o.hold != nil && k.hand(o.hold) != nil {
+		k.end()
+		return nil
+	}
 	if shares {
 		o.shared[name] = k
 	}

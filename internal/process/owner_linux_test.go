@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -304,4 +306,40 @@ func killHost(t *testing.T, first string) {
 	for _, id := range all {
 		gone(t, id)
 	}
+}
+
+// TestWhatOthersHoldOpen: while somebody has the descriptors by which an owner knows its
+// host, what is below it lives on without that; in order it ends with its host.
+func TestWhatOthersHoldOpen(t *testing.T) {
+	var held []*os.File
+	o := &process.Owner{}
+	o.Use(testpython.Path(t))
+	o.Outlive(func(files []*os.File) error {
+		for _, f := range files {
+			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+			require.NoError(t, err)
+			held = append(held, os.NewFile(uintptr(fd), f.Name()))
+		}
+		return nil
+	})
+	opt := child("wait")
+	opt.Owner = o
+	p, err := process.Start(opt)
+	require.NoError(t, err)
+	require.Len(t, held, 2)
+	require.True(t, process.Alive(p.Identity()))
+	require.NoError(t, o.Close(t.Context()))
+	<-p.Done()
+	for _, f := range held {
+		require.NoError(t, f.Close())
+	}
+
+	refusing := &process.Owner{}
+	refusing.Use(testpython.Path(t))
+	refusing.Outlive(func([]*os.File) error { return errors.New("no room") })
+	opt.Owner = refusing
+	p, err = process.Start(opt)
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(t.Context(), process.StopOptions{Grace: -1}))
+	require.NoError(t, refusing.Close(t.Context()))
 }

@@ -106,7 +106,7 @@ func NewServer(o ServerOptions) *Server {
 	}
 	o.Spares = min(o.Spares, MaxSpares)
 	if o.LowMemory == nil {
-		o.LowMemory = lowMemory
+		o.LowMemory = lowMemory()
 	}
 	return &Server{o: o, places: kernel.NewAvailability[*place]("the fork server")}
 }
@@ -156,12 +156,23 @@ const refillDelay = 3 * time.Millisecond
 // memoryEvery is how often a server looks whether memory is low.
 const memoryEvery = 5 * time.Second
 
+// memoryGood is how long an answer about memory is good: a look costs a part of what a fork does,
+// and what is forked in that time fits into the tenth.
+const memoryGood = 20 * time.Millisecond
+
 // lowMemory says whether less than a tenth of the memory is available. Where the
-// system does not tell, it is not low.
-func lowMemory() bool {
+// system does not tell, it is not low. One goroutine may ask.
+func lowMemory() func() bool {
 	const tenth = 10
-	l := machine.Look("")
-	return l.Memory > 0 && l.Available < l.Memory/tenth
+	var at time.Time
+	low := false
+	return func() bool {
+		if now := time.Now(); at.IsZero() || now.Sub(at) > memoryGood {
+			all, available := machine.Memory()
+			at, low = now, all > 0 && available < all/tenth
+		}
+		return low
+	}
 }
 
 // Spares returns how many sessions wait that were forked ahead. They are not in

@@ -29,13 +29,13 @@ func (a *app) sessionsCheckpointCommand(f *sessionsFlags) *cobra.Command {
 
 func (a *app) sessionsRewindCommand(f *sessionsFlags) *cobra.Command {
 	return console.Command{
-		Use: "rewind SESSION CHECKPOINT", Short: "Put a session back to a state that was kept, which stays", Errors: serverFailure,
+		Use: "rewind SESSION CHECKPOINT", Short: "Put a session back to a state that was kept, which stays", Errors: console.ServerFailure,
 		Long: `Put a session back to the state that "coppice sessions checkpoint" has kept. It can be
 done again and again. What lies outside of the interpreter, such as files, is not put
 back.`,
 		Args: console.Arguments{Least: 2, Most: 2, Wants: "rewind wants the name of a session and the id of a checkpoint; coppice sessions checkpoints shows them"},
 		Run: func(ctx context.Context, args []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				key, err := sessionKey(ctx, c, args[0], f)
 				if err != nil {
 					return err
@@ -56,9 +56,9 @@ back.`,
 func (a *app) sessionsCheckpointsCommand(f *sessionsFlags) *cobra.Command {
 	var drop string
 	cmd := console.Command{
-		Use: "checkpoints", Short: "List the states of sessions that are kept, or drop one", Errors: serverFailure,
+		Use: "checkpoints", Short: "List the states of sessions that are kept, or drop one", Errors: console.ServerFailure,
 		Run: func(ctx context.Context, _ []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				if drop != "" {
 					return c.DropCheckpoint(ctx, drop)
 				}

@@ -152,7 +152,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 		return a.runOnServer(ctx, c, f, file, cells, env, timeout, starting)
 	}
 	if f.workspace != "" {
-		return serverFailure(fmt.Errorf("%w; a workspace is at one: start it in another terminal", client.ErrNoServer))
+		return console.ServerFailure(fmt.Errorf("%w; a workspace is at one: start it in another terminal", client.ErrNoServer))
 	}
 	return a.runHere(ctx, f, file, cells, env, timeout, starting)
 }

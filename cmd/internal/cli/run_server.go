@@ -47,7 +47,7 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	defer questions.wait()
 	result, err := a.writeEvents(ctx, questions.of(ctx, c.Run(ctx, e)), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
 	if err != nil {
-		return serverFailure(err)
+		return console.ServerFailure(err)
 	}
 	return console.Ended(result.Outcome)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -71,10 +70,10 @@ when that is another than the server's, and --workspace which workspace it belon
 // sessionCommand is a command about one session.
 func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(context.Context, *client.Client, messages.SessionKey) error) *cobra.Command {
 	return console.Command{
-		Use: name + " SESSION", Short: short, Errors: serverFailure,
+		Use: name + " SESSION", Short: short, Errors: console.ServerFailure,
 		Args: console.Arguments{Least: 1, Most: 1, Wants: name + " wants the name of one session"},
 		Run: func(ctx context.Context, args []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				key, err := sessionKey(ctx, c, args[0], f)
 				if err != nil {
 					return err
@@ -127,36 +126,11 @@ func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsF
 	return key, nil
 }
 
-// withServer does something with the client of the server that runs.
-func (a *app) withServer(do func(*client.Client) error) error {
-	c, err := client.Find(client.FindOptions{Env: a.Env, Client: client.Options{Patience: 5 * time.Second}})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
-}
-
-// serverFailure ends a command that a server said no to, or that found none.
-func serverFailure(err error) error {
-	told, isTold := errors.AsType[*client.Error](err)
-	switch {
-	case console.Decided(err):
-		return err
-	case errors.Is(err, client.ErrNoServer):
-		return fmt.Errorf("%w: coppice serve", err)
-	case isTold && told.Code == "bad_request":
-		return &console.Exit{Code: console.Usage, Err: err}
-	default:
-		return err
-	}
-}
-
 func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 	return console.Command{
-		Use: "list", Short: "List the sessions that have a kernel, and those that are kept on disk", Errors: serverFailure,
+		Use: "list", Short: "List the sessions that have a kernel, and those that are kept on disk", Errors: console.ServerFailure,
 		Run: func(ctx context.Context, _ []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				list, err := c.AllSessions(ctx)
 				if err != nil {
 					return err

@@ -1,14 +1,10 @@
 package workspace
 
 import (
-	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
@@ -44,31 +40,6 @@ workspace, and lead out of it by no means.`,
 	}.Make()
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	return cmd
-}
-
-// withServer does something with the client of the server that runs.
-func (a *app) withServer(do func(*client.Client) error) error {
-	c, err := client.Find(client.FindOptions{Env: a.Env, Client: client.Options{Patience: 5 * time.Second}})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
-}
-
-// failure ends a command that a server said no to, or that found none.
-func failure(err error) error {
-	told, isTold := errors.AsType[*client.Error](err)
-	switch {
-	case console.Decided(err):
-		return err
-	case errors.Is(err, client.ErrNoServer):
-		return fmt.Errorf("%w: coppice serve", err)
-	case isTold && (told.Code == "bad_request" || told.Code == "not_found" && strings.Contains(told.Message, "workspace")):
-		return &console.Exit{Code: console.Usage, Err: err}
-	default:
-		return err
-	}
 }
 
 // pairs reads flags of the form NAME=VALUE.

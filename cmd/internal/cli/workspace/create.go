@@ -46,13 +46,13 @@ func (l *lifeFlags) lifetime() (client.Lifetime, error) {
 func (a *app) createCommand() *cobra.Command {
 	var f createFlags
 	cmd := console.Command{
-		Use: "create WORKSPACE", Short: "Make a workspace, or find the one that was made alike", Errors: failure, Args: one("create"),
+		Use: "create WORKSPACE", Short: "Make a workspace, or find the one that was made alike", Errors: console.ServerFailure, Args: one("create"),
 		Run: func(ctx context.Context, args []string) error {
 			n, err := f.workspace(args[0])
 			if err != nil {
 				return err
 			}
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				w, err := c.CreateWorkspace(ctx, n)
 				if err != nil {
 					return err
@@ -171,7 +171,7 @@ func (a *app) changeCommand() *cobra.Command {
 	var life lifeFlags
 	var cmd *cobra.Command
 	cmd = console.Command{
-		Use: "change WORKSPACE", Short: "Change the labels or the lifetime of a workspace", Errors: failure, Args: one("change"),
+		Use: "change WORKSPACE", Short: "Change the labels or the lifetime of a workspace", Errors: console.ServerFailure, Args: one("change"),
 		Long: `Change the labels or the lifetime of a workspace, or pin it. Labels that are given
 replace those that it has. --end-in and --idle-end replace its lifetime as a whole: the
 one that is left out is never then.`,
@@ -201,7 +201,7 @@ one that is left out is never then.`,
 			if pin || unpin {
 				change.Pinned = &pin
 			}
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				w, err := c.ChangeWorkspace(ctx, args[0], change)
 				if err != nil {
 					return err

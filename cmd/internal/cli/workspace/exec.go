@@ -28,7 +28,7 @@ type execFlags struct {
 func (a *app) execCommand() *cobra.Command {
 	var f execFlags
 	cmd := console.Command{
-		Use: "exec WORKSPACE [FLAGS] -- PROGRAM [ARG]...", Short: "Run a program in a workspace", Errors: failure,
+		Use: "exec WORKSPACE [FLAGS] -- PROGRAM [ARG]...", Short: "Run a program in a workspace", Errors: console.ServerFailure,
 		Long: `Run a program in a workspace, behind its walls and within its limits. Standard input
 goes to it, what it prints comes here, and its exit code is that of the command: 128 and
 the number of the signal for one that was ended by INT, KILL or TERM.
@@ -49,7 +49,7 @@ show" tells how it does.`,
 			if f.terminal && a.keyboard() == nil {
 				return console.Usagef("-t wants a terminal, and standard input and output are none")
 			}
-			return a.withServer(func(c *client.Client) error { return a.exec(ctx, c, f, args[0], n) })
+			return a.WithServer(func(c *client.Client) error { return a.exec(ctx, c, f, args[0], n) })
 		},
 	}.Make()
 	flags := cmd.Flags()

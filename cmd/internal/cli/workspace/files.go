@@ -15,7 +15,7 @@ import (
 func (a *app) filesCommand() *cobra.Command {
 	var all bool
 	cmd := console.Command{
-		Use: "files WORKSPACE [FOLDER]", Short: "List the files of a workspace", Errors: failure,
+		Use: "files WORKSPACE [FOLDER]", Short: "List the files of a workspace", Errors: console.ServerFailure,
 		Args: console.Arguments{Least: 1, Most: 2, Wants: "files wants the name of a workspace, and maybe a folder in it"},
 		Run: func(ctx context.Context, args []string) error {
 			o := client.ListFiles{}
@@ -25,7 +25,7 @@ func (a *app) filesCommand() *cobra.Command {
 			if all {
 				o.Depth = -1
 			}
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				list, err := c.ListFiles(ctx, args[0], o)
 				if err != nil {
 					return err

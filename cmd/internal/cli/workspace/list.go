@@ -20,7 +20,7 @@ func (a *app) listCommand() *cobra.Command {
 	var labels []string
 	var owner string
 	cmd := console.Command{
-		Use: "list", Short: "List the workspaces", Errors: failure,
+		Use: "list", Short: "List the workspaces", Errors: console.ServerFailure,
 		Run: func(ctx context.Context, _ []string) error {
 			f := client.FilterWorkspaces{Labels: map[string]string{}, Owner: owner}
 			for _, text := range labels {
@@ -30,7 +30,7 @@ func (a *app) listCommand() *cobra.Command {
 				}
 				f.Labels[name] = value
 			}
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				list, err := c.Workspaces(ctx, f)
 				if err != nil {
 					return err
@@ -84,9 +84,9 @@ func one(name string) console.Arguments {
 
 func (a *app) showCommand() *cobra.Command {
 	return console.Command{
-		Use: "show WORKSPACE", Short: "Show a workspace, its isolation, and its processes", Errors: failure, Args: one("show"),
+		Use: "show WORKSPACE", Short: "Show a workspace, its isolation, and its processes", Errors: console.ServerFailure, Args: one("show"),
 		Run: func(ctx context.Context, args []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				w, err := c.Workspace(ctx, args[0])
 				if err != nil {
 					return err
@@ -164,9 +164,9 @@ func processLine(p client.Process) string {
 
 func (a *app) endCommand() *cobra.Command {
 	return console.Command{
-		Use: "end WORKSPACE", Short: "End a workspace: its sessions, its processes, and its folder unless that was given", Errors: failure, Args: one("end"),
+		Use: "end WORKSPACE", Short: "End a workspace: its sessions, its processes, and its folder unless that was given", Errors: console.ServerFailure, Args: one("end"),
 		Run: func(ctx context.Context, args []string) error {
-			return a.withServer(func(c *client.Client) error {
+			return a.WithServer(func(c *client.Client) error {
 				if err := c.EndWorkspace(ctx, args[0]); err != nil {
 					return err
 				}

@@ -45,7 +45,7 @@ func (a *app) done(m moved) error {
 
 func (a *app) putCommand() *cobra.Command {
 	return console.Command{
-		Use: "put WORKSPACE FILE|FOLDER|- [PATH]", Short: "Copy a file, a folder or standard input into a workspace", Errors: failure,
+		Use: "put WORKSPACE FILE|FOLDER|- [PATH]", Short: "Copy a file, a folder or standard input into a workspace", Errors: console.ServerFailure,
 		Long: `Copy a file or a folder into a workspace, with its permissions, or standard input
 with "-", which needs a PATH. Without a PATH it keeps its name. A PATH that ends in / is
 a folder to copy into. Files that are there are replaced. Symbolic links and what is no
@@ -59,7 +59,7 @@ file are left out, and named.`,
 			if len(args) > 2 {
 				to = args[2]
 			}
-			return a.withServer(func(c *client.Client) error { return a.put(ctx, c, args[0], args[1], to) })
+			return a.WithServer(func(c *client.Client) error { return a.put(ctx, c, args[0], args[1], to) })
 		},
 	}.Make()
 }
@@ -152,7 +152,7 @@ func putFile(ctx context.Context, c *client.Client, workspace, from, to string, 
 
 func (a *app) getCommand() *cobra.Command {
 	return console.Command{
-		Use: "get WORKSPACE PATH [FILE|FOLDER|-]", Short: "Copy a file or a folder out of a workspace", Errors: failure,
+		Use: "get WORKSPACE PATH [FILE|FOLDER|-]", Short: "Copy a file or a folder out of a workspace", Errors: console.ServerFailure,
 		Long: `Copy a file or a folder out of a workspace, with its permissions; with "-" a file to
 standard output. Without a third argument it keeps its name, in this folder. One that
 ends in / is a folder to copy into. Files that are there are replaced. Symbolic links
@@ -166,7 +166,7 @@ and what is no file are left out, and named.`,
 			if len(args) > 2 {
 				to = args[2]
 			}
-			return a.withServer(func(c *client.Client) error { return a.get(ctx, c, args[0], args[1], to) })
+			return a.WithServer(func(c *client.Client) error { return a.get(ctx, c, args[0], args[1], to) })
 		},
 	}.Make()
 }

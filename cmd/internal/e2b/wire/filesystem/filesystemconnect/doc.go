@@ -1,0 +1,3 @@
+// Package filesystemconnect is made of filesystem.proto: its server and its client over Connect.
+// See [github.com/coppice-run/coppice/cmd/internal/e2b/wire].
+package filesystemconnect

@@ -1,0 +1,3 @@
+// Package process is made of process.proto: the messages of that service of a sandbox.
+// See [github.com/coppice-run/coppice/cmd/internal/e2b/wire].
+package process

@@ -1,0 +1,269 @@
+package custody
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// headSize is how long the head of a message is: its length and how many descriptors
+// come with it, of 4 bytes each.
+const headSize = 8
+
+// maxMessage bounds a message, in bytes: the names of all that is kept are in one.
+const maxMessage = 16 << 20
+
+// request is what a host asks for. Its members depend on Op; a hello has none.
+type request struct {
+	N       uint64          `json:"n"`
+	Op      string          `json:"op,omitempty"`
+	Name    string          `json:"name,omitempty"`
+	Note    json.RawMessage `json:"note,omitempty"`
+	Common  bool            `json:"common,omitempty"`
+	Token   string          `json:"token,omitempty"`
+	PID     int             `json:"pid,omitempty"`
+	Start   string          `json:"start,omitempty"`
+	Dir     string          `json:"dir,omitempty"`
+	KeepFor float64         `json:"keep_for,omitempty"` // seconds
+}
+
+// The requests of a host that has a custody.
+const (
+	opPut   = "put"
+	opNote  = "note"
+	opDrop  = "drop"
+	opHand  = "hand"
+	opLeave = "leave"
+	opEnd   = "end"
+)
+
+// answer is what a custodian says to one.
+type answer struct {
+	N       uint64          `json:"n"`
+	Refused string          `json:"refused"`
+	PID     int             `json:"pid"`
+	Names   []string        `json:"names"`
+	Note    json.RawMessage `json:"note"`
+	Common  bool            `json:"common"`
+	files   []*os.File
+}
+
+func (a answer) close() {
+	for _, f := range a.files {
+		_ = f.Close()
+	}
+}
+
+// link is a host's connection to a custodian. Any goroutine may use it.
+type link struct {
+	conn *net.UnixConn
+
+	write sync.Mutex // held while a request is written
+
+	mu    sync.Mutex
+	last  uint64                 // guarded by mu: the number of the last request
+	waits map[uint64]chan answer // guarded by mu: those that have no answer
+	quiet bool                   // guarded by mu: there will be no answer any more
+
+	done chan struct{} // closed when the custodian says nothing more
+}
+
+// newLink begins to read from a connection: until it ends, which close sees to.
+func newLink(conn *net.UnixConn) *link {
+	l := &link{conn: conn, waits: map[uint64]chan answer{}, done: make(chan struct{})}
+	go l.read() // done is its join
+	return l
+}
+
+func (l *link) read() {
+	for {
+		a, err := receive(l.conn)
+		if err != nil {
+			break
+		}
+		l.mu.Lock()
+		wait := l.waits[a.N]
+		delete(l.waits, a.N)
+		l.mu.Unlock()
+		if wait == nil {
+			a.close() // who asked has gone
+			continue
+		}
+		wait <- a // there is room for one
+	}
+	l.mu.Lock()
+	l.quiet = true
+	for n, wait := range l.waits {
+		close(wait)
+		delete(l.waits, n)
+	}
+	l.mu.Unlock()
+	close(l.done)
+}
+
+// close ends the connection and returns when nothing reads it any more.
+func (l *link) close() {
+	_ = l.conn.Close()
+	<-l.done
+}
+
+// call makes a request and waits for its answer. A refusal is an error.
+func (l *link) call(ctx context.Context, r request, files []*os.File) (answer, error) {
+	wait := make(chan answer, 1)
+	l.mu.Lock()
+	if l.quiet {
+		l.mu.Unlock()
+		return answer{}, ErrGone
+	}
+	l.last++
+	r.N = l.last
+	l.waits[r.N] = wait
+	l.mu.Unlock()
+	if err := l.send(ctx, r, files); err != nil {
+		l.forget(r.N, wait)
+		return answer{}, err
+	}
+	select {
+	case a, ok := <-wait:
+		switch {
+		case !ok:
+			return a, ErrGone
+		case a.Refused != "":
+			a.close()
+			return a, &RefusedError{Reason: a.Refused}
+		}
+		return a, nil
+	case <-ctx.Done():
+		l.forget(r.N, wait)
+		return answer{}, fmt.Errorf("wait for the process that keeps sessions: %w", context.Cause(ctx))
+	}
+}
+
+// forget gives a request up. Its answer may just have come.
+func (l *link) forget(n uint64, wait chan answer) {
+	l.mu.Lock()
+	delete(l.waits, n)
+	l.mu.Unlock()
+	select {
+	case a := <-wait:
+		a.close()
+	default:
+	}
+}
+
+// send writes a request with its descriptors. One that was written in part breaks the
+// connection, and with it the custody.
+func (l *link) send(ctx context.Context, r request, files []*os.File) error {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("ask the process that keeps sessions: %w", err)
+	}
+	message := binary.LittleEndian.AppendUint32(make([]byte, 0, headSize+len(body)), uint32(len(body))) //nolint:gosec // Put bounds it
+	message = binary.LittleEndian.AppendUint32(message, uint32(len(files)))                             //nolint:gosec // as above
+	message = append(message, body...)
+	l.write.Lock()
+	defer l.write.Unlock()
+	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetWriteDeadline(time.Unix(1, 0)) })
+	defer func() {
+		stop()
+		_ = l.conn.SetWriteDeadline(time.Time{})
+	}()
+	return withDescriptors(files, nil, func(fds []int) error {
+		var rights []byte
+		if len(fds) > 0 {
+			rights = unix.UnixRights(fds...)
+		}
+		n, _, err := l.conn.WriteMsgUnix(message, rights, nil)
+		if err == nil && n < len(message) {
+			_, err = l.conn.Write(message[n:])
+		}
+		if err != nil {
+			if n > 0 {
+				_ = l.conn.Close()
+			}
+			return fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		return nil
+	})
+}
+
+// withDescriptors calls use with the numbers of files, none of which is closed meanwhile.
+func withDescriptors(files []*os.File, fds []int, use func(fds []int) error) error {
+	if len(files) == 0 {
+		return use(fds)
+	}
+	raw, err := files[0].SyscallConn()
+	if err != nil {
+		return fmt.Errorf("keep a descriptor: %w", err)
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = withDescriptors(files[1:], append(fds, int(fd)), use) }); err != nil {
+		return fmt.Errorf("keep a descriptor: %w", err)
+	}
+	return inner
+}
+
+// receive reads a message and its descriptors.
+func receive(conn *net.UnixConn) (answer, error) {
+	var a answer
+	head, room := make([]byte, headSize), make([]byte, unix.CmsgSpace(4*MostFiles))
+	n, extra, flags, _, err := conn.ReadMsgUnix(head, room)
+	if err != nil {
+		return a, err
+	}
+	if a.files, err = rights(room[:extra]); err != nil || n == 0 {
+		a.close()
+		return a, errors.Join(err, io.EOF)
+	}
+	if _, err = io.ReadFull(conn, head[n:]); err != nil {
+		a.close()
+		return a, err
+	}
+	size, count := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
+	if size > maxMessage {
+		a.close()
+		return a, io.ErrUnexpectedEOF
+	}
+	body := make([]byte, size)
+	if _, err = io.ReadFull(conn, body); err == nil {
+		err = json.Unmarshal(body, &a)
+	}
+	if err != nil {
+		a.close()
+		return a, err
+	}
+	if int(count) != len(a.files) || flags&unix.MSG_CTRUNC != 0 {
+		a.close()
+		a.files, a.Refused = nil, "this process has no numbers for descriptors left"
+	}
+	return a, nil
+}
+
+// rights returns the descriptors of a control message, which no child inherits.
+func rights(extra []byte) ([]*os.File, error) {
+	messages, err := syscall.ParseSocketControlMessage(extra)
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := syscall.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "kept"))
+		}
+	}
+	return files, nil
+}

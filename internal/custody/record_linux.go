@@ -1,0 +1,308 @@
+package custody
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/process"
+)
+
+// The files of a custody.
+const (
+	recordFile = "record.json"
+	lockFile   = "host.lock"
+	namesFile  = "names"
+	socketFile = "s"
+)
+
+// maxRecord bounds record.json, maxNames names, in bytes.
+const (
+	maxRecord = 64 << 10
+	maxNames  = 16 << 20
+)
+
+// record is what record.json says.
+type record struct {
+	Custodian process.Identity `json:"custodian"`
+	Token     string           `json:"token"`
+}
+
+// folder is the open folder of one custody: what is reached through it cannot be
+// exchanged for another by who renames folders.
+type folder struct {
+	path string
+	dir  *os.File
+}
+
+// openFolder opens one that is this user's alone.
+func openFolder(dir, id string) (*folder, error) {
+	if id == "" || id != filepath.Base(id) || !filepath.IsLocal(id) {
+		return nil, refusedf("%q names no folder", id)
+	}
+	path := filepath.Join(dir, id)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil, refusedf("%s is not a folder", path)
+	case err != nil:
+		return nil, fmt.Errorf("open what is kept: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	f := &folder{path: path, dir: os.NewFile(uintptr(fd), path)}
+	if err := mine(f.dir); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *folder) close() { _ = f.dir.Close() }
+
+// open opens a file of the custody that is this user's alone.
+func (f *folder) open(name string, flag int) (*os.File, error) {
+	path := filepath.Join(f.path, name)
+	fd, err := unix.Openat(int(f.dir.Fd()), name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return nil, refusedf("%s is a symbolic link", path)
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	opened := os.NewFile(uintptr(fd), path)
+	if err := mine(opened); err != nil {
+		_ = opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// mine returns a *RefusedError unless an open file or folder is this user's, and closed to
+// others.
+func mine(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("look at what is kept: %w", err)
+	}
+	return belongs(f.Name(), info, os.Geteuid())
+}
+
+// belongs does so for what is known of a file.
+func belongs(path string, info fs.FileInfo, uid int) error {
+	const others = 0o077
+	switch owner := info.Sys().(*syscall.Stat_t).Uid; {
+	case int(owner) != uid:
+		return refusedf("%s belongs to user %d", path, owner)
+	case info.Mode().Perm()&others != 0:
+		return refusedf("%s is open to other users (its mode is %v)", path, info.Mode().Perm())
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return refusedf("%s is not a regular file", path)
+	}
+	return nil
+}
+
+func (f *folder) read(name string, most int64) ([]byte, error) {
+	opened, err := f.open(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Close() }()
+	return file.ReadAll(context.Background(), opened, most)
+}
+
+// record reads record.json. The error is [ErrGone] when there is none.
+func (f *folder) record() (record, error) {
+	var r record
+	data, err := f.read(recordFile, maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, ErrGone
+	}
+	if err != nil {
+		return r, err
+	}
+	if json.Unmarshal(data, &r) != nil || r.Token == "" || r.Custodian.PID <= 1 || r.Custodian.Start == "" {
+		return r, refusedf("%s does not say who keeps it", filepath.Join(f.path, recordFile))
+	}
+	return r, nil
+}
+
+// names reads what is kept. It is news for people: what cannot be read is left out.
+func (f *folder) names() []string {
+	data, err := f.read(namesFile, maxNames)
+	if err != nil {
+		return nil
+	}
+	kept := map[string]struct{}{}
+	for line := range bytes.Lines(data) {
+		var said [2]string
+		if json.Unmarshal(line, &said) != nil {
+			continue // the custodian was killed while it wrote
+		}
+		if said[0] == "+" {
+			kept[said[1]] = struct{}{}
+		} else {
+			delete(kept, said[1])
+		}
+	}
+	names := make([]string, 0, len(kept))
+	for name := range kept {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lock takes host.lock, [ErrUsed] when another process has it.
+func (f *folder) lock(flag int) (*os.File, error) {
+	opened, err := f.open(lockFile, unix.O_RDWR|flag)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(opened.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return opened, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			err = ErrUsed
+		default:
+			err = fmt.Errorf("lock %s: %w", opened.Name(), err)
+		}
+		_ = opened.Close()
+		return nil, err
+	}
+}
+
+// await is lock for who finds it held by another that only looks, which takes no time.
+func (f *folder) await(ctx context.Context) (*os.File, error) {
+	const looks, pause = 10, 10 * time.Millisecond
+	for n := 0; ; n++ {
+		held, err := f.lock(0)
+		if n == looks || !errors.Is(err, ErrUsed) {
+			return held, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// removeUnfinished removes the folders of hosts that were killed before they had locked
+// theirs, which takes no time.
+func removeUnfinished(dir string) {
+	const young = time.Minute
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > young {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next host tries again
+		}
+	}
+}
+
+// dial connects to the custodian, and makes sure that it is the one that is recorded.
+func (f *folder) dial(ctx context.Context, want process.Identity) (*net.UnixConn, error) {
+	// By way of the open folder: the path may be longer than that of a socket may be.
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", f.dir.Fd(), socketFile))
+	if err != nil {
+		if process.Alive(want) {
+			return nil, fmt.Errorf("reach the process that keeps sessions: %w", err)
+		}
+		return nil, ErrGone
+	}
+	conn := c.(*net.UnixConn)
+	if err := isCustodian(conn, want); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// isCustodian returns a *RefusedError when another process is at the other end.
+func isCustodian(conn *net.UnixConn, want process.Identity) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("look who keeps sessions: %w", err)
+	}
+	var peer *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		err = e
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("look who keeps sessions: %w", err)
+	case int(peer.Uid) != os.Geteuid():
+		return refusedf("who answers belongs to user %d", peer.Uid)
+	case int(peer.Pid) != want.PID:
+		return refusedf("process %d answers, and process %d is recorded", peer.Pid, want.PID)
+	case !process.Alive(want):
+		return refusedf("process %d is not the one that is recorded: it began at another time", want.PID)
+	}
+	return nil
+}
+
+// Scan looks which custodies there are in a folder, and asks no custodian. It is empty
+// when there is no such folder.
+func Scan(dir string) ([]Standing, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for what is kept: %w", err)
+	}
+	var found []Standing
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			found = append(found, stand(dir, e.Name()))
+		}
+	}
+	return found, nil
+}
+
+func stand(dir, id string) Standing {
+	s := Standing{ID: id, State: Waiting}
+	f, err := openFolder(dir, id)
+	if err != nil {
+		s.State, s.Err = Refused, err
+		return s
+	}
+	defer f.close()
+	held, err := f.lock(0)
+	switch {
+	case errors.Is(err, ErrUsed):
+		s.State, s.Names = Used, f.names()
+		return s
+	case err == nil:
+		_ = held.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		s.State, s.Err = Refused, err
+		return s
+	}
+	r, err := f.record()
+	switch {
+	case errors.Is(err, ErrGone), err == nil && !process.Alive(r.Custodian):
+		s.State = Gone
+	case err != nil:
+		s.State, s.Err = Refused, err
+		return s
+	}
+	s.Names = f.names()
+	return s
+}
