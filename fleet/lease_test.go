@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,8 +71,13 @@ func TestLeaseFromSending(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		slow := ttl / 3
 		a := w.join("a")
-		var sent time.Time
+		var (
+			mu   sync.Mutex
+			sent time.Time
+		)
 		a.link.Faults(func(op, _ string) fleettest.Fault {
+			mu.Lock()
+			defer mu.Unlock()
 			if !sent.IsZero() {
 				return fleettest.Fault{Drop: true}
 			}
@@ -79,9 +85,12 @@ func TestLeaseFromSending(t *testing.T) {
 			return fleettest.Fault{After: slow}
 		})
 		time.Sleep(ttl/4 + slow) // the first answer has come, after it nothing does
-		require.NotZero(t, sent)
-		require.Equal(t, ttl/4, sent.Sub(w.start))
-		time.Sleep(time.Until(sent.Add(ttl - time.Millisecond)))
+		mu.Lock()
+		from := sent
+		mu.Unlock()
+		require.NotZero(t, from)
+		require.Equal(t, ttl/4, from.Sub(w.start))
+		time.Sleep(time.Until(from.Add(ttl - time.Millisecond)))
 		require.NoError(t, a.Check())
 		time.Sleep(time.Millisecond)
 		require.ErrorIs(t, a.Check(), fleet.ErrSuspended)
@@ -94,7 +103,7 @@ func TestFailover(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.join("a"), w.join("b")
 		w.claim(a, "k")
-		time.Sleep(10 * ttl)
+		time.Sleep(10*ttl + ttl/8) // between two renewals
 		_, err := b.Claim(t.Context(), "k")
 		var owned *fleet.OwnedError
 		require.ErrorAs(t, err, &owned)

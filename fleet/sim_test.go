@@ -60,7 +60,7 @@ func schedules() *rapid.Generator[[]step] {
 			For:    tenth(30).Draw(t, "for"),
 			Faults: rapid.SliceOfN(fault, 0, 4).Draw(t, "faults"),
 		}
-	}), 1, 40)
+	}), 1, 24)
 }
 
 // answer is one that left, at a time.
@@ -216,12 +216,12 @@ func play(t *testing.T, steps []step, strict bool) *history {
 		}
 		synctest.Wait()
 	}
-	time.Sleep(20 * ttl)
+	time.Sleep(4 * ttl)
 	for _, n := range nodes {
 		n.link.Faults(nil)
 		n.link.Mend()
 	}
-	time.Sleep(20 * ttl)
+	time.Sleep(4 * ttl)
 	for _, key := range []string{"x", "y"} {
 		owners := 0
 		for _, n := range nodes {
@@ -248,7 +248,7 @@ func play(t *testing.T, steps []step, strict bool) *history {
 // do is one step.
 func (s *simulated) do(ctx context.Context, nodes [3]*simulated, st step, id string) {
 	s.link.Faults(inTurn(st.Faults))
-	ctx, cancel := context.WithTimeout(ctx, 15*ttl)
+	ctx, cancel := context.WithTimeout(ctx, 4*ttl)
 	defer cancel()
 	switch st.Do {
 	case "call":
