@@ -117,7 +117,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v "$(PROMTOOL)" >/dev/null; then $(MAKE) --no-print-directory test-monitoring; else \
 		echo "==> promtool is missing: the alerts were not looked at by Prometheus (make test-monitoring)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
-		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b was not driven by E2B's SDKs (make test-dialects)"; fi
+		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
@@ -207,22 +207,33 @@ test-openapi: test-env ## Hold the HTTP API against its document with schemathes
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/openapi/venv/bin/python" -B "$(CACHE)/openapi/run.py" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/openapi"
 
-# The folders are copied, so that nothing is made among the sources.
-.PHONY: clients
-clients: need-go ## Build the clients in .cache/clients: a wheel for Python, a package for TypeScript (needs Python 3.9, node 20 and npm)
-	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the client for TypeScript needs node 20 or newer and npm; install them" >&2; exit 1; }
-	@rm -rf "$(CACHE)/clients/dist" && mkdir -p "$(CACHE)/clients/dist"
+.PHONY: clients-venv
+clients-venv:
+	@mkdir -p "$(CACHE)/clients"
 	@cmp -s clients/python/requirements-build.txt "$(CACHE)/clients/python-ready.txt" || { \
 		printf '==> what builds the Python client, in .cache/clients/venv\n'; \
 		python3 -m venv --clear "$(CACHE)/clients/venv" && \
 		"$(CACHE)/clients/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r clients/python/requirements-build.txt && \
 		cp clients/python/requirements-build.txt "$(CACHE)/clients/python-ready.txt"; }
+
+# The folders are copied, so that nothing is made among the sources.
+.PHONY: kernel-wheel
+kernel-wheel: clients-venv ## Build the kernel for Jupyter in .cache/clients, a wheel (needs Python 3.9)
+	$(say) "the wheel of the kernel for Jupyter"
+	@rm -rf "$(CACHE)/clients/jupyter" "$(CACHE)"/clients/dist/coppice_kernel-*.whl && mkdir -p "$(CACHE)/clients/dist" && cp -R clients/jupyter "$(CACHE)/clients/jupyter"
+	@cd "$(CACHE)/clients/jupyter" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
+
+.PHONY: clients
+clients: need-go clients-venv ## Build the clients in .cache/clients: wheels for Python and Jupyter, a package for TypeScript (needs Python 3.9, node 20 and npm)
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the client for TypeScript needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@rm -rf "$(CACHE)/clients/dist" && mkdir -p "$(CACHE)/clients/dist"
 	@rm -rf "$(CACHE)/clients/python" && cp -R clients/python "$(CACHE)/clients/python"
 	@mkdir -p "$(CACHE)/clients/typescript" && rm -rf "$(CACHE)/clients/typescript/src" "$(CACHE)/clients/typescript/tests" "$(CACHE)/clients/typescript/dist" && cp -R clients/typescript/. "$(CACHE)/clients/typescript/"
 	$(say) "the wheel of the Python client"
 	@cd "$(CACHE)/clients/python" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
 	$(say) "the package of the TypeScript client"
 	@cd "$(CACHE)/clients/typescript" && npm ci --silent --no-audit --no-fund --ignore-scripts && node_modules/.bin/tsc && npm pack --silent --pack-destination ../dist
+	@$(MAKE) --no-print-directory kernel-wheel
 
 .PHONY: test-clients
 test-clients: test-env clients ## Run the clients for Python and TypeScript against a real server
@@ -235,7 +246,7 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@cd "$(CACHE)/clients/typescript" && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: test-dialects
-test-dialects: test-env ## Drive coppice serve --e2b with every method of E2B's SDKs (needs Python 3.11, node 20 and npm)
+test-dialects: test-env test-jupyter ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
 	$(say) "coppice serve --e2b with E2B's SDKs"
 	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-dialects OPENAPI_BASE=/path/to/python" >&2; exit 1; }
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
@@ -248,6 +259,22 @@ test-dialects: test-env ## Drive coppice serve --e2b with every method of E2B's 
 	@cd "$(CACHE)/dialects" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects"
+
+.PHONY: test-jupyter
+test-jupyter: need-go kernel-wheel ## Drive coppice serve --jupyter and the kernel for Jupyter with Jupyter's clients and test suite (needs Python 3.11, node 20 and npm)
+	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill and JupyterLab's services"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-jupyter OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/jupyter"
+	@cmp -s test/dialects/jupyter/requirements.txt "$(CACHE)/jupyter/python-ready.txt" || { \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/jupyter/venv" && \
+		"$(CACHE)/jupyter/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/dialects/jupyter/requirements.txt && \
+		cp test/dialects/jupyter/requirements.txt "$(CACHE)/jupyter/python-ready.txt"; }
+	@"$(CACHE)/jupyter/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$(CACHE)"/clients/dist/coppice_kernel-*.whl
+	@cp test/dialects/jupyter/*.json test/dialects/jupyter/*.mjs test/dialects/jupyter/*.py "$(CACHE)/jupyter/"
+	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter"
 
 .PHONY: proto
 proto: need-go ## Make the Go code of the .proto files again

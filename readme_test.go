@@ -60,7 +60,7 @@ func documents(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	texts := map[string]string{}
-	for _, name := range append(names, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md", "clients/typescript/README.md") {
+	for _, name := range append(names, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/jupyter/README.md", "clients/python/README.md", "clients/typescript/README.md") {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		texts[name] = string(text)

@@ -31,7 +31,7 @@ type Options struct {
 	Synced bool
 }
 
-// ErrUnsafe: what the bucket promises is not enough to own anything by it.
+// ErrUnsafe says that what the bucket promises is not enough to own anything by it.
 var ErrUnsafe = errors.New("the bucket cannot be trusted with ownership")
 
 // headers is what a bucket counts of a write besides its value.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/jupyterapi/contents"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -36,7 +37,7 @@ type Host interface {
 // Options make an API. Host and Cwd are required.
 type Options struct {
 	Host Host
-	// Cwd is the directory that the paths of kernels and sessions are relative to.
+	// Cwd is the directory that the paths of kernels, sessions and files are relative to.
 	Cwd string
 	// Version is that of the program, for kernel_info_reply.
 	Version string
@@ -48,6 +49,7 @@ type Options struct {
 type API struct {
 	o       Options
 	mux     *http.ServeMux
+	files   *contents.Contents
 	started time.Time
 	life    context.Context
 	end     context.CancelFunc
@@ -67,6 +69,10 @@ func New(o Options) *API {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &API{o: o, mux: http.NewServeMux(), started: time.Now(), kernels: map[string]*kernel{}}
+	a.files = contents.New(o.Cwd, Base)
+	for pattern, serve := range a.files.Routes() {
+		a.mux.HandleFunc(pattern, serve)
+	}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changed)
 	for pattern, serve := range map[string]http.HandlerFunc{
@@ -87,8 +93,6 @@ func New(o Options) *API {
 		"GET /api/sessions/{id}":           a.getSession,
 		"PATCH /api/sessions/{id}":         a.changeSession,
 		"DELETE /api/sessions/{id}":        a.deleteSession,
-		"/api/contents":                    lacking("this server serves no files: notebooks are kept by a Jupyter Server that has this one as its gateway"),
-		"/api/contents/":                   lacking("this server serves no files: notebooks are kept by a Jupyter Server that has this one as its gateway"),
 		"/api/terminals":                   lacking("this server has no terminals"),
 		"/api/terminals/":                  lacking("this server has no terminals"),
 		"/":                                nothing,
@@ -134,6 +138,9 @@ func (a *API) Close() {
 	a.unwatch()
 	a.end()
 	a.runs.Wait()
+	if err := a.files.Close(); err != nil {
+		a.o.Logger.Warn("the folder of files did not close", "err", err)
+	}
 }
 
 // begin runs something that Close joins; false: the API is closed, and it does not run.

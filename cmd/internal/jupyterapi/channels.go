@@ -122,25 +122,38 @@ func (a *API) channels(w http.ResponseWriter, r *http.Request) {
 	if v1 {
 		chosen = http.Header{"Sec-Websocket-Protocol": {subprotocol}}
 	}
-	conn, err := upgrader.Upgrade(w, r, chosen)
-	if err != nil {
+	// It listens before it knows that it is connected: what it asks for by another connection
+	// then, it sees.
+	c := &client{v1: v1, out: make(chan message, outgoing), gone: make(chan struct{})}
+	k.attach(c)
+	defer a.parted(r.Context(), k, c)
+	var err error
+	if c.conn, err = upgrader.Upgrade(w, r, chosen); err != nil {
 		return // the upgrader has answered
 	}
-	c := &client{conn: conn, v1: v1, out: make(chan message, outgoing), gone: make(chan struct{})}
 	written := make(chan struct{})
 	serve := func() {
 		defer close(written)
 		c.write()
 	}
 	if !a.begin(serve) {
-		_ = conn.Close()
+		_ = c.conn.Close()
 		return
 	}
 	defer context.AfterFunc(r.Context(), c.leave)()
 	defer context.AfterFunc(k.life, c.leave)()
-	k.attach(c)
 	c.read(func(m message) { k.hear(c, m) })
-	k.detach(c)
 	c.leave()
 	<-written
+}
+
+// parted forgets a client that has gone, and ends the kernel that was leased to it.
+func (a *API) parted(ctx context.Context, k *kernel, c *client) {
+	over := k.detach(c)
+	c.leave()
+	if over && k.life.Err() == nil {
+		if err := a.stop(context.WithoutCancel(ctx), k); err != nil {
+			a.o.Logger.Warn("a kernel did not end with its connection", "kernel", k.id, "err", err)
+		}
+	}
 }

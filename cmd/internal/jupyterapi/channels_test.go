@@ -174,10 +174,16 @@ func TestOtherRequests(t *testing.T) {
 		want          object
 	}{
 		{"shell", "complete_request", object{"code": "ö = äpf", "cursor_pos": 7}, "complete_reply", object{"status": "ok", "matches": []any{"äpfel"}, "cursor_start": 4., "cursor_end": 7.}},
+		{"shell", "complete_request", object{"code": "zi"}, "complete_reply", object{"matches": []any{"zip"}}},
+		{"shell", "complete_request", object{"code": "contin"}, "complete_reply", object{"matches": []any{"continue"}}},
+		{"shell", "complete_request", object{"code": "str.isalph"}, "complete_reply", object{"matches": []any{"str.isalpha"}}},
 		{"shell", "inspect_request", object{"code": "len", "cursor_pos": 3, "detail_level": 0}, "inspect_reply", object{"status": "ok", "found": true}},
 		{"shell", "inspect_request", object{"code": "nix", "cursor_pos": 3}, "inspect_reply", object{"status": "ok", "found": false, "data": object{}}},
-		{"shell", "is_complete_request", object{"code": "if 1:"}, "is_complete_reply", object{"status": "unknown"}},
-		{"shell", "history_request", object{}, "history_reply", object{"status": "ok", "history": []any{}}},
+		{"shell", "is_complete_request", object{"code": "if 1:"}, "is_complete_reply", object{"status": "incomplete", "indent": "    "}},
+		{"shell", "is_complete_request", object{"code": "'<\u2028ä😀>'"}, "is_complete_reply", object{"status": "complete"}},
+		{"shell", "is_complete_request", object{"code": "%time 1"}, "is_complete_reply", object{"status": "complete"}},
+		{"shell", "is_complete_request", object{"code": "len?"}, "is_complete_reply", object{"status": "complete"}},
+		{"shell", "is_complete_request", object{"code": "1 1"}, "is_complete_reply", object{"status": "invalid"}},
 		{"shell", "comm_info_request", object{}, "comm_info_reply", object{"status": "ok", "comms": object{}}},
 		{"shell", "comm_open", object{"comm_id": "7", "target_name": "x", "data": object{}}, "comm_close", object{"comm_id": "7"}},
 		{"shell", "kernel_info_request", object{}, "kernel_info_reply", object{"status": "ok", "protocol_version": "5.3", "implementation_version": "1.2.3"}},

@@ -5,6 +5,7 @@
 //	/api/kernels/...                               start, list, interrupt, restart, end kernels
 //	/api/sessions/...                              names of documents, and the kernel of each
 //	/api/kernels/{id}/channels                     the messages of a kernel, over a WebSocket
+//	/api/contents/..., /files/...                  the files of a folder, see package contents
 //
 // All of them stand below [Base]. A kernel is a session whose name is the kernel's id, so
 // that "coppice top", the live view and the HTTP API show it, too. Kernels that were not
@@ -25,6 +26,7 @@
 //     another session in the headers of its messages. Its count begins from 1 again.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
+//   - A kernel that was asked for as leased ends with the last connection to it.
 //   - What is not served is refused in Jupyter's form of an error, and not left out.
 //   - After [API.Close] nothing of this package runs.
 //

@@ -3,6 +3,8 @@ package jupyterapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -39,12 +41,24 @@ func (k *kernel) execute(j job) {
 	if !o.Silent {
 		k.publish(j.Header, "execute_input", map[string]any{"code": o.Code, "execution_count": n})
 	}
-	problem := k.run(j, o, n)
+	payload, output := []any{}, (*string)(nil)
+	var problem *problemReply
 	k.mu.Lock()
-	if o.counted() {
-		k.count = n
-	}
+	process := k.past.before + 1
 	k.mu.Unlock()
+	if name := asksFor(o.Code); name != "" {
+		payload, problem = k.page(j, name)
+	} else {
+		output, problem = k.run(j, o, n)
+	}
+	if o.counted() {
+		k.mu.Lock()
+		if k.past.before+1 == process { // it was not restarted meanwhile, which counts from 1 again
+			k.count = n
+		}
+		k.past.keep(entry{process, n, o.Code, output})
+		k.mu.Unlock()
+	}
 	if problem != nil {
 		k.reply(j, struct {
 			problemReply
@@ -59,12 +73,12 @@ func (k *kernel) execute(j job) {
 	for name, expression := range o.Expressions {
 		values[name] = k.evaluate(k.life, expression)
 	}
-	k.reply(j, map[string]any{"status": "ok", "execution_count": n, "user_expressions": values, "payload": []any{}})
+	k.reply(j, map[string]any{"status": "ok", "execution_count": n, "user_expressions": values, "payload": payload})
 }
 
-// run makes the call, and shows what it shows. It returns how it failed, nil if it did not.
-func (k *kernel) run(j job, o execution, n int) *problemReply {
-	var problem *problemReply
+// run makes the call, and shows what it shows. It returns the text of the result, nil if
+// there was none, and how it failed, nil if it did not.
+func (k *kernel) run(j job, o execution, n int) (output *string, problem *problemReply) {
 	fail := func(f problemReply) {
 		problem = &f
 		k.publish(j.Header, "error", f)
@@ -75,7 +89,7 @@ func (k *kernel) run(j job, o execution, n int) *problemReply {
 	}) {
 		if err != nil {
 			fail(hostFailure(err))
-			return problem
+			return output, problem
 		}
 		switch e := e.(type) {
 		case messages.Error:
@@ -88,12 +102,45 @@ func (k *kernel) run(j job, o execution, n int) *problemReply {
 				fail(f)
 			}
 		default:
+			if r, ok := e.(messages.ExecuteResult); ok {
+				if text, ok := r.Data.Text(messages.MIMEPlain); ok {
+					output = &text
+				}
+			}
 			if kind, content := shown(e, n); kind != "" && !(o.Silent && kind == "execute_result") {
 				k.publish(j.Header, kind, content)
 			}
 		}
 	}
-	return problem
+	return output, problem
+}
+
+// helped is code that asks what a name stands for, as IPython has it: name?, name??, ?name.
+var helped = regexp.MustCompile(`^\s*(?:([\pL_][\pL\pN_.]*)\s*\?{1,2}|\?{1,2}\s*([\pL_][\pL\pN_.]*))\s*;?\s*$`)
+
+// asksFor is the name that code asks about, "" when it is code to run.
+func asksFor(code string) string {
+	m := helped.FindStringSubmatch(code)
+	if m == nil {
+		return ""
+	}
+	return m[1] + m[2]
+}
+
+// page returns what there is to be shown of a name apart from the output. What is not known is said as
+// output, and a problem with the kernel is returned.
+func (k *kernel) page(j job, name string) ([]any, *problemReply) {
+	text, err := k.s.Inspect(k.life, name, len(name))
+	switch {
+	case err != nil:
+		f := hostFailure(err)
+		k.publish(j.Header, "error", f)
+		return nil, &f
+	case text == "":
+		k.publish(j.Header, "stream", map[string]string{"name": "stdout", "text": fmt.Sprintf("Object `%s` not found.\n", name)})
+		return []any{}, nil
+	}
+	return []any{map[string]any{"source": "page", "start": 0, "data": map[string]string{messages.MIMEPlain: text}}}, nil
 }
 
 // asked keeps which question waits for an answer.
@@ -183,6 +230,29 @@ func (k *kernel) evaluate(ctx context.Context, expression string) any {
 		}
 	}
 	return value
+}
+
+// say runs code that is not counted, and returns what it prints.
+func (k *kernel) say(code string) (string, error) {
+	var b strings.Builder
+	for e, err := range k.s.Stream(k.life, coppice.Request{Cells: []messages.Cell{{Code: code}}}) {
+		if err != nil {
+			return "", err
+		}
+		switch e := e.(type) {
+		case messages.Stream:
+			if e.Name == messages.StdoutStream {
+				b.WriteString(e.Text)
+			}
+		case messages.Error:
+			return "", fmt.Errorf("ask the kernel: %s: %s", e.Name, e.Message)
+		case messages.Final:
+			if f, failed := ended(e.Result); failed {
+				return "", fmt.Errorf("ask the kernel: %s: %s", f.Name, f.Value)
+			}
+		}
+	}
+	return b.String(), nil
 }
 
 // versionTime bounds how long a kernel is asked for its version.

@@ -42,6 +42,8 @@ type kernel struct {
 	clients map[*client]struct{} // those who listen
 	queue   []job                // what waits on the shell channel
 	asks    string               // the question that waits for an answer, "" for none
+	past    history              // the code that was counted
+	leased  bool                 // it ends when the last client goes
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -99,10 +101,19 @@ func (k *kernel) attach(c *client) {
 	k.clients[c] = struct{}{}
 }
 
-func (k *kernel) detach(c *client) {
+// detach lets a client listen no more; true: the kernel ends with it.
+func (k *kernel) detach(c *client) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.clients, c)
+	return k.leased && len(k.clients) == 0
+}
+
+// lease says whether the kernel ends with its last client.
+func (k *kernel) lease(leased bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leased = leased
 }
 
 // make makes a message. A parent of nil: it belongs to no request.
@@ -276,6 +287,7 @@ func (k *kernel) again(ctx context.Context, before func(context.Context) error) 
 	err := before(ctx)
 	k.mu.Lock()
 	k.process, k.count = messages.NewID(), 0
+	k.past.before++
 	k.mu.Unlock()
 	if err == nil {
 		err = k.up(ctx)

@@ -128,13 +128,13 @@ func (a *API) directory(path string) string {
 	return a.o.Cwd
 }
 
-// start starts a kernel, and returns when it can be used.
-func (a *API) start(ctx context.Context, name, path string) (*kernel, error) {
+// start starts a kernel in a directory, and returns when it can be used.
+func (a *API) start(ctx context.Context, name, cwd string) (*kernel, error) {
 	if name != "" && name != pythonName {
 		return nil, fmt.Errorf("%w: %.80s", errSpec, name)
 	}
 	id := messages.NewID()
-	k := newKernel(a, id, a.o.Host.Session(id, coppice.In(a.directory(path))))
+	k := newKernel(a, id, a.o.Host.Session(id, coppice.In(cwd)))
 	if err := a.add(k); err != nil {
 		k.end()
 		return nil, err
@@ -181,15 +181,26 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 	var o struct {
 		Name string `json:"name"`
 		Path string `json:"path"`
+		// What Jupyter has not: any directory of this machine, and whether the kernel ends with
+		// the last connection to it.
+		Cwd    string `json:"cwd"`
+		Leased bool   `json:"leased"`
 	}
 	if !body(w, r, &o) {
 		return
 	}
-	k, err := a.start(r.Context(), o.Name, o.Path)
+	if o.Cwd == "" {
+		o.Cwd = a.directory(o.Path)
+	} else if info, err := os.Stat(o.Cwd); err != nil || !info.IsDir() || !filepath.IsAbs(o.Cwd) {
+		refuse(w, http.StatusBadRequest, "Bad Request", "cwd is not the absolute path of a directory")
+		return
+	}
+	k, err := a.start(r.Context(), o.Name, o.Cwd)
 	if err != nil {
 		unstarted(w, err)
 		return
 	}
+	k.lease(o.Leased)
 	w.Header().Set("Location", Base+"/api/kernels/"+k.id)
 	a.tell(w, r, http.StatusCreated, k)
 }

@@ -3,6 +3,8 @@ package jupyterapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -62,9 +64,9 @@ func (k *kernel) shell(j job) {
 	case "inspect_request":
 		k.inspect(j)
 	case "is_complete_request":
-		k.reply(j, map[string]string{"status": "unknown"})
+		k.whole(j)
 	case "history_request":
-		k.reply(j, map[string]any{"status": "ok", "history": []any{}})
+		k.recall(j)
 	case "comm_info_request":
 		k.reply(j, map[string]any{"status": "ok", "comms": map[string]any{}})
 	case "comm_open":
@@ -194,6 +196,16 @@ type looking struct {
 	Cursor *int   `json:"cursor_pos"`
 }
 
+// bare is a completion without what Python's own completer puts behind a name: Jupyter's
+// clients have the name alone.
+func bare(match string) string {
+	name := strings.TrimRight(match, "(): ")
+	if end := match[len(name):]; end == "(" || end == "()" || end == ":" || end == " " {
+		return name
+	}
+	return match
+}
+
 func (k *kernel) complete(j job) {
 	var o looking
 	if err := json.Unmarshal(j.Content, &o); err != nil {
@@ -206,11 +218,12 @@ func (k *kernel) complete(j job) {
 		k.reply(j, hostFailure(err))
 		return
 	}
-	if c.Matches == nil {
-		c.Matches = []string{}
+	matches := make([]string, 0, len(c.Matches))
+	for _, m := range c.Matches {
+		matches = append(matches, bare(m))
 	}
 	k.reply(j, map[string]any{
-		"status": "ok", "matches": c.Matches, "metadata": map[string]any{},
+		"status": "ok", "matches": slices.Compact(matches), "metadata": map[string]any{},
 		"cursor_start": utf8.RuneCountInString(o.Code[:c.Start]), "cursor_end": utf8.RuneCountInString(o.Code[:at]),
 	})
 }
@@ -231,4 +244,60 @@ func (k *kernel) inspect(j job) {
 		data[messages.MIMEPlain] = text
 	}
 	k.reply(j, map[string]any{"status": "ok", "found": text != "", "data": data, "metadata": map[string]any{}})
+}
+
+// wholeness asks the kernel about code: the runner's commands, or IPython, which both answer
+// with a state and an indentation. It is a statement, so that it leaves no value behind.
+const wholeness = `if __import__('sys').stdout.write('%%s %%s' %% (__import__('builtins').__dict__.get('__coppice__') or get_ipython().input_transformer_manager).check_complete(%s)): pass`
+
+// whole answers whether code is complete, for consoles that run it then.
+func (k *kernel) whole(j job) {
+	var o looking
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	if asksFor(o.Code) != "" {
+		k.reply(j, map[string]string{"status": "complete"})
+		return
+	}
+	quoted, err := json.Marshal(o.Code) // a string of Python, too
+	if err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	state, indent := "unknown", 0
+	if said, err := k.say(fmt.Sprintf(wholeness, quoted)); err == nil {
+		word, rest, _ := strings.Cut(said, " ")
+		switch word {
+		case "complete", "incomplete", "invalid":
+			state = word
+			_, _ = fmt.Sscanf(rest, "%d", &indent) // None is no indentation
+		}
+	}
+	answer := map[string]string{"status": state}
+	if state == "incomplete" {
+		answer["indent"] = strings.Repeat(" ", min(max(indent, 0), 400))
+	}
+	k.reply(j, answer)
+}
+
+// recall answers what code the kernel was given.
+func (k *kernel) recall(j job) {
+	var o recollection
+	if err := json.Unmarshal(j.Content, &o); err != nil {
+		k.reply(j, failure("ValueError", err.Error(), nil))
+		return
+	}
+	k.mu.Lock()
+	found := k.past.matching(o)
+	list := make([][3]any, len(found))
+	for i, e := range found {
+		list[i] = [3]any{e.process, e.line, e.input}
+		if o.Output {
+			list[i][2] = [2]any{e.input, e.output}
+		}
+	}
+	k.mu.Unlock()
+	k.reply(j, map[string]any{"status": "ok", "history": list})
 }

@@ -4,11 +4,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
 )
 
 // TestTheToken is taken in three forms, and looked at for the WebSocket, too.
@@ -56,10 +60,10 @@ func TestTheServer(t *testing.T) {
 	got = object{}
 	s.rest("GET", "/api/kernelspecs/julia", "", http.StatusNotFound, &got)
 	require.Equal(t, object{"message": "Kernel spec julia not found", "reason": nil}, got)
-	for _, path := range []string{"/api/contents", "/api/contents/a.ipynb", "/api/terminals"} {
-		s.rest("POST", path, "{}", http.StatusNotImplemented, &got)
-		require.Equal(t, "Not Implemented", got["message"], path)
-	}
+	s.rest("POST", "/api/terminals", "{}", http.StatusNotImplemented, &got)
+	require.Equal(t, "Not Implemented", got["message"])
+	s.rest("GET", "/api/contents", "", http.StatusOK, &got)
+	require.Equal(t, "directory", got["type"])
 	s.rest("GET", "/api/nothing", "", http.StatusNotFound, &got)
 	require.Equal(t, "Not Found", got["message"])
 }
@@ -86,6 +90,17 @@ func TestKernels(t *testing.T) {
 	require.Len(t, live, 1)
 	require.Equal(t, id, live[0].Key.Session, "the kernel is a session of the host")
 	require.Equal(t, filepath.Join(s.cwd, "sub"), live[0].Key.Cwd)
+
+	s.rest("POST", "/api/kernels", `{"cwd":"sub"}`, http.StatusBadRequest, nil)
+	s.rest("POST", "/api/kernels", `{"cwd":"/no/such/directory"}`, http.StatusBadRequest, nil)
+	elsewhere := t.TempDir()
+	var other object
+	s.rest("POST", "/api/kernels", `{"cwd":`+strconv.Quote(elsewhere)+`}`, http.StatusCreated, &other)
+	live, err = s.host.Sessions(t.Context())
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(live, func(i coppice.SessionInfo) bool { return i.Key.Session == other["id"] && i.Key.Cwd == elsewhere }))
+	otherID, _ := other["id"].(string)
+	s.rest("DELETE", "/api/kernels/"+otherID, "", http.StatusNoContent, nil)
 
 	var list []object
 	s.rest("GET", "/api/kernels", "", http.StatusOK, &list)
@@ -146,4 +161,21 @@ func TestDeletingLetsClientsGo(t *testing.T) {
 	c.until(func(m received) bool { return isStatus(m, "dead") })
 	_, _, err := c.conn.ReadMessage()
 	require.True(t, websocket.IsCloseError(err, websocket.CloseNormalClosure), "%v", err)
+}
+
+// TestALeaseEnds with the last connection, however that went.
+func TestALeaseEnds(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	var k struct{ ID string }
+	s.rest("POST", "/api/kernels", `{"leased":true}`, http.StatusCreated, &k)
+	first, second := s.dial(k.ID), s.dial(k.ID)
+	first.execute("x = 1")
+	require.NoError(t, first.conn.Close())
+	require.Equal(t, object{"text/plain": "1"}, of(t, second.execute("x"), "execute_result")["data"])
+	require.NoError(t, second.conn.Close())
+	require.Eventually(t, func() bool {
+		status, _ := s.ask("GET", "/api/kernels/"+k.ID, "", "Authorization", "token "+token)
+		return status == http.StatusNotFound
+	}, time.Minute, 10*time.Millisecond)
 }

@@ -123,7 +123,7 @@ func (a *API) chosen(w http.ResponseWriter, r *http.Request, o wish, path string
 		}
 		return k
 	}
-	k, err := a.start(r.Context(), o.Kernel.Name, path)
+	k, err := a.start(r.Context(), o.Kernel.Name, a.directory(path))
 	if err != nil {
 		unstarted(w, err)
 		return nil

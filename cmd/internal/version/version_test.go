@@ -66,10 +66,12 @@ func TestAdaptersRequireNext(t *testing.T) {
 func TestClientsHaveNext(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
-		"python/pyproject.toml":          "version = \"" + Next + "\"\n",
-		"python/src/coppice/__init__.py": "__version__ = \"" + Next + "\"\n",
-		"typescript/package.json":        "  \"version\": \"" + Next + "\",\n",
-		"typescript/package-lock.json":   "\n  \"version\": \"" + Next + "\",\n",
+		"python/pyproject.toml":                  "version = \"" + Next + "\"\n",
+		"python/src/coppice/__init__.py":         "__version__ = \"" + Next + "\"\n",
+		"jupyter/pyproject.toml":                 "version = \"" + Next + "\"\n",
+		"jupyter/src/coppice_kernel/__init__.py": "__version__ = \"" + Next + "\"\n",
+		"typescript/package.json":                "  \"version\": \"" + Next + "\",\n",
+		"typescript/package-lock.json":           "\n  \"version\": \"" + Next + "\",\n",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "clients", filepath.FromSlash(name)))
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from . import shell
+from . import shell, whole
 from .interrupts import calls_user
 
 
@@ -79,6 +79,10 @@ class Commands:
         lines = shell.capture(shell.expand(command, self._session.namespace), self._session.interrupts)
         self._session.namespace["_exit_code"] = lines.returncode
         return lines
+
+    def check_complete(self, code: str) -> Tuple[str, Optional[int]]:
+        """Says whether code is whole, under the name that IPython has for it."""
+        return whole.check(code)
 
     # Directories and files.
 

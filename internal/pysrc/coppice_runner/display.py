@@ -103,6 +103,8 @@ def encodable(mime: str, part: Any) -> Any:
     if mime.startswith("text/"):
         return call_user(str, part)
     tree = as_json(part)
+    if tree is _NOT_JSON:  # somebody says that it is JSON, as far as json.dumps goes
+        tree = as_json(_listed(part, [_MAX_NODES], 0))
     return call_user(repr, part) if tree is _NOT_JSON else tree
 
 
@@ -142,6 +144,19 @@ def _is_json(value: Any, budget: list, depth: int) -> bool:
     if kind is dict:
         return all(type(k) is str and _is_json(v, budget, depth + 1) for k, v in value.items())
     return False
+
+
+def _listed(value: Any, budget: list, depth: int) -> Any:
+    """Returns value with lists for its tuples, and text for keys that are numbers."""
+    budget[0] -= 1
+    if budget[0] < 0 or depth > 100:
+        return _NOT_JSON  # which is none, and so is what holds it
+    kind = type(value)
+    if kind in (list, tuple):
+        return [_listed(v, budget, depth + 1) for v in value]
+    if kind is dict:
+        return {str(k) if type(k) is int else k: _listed(v, budget, depth + 1) for k, v in value.items()}
+    return value
 
 
 def fit(data: Bundle) -> Tuple[Bundle, str]:

@@ -13,9 +13,40 @@ import unittest
 import unittest.mock
 
 import sources  # noqa: F401, it is what makes the next import work
-from coppice_runner import display, errors, processes, shell, wire
+from coppice_runner import display, errors, processes, shell, whole, wire
 from coppice_runner.interrupts import Interrupts
 from coppice_runner.source import Compiler
+
+
+class WholeTest(unittest.TestCase):
+    def test_whole_cells(self):
+        for want, texts in {
+            ("complete", None): [
+                "", " ", "1", "x = (1,\n  2)", "def f(x):\n  return x*2\n\n\n", "class A:\n  x = 1\n", "if 1: pass", "s = '''\n  a'''",
+                "await f()", "%matplotlib inline", "!ls", "%%bash\nls\n", "def f():\n    return 1\nf()", "# a",
+            ],
+            ("incomplete", 0): ["print('''hello", "x = (1,", "x = 1 \\", "%%bash\nls", "@wrapped", "await f("],
+            ("incomplete", 2): ["def f(x):\n  x*2"],
+            ("incomplete", 4): ["for i in x:", "try:\n    pass"],
+            ("incomplete", 8): ["for i in x:\n    if i:"],
+            ("invalid", None): ["import = 7q", "1 +", "x = )", "\0"],
+        }.items():
+            for text in texts:
+                with self.subTest(text):
+                    self.assertEqual(want, whole.check(text))
+
+
+class JSONTest(unittest.TestCase):
+    def test_what_is_said_to_be_json(self):
+        for want, value in (
+            ([{"type": ["a", "b"], "2": None}], [{"type": ("a", "b"), 2: None}]),
+            ("(1, nan)", (1, float("nan"))),
+            ("[<class 'int'>]", [int]),
+        ):
+            self.assertEqual(want, display.encodable("application/json", value))
+        cycle = []
+        cycle.append((cycle,))
+        self.assertIsInstance(display.encodable("application/json", cycle), str)
 
 
 class LinesTest(unittest.TestCase):
