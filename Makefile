@@ -141,9 +141,9 @@ test-starved: test-env ## Run the tests that time takes part in beside a load of
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
 .PHONY: test-adapters
-test-adapters: need-go ## Test the adapters for agent frameworks, each a module of its own
+test-adapters: need-go ## Test the adapters for agent frameworks, and fleet/natskv, each a module of its own
 	@mkdir -p "$(CACHE)/adapters"
-	@for module in agent/*/go.mod; do \
+	@for module in agent/*/go.mod fleet/*/go.mod; do \
 		module=$$(dirname "$$module"); file="$(HERE)/adapters/$$(basename "$$module").mod"; \
 		printf '==> go vet, go test %s\n' "$$module"; \
 		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$${file%.mod}.sum" && \
@@ -157,7 +157,7 @@ test-adapters: need-go ## Test the adapters for agent frameworks, each a module 
 .PHONY: adapters-require
 adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
 	@[ -n "$(NEXT)" ] || { echo "make: name the version: make adapters-require NEXT=v0.2.0" >&2; exit 1; }
-	@for module in agent/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
+	@for module in agent/*/go.mod fleet/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
 
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens
@@ -432,7 +432,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/release agent/*/; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/release agent/*/ fleet/natskv; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 

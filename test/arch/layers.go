@@ -95,6 +95,11 @@ var layers = []layer{
 	// The client of coppice serve: for programs that run Python elsewhere.
 	{dir: "client", ours: []string{"messages", "internal/home", "internal/file", "internal/opportunity", "internal/process", "internal/sse"}},
 
+	// Which node has which session: for programs that serve sessions on many machines. No
+	// client of a directory is linked: those are modules of their own.
+	{dir: "fleet", ours: []string{"fleet/fleettest"}, theirs: []string{"golang.org/x/sys/unix"}}, // fleettest is for its tests
+	{dir: "fleet/fleettest", ours: []string{"fleet"}, theirs: testOnly},
+
 	// Fourth floor: programs and tests that use it.
 	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/highlight", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2"}},

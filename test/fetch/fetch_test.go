@@ -14,17 +14,21 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
-// The adapters require one version of coppice, that of their next release, and nothing
+// The other modules require one version of coppice, that of their next release, and nothing
 // in their go.mod counts only here.
 func TestAdaptersRequireOneVersion(t *testing.T) {
 	t.Parallel()
 	_, version := required(t, adapters[0])
-	found, err := filepath.Glob(filepath.Join(repository(t), "agent", "*", "go.mod"))
-	require.NoError(t, err)
-	require.Len(t, found, len(adapters), "each module below agent is tested here")
-	for _, a := range adapters {
+	found := 0
+	for _, below := range []string{"agent", "fleet"} {
+		files, err := filepath.Glob(filepath.Join(repository(t), below, "*", "go.mod"))
+		require.NoError(t, err)
+		found += len(files)
+	}
+	require.Equal(t, len(modules), found, "each module is tested here")
+	for _, a := range modules {
 		f, v := required(t, a)
-		require.Equal(t, path.Join(root, "agent", a), f.Module.Mod.Path)
+		require.Equal(t, path.Join(root, a), f.Module.Mod.Path)
 		require.Equal(t, version, v, a)
 		require.NotEqual(t, "v0.0.0", v, a)
 		require.Empty(t, f.Replace, "%s: a replacement does not count for who requires the module", a)
@@ -38,22 +42,23 @@ func TestDownload(t *testing.T) {
 	_, version := required(t, adapters[0])
 	s := newStranger(t, fileURL(served(t, version)))
 	s.dir = t.TempDir()
-	for _, m := range append([]string{root}, under(adapters)...) {
+	for _, m := range append([]string{root}, under(modules)...) {
 		s.run(t, "go", "mod", "download", "-json", m+"@"+version)
 	}
 	cache := s.run(t, "go", "env", "GOMODCACHE")
 	got := filepath.Join(strings.TrimSpace(cache), filepath.FromSlash(root)+"@"+version)
 	require.FileExists(t, filepath.Join(got, "agent", "doc.go"))
-	for _, a := range adapters {
-		require.NoDirExists(t, filepath.Join(got, "agent", a))
-		require.FileExists(t, filepath.Join(strings.TrimSpace(cache), filepath.FromSlash(root), "agent", a+"@"+version, "doc.go"))
+	for _, m := range modules {
+		require.NoDirExists(t, filepath.Join(got, filepath.FromSlash(m)))
+		require.FileExists(t, filepath.Join(strings.TrimSpace(cache), filepath.FromSlash(root), filepath.FromSlash(m)+"@"+version, "doc.go"))
 	}
 }
 
-func under(adapters []string) []string {
+// under returns the import paths of folders.
+func under(folders []string) []string {
 	var list []string
-	for _, a := range adapters {
-		list = append(list, path.Join(root, "agent", a))
+	for _, f := range folders {
+		list = append(list, path.Join(root, f))
 	}
 	return list
 }
@@ -114,8 +119,8 @@ func TestPrograms(t *testing.T) {
 		return
 	}
 	for i, m := range under(adapters) {
-		a := adapters[i]
-		build(m, path.Join("agent", a), "IMPORT", `"`+m+`"`, "TOOLS", a+".Tools(list, "+a+".Options{})")
+		a := path.Base(m)
+		build(m, adapters[i], "IMPORT", `"`+m+`"`, "TOOLS", a+".Tools(list, "+a+".Options{})")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +25,12 @@ import (
 // root is the module path of the repository.
 const root = "github.com/coppice-run/coppice"
 
-// adapters are the modules below package agent, by the names of their folders.
-var adapters = []string{"adk", "eino", "genkit", "trpc"}
+// adapters are the modules below package agent, by their folders; modules are those of the
+// fleet, too.
+var (
+	adapters = []string{"agent/adk", "agent/eino", "agent/genkit", "agent/trpc"}
+	modules  = append(slices.Clone(adapters), "fleet/natskv")
+)
 
 // repository is the folder of the repository.
 func repository(t *testing.T) string {
@@ -37,9 +42,9 @@ func repository(t *testing.T) string {
 
 // required is a module of the repository as its go.mod describes it, and the version of
 // coppice that it requires.
-func required(t *testing.T, adapter string) (*modfile.File, string) {
+func required(t *testing.T, folder string) (*modfile.File, string) {
 	t.Helper()
-	name := filepath.Join(repository(t), "agent", adapter, "go.mod")
+	name := filepath.Join(repository(t), filepath.FromSlash(folder), "go.mod")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	f, err := modfile.Parse(name, data, nil)
@@ -110,13 +115,13 @@ func served(t *testing.T, version string) (proxy string) {
 	return one.dir
 }
 
-// serve makes a folder a module proxy of the tree as it is: the root and the adapters,
-// all of one version, with the bytes that a proxy makes of tags.
+// serve makes a folder a module proxy of the tree as it is: the root and the other
+// modules, all of one version, with the bytes that a proxy makes of tags.
 func serve(t *testing.T, proxy, version string) {
 	t.Helper()
 	publish(t, proxy, module.Version{Path: root, Version: version}, ".")
-	for _, a := range adapters {
-		publish(t, proxy, module.Version{Path: path.Join(root, "agent", a), Version: version}, path.Join("agent", a))
+	for _, m := range modules {
+		publish(t, proxy, module.Version{Path: path.Join(root, m), Version: version}, m)
 	}
 }
 

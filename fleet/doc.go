@@ -1,0 +1,84 @@
+// Package fleet lets several Coppice nodes share the ownership of session keys: which
+// node has the interpreter of a key, whether that node is alive, and what becomes of the
+// key when it is not. No program is linked with it that does not import it.
+//
+// Who may call it: a program that serves sessions, from any goroutine but an actor's, as
+// most methods wait for a network. It knows nothing of hosts, sessions and HTTP; a key is
+// a string, and what runs is the caller's.
+//
+// # What it stands on
+//
+// A [Directory] gives one thing: a linearizable compare-and-swap of one key, and a watch.
+// Reads may be stale, a swap may end without an answer, and one that was given up may
+// still happen. All that is decided is decided by a swap. Package fleettest has a
+// directory in memory, and the suite that each directory passes; natskv, a module of its
+// own, has one over NATS JetStream.
+//
+// # Words
+//
+//   - node: one life of a process that serves sessions. Its ID is new for each life, so
+//     that whatever names the ID means this life and no later one.
+//   - lease: a node may act until TTL after the moment before its last acknowledged
+//     renewal was sent, by its own clock. See [Clock].
+//   - certificate: the record of a node, swapped to dead by another one. It is final.
+//   - claim: the record that says which node owns a key, in which epoch.
+//   - epoch: the number of an ownership of a key, from 1. Each new owner has the next.
+//   - turn: one piece of work on a key, from its beginning to its answer.
+//
+// # States of a node
+//
+//	          renewal                      TTL without one
+//	joining ──────────▶ up ⇄ draining ─────────────────────▶ suspended
+//	                     │       │  ◀──────────────────────      │
+//	               Leave │       │         renewal               │ certificate
+//	                     ▼       ▼                               ▼
+//	                    left (final)                        dead (final)
+//
+// A suspended node keeps what it has: while the directory is away no state is lost. It
+// begins no turn and holds back answers, until a renewal is acknowledged or it learns that
+// it is dead. Whoever sees that it is ([Member.Done]) ends all that its sessions hold, and
+// joins again as another node.
+//
+// # States of a key
+//
+//	unowned ─claim, epoch 1─▶ owned ─release─▶ released ─claim, epoch+1─▶ owned
+//	                            │
+//	                            └─ its node is dead or left ─claim, epoch+1─▶ owned
+//
+// # Guarantees
+//
+//  1. One owner of an epoch: at most one [Ownership] of a key and an epoch exists, in all
+//     of the fleet. Proof: it is made by a swap from the claim before, and a node has one
+//     object for each claim that names it.
+//  2. No answer of an older epoch after a newer one's: what [Turn.Answer] lets out was
+//     checked at a moment at which nobody else could own the key. Proof: another node can
+//     own it only after a certificate, and one is made only after TTL and a tenth have
+//     passed, on the observer's clock, since a renewal that this node had sent before. So a
+//     lease that is valid at a moment proves that there was no certificate before it. The
+//     clocks of two nodes may differ as they like; their rates by less than a tenth.
+//  3. Nothing is run twice: a turn whose ID has begun in this ownership is refused, and so
+//     is one that was meant for another epoch ([EpochError]).
+//  4. What is lost is told: a turn that has begun and whose answer may not leave ends
+//     with [ErrLost], one that was refused has not begun.
+//  5. Nobody is declared dead because the directory is away: a node counts the silence of
+//     others only while its own renewals are acknowledged in time.
+//
+// Whoever repeats a turn at another node, because the first attempt got no answer, sends
+// the epoch of the first ([Call].Epoch), or uses the strict mode: without either, the new
+// owner cannot know that the turn was begun before.
+//
+// # Strict mode
+//
+// With [Options].Strict, a swap of the claim stands in place of each of the two looks at
+// the lease: one when a turn begins, one before its answer leaves. Then no clock has a
+// part in guarantees 1 to 3, whatever a machine that was paused believes, and the claim
+// holds the last IDs of turns, so that a later owner refuses them too. It costs two round
+// trips to the directory for each turn.
+//
+// # What it does not do
+//
+// What the code of a turn has done elsewhere before its answer was lost cannot be undone;
+// the epoch is a fencing token, by which whoever is written to can refuse an older owner.
+// Records of dead nodes stay in the directory, some 250 bytes each: to remove one is safe
+// once the silence of a missing record can be waited for, which costs a claim one TTL more.
+package fleet

@@ -1,0 +1,82 @@
+// Package embed runs a server of NATS in this process, for the directory of a fleet: with
+// JetStream, and with a disk that is synced before a write is acknowledged. A program that
+// imports it links the server, some 15 MB.
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Options says what the server is.
+type Options struct {
+	// Dir is where it keeps what it is trusted with. Required; one server has it.
+	Dir string
+	// Host and Port are where clients come: 127.0.0.1 by default, and a free port for 0.
+	Host string
+	Port int
+	// Token is what clients show. "": none is wanted, which is for this machine alone, and
+	// refused for a host that is not the loopback interface's.
+	Token string
+}
+
+var errNotReady = errors.New("it takes no clients")
+
+// Server is one that runs. Any goroutine may call its methods.
+type Server struct{ s *server.Server }
+
+// Start runs a server, and returns when it takes clients. It runs until Stop.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if o.Dir == "" {
+		return nil, errors.New("start a server of NATS: it has no folder")
+	}
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	if o.Token == "" && o.Host != "127.0.0.1" && o.Host != "::1" && o.Host != "localhost" {
+		return nil, fmt.Errorf("start a server of NATS: on %s it needs a token", o.Host)
+	}
+	if o.Port == 0 {
+		o.Port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{
+		Host: o.Host, Port: o.Port, Authorization: o.Token,
+		JetStream: true, StoreDir: o.Dir, SyncAlways: true,
+		NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a server of NATS: %w", err)
+	}
+	s.Start()
+	for !s.ReadyForConnections(50 * time.Millisecond) {
+		if !s.Running() || ctx.Err() != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+			return nil, fmt.Errorf("start a server of NATS: %w", errors.Join(errNotReady, ctx.Err()))
+		}
+	}
+	return &Server{s: s}, nil
+}
+
+// URL is where clients come.
+func (s *Server) URL() string { return s.s.ClientURL() }
+
+// Port is that of the clients.
+func (s *Server) Port() int {
+	tcp, ok := s.s.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0
+	}
+	return tcp.Port
+}
+
+// Stop ends the server and returns when it has ended. A second call does nothing.
+func (s *Server) Stop() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}

@@ -1,0 +1,222 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/coppice-run/coppice/fleet"
+)
+
+// Options says where the directory is.
+type Options struct {
+	// URL is where servers of NATS are reached, several with commas between. Required.
+	URL string
+	// Connect says how: certificates, credentials. What is said of reconnecting is this
+	// package's own.
+	Connect []nats.Option
+	// Bucket is the name of the key-value store, which is made when it is not there.
+	// Default: "coppice".
+	Bucket string
+	// Replicas is on how many servers a bucket is that is made: 1, 3 or 5. Default: 1.
+	Replicas int
+	// Synced says that each server of the bucket syncs its disk before it acknowledges a
+	// write (sync_interval: always). Required: see the package comment.
+	Synced bool
+}
+
+// ErrUnsafe says that what the bucket promises is not enough to own anything by it.
+var ErrUnsafe = errors.New("the bucket cannot be trusted with ownership")
+
+// headers is what a bucket counts of a write besides its value.
+const headers = 4 << 10
+
+// Directory is a bucket. Make one with [Open].
+type Directory struct {
+	nc   *nats.Conn
+	kv   jetstream.KeyValue
+	once sync.Once
+	gone chan struct{}
+}
+
+var _ fleet.Directory = (*Directory)(nil)
+
+// Open connects to a bucket, as long as ctx lasts. The error matches [ErrUnsafe] when the
+// bucket must not be used. A connection that breaks later is made again, for ever; what is
+// asked meanwhile fails at once.
+func Open(ctx context.Context, o Options) (*Directory, error) {
+	if !o.Synced {
+		return nil, fmt.Errorf("open the directory: %w: nobody vouches that its servers sync always", ErrUnsafe)
+	}
+	if o.Bucket == "" {
+		o.Bucket = "coppice"
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	nc, err := nats.Connect(o.URL, slices.Concat([]nats.Option{nats.Name("coppice fleet")}, o.Connect, []nats.Option{
+		nats.MaxReconnects(-1),
+		// What waits in a buffer would be done when nobody counts on it any longer.
+		nats.ReconnectBufSize(-1),
+	})...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	kv, err := bucket(ctx, nc, o)
+	if err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("open the bucket %q: %w", o.Bucket, err)
+	}
+	return &Directory{nc: nc, kv: kv, gone: make(chan struct{})}, nil
+}
+
+// bucket finds the bucket, or makes it.
+func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := js.KeyValue(ctx, o.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: o.Bucket, Description: "which node of Coppice has which session",
+			MaxValueSize: fleet.MaxValue + headers, History: 1, Storage: jetstream.FileStorage, Replicas: o.Replicas,
+		})
+		if errors.Is(err, jetstream.ErrBucketExists) { // another node was first
+			kv, err = js.KeyValue(ctx, o.Bucket)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := kv.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask what it is: %w", err)
+	}
+	if s.TTL() != 0 {
+		return nil, fmt.Errorf("%w: it forgets what is older than %s", ErrUnsafe, s.TTL())
+	}
+	if c := s.Config(); c.Storage != jetstream.FileStorage {
+		return nil, fmt.Errorf("%w: it is not on disk", ErrUnsafe)
+	}
+	return kv, nil
+}
+
+// check returns why nothing can be asked.
+func (d *Directory) check(ctx context.Context) error {
+	select {
+	case <-d.gone:
+		return fleet.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// failed is the error of what was asked in vain.
+func (d *Directory) failed(ctx context.Context, err error) error {
+	if why := d.check(ctx); why != nil && !errors.Is(err, why) {
+		return fmt.Errorf("%w: %w", why, err)
+	}
+	return err
+}
+
+// Get implements [fleet.Directory]. A server that is behind the leader may answer it.
+func (d *Directory) Get(ctx context.Context, key string) (fleet.Entry, error) {
+	if err := d.check(ctx); err != nil {
+		return fleet.Entry{}, err
+	}
+	if err := fleet.ValidKey(key); err != nil {
+		return fleet.Entry{}, err
+	}
+	e, err := d.kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return fleet.Entry{Key: key}, nil
+	}
+	if err != nil {
+		return fleet.Entry{}, fmt.Errorf("get %s: %w", key, d.failed(ctx, err))
+	}
+	return entry(e), nil
+}
+
+// Swap implements [fleet.Directory].
+func (d *Directory) Swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (fleet.Revision, error) {
+	if err := d.check(ctx); err != nil {
+		return "", err
+	}
+	if err := fleet.ValidEntry(key, value); err != nil {
+		return "", err
+	}
+	rev, err := d.swap(ctx, key, value, prev)
+	switch {
+	case err == nil:
+		return revision(rev), nil
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch), errors.Is(err, jetstream.ErrKeyExists):
+		return "", fmt.Errorf("swap %s: %w", key, fleet.ErrConflict)
+	default:
+		return "", fmt.Errorf("swap %s: %w", key, d.failed(ctx, err))
+	}
+}
+
+func (d *Directory) swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (uint64, error) {
+	if prev == "" {
+		return d.kv.Create(ctx, key, value)
+	}
+	seq, err := strconv.ParseUint(string(prev), 10, 64)
+	if err != nil || seq == 0 {
+		return 0, jetstream.ErrKeyRevisionMismatch // no entry has it
+	}
+	return d.kv.Update(ctx, key, value, seq)
+}
+
+// Watch implements [fleet.Directory]. It goes on over connections that break.
+func (d *Directory) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) error {
+	if err := d.check(ctx); err != nil {
+		return err
+	}
+	w, err := d.kv.Watch(ctx, prefix+">", jetstream.IgnoreDeletes())
+	if err != nil {
+		return fmt.Errorf("watch %q: %w", prefix, d.failed(ctx, err))
+	}
+	defer func() { _ = w.Stop() }() // the connection may be closed
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.gone:
+			return fleet.ErrClosed
+		case e, ok := <-w.Updates():
+			if err := d.check(ctx); err != nil {
+				return err
+			}
+			switch {
+			case !ok:
+				return fmt.Errorf("watch %q: the connection was closed", prefix)
+			case e == nil:
+				f(fleet.Entry{})
+			default:
+				f(entry(e))
+			}
+		}
+	}
+}
+
+// Close implements [fleet.Directory].
+func (d *Directory) Close() error {
+	d.once.Do(func() {
+		close(d.gone)
+		d.nc.Close()
+	})
+	return nil
+}
+
+func entry(e jetstream.KeyValueEntry) fleet.Entry {
+	return fleet.Entry{Key: e.Key(), Value: e.Value(), Rev: revision(e.Revision())}
+}
+
+func revision(seq uint64) fleet.Revision { return fleet.Revision(strconv.FormatUint(seq, 10)) }

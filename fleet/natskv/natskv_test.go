@@ -1,0 +1,103 @@
+package natskv_test
+
+import (
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/fleet/fleettest"
+	"github.com/coppice-run/coppice/fleet/natskv"
+	"github.com/coppice-run/coppice/fleet/natskv/embed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a server over a folder until the test ends.
+func serve(t *testing.T, o embed.Options) *embed.Server {
+	t.Helper()
+	s, err := embed.Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func open(t *testing.T, o natskv.Options) *natskv.Directory {
+	t.Helper()
+	o.Synced = true
+	d, err := natskv.Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	s := serve(t, embed.Options{Dir: t.TempDir()})
+	var buckets atomic.Int64
+	fleettest.Run(t, func(*testing.T) func(*testing.T) fleet.Directory {
+		name := "bucket" + strconv.FormatInt(buckets.Add(1), 10)
+		return func(t *testing.T) fleet.Directory { return open(t, natskv.Options{URL: s.URL(), Bucket: name}) }
+	})
+}
+
+// TestServerRestarts: what was acknowledged is there after the server has ended, and a
+// node, a key and a watch go on.
+func TestServerRestarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := embed.Start(t.Context(), embed.Options{Dir: dir, Token: "a token"})
+	require.NoError(t, err)
+	options := natskv.Options{URL: s.URL(), Connect: []nats.Option{nats.Token("a token"), nats.ReconnectWait(10 * time.Millisecond)}}
+	d := open(t, options)
+	m, err := fleet.Join(t.Context(), fleet.Options{Directory: d, TTL: fleettest.Patience})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Leave(t.Context())) }()
+	o, err := m.Claim(t.Context(), "k")
+	require.NoError(t, err)
+	port := s.Port()
+	s.Stop()
+	_, err = d.Swap(t.Context(), "x", nil, "")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, fleet.ErrConflict)
+
+	serve(t, embed.Options{Dir: dir, Token: "a token", Port: port})
+	require.NoError(t, o.Release(t.Context()))
+	require.Eventually(t, func() bool { o, err = m.Claim(t.Context(), "k"); return err == nil }, fleettest.Patience, time.Millisecond)
+	require.EqualValues(t, 2, o.Epoch(), "the first is not forgotten")
+	require.NoError(t, m.Check())
+}
+
+// TestUnsafe: what could lose a claim is refused.
+func TestUnsafe(t *testing.T) {
+	t.Parallel()
+	s := serve(t, embed.Options{Dir: t.TempDir()})
+	_, err := natskv.Open(t.Context(), natskv.Options{URL: s.URL()})
+	require.ErrorIs(t, err, natskv.ErrUnsafe, "nobody vouches for the servers")
+
+	nc, err := nats.Connect(s.URL())
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	for name, c := range map[string]jetstream.KeyValueConfig{
+		"memory": {Storage: jetstream.MemoryStorage},
+		"ttl":    {TTL: time.Hour},
+	} {
+		c.Bucket = name
+		_, err := js.CreateKeyValue(t.Context(), c)
+		require.NoError(t, err)
+		_, err = natskv.Open(t.Context(), natskv.Options{URL: s.URL(), Bucket: name, Synced: true})
+		require.ErrorIs(t, err, natskv.ErrUnsafe, name)
+	}
+	_, err = embed.Start(t.Context(), embed.Options{})
+	require.Error(t, err)
+	_, err = embed.Start(t.Context(), embed.Options{Dir: t.TempDir(), Host: "0.0.0.0"})
+	require.ErrorContains(t, err, "token")
+}

@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// State is what a node's record says of it.
+type State string
+
+// The states of a node. The last two are final.
+const (
+	// Up: it takes keys.
+	Up State = "up"
+	// Draining: it keeps the keys that it has, and takes no others.
+	Draining State = "draining"
+	// Dead: another node has seen no renewal for TTL and a tenth.
+	Dead State = "dead"
+	// Left: it has ended all that it had.
+	Left State = "left"
+)
+
+// Final reports whether a node of this state never acts again.
+func (s State) Final() bool { return s == Dead || s == Left }
+
+// Load is how much a node has to do, for who places new keys.
+type Load struct {
+	// Sessions is how many it serves, Warm how many it could start at once.
+	Sessions int `json:"sessions"`
+	Warm     int `json:"warm,omitempty"`
+	// Busy is how much of its processors is in use, from 0 to 1.
+	Busy float64 `json:"busy,omitempty"`
+}
+
+// Node is the record of a node.
+type Node struct {
+	// ID names one life of the node.
+	ID string `json:"id"`
+	// URL is where it is reached.
+	URL   string `json:"url"`
+	State State  `json:"state"`
+	// Seq counts its renewals, from 1.
+	Seq uint64 `json:"seq"`
+	// TTL is how long a renewal lasts, in nanoseconds in the record.
+	TTL     time.Duration     `json:"ttl"`
+	Version string            `json:"version,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Load    Load              `json:"load"`
+	// By is the ID of the node that has declared this one dead.
+	By string `json:"by,omitempty"`
+}
+
+// Claim is the record of a key.
+type Claim struct {
+	Key string `json:"key"`
+	// Epoch is that of the owner, or of the last one.
+	Epoch uint64 `json:"epoch"`
+	// Node is the ID of the owner, "" when the key was released.
+	Node string `json:"node,omitempty"`
+	// TTL is that of the owner: how long its silence lasts when it has no record.
+	TTL time.Duration `json:"ttl"`
+	// Write counts what the owner has written in this life, whatever the key, so that no
+	// two of its records are the same.
+	Write uint64 `json:"write"`
+	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
+	Recent []string `json:"recent,omitempty"`
+}
+
+// after reports whether c was written after d: within an epoch the owner alone writes.
+func (c Claim) after(d Claim) bool {
+	return c.Epoch > d.Epoch || c.Epoch == d.Epoch && c.Write > d.Write
+}
+
+// The first parts of keys of a directory.
+const (
+	nodePrefix  = "node."
+	claimPrefix = "session."
+)
+
+// nodeKey is where the record of a node is.
+func nodeKey(id string) string { return nodePrefix + id }
+
+// claimKey is where the claim of a key is: a directory's keys are short and of few letters.
+func claimKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return claimPrefix + hex.EncodeToString(sum[:16])
+}
+
+// newID makes the ID of a life of the node of a name.
+func newID(name string) string {
+	short := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, name)
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return short[:min(len(short), 60)] + "-" + hex.EncodeToString(random[:])
+}
+
+// encode writes a record, which json always can.
+func encode(record any) []byte {
+	b, err := json.Marshal(record)
+	if err != nil {
+		panic(fmt.Sprintf("fleet: a record of %T: %v", record, err))
+	}
+	return b
+}
+
+// readNode reads the record of a node; there is none for an entry without a revision.
+func readNode(e Entry) (n Node, found bool, err error) {
+	if e.Rev == "" {
+		return Node{}, false, nil
+	}
+	if err := json.Unmarshal(e.Value, &n); err != nil {
+		return Node{}, false, fmt.Errorf("read the record %s: %w", e.Key, err)
+	}
+	if nodeKey(n.ID) != e.Key {
+		return Node{}, false, fmt.Errorf("the record %s is about node %q", e.Key, n.ID)
+	}
+	return n, true, nil
+}
+
+// readClaim reads the claim of a key; there is none for an entry without a revision.
+func readClaim(e Entry, key string) (c Claim, found bool, err error) {
+	if e.Rev == "" {
+		return Claim{}, false, nil
+	}
+	if err := json.Unmarshal(e.Value, &c); err != nil {
+		return Claim{}, false, fmt.Errorf("read the record %s: %w", e.Key, err)
+	}
+	if c.Key != key {
+		return Claim{}, false, fmt.Errorf("the record %s is about another key than the one that was asked for", e.Key)
+	}
+	return c, true, nil
+}
