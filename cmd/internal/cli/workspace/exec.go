@@ -96,7 +96,7 @@ func (a *app) exec(ctx context.Context, c *client.Client, f execFlags, workspace
 		n.Terminal = &client.TerminalSize{Columns: columns, Rows: rows}
 		out = a.Out.W // what runs there draws on the whole terminal
 	}
-	p, err := c.StartProcess(ctx, workspace, n)
+	p, err := c.StartProcess(a.Hard, workspace, n) // Ctrl-C is the program's, also one that comes before its name does
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,10 @@ func (r running) follow(ctx context.Context) error {
 	reads, cancel := context.WithCancel(r.Hard)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		_ = r.c.SignalProcess(reads, r.workspace, r.id, "INT") // it may have ended
+		err := r.c.SignalProcess(reads, r.workspace, r.id, "INT")
+		if _, answered := errors.AsType[*client.Error](err); err != nil && !answered && reads.Err() == nil { // else it has ended
+			r.Err.Lines(fmt.Sprintf("coppice: the interrupt did not reach the program (%v): press Ctrl-C again to end it", err))
+		}
 	})
 	defer stop()
 	// A read of standard input cannot be cancelled: the goroutine ends with the input, or
