@@ -118,12 +118,19 @@ func (k *Kernel) verify(ctx context.Context) error {
 			k.forget(id)
 		}
 	}()
+	// Whatever finds out first that the time is over, it is the kernel that did not answer.
+	over := func(err error) error {
+		if e := spent(ctx); e != nil && k.Err() == nil {
+			return fmt.Errorf("%w: %w", errNoAnswer, e)
+		}
+		return err
+	}
 	again := time.NewTicker(k.client.opts.VerifyEvery)
 	defer again.Stop()
 	for {
 		id, err := k.ask(ctx, chanShell, typeInfoRequest, answers)
 		if err != nil {
-			return err
+			return over(err)
 		}
 		asked[id] = &seen{}
 
@@ -157,10 +164,7 @@ func (k *Kernel) verify(ctx context.Context) error {
 			case <-k.Done():
 				return k.Err()
 			case <-ctx.Done():
-				if e := spent(ctx); e != nil {
-					return fmt.Errorf("%w: %w", errNoAnswer, e)
-				}
-				return context.Cause(ctx)
+				return over(context.Cause(ctx))
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func TestFailedStarts(t *testing.T) {
 		},
 		"mute kernel": {
 			faults: fakegateway.Faults{Mute: true},
-			change: func(o *jupyter.Options) { o.DialTimeout = 100 * time.Millisecond },
+			change: func(o *jupyter.Options) { o.DialTimeout = 500 * time.Millisecond }, // the connection has to be made in it
 			check:  func(t *testing.T, err error) { require.ErrorContains(t, err, "does not answer") },
 		},
 		"handshake never ends": {
