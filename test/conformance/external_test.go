@@ -41,7 +41,7 @@ func ofServers() map[string][]step {
 	table := maps.Clone(behaviours)
 	maps.DeleteFunc(table, func(name string, _ []step) bool {
 		return !full && !slices.Contains([]string{
-			"functions, classes and imports stay", "stdout and stderr come in the order in which they were written", "children and descriptors are captured",
+			"functions, classes and imports stay", "stdout and stderr come in the order in which they were written",
 			"a cell that no request holds is refused, and costs nothing", "text beyond ASCII", "texts that are not UTF-8", "an exception ends the call and keeps the state",
 			"a loop is interrupted", "a subprocess is interrupted", "an interrupt that is swallowed costs the state", "a killed kernel is lost", "os._exit is a loss",
 			"a reset gives a new kernel", "a per-call kernel shares nothing", "input is refused", "the environment of a call", "secrets of the host are not there",
