@@ -55,8 +55,9 @@ func (w *working) look() {
 	w.timer.Reset(lookEvery)
 }
 
-// computes says whether it did, as far as it was given a processor, and ends the look.
-// False where that is not known.
+// computes says whether it did, as far as it was given a processor, and ends the look. One
+// that wanted a processor and was given none at all has not failed to. False where that is
+// not known.
 func (w *working) computes() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,5 +67,5 @@ func (w *working) computes() bool {
 		return false
 	}
 	m := w.meter.Measure()
-	return m.Known != opportunity.Nothing && !m.Stopped && m.Ran > 0 && m.Ran >= (m.Wall-m.Waited)/workPart
+	return m.Known != opportunity.Nothing && !m.Stopped && m.Ran >= (m.Wall-m.Waited)/workPart && (m.Ran > 0 || m.Waited >= m.Wall/2)
 }
