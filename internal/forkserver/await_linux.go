@@ -18,7 +18,7 @@ func awaitEnd(id process.Identity) {
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = f.Close() }()
-	if !process.Alive(id) {
+	if process.Ended(id) {
 		return // the number was given to another process, which the descriptor stands for
 	}
 	raw, err := f.SyscallConn()

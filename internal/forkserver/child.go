@@ -24,6 +24,8 @@ type Child struct {
 	// pipes are copies of the read ends of its output, for [Child.Keep]; nil: there are
 	// none, or they were handed over.
 	pipes atomic.Pointer[pipes]
+	// keeps says that copies of the child may outlive the host as it may itself.
+	keeps bool
 }
 
 func newChild(main, control *os.File, b body) (*Child, error) {

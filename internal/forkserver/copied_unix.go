@@ -61,12 +61,19 @@ func (c *Child) handOver(g *cgroup.Group) (_ *Child, err error) {
 		return nil, err
 	}
 	b := &copied{end: newEnding()}
+	var own *pipes
 	defer func() {
 		if err != nil {
 			seat.close()
 			b.close()
+			own.close()
 		}
 	}()
+	if c.keeps {
+		if own, err = newPipes(seat); err != nil {
+			return nil, err
+		}
+	}
 	if b.stdout, err = newPipeEnd(seat.theirs[stdoutRead]); err != nil {
 		return nil, err
 	}
@@ -77,7 +84,12 @@ func (c *Child) handOver(g *cgroup.Group) (_ *Child, err error) {
 		return nil, err
 	}
 	seat.handedOver()
-	return newChild(seat.main, seat.control, b)
+	made, err := newChild(seat.main, seat.control, b)
+	if err == nil && own != nil {
+		made.pipes.Store(own)
+		made.keeps = true
+	}
+	return made, err
 }
 
 // HandOver hands a session that waits for it a descriptor of a file, which stays the
@@ -169,17 +181,13 @@ func (b *copied) signal(_ context.Context, sig os.Signal) error {
 // kill sends a signal to the process, or to its group.
 func (b *copied) kill(number syscall.Signal, group bool) error {
 	id := b.identity()
-	if !process.Alive(id) {
+	if process.Ended(id) {
 		return nil
 	}
-	target := id.PID
-	if group {
-		target = -id.PID // its leader lives, so that the group is its own
+	if !process.Alive(id) {
+		return fmt.Errorf("send %v to process %d: whether it is the one cannot be seen now", number, id.PID)
 	}
-	if err := syscall.Kill(target, number); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("send %v to process %d: %w", number, id.PID, err)
-	}
-	return nil
+	return killGroupOrOne(id.PID, number, group)
 }
 
 func (b *copied) stop(ctx context.Context, o process.StopOptions) error {
@@ -194,7 +202,7 @@ func (b *copied) drain(context.Context) Output {
 func pollEnd(id process.Identity) {
 	ticker := time.NewTicker(orphanPoll)
 	defer ticker.Stop()
-	for process.Alive(id) {
+	for !process.Ended(id) {
 		<-ticker.C
 	}
 }

@@ -22,7 +22,8 @@
 //   - With a lifeline of its own ([Options.Lifeline]) of which somebody else has a copy, a
 //     session outlives its host, and its fork server; the next host goes on with it where
 //     the last one has stopped reading ([Adopt]). While no host reads, the session is held
-//     back in its write.
+//     back in its write. What it has read by [Child.HeldReader] is in the socket until it
+//     reads again.
 //   - No signal is sent to a pid that might belong to a stranger: the fork
 //     server signals only children that it has not reaped, and without it the
 //     start time of a process is compared first.

@@ -72,17 +72,13 @@ func (f *forked) kill(ctx context.Context, number syscall.Signal, group bool) er
 	if !errors.Is(err, ErrServerGone) {
 		return err
 	}
-	if !process.Alive(id) {
+	if process.Ended(id) {
 		return nil
 	}
-	target := id.PID
-	if group {
-		target = -id.PID // its leader lives, so that the group is its own
+	if !process.Alive(id) {
+		return fmt.Errorf("send %v to process %d: whether it is the one cannot be seen now", number, id.PID)
 	}
-	if err := syscall.Kill(target, number); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("send %v to process %d: %w", number, id.PID, err)
-	}
-	return nil
+	return killGroupOrOne(id.PID, number, group)
 }
 
 func (f *forked) stop(ctx context.Context, o process.StopOptions) error {
@@ -248,7 +244,7 @@ func watch(orphans []*forked) {
 		left := orphans[:0]
 		for _, c := range orphans {
 			id := c.identity()
-			if process.Alive(id) {
+			if !process.Ended(id) {
 				left = append(left, c)
 				continue
 			}
@@ -262,4 +258,20 @@ func watch(orphans []*forked) {
 			<-ticker.C
 		}
 	}
+}
+
+// killGroupOrOne sends a signal to a process that lives, or to the group that it leads. One
+// that does not lead a group yet has started nothing: then the signal is for it alone.
+func killGroupOrOne(pid int, number syscall.Signal, group bool) error {
+	err := error(syscall.ESRCH)
+	if group {
+		err = syscall.Kill(-pid, number)
+	}
+	if errors.Is(err, syscall.ESRCH) {
+		err = syscall.Kill(pid, number)
+	}
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %v to process %d: %w", number, pid, err)
+	}
+	return nil
 }

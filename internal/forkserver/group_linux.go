@@ -24,7 +24,7 @@ const groupWait = time.Second
 // during a look shares the next one, so that it takes two looks to end a thousand
 // sessions which die together.
 func killGroupOf(pid int) {
-	if _, err := process.Identify(pid); err == nil || pid <= 1 {
+	if !process.Ended(process.Identity{PID: pid}) || pid <= 1 {
 		return
 	}
 	<-groupsOf.add(pid)

@@ -57,7 +57,7 @@ func Adopt(id process.Identity, files []*os.File) (_ *Child, err error) {
 	if len(files) != kept {
 		return nil, fmt.Errorf("go on with process %d: %d descriptors came, not %d", id.PID, len(files), kept)
 	}
-	if !process.Alive(id) {
+	if process.Ended(id) {
 		return nil, &LostError{PID: id.PID}
 	}
 	for i, end := range []**pipeEnd{&b.stdout, &b.stderr} {
@@ -69,6 +69,7 @@ func Adopt(id process.Identity, files []*os.File) (_ *Child, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.keeps = true // as it was there
 	closeAll(files[2:])
 	go b.watch(id) // ends with the process; Done is its join
 	return c, nil

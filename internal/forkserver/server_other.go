@@ -51,7 +51,9 @@ func (*Server) Close(context.Context) error { return nil }
 func (*Server) Empty(context.Context) {}
 
 // Spawn returns ErrUnsupported on this system.
-func Spawn(Options, *cgroup.Group, *ndjson.User) (*Child, error) { return nil, ErrUnsupported }
+func Spawn(context.Context, Options, *cgroup.Group, *ndjson.User) (*Child, error) {
+	return nil, ErrUnsupported
+}
 
 // Adopt returns ErrUnsupported on this system.
 func Adopt(process.Identity, []*os.File) (*Child, error) { return nil, ErrUnsupported }

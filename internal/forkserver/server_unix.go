@@ -249,6 +249,7 @@ func (s *Server) Fork(g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	}
 	if own != nil {
 		c.pipes.Store(own)
+		c.keeps = true
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
@@ -30,11 +31,15 @@ type spawned struct {
 }
 
 // Spawn starts an interpreter for one session. It returns when the interpreter
-// runs; whether it becomes a session shows on Main. The interpreter begins in the
+// runs and has its source; whether it becomes a session shows on Main. The end of ctx
+// before that ends it. The interpreter begins in the
 // control group g; nil: in that of the host.
 //
 // It runs as the user u, for which the rules have to have Users; nil: as the host's.
-func Spawn(o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
+func Spawn(ctx context.Context, o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	o = o.withDefaults()
 	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{})
 	if err != nil {
@@ -97,7 +102,13 @@ func Spawn(o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
 		_ = syscall.SetNonblock(p.fd, true) // os/exec made it blocking; of a pipe, this cannot fail
 	}
 	go s.wait(own) // ends when the process does; Done is its join
-	if _, err := seat.main.Write(load); err != nil {
+	// One that does not read its source is not waited for longer than ctx says.
+	stop := context.AfterFunc(ctx, func() { _ = seat.main.SetWriteDeadline(time.Unix(1, 0)) })
+	_, err = seat.main.Write(load)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		_ = s.proc.Stop(context.Background(), process.StopOptions{Grace: -1}) // it cannot be of use, and it tells its end
 		seat.close()
 		return nil, fmt.Errorf("hand the source to the interpreter: %w", err)

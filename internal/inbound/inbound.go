@@ -124,7 +124,7 @@ func (c *Connections) End() {
 		if one.asked { // it gets an answer
 			_ = one.conn.SetReadDeadline(past) // it is closed already, then
 		} else {
-			_ = one.conn.Close() // its goroutine sees that
+			one.close() // its goroutine sees that
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (c *Connections) dropLocked(l *list.List) bool {
 	one := oldest.Value.(*connection)
 	one.leaveLocked()
 	delete(c.all, one.conn)
-	_ = one.conn.Close() // its goroutine sees that
+	one.close() // its goroutine sees that
 	return true
 }
 
@@ -242,6 +242,16 @@ func (one *connection) placeLocked() {
 			one.of.dropLocked(to)
 		}
 	}
+}
+
+// close closes a connection without a word: TLS would say that it ends, and wait for room
+// to do so.
+func (one *connection) close() {
+	conn := one.conn
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = over.NetConn()
+	}
+	_ = conn.Close() // whoever uses it sees that
 }
 
 // leaveLocked takes a connection out of its list.

@@ -167,11 +167,11 @@ func sweep(base string) {
 			continue
 		}
 		var owner process.Identity
-		if json.Unmarshal(data, &owner) != nil || owner.Start == "" || process.Alive(owner) {
+		if json.Unmarshal(data, &owner) != nil || owner.Start == "" || !process.Ended(owner) {
 			continue
 		}
 		// A kernel that is left keeps its directory: it proves whose kernel it is.
-		if gateway, kernels := private(dir).processes(); len(gateway)+len(kernels) == 0 {
+		if gateway, kernels, err := private(dir).processes(); err == nil && len(gateway)+len(kernels) == 0 {
 			_ = os.RemoveAll(dir)
 		}
 	}

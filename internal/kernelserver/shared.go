@@ -173,16 +173,20 @@ func Remove(ctx context.Context, id process.Identity, dir string) bool {
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
 	var all []process.Identity
-	if process.Alive(id) {
-		below, _ := process.Descendants(id)
+	seen := true
+	if !process.Ended(id) {
+		below, err := process.Descendants(id)
+		seen = err == nil || errors.Is(err, process.ErrNoProcess) || errors.Is(err, process.ErrUnsupported)
 		all = append(append(all, id), below...)
 	}
 	if private(dir).ours() {
-		orphans, _ := process.Holding(private(dir).script())
-		starting, _ := process.Holding(private(dir).join("gateway.py"))
-		all = append(append(all, orphans...), starting...)
+		for _, script := range []string{private(dir).script(), private(dir).join("gateway.py")} {
+			holding, err := process.Holding(script)
+			seen = seen && (err == nil || errors.Is(err, process.ErrUnsupported))
+			all = append(all, holding...)
+		}
 	}
-	gone := len(process.KillAll(kill, all)) == 0
+	gone := len(process.KillAll(kill, all)) == 0 && seen
 	if gone && private(dir).ours() {
 		_ = os.RemoveAll(dir) // what is left is swept by the next start
 	}

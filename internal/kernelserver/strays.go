@@ -3,6 +3,7 @@ package kernelserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,9 +42,11 @@ func Strays(dir string, claimed func(gateway process.Identity, name string) bool
 			continue // of another home: its own doctor looks after it
 		}
 		s := Stray{Dir: string(p), Name: shared.Name}
-		gateway, kernels := p.processes()
+		gateway, kernels, err := p.processes()
 		switch {
-		case !process.Alive(owner):
+		case err != nil:
+			continue // as above
+		case process.Ended(owner):
 			s.Kernels = slices.Concat(kernels, gateway)
 		case shared.Dir != "" && slices.Contains(gateway, owner) && !claimed(owner, shared.Name):
 			s.Gateway, s.Kernels = owner, kernels
@@ -62,7 +65,10 @@ func (s Stray) End(ctx context.Context) bool {
 	if !p.ours() {
 		return true
 	}
-	gateway, kernels := p.processes()
+	gateway, kernels, err := p.processes()
+	if err != nil {
+		return false
+	}
 	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
 	if len(process.KillAll(kill, append(gateway, kernels...))) > 0 {
@@ -90,12 +96,19 @@ func privates() []private {
 }
 
 // processes returns the gateway that hosts share, and the kernels, that run from
-// this directory. An editor that has one of its files open is neither.
-func (p private) processes() (gateway, kernels []process.Identity) {
+// this directory. An editor that has one of its files open is neither. The error says that
+// there may be others.
+func (p private) processes() (gateway, kernels []process.Identity, err error) {
 	for script, of := range map[string]*[]process.Identity{p.join("gateway.py"): &gateway, p.script(): &kernels} {
-		holding, _ := process.Holding(script)
+		holding, err := process.Holding(script)
+		if err != nil && !errors.Is(err, process.ErrUnsupported) {
+			return nil, nil, err
+		}
 		for _, id := range holding {
 			args, err := process.Arguments(id.PID)
+			if err != nil && !errors.Is(err, process.ErrNoProcess) && !errors.Is(err, process.ErrUnsupported) {
+				return nil, nil, err
+			}
 			if err != nil || len(args) < 4 || args[1] != script || !process.Alive(id) {
 				continue
 			}
@@ -108,5 +121,5 @@ func (p private) processes() (gateway, kernels []process.Identity) {
 			*of = append(*of, id)
 		}
 	}
-	return gateway, kernels
+	return gateway, kernels, nil
 }

@@ -3,6 +3,8 @@ package opportunity
 import (
 	"sync"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // Meter measures the opportunity of one other side from when it began. Any goroutine
@@ -16,10 +18,12 @@ type Meter struct {
 
 	mu      sync.Mutex
 	account account
-	sample  Sample // the last
-	base    Sample // the first
-	blind   bool   // the subject will tell nothing more
-	putOff  bool   // a verdict was put off, and counted
+	sample  Sample        // the last
+	base    Sample        // the first
+	blind   bool          // the subject will tell nothing more
+	seen    time.Time     // when it told the last; zero: it has not
+	pending time.Duration // as it was then
+	putOff  bool          // a verdict was put off, and counted
 }
 
 // Begin begins to measure. Without stalls (nil) nothing is known of our own standing
@@ -35,7 +39,6 @@ func Begin(s Subject, stalls Stalls) *Meter {
 	m.from.stalled = stalls.Stalled()
 	m.begun = time.Now()
 	m.look(m.begun)
-	m.base = m.sample
 	return m
 }
 
@@ -67,16 +70,28 @@ func (m *Meter) Measure() Measure {
 	}
 }
 
-// look reads the subject. What it told last stands when it tells nothing more.
+// look reads the subject. What it told last stands when it tells nothing more. While it
+// cannot be looked at, as when there is no descriptor left for that, it may have waited all
+// the time: that is no opportunity, until it can be seen again.
 func (m *Meter) look(now time.Time) {
 	if m.blind {
 		return
 	}
 	s, err := m.subject.Look(now)
-	if err != nil {
+	switch {
+	case err == nil:
+		if m.seen.IsZero() {
+			m.base = s
+		}
+		m.sample, m.seen, m.pending = s, now, s.Pending
+	case !process.Exhausted(err):
 		m.blind = true
 		m.sample.Pending, m.sample.Stopped = 0, false
-		return
+	default:
+		since := m.seen
+		if since.IsZero() {
+			since = m.begun
+		}
+		m.sample.Pending, m.sample.Stopped = m.pending+now.Sub(since), false
 	}
-	m.sample = s
 }

@@ -119,7 +119,11 @@ func (p *processes) Look(now time.Time) (Sample, error) {
 		if err != nil {
 			return Sample{}, err
 		}
-		stopped = stopped || at == 0 && its[0].State == process.Halted
+		first := its[0]
+		if first.State == process.Over && len(its) > 1 { // it goes on without the thread that it began with
+			first = its[1]
+		}
+		stopped = stopped || at == 0 && first.State == process.Halted
 		threads = append(threads, its...)
 	}
 	if len(threads) == 0 {

@@ -3,6 +3,8 @@ package opportunity
 import (
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,4 +245,33 @@ func TestWeStandStillWhileWeLook(t *testing.T) {
 			require.GreaterOrEqual(t, seen.Opportunity, seen.Wall/20)
 		})
 	}
+}
+
+// TestASideThatCannotBeSeenIsNotJudged: a host without descriptors cannot see whether the other side
+// waits, and takes none of the time for a chance; what it sees later counts.
+func TestASideThatCannotBeSeenIsNotJudged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &hidden{}
+		m := Begin(s, nil)
+		time.Sleep(time.Second)
+		require.Equal(t, time.Second, m.Measure().Opportunity)
+		s.err = fmt.Errorf("look: %w", syscall.EMFILE)
+		time.Sleep(10 * time.Second)
+		m.Measure()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, time.Second, m.Measure().Opportunity)
+		s.err, s.waited = nil, 15*time.Second
+		require.Equal(t, 6*time.Second, m.Measure().Opportunity, "it had waited for 15 of the 20 s")
+	})
+}
+
+// hidden is another side that cannot be seen while err says so.
+type hidden struct {
+	err    error
+	waited time.Duration
+}
+
+func (h *hidden) Look(time.Time) (Sample, error) {
+	return Sample{Waited: h.waited, Known: Waits}, h.err
 }

@@ -22,7 +22,7 @@ func Await(ctx context.Context, id Identity) error {
 	}
 	look := time.NewTicker(awaitEvery)
 	defer look.Stop()
-	for Alive(id) {
+	for !Ended(id) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

@@ -23,7 +23,7 @@ func awaitTold(ctx context.Context, id Identity) bool {
 	// no thread waits with it.
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = f.Close() }()
-	if !Alive(id) { // the number may have gone to another process before it was opened
+	if Ended(id) { // the number may have gone to another process before it was opened
 		return true
 	}
 	conn, err := f.SyscallConn()

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		defer func() { _ = entry.Close() }()
 		files, join = append(files, entry), "1"
 	}
-	words := append([]string{"spawn", "", how, join, marks(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, marks(o), limits(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -77,7 +78,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 
 // order asks for a child and waits for the answer.
 func (k *keeper) order(words []string, files []*os.File) *order {
-	asked := &order{done: make(chan struct{})}
+	asked := &order{begun: make(chan struct{}), done: make(chan struct{})}
 	k.mu.Lock()
 	if k.quiet {
 		k.mu.Unlock()
@@ -90,8 +91,29 @@ func (k *keeper) order(words []string, files []*os.File) *order {
 	if k.send(words, files) != nil {
 		k.kill()
 	}
-	k.await(asked.done)
+	k.await(asked.begun)
+	if !endsWithin(context.Background(), k.startWait, asked.done, k.identity()) {
+		k.drop(words[1], asked)
+	}
+	<-asked.done
 	return asked
+}
+
+// drop gives up a child that does not become its program: its folder or its program may be
+// on a file system that hangs. The others below the keeper are not to end for that.
+func (k *keeper) drop(number string, asked *order) {
+	n, _ := strconv.Atoi(number)
+	k.mu.Lock()
+	given := k.orders[n] == asked // else its answer has just come
+	if given {
+		delete(k.orders, n)
+		asked.errno, asked.step = int(unix.ETIMEDOUT), stepBegin
+		asked.close()
+	}
+	k.mu.Unlock()
+	if given && k.send([]string{"drop", number}, nil) != nil {
+		k.kill()
+	}
 }
 
 // keep makes a process of a child below a keeper.
@@ -235,6 +257,20 @@ func (w *wires) handedOver() {
 		_ = f.Close()
 	}
 	w.null = nil
+}
+
+// limits are those of a child, which it has before it becomes its program.
+func limits(o Options) string {
+	var all []string
+	for _, l := range []struct {
+		what int
+		most uint64
+	}{{rlimitFileSize, o.FileSize}, {unix.RLIMIT_NOFILE, o.MaxFiles}, {unix.RLIMIT_AS, o.AddressSpace}} {
+		if l.most > 0 {
+			all = append(all, strconv.Itoa(l.what)+"="+strconv.FormatUint(min(l.most, math.MaxInt64), 10))
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // marks are the mark of a child, with its part before it where it has one.

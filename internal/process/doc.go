@@ -12,6 +12,8 @@
 //   - Whatever is left of the group of a child that ended is killed.
 //   - A process is named by its [Identity], pid and start time. Nothing here
 //     signals a process that merely inherited the number.
+//   - What cannot be looked at has not ended ([Ended]), and is not killed ([Alive]).
+//   - A process goes on for as long as one of its threads does.
 //
 // A process that leaves the group (setsid, as Jupyter kernels do) is not
 // reached by Stop: list it with [Descendants] while its parent lives, and end

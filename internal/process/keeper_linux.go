@@ -26,6 +26,9 @@ const (
 	// The time in which it had no processor does not count.
 	keeperUrge  = 500 * time.Millisecond
 	keeperUrges = 40
+	// keeperStart is how long a child has to become its program, without the time in which
+	// the keeper had no processor.
+	keeperStart = 20 * time.Second
 	// keeperWrite bounds a request to one that does not read.
 	keeperWrite = time.Minute
 	// keeperRoom is how much one may print.
@@ -36,14 +39,17 @@ const (
 // and the one that this one has forked, which guards: it has what is left when the other
 // is killed.
 type keeper struct {
-	guard *Process
-	life  *os.File // whose end is that of the host
-	conn  *net.UnixConn
-	dead  chan struct{} // closed when the one that works says nothing more
-	over  chan struct{} // closed when the guard has ended, too
-	told  func(k *keeper, over bool)
-	fit   atomic.Bool // it can do what it is for
-	held  atomic.Bool // its life may hang on others, too
+	guard  *Process
+	life   *os.File // whose end is that of the host
+	conn   *net.UnixConn
+	dead   chan struct{} // closed when the one that works says nothing more
+	over   chan struct{} // closed when the guard has ended, too
+	told   func(k *keeper, over bool)
+	fit    atomic.Bool // it can do what it is for
+	unable atomic.Bool // it says that it cannot, on this system
+	held   atomic.Bool // its life may hang on others, too
+
+	startWait time.Duration // how long a child has to become its program
 
 	write sync.Mutex // held while a request is written
 
@@ -58,12 +64,28 @@ type keeper struct {
 
 // order is a request for a child.
 type order struct {
-	done chan struct{} // closed with the answer, or with the end of the keeper
-	kid  *kid          // nil: it failed
+	begun chan struct{} // closed when there is a process for it, and with done
+	done  chan struct{} // closed with the answer, or with the end of the keeper
+	kid   *kid          // nil: it failed
 	// errno and step say why, both written before done is closed; neither does when the
 	// keeper has ended.
 	errno int
 	step  string
+}
+
+// begin says that there is a process for it. The keeper's lock is held.
+func (o *order) begin() {
+	select {
+	case <-o.begun:
+	default:
+		close(o.begun)
+	}
+}
+
+// close tells its answer. The keeper's lock is held.
+func (o *order) close() {
+	o.begin()
+	close(o.done)
 }
 
 // startKeeper starts one and does not wait until it is ready.
@@ -110,7 +132,7 @@ func (k *keeper) read() {
 	k.mu.Lock()
 	k.quiet = true
 	for _, o := range k.orders {
-		close(o.done)
+		o.close()
 	}
 	for _, child := range k.kids { // which the system has killed with it
 		child.code, child.signal, child.lost = -1, int(unix.SIGKILL), true
@@ -153,6 +175,12 @@ func (k *keeper) line(words []string) {
 		// connection says.
 		k.worker, _ = os.FindProcess(number(1))
 		k.id, _ = Identify(number(1))
+	case "cannot":
+		k.unable.Store(true)
+	case "begun":
+		if o := k.orders[number(1)]; o != nil {
+			o.begin()
+		}
 	case "started", "failed":
 		o := k.orders[number(1)]
 		if o == nil {
@@ -165,7 +193,7 @@ func (k *keeper) line(words []string) {
 			o.kid = &kid{keeper: k, pid: number(2), done: make(chan struct{})}
 			k.kids[o.kid.pid] = o.kid
 		}
-		close(o.done)
+		o.close()
 	case "ended":
 		if child := k.kids[number(1)]; child != nil {
 			delete(k.kids, child.pid)
@@ -184,10 +212,13 @@ func (k *keeper) send(words []string, files []*os.File) error {
 	if err := k.conn.SetWriteDeadline(time.Now().Add(keeperWrite)); err != nil {
 		return err
 	}
-	if _, _, err := k.conn.WriteMsgUnix(head, rights, nil); err != nil {
-		return err
+	_, _, err := k.conn.WriteMsgUnix(head, rights, nil)
+	if err == nil {
+		_, err = k.conn.Write(body)
 	}
-	_, err := k.conn.Write(body)
+	if err != nil {
+		k.kill() // what was written in part would spoil all that follows
+	}
 	return err
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +23,13 @@ import (
 
 // roleEnv makes the test binary play a child instead of running tests.
 const roleEnv = "COPPICE_TEST_ROLE"
+
+// init keeps the main goroutine of a child that needs it on its first thread.
+func init() {
+	if os.Getenv(roleEnv) == "headless" {
+		runtime.LockOSThread()
+	}
+}
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
@@ -99,6 +108,12 @@ func play(role []string) int {
 		}
 		_ = json.NewEncoder(os.Stdout).Encode(family(p, o.Stdout))
 		forever()
+	case "headless": // starts a child, tells of it, and goes on without its first thread
+		_ = json.NewEncoder(os.Stdout).Encode(spawn(&syscall.SysProcAttr{}))
+		go forever()
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone, see init
+	case "blind": // has no descriptor for a while, and says what it sees of a child
+		_ = json.NewEncoder(os.Stdout).Encode(look())
 	case "host": // starts a child that dies with it
 		p, err := process.Start(child("wait"))
 		if err != nil {
@@ -108,6 +123,46 @@ func play(role []string) int {
 		forever()
 	}
 	return 0
+}
+
+// look tells what can be seen of a child without a descriptor, and later.
+func look() (is blind) {
+	p, err := process.Start(child("wait"))
+	if err != nil {
+		panic(err)
+	}
+	id := p.Identity()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		panic(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: was.Max}); err != nil {
+		panic(err)
+	}
+	is.Alive, is.Ended, is.Awaited = process.Alive(id), process.Ended(id), process.Await(over, id) == nil
+	is.Left = len(process.KillAll(over, []process.Identity{id}))
+	for name, ask := range map[string]func() error{
+		"identify": func() error { _, err := process.Identify(id.PID); return err },
+		"below":    func() error { _, err := process.Descendants(id); return err },
+		"threads":  func() error { _, err := process.Threads(id); return err },
+		"marked":   func() error { _, err := process.Marked(1); return err },
+		"tally":    func() error { _, err := process.Tally(1, []int{id.PID}); return err },
+		"holding":  func() error { _, err := process.Holding("x"); return err },
+	} {
+		if err := ask(); err == nil || errors.Is(err, process.ErrNoProcess) {
+			is.Told = append(is.Told, name)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		panic(err)
+	}
+	is.LaterAlive, is.LaterEnded = process.Alive(id), process.Ended(id)
+	is.KilledThen = len(process.KillAll(context.Background(), []process.Identity{id})) == 0
+	is.EndedThen = process.Ended(id)
+	<-p.Done()
+	return is
 }
 
 // family waits for what a child has started, and returns it with the child and its owner.

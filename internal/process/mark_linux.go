@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -42,10 +43,17 @@ func Marked(m Mark) ([]Identity, error) {
 		}
 		for _, pid := range fresh {
 			seen[pid] = true
-			if of, err := markOf(pid); err != nil || of != m || m == 0 {
+			of, err := markOf(pid)
+			if Exhausted(err) {
+				return nil, fmt.Errorf("read the mark of process %d: %w", pid, err)
+			}
+			if err != nil || of != m || m == 0 {
 				continue
 			}
 			id, err := Identify(pid)
+			if Exhausted(err) {
+				return nil, err
+			}
 			if err != nil {
 				continue // it has ended
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"time"
 )
 
 // Owner owns what a host starts, and everything that descends from it: also what has
@@ -30,6 +31,11 @@ type Owner struct {
 	all    map[*keeper]struct{}             // guarded by mu: those that have not ended
 	over   bool                             // guarded by mu: no child gets this owner any more
 	hold   func(files []*os.File) error     // guarded by mu; nil: what is below the owner ends with this process
+
+	failed int       // guarded by mu: how many children in a row found none that begins
+	after  time.Time // guarded by mu: when one is tried again
+
+	startWait time.Duration // of its keepers; 0: the default. Not changed after the first child
 }
 
 // Outlive has what is below the owner end not with this process alone: hold is called

@@ -29,6 +29,8 @@ PATIENCE = 10  # seconds for the last sweep
 me = os.getpid()
 host = _socket.socket(fileno=0)
 mine = {}  # children that the host asked for, until it has heard of their end: pid -> it was told
+numbers = {}  # of the orders of those: pid -> number
+starting = {}  # children that have not become their program yet: descriptor -> (number, pid, what it said)
 
 
 def prctl(what, value):
@@ -79,15 +81,18 @@ def receive():
     return words, fds
 
 
-def spawn(number, how, join, mark, cwd, path, count, *rest):
+def spawn(number, how, join, mark, limits, cwd, path, count, *rest):
     """Starts a program: rest are count arguments and then the environment. how is
     "session", "terminal", a session whose terminal is descriptor 0, "group" or "share";
     with join the last descriptor moves the process that writes to it into a control
     group. The others become 0, 1, 2 and so on. mark is what it is known by, 0 for none, with
-    its part before a colon where it has one."""
+    its part before a colon where it has one. limits are limits and how much each is."""
     fds = request_fds
     args, env = rest[: int(count)], dict(v.split(b"=", 1) for v in rest[int(count) :] if b"=" in v[1:])
-    read, write = os.pipe()
+    try:
+        read, write = os.pipe()
+    except OSError as err:
+        return tell("failed", number.decode(), err.errno, "set up")
     try:
         pid = os.fork()
     except OSError as err:
@@ -95,23 +100,49 @@ def spawn(number, how, join, mark, cwd, path, count, *rest):
         os.close(write)
         return tell("failed", number.decode(), err.errno, "fork")
     if pid == 0:
-        begin(write, how, join == b"1", mark, cwd, path, args, env, fds)
+        begin(write, how, join == b"1", mark, limits, cwd, path, args, env, fds)
     os.close(write)
-    said = b""
-    while True:
-        more = os.read(read, 64)
-        if not more:
-            break
-        said += more
+    # It is not waited for: a folder or a program may be on a file system that hangs.
+    starting[read] = (number, pid, b"")
+    poll.register(read, select.POLLIN)
+    tell("begun", number.decode())
+
+
+def hear(read):
+    """Hears of a child that has become its program, or could not."""
+    number, pid, said = starting[read]
+    more = os.read(read, 64)
+    if more:
+        starting[read] = (number, pid, said + more)
+        return
+    poll.unregister(read)
     os.close(read)
-    if said:
+    del starting[read]
+    if number is None:  # the host has given it up
+        pass
+    elif said:
         os.waitpid(pid, 0)
-        return tell("failed", number.decode(), said.decode())
-    mine[pid] = False
-    tell("started", number.decode(), pid)
+        tell("failed", number.decode(), said.decode())
+    else:
+        mine[pid], numbers[pid] = False, number
+        tell("started", number.decode(), pid)
+    look()  # it may have ended by now
 
 
-def begin(write, how, join, mark, cwd, path, args, env, fds):
+def drop(number):
+    """Ends a child that the host has given up, whether or not it has become its program."""
+    for read, (one, pid, said) in list(starting.items()):
+        if one == number:
+            starting[read] = (None, pid, said)
+            os.kill(pid, _signal.SIGKILL)  # a child that was not reaped: the number is its own
+    for pid, one in list(numbers.items()):
+        if one == number:
+            os.kill(pid, _signal.SIGKILL)
+            del mine[pid], numbers[pid]
+    look()
+
+
+def begin(write, how, join, mark, limits, cwd, path, args, env, fds):
     """Becomes the program. It does not return."""
     step = "set up"
     try:
@@ -143,6 +174,14 @@ def begin(write, how, join, mark, cwd, path, args, env, fds):
             resource.setrlimit(RLIMIT_LOCKS, (int(part or mark), int(mark)))
         for number in restored:
             _signal.signal(number, _signal.SIG_DFL)
+        if resource is not None:  # last: from here on this process may have less than it uses
+            step = "limit it"
+            for one in limits.split():
+                what, _, most = one.partition(b"=")
+                what, most = int(what), int(most)
+                hard = resource.getrlimit(what)[1]
+                most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+                resource.setrlimit(what, (most, most))
         step = "exec"
         os.execve(path, args, env)
     except OSError as err:
@@ -171,8 +210,9 @@ def look():
         if end is not None:
             mine[pid] = True
             tell("ended", pid, *((end.si_status, 0) if end.si_code == os.CLD_EXITED else (-1, end.si_status)))
+    begins = {pid for number, pid, _ in starting.values() if number is not None}
     for pid in children():
-        if pid not in mine:
+        if pid not in mine and pid not in begins:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
@@ -181,7 +221,17 @@ def look():
 
 def reap(pid):
     if mine.pop(int(pid), None) is not None:
+        del numbers[int(pid)]
         os.waitpid(int(pid), 0)
+
+
+def childless():
+    """Says whether this process has no child. It takes no descriptor, as a list would."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return False
+    except ChildProcessError:
+        return True
 
 
 def stat(pid):
@@ -189,7 +239,8 @@ def stat(pid):
     try:
         with open("/proc/%d/stat" % pid, "rb") as f:
             fields = f.read().rpartition(b")")[2].split()
-        if fields[0] not in (b"Z", b"X"):
+        # The state is that of its first thread, which others may outlive.
+        if fields[0] != b"X" and (fields[0] != b"Z" or int(fields[17]) > 1):
             return int(fields[1]), fields[19]
     except (OSError, ValueError, IndexError):
         pass
@@ -280,13 +331,13 @@ def guard():
 
 
 def main():
-    global request_fds
+    global request_fds, poll
     woken, poll = watch()
     tell("ready", me)
     poll.register(0, select.POLLIN)
     once = "once" in sys.argv  # it ends with the last of its descendants
     began = False
-    while not (once and began) or mine or children():  # at the latest, until the host ends
+    while not (once and began) or mine or not childless():  # at the latest, until the host ends
         for fd, _ in poll.poll():
             if fd == woken:
                 os.read(woken, 4096)
@@ -294,11 +345,18 @@ def main():
                 continue
             if fd == LIFE:
                 return
+            if fd in starting:
+                hear(fd)
+                continue
+            if fd != 0:
+                continue  # of one that was heard already
             words, request_fds = receive()
             try:
                 if words[0] == b"spawn":
                     began = True
                     spawn(*words[1:])
+                elif words[0] == b"drop":
+                    drop(words[1])
                 elif words[0] == b"reap":
                     reap(words[1])
                 elif words[0] == b"end":
@@ -317,7 +375,7 @@ for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SI
     if _signal.getsignal(getattr(_signal, name)) != _signal.SIG_IGN:
         _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
         restored.append(getattr(_signal, name))
-request_fds = []
+request_fds, poll = [], None
 os.set_inheritable(LIFE, False)
 try:
     if not prctl(36, 1):  # PR_SET_CHILD_SUBREAPER

@@ -18,6 +18,10 @@ const (
 	// left of that at the end of a context.
 	ownerEnd   = 12 * time.Second
 	ownerLeast = 2 * time.Second
+	// An owner that did not begin is tried again with the next child, and from then on after
+	// a pause that is longer each time: until ownerPauseMost.
+	ownerPause     = time.Second
+	ownerPauseMost = time.Minute
 )
 
 // Close ends everything below the owner, and returns when it is gone: at once when
@@ -46,6 +50,28 @@ func (o *Owner) Close(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// Leave gives up what is below an owner that others hold ([Owner.Outlive]), as the end of
+// this process would: it ends with the last of them. What nobody holds ends. Children of
+// the owner are taken for ended from now on, and no child gets it any more. It is for a
+// process that is about to end: what waits for those that were left is not joined.
+func (o *Owner) Leave() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	o.over = true
+	clear(o.shared)
+	all := make([]*keeper, 0, len(o.all))
+	for k := range o.all {
+		all = append(all, k)
+	}
+	o.mu.Unlock()
+	for _, k := range all {
+		_ = k.life.Close()
+		_ = k.conn.Close()
+	}
+}
+
 // start starts a child below the owner; false: it has to be started without.
 func (o *Owner) start(opt Options) (*Process, bool, error) {
 	if o == nil || opt.User != nil { // it can signal no other user's
@@ -59,14 +85,22 @@ func (o *Owner) start(opt Options) (*Process, bool, error) {
 		}
 		p, err := k.spawn(opt)
 		if !errors.Is(err, errNoKeeper) {
+			o.mu.Lock()
+			o.failed = 0
+			o.mu.Unlock()
 			return p, true, err
 		}
-		if !k.fit.Load() { // it never was able to: another would not be either
+		if k.unable.Load() { // this system does not let it: another would not be able to either
 			o.mu.Lock()
 			o.over = true
 			o.mu.Unlock()
+			return nil, false, nil
 		}
 	}
+	o.mu.Lock()
+	o.failed++
+	o.after = time.Now().Add(min(time.Duration(o.failed-1)*ownerPause, ownerPauseMost))
+	o.mu.Unlock()
 	return nil, false, nil
 }
 
@@ -77,7 +111,7 @@ func (o *Owner) keeper(opt Options) *keeper {
 	python := o.interpreter()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over || python == "" {
+	if o.over || python == "" || o.failed > 0 && time.Now().Before(o.after) {
 		return nil
 	}
 	shares := opt.Confine == nil || opt.Confined != ""
@@ -91,6 +125,9 @@ func (o *Owner) keeper(opt Options) *keeper {
 	k, err := startKeeper(python, opt.Confine, o.forget, !shares)
 	if err != nil {
 		return nil // a host has children all the same
+	}
+	if k.startWait = o.startWait; k.startWait == 0 {
+		k.startWait = keeperStart
 	}
 	if o.all == nil {
 		o.all, o.shared = map[*keeper]struct{}{}, map[string]*keeper{}
@@ -148,6 +185,9 @@ func request(words []string, files []*os.File) (head, body, rights []byte) {
 // stepExec is the step of a start in which the program is executed.
 const stepExec = "exec"
 
+// stepBegin is that of one that did not get as far in time.
+const stepBegin = "begin"
+
 // refusal reads why a program was not started.
 func refusal(path string, number int, step string) error {
 	errno := syscall.Errno(number)
@@ -157,6 +197,8 @@ func refusal(path string, number int, step string) error {
 	switch step {
 	case stepExec:
 		return fmt.Errorf("start %s: %w", path, &os.PathError{Op: "fork/exec", Path: path, Err: errno})
+	case stepBegin:
+		return fmt.Errorf("start %s: it has not begun to run in time: its folder or its program may be on a file system that does not answer: %w", path, errno)
 	case "chdir":
 		return fmt.Errorf("start %s: change to its directory: %w", path, errno)
 	default:

@@ -8,20 +8,28 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// bootID tells the start times of one boot, which count from its beginning,
-// from those of the next.
-var bootID = sync.OnceValue(func() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "" // some sandboxes hide it; the ticks alone must do
+// boot is the id of this boot, once it was read. It tells the start times of one boot,
+// which count from its beginning, from those of the next.
+var boot atomic.Pointer[string]
+
+// readBoot reads the id of this boot. The error says that it cannot be read just now.
+func readBoot() error {
+	if boot.Load() != nil {
+		return nil
 	}
-	return strings.TrimSpace(string(b))
-})
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if Exhausted(err) {
+		return err
+	}
+	id := strings.TrimSpace(string(b)) // "" where a sandbox hides it: the ticks alone must do
+	boot.Store(&id)
+	return nil
+}
 
 func startTime(pid int) (string, error) {
 	s, err := readStat(pid)
@@ -38,16 +46,23 @@ func startTime(pid int) (string, error) {
 type stat struct {
 	state byte
 	ppid  int
-	start uint64 // clock ticks since the boot
-	cpu   uint64 // clock ticks spent in user and in system mode
+	// threads are those that have not ended, and the first one, whether or not it has.
+	threads int
+	start   uint64 // clock ticks since the boot
+	cpu     uint64 // clock ticks spent in user and in system mode
 }
 
-// ended is true of zombies and of the dead.
-func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
+// ended is true of zombies and of the dead. The state is that of the first thread alone,
+// which may end before the others (pthread_exit(3) in main): then the process goes on, and
+// its number and its children are its own.
+func (s stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
-func (s stat) startTime() string { return strconv.FormatUint(s.start, 10) + "@" + bootID() }
+func (s stat) startTime() string { return strconv.FormatUint(s.start, 10) + "@" + *boot.Load() }
 
 func readStat(pid int) (stat, error) {
+	if err := readBoot(); err != nil {
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return stat{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
@@ -89,7 +104,11 @@ func parseStat(b []byte) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("system time in the stat line: %w", err)
 	}
-	return stat{state: f[0][0], ppid: ppid, start: start, cpu: user + system}, nil
+	threads, err := strconv.Atoi(string(f[17]))
+	if err != nil {
+		return stat{}, fmt.Errorf("threads in the stat line: %w", err)
+	}
+	return stat{state: f[0][0], ppid: ppid, threads: threads, start: start, cpu: user + system}, nil
 }
 
 // Look returns what a process is doing.
@@ -109,6 +128,9 @@ func RSS(pid int) (int64, error) {
 	const enough = 256 // seven numbers
 	var room [enough]byte
 	b, err := readShort("/proc/"+strconv.Itoa(pid)+"/statm", room[:])
+	if bytes.HasPrefix(b, []byte("0 ")) { // it has none that it could tell of
+		b, err = readShort(ofMemory(pid, "statm"), room[:])
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return 0, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
@@ -124,6 +146,21 @@ func RSS(pid int) (int64, error) {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return pages * int64(os.Getpagesize()), nil
+}
+
+// ofMemory is the path of a file of a process that tells of its memory. One whose first
+// thread has ended tells of it by another: the first has given its memory back.
+func ofMemory(pid int, name string) string {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if s, err := readStat(pid); err == nil && s.state == 'Z' && !s.ended() {
+		threads, _ := os.ReadDir(dir + "/task") // those that could be read count
+		for _, t := range threads {
+			if t.Name() != strconv.Itoa(pid) {
+				return dir + "/task/" + t.Name() + "/" + name
+			}
+		}
+	}
+	return dir + "/" + name
 }
 
 // readShort reads a file that fits into room. It costs a quarter of what
@@ -151,7 +188,7 @@ func Descendants(id Identity) ([]Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !Alive(id) {
+	if Ended(id) {
 		// Asked only now: had it ended before, its number might stand for another
 		// process in the table.
 		return nil, fmt.Errorf("process %d: %w", id.PID, ErrNoProcess)
@@ -184,10 +221,16 @@ func Holding(text string) ([]Identity, error) {
 	var found []Identity
 	for _, pid := range pids {
 		id, err := Identify(pid)
+		if Exhausted(err) {
+			return nil, err
+		}
 		if err != nil {
 			continue
 		}
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if Exhausted(err) {
+			return nil, fmt.Errorf("read the command line of process %d: %w", pid, err)
+		}
 		if err == nil && bytes.Contains(b, []byte(text)) && Alive(id) {
 			found = append(found, id)
 		}
@@ -204,7 +247,11 @@ func childrenByParent() (map[int][]Identity, error) {
 	}
 	children := make(map[int][]Identity)
 	for _, pid := range pids {
-		if s, err := readStat(pid); err == nil && !s.ended() {
+		s, err := readStat(pid)
+		if Exhausted(err) {
+			return nil, err
+		}
+		if err == nil && !s.ended() {
 			children[s.ppid] = append(children[s.ppid], Identity{PID: pid, Start: s.startTime()})
 		}
 	}
@@ -244,7 +291,7 @@ func CPUTime(pid int) (time.Duration, error) {
 
 // Private returns the memory in bytes that a process shares with no other.
 func Private(pid int) (int64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	b, err := os.ReadFile(ofMemory(pid, "smaps_rollup"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return 0, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
@@ -276,6 +323,9 @@ func Arguments(pid int) ([]string, error) {
 		return nil, fmt.Errorf("process %d belongs to another user: %w", pid, ErrNoProcess)
 	}
 	b, err := os.ReadFile(dir + "/cmdline")
+	if Exhausted(err) {
+		return nil, fmt.Errorf("read the command line of process %d: %w", pid, err)
+	}
 	if err != nil || len(b) == 0 {
 		return nil, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}

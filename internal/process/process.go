@@ -67,6 +67,9 @@ type Options struct {
 	// is an attempt: where the system refuses, and outside Linux, the limit
 	// stays as it is.
 	NoFile uint64
+	// The limits that follow hold from the child's first instruction where it has an Owner;
+	// without one it may have run for an instant before they do.
+
 	// AddressSpace limits the memory that the child, and each process that it
 	// starts, may map, in bytes. 0: no limit. Start fails when the limit
 	// cannot be set; outside Linux it is not, see [LimitsMemory].
@@ -198,12 +201,16 @@ func connectOutput(cmd *exec.Cmd, o Options) (*reading, error) {
 func (p *Process) begin(o Options) (*Process, error) {
 	// The child is not reaped yet, so that its pid is its own and can be asked
 	// about. Where start times cannot be had, Start stays empty.
-	p.id, _ = Identify(p.handle.Pid)
+	var known error
+	p.id, known = Identify(p.handle.Pid)
 	p.id.PID = p.handle.Pid
 	if o.NoFile > 0 {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
 	limited := limit(p.id.PID, o)
+	if limited == nil && known != nil && !errors.Is(known, ErrNoProcess) && !errors.Is(known, ErrUnsupported) {
+		limited = known // nobody could tell it from another process later
+	}
 	if o.Mark != 0 {
 		_ = SetMark(p.id.PID, o.Mark) // without one it is found among the descendants, as long as it is one
 		if o.Part != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -82,19 +83,14 @@ func (p *Process) kill() {
 }
 
 // KillAll kills the processes with these identities, waits until they are gone
-// or ctx ends, and returns those that are not. A process that has ended is left
-// alone, whoever has its number now.
+// or ctx ends, and returns those that are not known to be. A process that has ended is
+// left alone, whoever has its number now; so is one that cannot be looked at, until it can.
 func KillAll(ctx context.Context, ids []Identity) []Identity {
-	left := make([]Identity, 0, len(ids))
-	for _, id := range ids {
-		if killOne(id) {
-			left = append(left, id)
-		}
-	}
+	left := slices.Clone(ids)
 	ticker := time.NewTicker(killPoll)
 	defer ticker.Stop()
 	for {
-		left = alive(left)
+		left = slices.DeleteFunc(left, killOne)
 		if len(left) == 0 {
 			return nil
 		}
@@ -106,29 +102,17 @@ func KillAll(ctx context.Context, ids []Identity) []Identity {
 	}
 }
 
-// killOne kills the process with this identity and reports whether it was
-// there. The handle is taken before the check: on Linux it is a pidfd, which
+// killOne kills the process with this identity, and reports whether it has ended by
+// now. The handle is taken before the check: on Linux it is a pidfd, which
 // stays with its process when the number moves on.
 func killOne(id Identity) bool {
 	h, err := os.FindProcess(id.PID)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = h.Release() }()
-	if !Alive(id) {
-		return false
-	}
-	_ = h.Kill() // what was not killed is still alive, and reported so
-	return true
-}
-
-// alive keeps the identities whose processes are there, in place.
-func alive(ids []Identity) []Identity {
-	kept := ids[:0]
-	for _, id := range ids {
+	if err == nil {
+		defer func() { _ = h.Release() }()
 		if Alive(id) {
-			kept = append(kept, id)
+			_ = h.Kill() // what was not killed is still there, and reported so
+			return false
 		}
 	}
-	return kept
+	return Ended(id)
 }

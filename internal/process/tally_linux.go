@@ -25,11 +25,18 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 	}
 	for _, pid := range pids {
 		s, err := readStat(pid)
+		if Exhausted(err) {
+			return nil, err
+		}
 		if err != nil || s.ended() {
 			continue
 		}
 		p := Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
-		if of, part, err := marksOf(pid); err == nil && of == m && m != 0 {
+		of, part, err := marksOf(pid)
+		if Exhausted(err) {
+			return nil, fmt.Errorf("read the mark of process %d: %w", pid, err)
+		}
+		if err == nil && of == m && m != 0 {
 			in[pid], p.Part = true, part
 		}
 		all[pid] = p
@@ -55,7 +62,7 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 
 // memoryOf reads what a process has in memory that is no file's; -1: it cannot be read.
 func memoryOf(pid int) int64 {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	b, err := os.ReadFile(ofMemory(pid, "status"))
 	if err != nil {
 		return -1
 	}
@@ -65,7 +72,7 @@ func memoryOf(pid int) int64 {
 // Proportional returns the memory of a process in bytes, of which it has its part alone
 // of what it shares with others (PSS). It costs about a millisecond.
 func Proportional(pid int) (int64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	b, err := os.ReadFile(ofMemory(pid, "smaps_rollup"))
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}

@@ -20,6 +20,9 @@ const CountsThreads = true
 // State is read before the counters: a thread that gets its turn in between is seen
 // as one that still wants it, and never as asleep with its wait left out.
 func Threads(id Identity) ([]Thread, error) {
+	if err := readBoot(); err != nil {
+		return nil, unread(id.PID, err)
+	}
 	dir, err := unix.Open("/proc/"+strconv.Itoa(id.PID)+"/task", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, unread(id.PID, err)
@@ -44,6 +47,9 @@ func Threads(id Identity) ([]Thread, error) {
 		}
 		t := Thread{ID: tid}
 		b, err := readAt(dir, name+"/stat", room[:])
+		if Exhausted(err) {
+			return nil, unread(id.PID, err)
+		}
 		if err != nil {
 			continue // it has ended since
 		}
@@ -51,7 +57,8 @@ func Threads(id Identity) ([]Thread, error) {
 			return nil, fmt.Errorf("read the state of thread %d: %w", tid, err)
 		}
 		if tid == id.PID {
-			if s, err := parseStat(b); err != nil || s.ended() || s.startTime() != id.Start {
+			s, err := parseStat(b)
+			if err != nil || s.ended() || s.startTime() != id.Start {
 				return nil, fmt.Errorf("process %d: %w", id.PID, ErrNoProcess)
 			}
 		}

@@ -42,7 +42,10 @@ type answer struct {
 }
 
 func newBroker(listener *os.File, r Rules) *broker {
-	b := &broker{listener: listener, within: []string{shared}, calls: map[int32]string{}}
+	b := &broker{listener: listener, calls: map[int32]string{}}
+	if !r.Private {
+		b.within = []string{shared}
+	}
 	for _, dir := range r.Write {
 		b.folders = append(b.folders, resolved(dir))
 	}

@@ -33,6 +33,9 @@ const (
 func (b *broker) do(n notice) error {
 	of := process{int(n.pid)}
 	call, a := b.calls[n.nr], n.args
+	if (call == "fchmodat2" || call == "fchownat") && a[1] == 0 {
+		return unix.EFAULT // here path 0 says that there is none, as with fchmod
+	}
 	here := unix.AT_FDCWD
 	switch call {
 	case "chmod":
@@ -79,7 +82,11 @@ func (b *broker) open(n notice, of process, dir int, path, flags uint64) (int, u
 			return -1, st, err
 		}
 	}
-	if o.path == "" && flags&unix.AT_EMPTY_PATH == 0 && path != 0 {
+	switch {
+	case flags&unix.AT_EMPTY_PATH != 0:
+	case path == 0: // not what the path is below
+		return -1, st, unix.EFAULT
+	case o.path == "":
 		return -1, st, unix.ENOENT
 	}
 	fd, err := of.open(o)
@@ -162,8 +169,10 @@ const (
 )
 
 func (b *broker) times(n notice, of process, dir int, path, flags, times uint64, in unit) error {
-	if path == 0 {
-		flags |= unix.AT_EMPTY_PATH
+	if path == 0 && dir != unix.AT_FDCWD {
+		flags |= unix.AT_EMPTY_PATH // futimens(3)
+	} else if path == 0 {
+		return unix.EFAULT
 	}
 	ts := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 	if times != 0 {

@@ -51,7 +51,7 @@
 // It does not hide that files exist: their names and times can still be read. Landlock
 // before ABI 10 knows TCP, not UDP. Below the rung user, sockets with a path (that of an
 // SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
-// host share what they may write. The command lines of all processes can be read on
+// host share what they may write; [Rules.Private] closes /dev/shm. The command lines of all processes can be read on
 // every rung. Debuggers do not work from seccomp on, and a process sets the affinity and
 // the scheduling of itself alone, by the number 0. [github.com/coppice-run/coppice/environment.Walls]
 // is the table of it, and package test/escape proves each cell. Everything shares the

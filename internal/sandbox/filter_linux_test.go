@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/elastic/go-seccomp-bpf"
@@ -11,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // judge runs a filter on a call, as the kernel would.
@@ -176,4 +181,34 @@ func TestTheBroker(t *testing.T) {
 	info, err := os.Stat(filepath.Join(outside, "f"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+// A call whose path is no address changes nothing: not the folder that it is in either.
+func TestTheBrokerTakesNoPathForAFolder(t *testing.T) {
+	require.NoError(t, Available(Seccomp))
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o750))
+	script := filepath.Join(dir, "null.py")
+	require.NoError(t, os.WriteFile(script, []byte(`import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+me, group, cwd, empty = os.getuid(), os.getgid(), -100, 0x1000
+for name, args in [
+    ("chmod", (None, 0o711)), ("fchmodat", (cwd, None, 0o711, 0)), ("chown", (None, me, group)), ("lchown", (None, me, group)),
+    ("fchownat", (cwd, None, me, group, empty)), ("utimes", (None, None)), ("setxattr", (None, b"user.x", b"y", 1, 0)),
+]:
+    result = getattr(libc, name)(*args)
+    print(name, result, ctypes.get_errno(), flush=True)
+`), 0o600))
+	python := testpython.Path(t)
+	base, err := exec.CommandContext(t.Context(), python, "-c", "import sys; print(sys.base_prefix)").Output()
+	require.NoError(t, err)
+	r := Rules{Level: Seccomp, Write: []string{dir}, Read: []string{filepath.Dir(filepath.Dir(python)), strings.TrimSpace(string(base))}}
+	out, err := confined(t, r, "cd "+dir+" && exec "+python+" null.py")
+	require.NoError(t, err, out)
+	for name := range strings.SplitSeq("chmod fchmodat chown lchown fchownat utimes setxattr", " ") {
+		require.Contains(t, out, fmt.Sprintf("%s -1 %d\n", name, unix.EFAULT), out)
+	}
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o750), info.Mode().Perm())
 }

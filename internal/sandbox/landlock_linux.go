@@ -15,8 +15,13 @@ func landlockVersion() (int, error) {
 	return int(v), failed(errno) //nolint:gosec // a small number
 }
 
+// rulesetAttr is what the kernel calls struct landlock_ruleset_attr: that of package unix
+// has other names and another length from version to version, and a program may be linked
+// with any.
+type rulesetAttr struct{ accessFS, accessNet, scoped uint64 }
+
 // createRuleset returns the descriptor of a new set of rules.
-func createRuleset(attr *unix.LandlockRulesetAttr) (int, error) {
+func createRuleset(attr *rulesetAttr) (int, error) {
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0)
 	return int(fd), failed(errno) //nolint:gosec // a descriptor
 }

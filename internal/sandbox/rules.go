@@ -52,6 +52,10 @@ type Rules struct {
 	Read []string
 	// Network allows network connections.
 	Network bool
+	// Private closes what all programs of the user share: memory with a name (/dev/shm),
+	// where the rung has not one of its own. Semaphores of Python's multiprocessing live
+	// there.
+	Private bool
 	// Users leaves the process what it takes to become other users, and to signal
 	// those: for a process of root that starts others for them, see package users.
 	// They have nothing of it any more. On the rung User it is needed.
@@ -121,6 +125,24 @@ func (r Rules) Covers(dir string) bool {
 	for _, p := range r.readable() {
 		if rel, err := filepath.Rel(resolved(p), dir); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			return true
+		}
+	}
+	return false
+}
+
+// Changes reports whether the rules let a file be made or changed at a path, or a link on
+// the way to it. What is found there says what the confined wish, not what the host does.
+func (r Rules) Changes(path string) bool {
+	if r.Level < Landlock {
+		return true
+	}
+	for _, at := range []string{path, filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)), resolved(path)} {
+		for _, p := range append([]string{shared}, r.Write...) {
+			for _, root := range []string{filepath.Clean(p), resolved(p)} {
+				if rel, err := filepath.Rel(root, at); err == nil && filepath.IsLocal(rel) {
+					return true
+				}
+			}
 		}
 	}
 	return false

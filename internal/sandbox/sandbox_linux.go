@@ -193,15 +193,15 @@ func (r Rules) Scopes() uint64 {
 }
 
 func (r Rules) landlock(abi int) error {
-	var attr unix.LandlockRulesetAttr
+	var attr rulesetAttr
 	if r.Level != Bubblewrap {
-		attr.Access_fs = files(abi)
+		attr.accessFS = files(abi)
 	}
 	if abi >= 4 && !r.Network {
-		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		attr.accessNet = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
-	attr.Scoped = r.Scopes()
-	if attr == (unix.LandlockRulesetAttr{}) {
+	attr.scoped = r.Scopes()
+	if attr == (rulesetAttr{}) {
 		return nil // bubblewrap on a kernel that has nothing to add
 	}
 	set, err := createRuleset(&attr)
@@ -210,7 +210,7 @@ func (r Rules) landlock(abi int) error {
 	}
 	defer func() { _ = unix.Close(set) }()
 	if r.Level != Bubblewrap {
-		if err := r.paths(set, attr.Access_fs); err != nil {
+		if err := r.paths(set, attr.accessFS); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,11 @@ func (r Rules) paths(set int, handled uint64) error {
 			return err
 		}
 	}
-	for _, p := range append([]string{shared}, r.Write...) {
+	write := r.Write
+	if !r.Private {
+		write = append([]string{shared}, write...)
+	}
+	for _, p := range write {
 		const special = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 		if err := allow(set, p, handled&^special); err != nil {
 			return err

@@ -95,6 +95,34 @@ func TestCovers(t *testing.T) {
 	require.True(t, Rules{Level: Privileges}.Covers(shut))
 }
 
+// TestChanges: where code may write, also by a link on the way, what is found says what it
+// wishes.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	open, closed := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(open, "bin"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(closed, "tool"), nil, 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.Symlink(filepath.Join(closed, "tool"), filepath.Join(open, "bin", "tool")))
+	require.NoError(t, os.Symlink(filepath.Join(open, "bin"), filepath.Join(closed, "in")))
+	require.NoError(t, os.Symlink(filepath.Join(closed, "tool"), filepath.Join(closed, "same")))
+	r := Rules{Level: Landlock, Write: []string{open}}
+	for path, want := range map[string]bool{
+		filepath.Join(open, "bin", "tool"):      true,
+		filepath.Join(open, "nothing"):          true,
+		filepath.Join(closed, "in", "tool"):     true,
+		filepath.Join(closed, "tool"):           false,
+		filepath.Join(closed, "same"):           false,
+		open + "er":                             false,
+		"/usr/bin/env":                          false,
+		"/dev/shm/tool":                         true,
+		filepath.Join(open, "..", "other"):      false,
+		filepath.Join(closed, "in", "..", "no"): false,
+	} {
+		require.Equal(t, want, r.Changes(path), path)
+	}
+	require.True(t, Rules{}.Changes("/usr/bin/env"), "nothing is kept from it")
+}
+
 func TestInterpreterPaths(t *testing.T) {
 	base, venv := t.TempDir(), t.TempDir()
 	for _, dir := range []string{base + "/bin", venv + "/bin"} {

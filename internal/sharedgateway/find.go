@@ -336,7 +336,7 @@ func (g Gateway) settled() bool { return g.Process != process.Identity{} }
 // hold on its shard shows it.
 func (g Gateway) lives(dir string) bool {
 	if g.settled() {
-		return process.Alive(g.Process)
+		return !process.Ended(g.Process)
 	}
 	return held(ownPath(dir, g.place()))
 }

@@ -47,18 +47,18 @@ func Leftovers(dir string) ([]Leftover, error) {
 		add(path+", which cannot be understood", 0, removal(path))
 	}
 	for _, g := range r.Gateways {
-		if !process.Alive(g.Process) {
+		if process.Ended(g.Process) {
 			add(fmt.Sprintf("the record of gateway %d, which has ended", g.Process.PID), 0, func(ctx context.Context) error { return forget(ctx, dir, g) })
 		}
 	}
 	found = append(found, strays(dir, r)...)
 	for path, e := range entries(dir) {
-		gone := !process.Alive(e.Gateway)
+		gone := process.Ended(e.Gateway)
 		// The journal proves whose kernel it is, also when its folder is gone.
 		if gone && process.Alive(e.Process) && !slices.ContainsFunc(found, func(l Leftover) bool { return l.PID == e.Process.PID }) {
 			add(fmt.Sprintf("process %d of a gateway that has ended", e.Process.PID), e.Process.PID, func(ctx context.Context) error { return kill(ctx, e.Process) })
 		}
-		if gone || !process.Alive(e.Process) && e.Process.PID != 0 {
+		if gone || process.Ended(e.Process) && e.Process.PID != 0 {
 			add(fmt.Sprintf("the journal of session %q, whose kernel has ended", e.Key.Session), 0, removal(path))
 		}
 	}

@@ -119,7 +119,7 @@ func Stop(ctx context.Context, dir string) ([]Status, error) {
 		stopped = append(stopped, g.status(StateGone))
 	}
 	for path, e := range entries(dir) {
-		if !process.Alive(e.Gateway) {
+		if process.Ended(e.Gateway) {
 			_ = os.Remove(path)
 		}
 	}

@@ -258,7 +258,9 @@ func living(of func(uid int) bool) (map[int]int, error) {
 			fields := strings.Fields(rest)
 			switch {
 			case name == "State" && len(fields) > 0:
-				zombie = fields[0] == "Z" || fields[0] == "X"
+				zombie = fields[0] == "Z" || fields[0] == "X" // its first thread is, at least
+			case name == "Threads" && len(fields) > 0:
+				zombie = zombie && fields[0] == "1"
 			case name == "Uid" && len(fields) > 0:
 				uid, _ = strconv.Atoi(fields[0])
 			}

@@ -50,6 +50,22 @@ _QUIET_MS = 20
 _FILLERS = 120
 
 
+def _send(pid: int, number: int, group: bool) -> None:
+    """Signals a child that was not reaped, or the group that it leads. One that does not
+    lead a group yet has started nothing: then the signal is for it alone."""
+    if group:
+        try:
+            return os.killpg(pid, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it ended just now
+
+
 class Child:
     """A session that was forked off and not reaped yet."""
 
@@ -243,10 +259,7 @@ class Server:
         pid, number = request.get("pid", 0), request.get("signal", 0)
         found = pid in self._children  # not reaped: the number is the child's own
         if found:
-            try:
-                (os.killpg if request.get("group") else os.kill)(pid, number)
-            except (ProcessLookupError, PermissionError):
-                pass  # it ended just now, or is not the leader of its group yet
+            _send(pid, number, bool(request.get("group")))
         self._reply({"type": "signalled", "n": n, "found": found})
 
     def _reap(self) -> None:

@@ -65,9 +65,15 @@ def _is_of_group(pid: int, group: int, first: float) -> bool:
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
             fields = f.read().rpartition(b")")[2].split()
-        return int(fields[2]) == group and int(fields[19]) >= first and fields[0] not in (b"Z", b"X")
+        return int(fields[2]) == group and int(fields[19]) >= first and not _ended(fields)
     except (OSError, ValueError, IndexError):
         return False  # it has ended
+
+
+def _ended(fields: List[bytes]) -> bool:
+    """Says whether a process has, of which these are the fields of its stat file, from the
+    state on. That is the state of its first thread, which others may outlive."""
+    return fields[0] == b"X" or fields[0] == b"Z" and int(fields[17]) <= 1
 
 
 def _ignores_interrupts(pid: int) -> bool:
@@ -99,9 +105,9 @@ def living(pids: List[int]) -> List[int]:
     for pid in pids:
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:
-                if f.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X"):
+                if not _ended(f.read().rpartition(b")")[2].split()):
                     found.append(pid)
-        except (OSError, IndexError):
+        except (OSError, ValueError, IndexError):
             continue  # it has ended
     return found
 

@@ -199,9 +199,9 @@ class Session:
         self.side.close_descriptors()
         os.close(self._main.detach())
 
-    # Requests.
-
     def _request(self, line: bytes, again: bool = False) -> None:
+        if line[-1:] != b"}":  # of a host that was killed while it wrote, or that asks for a sign
+            return self._refuse("the request is not whole")
         try:
             request = parse(line)
             kind = request["type"]
