@@ -79,7 +79,8 @@ def began(pid):
     try:
         with open("/proc/%d/stat" % pid, "rb") as f:
             fields = f.read().rpartition(b")")[2].split()
-        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+        # The state is that of its first thread, which others may outlive.
+        return "" if fields[0] == b"X" or fields[0] == b"Z" and int(fields[17]) <= 1 else fields[19].decode()
     except (OSError, ValueError, IndexError):
         return ""
 

@@ -152,7 +152,7 @@ func Take(ctx context.Context, o Options, id string) (_ *Custody, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !process.Alive(r.Custodian) {
+	if process.Ended(r.Custodian) {
 		return nil, ErrGone
 	}
 	c.custodian = r.Custodian
@@ -199,6 +199,10 @@ func (c *Custody) release() {
 
 // ID names the custody among those of its folder.
 func (c *Custody) ID() string { return c.id }
+
+// Dir is the folder of the custody, for files that belong to what is kept: those that are
+// in it are removed with it.
+func (c *Custody) Dir() string { return c.folder.path }
 
 // Custodian is the process that keeps.
 func (c *Custody) Custodian() process.Identity { return c.custodian }
@@ -312,7 +316,7 @@ func Bury(dir, id string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if r, err := f.record(); err == nil && process.Alive(r.Custodian) {
+	if r, err := f.record(); err == nil && !process.Ended(r.Custodian) {
 		return ErrUsed
 	} else if err != nil && !errors.Is(err, ErrGone) {
 		return err

@@ -204,7 +204,9 @@ func TestBounds(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, c.Put(within(t), custody.Item{Name: "files", Files: make([]*os.File, custody.MostFiles+1)}), "descriptors")
 	require.ErrorContains(t, c.Note(within(t), "note", make([]byte, custody.MostNote+1)), "bytes")
-	require.NoError(t, c.Put(within(t), custody.Item{Name: "note", Note: json.RawMessage(`"` + strings.Repeat("x", custody.MostNote-2) + `"`)}))
+	for _, of := range []string{"x", "<"} {
+		require.NoError(t, c.Put(within(t), custody.Item{Name: "note", Note: json.RawMessage(`"` + strings.Repeat(of, custody.MostNote-2) + `"`)}), of)
+	}
 	require.NoError(t, c.End(within(t)))
 }
 

@@ -1,6 +1,7 @@
 package custody
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -164,18 +165,28 @@ func (l *link) forget(n uint64, wait chan answer) {
 // send writes a request with its descriptors. One that was written in part breaks the
 // connection, and with it the custody.
 func (l *link) send(ctx context.Context, r request, files []*os.File) error {
-	body, err := json.Marshal(r)
-	if err != nil {
+	// As it is: a note full of what HTML has a meaning for would be six times as long.
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
 		return fmt.Errorf("ask the process that keeps sessions: %w", err)
 	}
+	body := text.Bytes()
 	message := binary.LittleEndian.AppendUint32(make([]byte, 0, headSize+len(body)), uint32(len(body))) //nolint:gosec // Put bounds it
 	message = binary.LittleEndian.AppendUint32(message, uint32(len(files)))                             //nolint:gosec // as above
 	message = append(message, body...)
 	l.write.Lock()
 	defer l.write.Unlock()
-	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetWriteDeadline(time.Unix(1, 0)) })
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		_ = l.conn.SetWriteDeadline(time.Unix(1, 0))
+	})
 	defer func() {
-		stop()
+		if !stop() {
+			<-over // else it could come after what follows, and the next write be given up for this one
+		}
 		_ = l.conn.SetWriteDeadline(time.Time{})
 	}()
 	return withDescriptors(files, nil, func(fds []int) error {
@@ -190,6 +201,8 @@ func (l *link) send(ctx context.Context, r request, files []*os.File) error {
 		if err != nil {
 			if n > 0 {
 				_ = l.conn.Close()
+			} else if ctx.Err() != nil { // nothing went out, and the custody is as it was
+				return fmt.Errorf("ask the process that keeps sessions: %w", context.Cause(ctx))
 			}
 			return fmt.Errorf("%w: %w", ErrGone, err)
 		}

@@ -30,6 +30,9 @@ func Bury(string, string) error { return ErrUnsupported }
 // ID names the custody.
 func (*Custody) ID() string { return "" }
 
+// Dir is the folder of the custody.
+func (*Custody) Dir() string { return "" }
+
 // Custodian is the process that keeps.
 func (*Custody) Custodian() process.Identity { return process.Identity{} }
 

@@ -221,7 +221,7 @@ func (f *folder) dial(ctx context.Context, want process.Identity) (*net.UnixConn
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", f.dir.Fd(), socketFile))
 	if err != nil {
-		if process.Alive(want) {
+		if !process.Ended(want) {
 			return nil, fmt.Errorf("reach the process that keeps sessions: %w", err)
 		}
 		return nil, ErrGone
@@ -251,8 +251,10 @@ func isCustodian(conn *net.UnixConn, want process.Identity) error {
 		return refusedf("who answers belongs to user %d", peer.Uid)
 	case int(peer.Pid) != want.PID:
 		return refusedf("process %d answers, and process %d is recorded", peer.Pid, want.PID)
-	case !process.Alive(want):
+	case process.Ended(want):
 		return refusedf("process %d is not the one that is recorded: it began at another time", want.PID)
+	case !process.Alive(want):
+		return fmt.Errorf("look who keeps sessions: process %d cannot be looked at", want.PID)
 	}
 	return nil
 }
@@ -297,7 +299,7 @@ func stand(dir, id string) Standing {
 	}
 	r, err := f.record()
 	switch {
-	case errors.Is(err, ErrGone), err == nil && !process.Alive(r.Custodian):
+	case errors.Is(err, ErrGone), err == nil && process.Ended(r.Custodian):
 		s.State = Gone
 	case err != nil:
 		s.State, s.Err = Refused, err
