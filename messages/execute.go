@@ -79,6 +79,10 @@ type Execute struct {
 	// that have no request of their own for it.
 	Introspect *Introspect `json:"-"`
 
+	// Resumed says that an earlier host has begun the call, in an interpreter that has
+	// outlived it and knows how far it came.
+	Resumed bool `json:"-"`
+
 	// Out takes the call's events. It is never nil inside the tree.
 	Out Outlet `json:"-"`
 	// HostCalls serves the questions and the host calls of the code; nil when it can

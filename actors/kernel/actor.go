@@ -242,11 +242,11 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		}
 	}
 	if a.interp != nil {
-		if idle {
+		if idle && !leaving(a.interp) {
 			a.sleepAtLast(ctx, exit)
 		}
 		ctx.Note(supervisor.Facts{Detail: "closing", PID: a.interp.Info().PID})
-		if k, ok := a.interp.(Killer); ok && exit.Failure() {
+		if k, ok := a.interp.(Killer); ok && exit.Failure() && !leaving(a.interp) {
 			k.Kill()
 		}
 		a.close(a.interp)

@@ -57,6 +57,9 @@ type Info struct {
 	// Kept says that the interpreter is the one of an earlier host, with what the
 	// session has done there.
 	Kept bool
+	// Earlier says why the state is not there that the session had with an earlier host.
+	// "": there was none.
+	Earlier string
 }
 
 // Interpreter is one live Python interpreter. Execute is called from one
@@ -141,6 +144,9 @@ type CellRequest struct {
 	Call func(ctx context.Context, c messages.HostCall) messages.HostResult
 	// ResetNames is asked for instead of running Code: see messages.Execute.
 	ResetNames bool
+	// Resume says that the cell was sent to the interpreter by an earlier host, or was about
+	// to be: what came of it is gone on with, and it is sent only if it had not begun.
+	Resume bool
 	// Introspect is the question that Code answers, if there is one. An interpreter
 	// that has a request for it makes that instead, and shows the answer as
 	// messages.Introspect says.

@@ -25,6 +25,9 @@ func (a *Actor) interrupt(m messages.Interrupt) {
 	}
 	m.Cause = cmp.Or(m.Cause, messages.CauseCancelled)
 	r.interrupted.Store(&m)
+	if r.record != nil {
+		r.record.Stopped(m.Cause)
+	}
 	if r.watched != nil {
 		r.waited.Processor = r.watched.Measure().Waited
 	}

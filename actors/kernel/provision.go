@@ -68,6 +68,12 @@ type Site struct {
 	Limits    Limits
 	Isolation Isolation
 	Keep      bool
+	// KeepFor is how long sessions without a host are kept, and KeepName the name by which
+	// the next host knows what is its own. Warn hears what people should know of sessions
+	// that are kept no more. The zero values are those of the backend; a nil Warn is none.
+	KeepFor  time.Duration
+	KeepName string
+	Warn     func(text string, args ...any)
 	// Hibernate says that sessions will be kept on disk: what that takes is got ready.
 	Hibernate bool
 	// Owner owns the processes that the backend starts, and all that they start. nil:
@@ -223,6 +229,31 @@ type Keeper interface {
 	Closing(key messages.SessionKey)
 }
 
+// Heir is implemented by a [Keeper] that takes over at once what an earlier host has left.
+type Heir interface {
+	// Inherit takes it over, and returns it: a start for the key of one of them then goes
+	// on with its interpreter. What was lost meanwhile is returned, too. It is called once,
+	// before the first start.
+	Inherit(ctx context.Context) ([]Inherited, error)
+	// Disown ends the interpreter that waits for a start with this key, if there is one.
+	Disown(ctx context.Context, key messages.SessionKey)
+	// Kept reports whether sessions would outlive this host now, and if not, why.
+	Kept() (kept bool, why string)
+}
+
+// Inherited is a session of an earlier host.
+type Inherited struct {
+	Key    messages.SessionKey
+	Owners []string
+	// Call is what it was running. nil: nothing.
+	Call *messages.Execute
+	// Stop is why that was to end; "": it was not. Seen is when its last sign was noted.
+	Stop messages.InterruptCause
+	Seen time.Time
+	// Lost says why it is not there any more; "": it is.
+	Lost string
+}
+
 // Checker is implemented by a backend that can tell, without making an
 // interpreter, whether one could be made.
 type Checker interface {
@@ -329,6 +360,11 @@ type Isolation struct {
 	Read []string
 	// Network allows network connections.
 	Network bool
+	// Private is for sessions whose neighbours are not to be trusted: what all programs of the
+	// user share is closed to them (/dev/shm, so that Python's multiprocessing finds no
+	// semaphores below the rung bubblewrap), and a program that a workspace runs is read where
+	// it may be read, whoever names it: what is beside it is not opened.
+	Private bool
 	// Users gives each session a user of its own on the rung bubblewrap too; on
 	// IsolationUser it is understood. Such a session has a folder of its own, to which
 	// HOME and TMPDIR point, and is in a group that the folders of Write are opened to,

@@ -125,7 +125,7 @@ func (a *Actor) freshReason(r *run) string {
 	if a.o.Past != nil {
 		return endReason(*a.o.Past)
 	}
-	return ""
+	return r.interp.Info().Earlier
 }
 
 // lostReason is the reason for people why an interpreter is gone.

@@ -92,6 +92,12 @@ type run struct {
 	printed     int64
 	toldPrinted bool
 
+	// record is where the call is written down for a later host, nil for nowhere; from is how
+	// far it came with an earlier one, nil for a call of this one. They belong to the run's
+	// goroutine; the actor reads record once the run is there.
+	record Record
+	from   *Resumption
+
 	// done is closed by the run's goroutine when it ends. The fields below are
 	// its own until then, and the actor's from then on.
 	done      chan struct{}
@@ -132,6 +138,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 	r.output, r.discard = context.WithCancelCause(r.life)
 	r.gathering, r.hurry = context.WithCancelCause(context.WithoutCancel(a.life))
 	r.cells = messages.Pending(exec.Cells)
+	if !a.o.Once {
+		r.record = recordOf(a.interp, exec)
+	}
 	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
 	a.run = r
 	a.use(exec.Owner)
@@ -152,15 +161,25 @@ func (a *Actor) begin(w supervisor.Work) error {
 func (r *run) serve(ctx *supervisor.Ctx) {
 	defer r.kill(nil)
 	r.outcome = messages.OutcomeOK
-	if r.exec.ResetNames {
+	first := 0
+	if r.exec.Resumed {
+		first = r.resume(ctx)
+	} else {
+		r.note()
+	}
+	if r.exec.ResetNames && (r.from == nil || first == 0 && !r.from.Begun) {
 		r.resetNames()
 	}
-	for i := range r.exec.Cells {
+	for i := first; i < len(r.exec.Cells); i++ {
 		if r.outcome != messages.OutcomeOK {
 			break
 		}
-		if cause := r.cause(); cause != "" {
+		if cause := r.endsBefore(i); cause != "" {
 			r.outcome = outcomeOf(cause)
+			break
+		}
+		if r.from != nil && r.from.Bare && r.resumed(i) == nil {
+			r.outcome, r.notes = messages.OutcomeCancelled, append(r.notes, errBare.Error())
 			break
 		}
 		r.cell(ctx, i)
@@ -221,22 +240,27 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	r.lastIndex = i
 	r.prints()
 	begin := time.Now()
-	emit := func(c context.Context, e messages.Event) error { return r.emit(c, ctx, i, e) }
-	_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // the flush reports a sink that is gone
+	emit := func(c context.Context, e messages.Event) error { return r.emit(c, ctx, i, e, false) }
+	from := r.resumed(i)
+	if from == nil || !from.Said {
+		_ = emit(r.life, messages.Status{Status: messages.CellRunning}) // the flush reports a sink that is gone
+	}
 	cell.Status = messages.CellRunning
 
 	host := r.hosting(ctx, emit)
 	req := CellRequest{
 		Exec: r.exec.ID, Index: i, Code: r.exec.Cells[i].Code,
 		AllowStdin: r.exec.AllowStdin && r.exec.HostCalls != nil, Call: host.call, Count: r.exec.Count, Comms: r.exec.Comms,
-		CallEnv: r.exec.CallEnv,
+		CallEnv: r.exec.CallEnv, Resume: from != nil,
 	}
 	if i == 0 {
 		req.Env, req.Introspect = r.exec.Env, r.exec.Introspect
 	}
 	begun := true
 	reply, err := r.limited(ctx, i, func() (CellReply, error) {
-		if r.cause() != "" { // the interrupt has found nothing that ran
+		if from != nil && from.Stop != "" { // nobody has seen it heed the interrupt of the earlier host
+			ctx.Tell(messages.Interrupt{Key: r.exec.Key, Exec: r.exec.ID, Cause: from.Stop})
+		} else if r.cause() != "" && from == nil { // the interrupt has found nothing that ran
 			begun = false
 			return CellReply{Interrupted: true}, nil
 		}
@@ -244,7 +268,7 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 			if q, ok := e.(messages.InputRequest); ok {
 				return host.ask(q)
 			}
-			return emit(c, e)
+			return r.emit(c, ctx, i, e, true)
 		})
 	})
 	host.close()
@@ -257,7 +281,10 @@ func (r *run) cell(ctx *supervisor.Ctx, i int) {
 	cell.DurationMS = time.Since(begin).Milliseconds()
 	r.judge(cell, reply, err)
 	r.judgeLimit(cell, reply, err, begin)
-	_ = emit(r.life, messages.Status{Status: cell.Status})
+	if from == nil || !from.Over {
+		_ = emit(r.life, messages.Status{Status: cell.Status})
+	}
+	r.noteEnd(i)
 }
 
 // limited runs a cell and tells the actor when it has run for as long as it may.
@@ -320,46 +347,6 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 		cell.Status = messages.CellError
 	}
 	r.outcome = cell.Outcome
-}
-
-// emit hands one event of cell i to the call's sinks. Once output is
-// discarded it drops and counts: the interpreter is not to blame for a sink
-// that takes nothing.
-func (r *run) emit(c context.Context, ctx *supervisor.Ctx, i int, e messages.Event) error {
-	r.emitting.Lock()
-	defer r.emitting.Unlock()
-	if r.meets(shown(e), ctx.Tell) {
-		return r.drop()
-	}
-	if r.output.Err() != nil && r.life.Err() == nil {
-		return r.drop()
-	}
-	if c == r.life { // as it nearly always is: output ends with it, and with discard
-		c = r.output
-	} else {
-		var cancel context.CancelCauseFunc
-		c, cancel = context.WithCancelCause(c)
-		defer cancel(nil)
-		defer context.AfterFunc(r.output, func() { cancel(context.Cause(r.output)) })()
-	}
-	r.waiting.Store(true)
-	ctx.Hold(true)
-	err := r.exec.Out.Emit(c, e.At(messages.Position{Cell: i}))
-	ctx.Hold(false)
-	r.waiting.Store(false)
-	if err != nil && r.output.Err() != nil && r.life.Err() == nil {
-		return r.drop()
-	}
-	return err
-}
-
-// drop leaves an event out.
-func (r *run) drop() error {
-	r.dropped++
-	if _, ok := r.interp.(Backlogged); ok {
-		return ErrEnough
-	}
-	return nil
 }
 
 // cause returns why the run was interrupted, "" when it was not.

@@ -116,7 +116,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 	case gateway.PID == 0:
 		return false
 	case !errors.As(err, &unreachable) && !errors.As(err, &gone):
-		return !process.Alive(gateway)
+		return process.Ended(gateway)
 	}
 	c, cancel := context.WithTimeout(ctx, diedWait)
 	defer cancel()

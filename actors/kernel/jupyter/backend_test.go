@@ -163,13 +163,15 @@ func TestOneKernelFromStartToEnd(t *testing.T) {
 	require.Equal(t, "[]", text, "the preparation left names behind")
 }
 
+// TestInterruptsReachEveryKindOfCell prints in the statement that is interrupted: IPython
+// runs statements one by one, and an interrupt between two of them is in none of them.
 func TestInterruptsReachEveryKindOfCell(t *testing.T) {
 	b := backend(t)
 	i := startKernel(t, b, kernel.StartOptions{Key: messages.SessionKey{Session: "a", Cwd: t.TempDir()}})
 	for name, code := range map[string]string{
-		"loop":  "print('go', flush=True)\nwhile True: pass",
-		"sleep": "import time; print('go', flush=True); time.sleep(100)",
-		"await": "import asyncio; print('go', flush=True)\nawait asyncio.sleep(100)",
+		"loop":  "while True:\n    print('go', flush=True)\n    while True: pass",
+		"sleep": "import time\nif time:\n    print('go', flush=True)\n    time.sleep(100)",
+		"await": "import asyncio\nif asyncio:\n    print('go', flush=True)\n    await asyncio.sleep(100)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			running := make(chan struct{})

@@ -303,10 +303,10 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	if silent.State == "" || silent.Away {
 		return nil
 	}
-	if computes && process.Alive(i.identity) {
+	if computes && !process.Ended(i.identity) {
 		return nil
 	}
-	if i.server.Shared != nil && silent.State == "" && process.Alive(i.server.Shared.Process) && process.Alive(i.identity) {
+	if i.server.Shared != nil && silent.State == "" && !process.Ended(i.server.Shared.Process) && !process.Ended(i.identity) {
 		// It is the gateway that is silent. No kernel dies for that: it is under
 		// suspicion, and Server.Run decides what becomes of it.
 		return nil
@@ -378,7 +378,7 @@ func (i *Interpreter) lost(err error) error {
 	if l, ok := errors.AsType[*jupyter.LostError](err); ok {
 		gateway := i.server.process()
 		return &kernel.LostError{
-			Reason: l.Reason, Replaced: l.Replaced, Elsewhere: gateway.PID != 0 && !process.Alive(gateway), Err: err,
+			Reason: l.Reason, Replaced: l.Replaced, Elsewhere: gateway.PID != 0 && process.Ended(gateway), Err: err,
 		}
 	}
 	return err

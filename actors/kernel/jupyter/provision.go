@@ -38,6 +38,9 @@ type HostOptions struct {
 	// environment, which outlives them and ends itself when it has not been used for
 	// Idle. false: the host starts one of its own, which ends with it.
 	Shared bool
+	// KeepSessions is Options.KeepSessions for this backend alone, where it is one of
+	// several that may be chosen. false: as the options of the host say.
+	KeepSessions bool
 	// Idle is how long a shared gateway that this host starts stays without hosts and
 	// kernels. 0: 5 min.
 	Idle time.Duration
@@ -194,6 +197,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.MaxSessions > MaxKernels && (!o.Shared || o.URL != "") {
 		return nil, fmt.Errorf("%d sessions are more than the %d kernels that one Kernel Gateway holds; use a shared gateway, or the runner backend", s.MaxSessions, MaxKernels)
 	}
+	s.Keep = s.Keep || o.KeepSessions
 	if s.Keep && !o.Shared {
 		return nil, errors.New("sessions outlive their host in a shared gateway only: KeepSessions needs GatewayOptions.Shared")
 	}

@@ -117,7 +117,7 @@ func (h *shards) start(ctx context.Context, r jupyter.StartRequest) (*jupyter.Ke
 // of returns the gateway that the journal names, nil when it is gone. It must be
 // given back with leave.
 func (h *shards) of(ctx context.Context, e sharedgateway.Entry) (*Endpoint, error) {
-	if e.Fingerprint != "" && e.Fingerprint != sharedgateway.Fingerprint(h.o.Runtime) || !process.Alive(e.Gateway) {
+	if e.Fingerprint != "" && e.Fingerprint != sharedgateway.Fingerprint(h.o.Runtime) || process.Ended(e.Gateway) {
 		return nil, nil //nolint:nilnil // it is gone, or another environment's
 	}
 	end, err := h.join(ctx, e.Shard)
@@ -240,7 +240,7 @@ func (h *shards) watch(e *Endpoint) {
 	if err != nil {
 		// First, so that a session which hears of it does not ask there again.
 		h.drop(e, fmt.Errorf("the gateway ended: %w", err))
-		if !process.Alive(e.Shared.Process) {
+		if process.Ended(e.Shared.Process) {
 			e.Client.ServerEnded()
 		}
 	}

@@ -93,7 +93,7 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	if !ok {
 		return false, nil
 	}
-	if !process.Alive(e.Process) {
+	if process.Ended(e.Process) {
 		return false, i.claim.Forget()
 	}
 	on, err := i.server.shards.of(ctx, e)

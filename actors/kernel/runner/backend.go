@@ -47,9 +47,30 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	}
 	// A copy of a session is ready: it has its directory, its environment and the
 	// prelude from its original.
-	if i := b.o.Server.copies.take(o.Key.ID()); i != nil {
-		return i, nil
+	copied := b.o.Server.copies.take(o.Key.ID())
+	if o.Once {
+		if copied != nil {
+			return copied, nil
+		}
+		return b.begin(ctx, o, progress)
 	}
+	i := copied
+	if i == nil {
+		kept, err := b.o.Server.adopt(ctx, o.Key, b.o.Server.o.Trace)
+		if kept != nil || err != nil {
+			return kept, err
+		}
+		if i, err = b.begin(ctx, o, progress); err != nil {
+			return nil, err
+		}
+		i.info.Earlier = b.o.Server.keep.earlierEnd(o.Key)
+	}
+	b.o.Server.keep.hold(ctx, i, o.Key)
+	return i, nil
+}
+
+// begin makes a session that has nothing of an earlier one.
+func (b *Backend) begin(ctx context.Context, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
 	if b.o.Modules != nil {
 		if modules := b.o.Modules(o.Key.Cwd); modules != "" {
 			i, err := b.start(ctx, o, modules, progress)
@@ -104,7 +125,7 @@ func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, 
 	}
 	progress("starting a session")
 	for {
-		i, spare, err := p.session()
+		i, spare, err := p.session(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("start a session: %w", err)
 		}

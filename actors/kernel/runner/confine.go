@@ -27,10 +27,14 @@ func (p *provided) Confine(program string, args []string, dir string) (kernel.Co
 	if err != nil {
 		return kernel.Confined{}, err
 	}
-	// A program is a file like an interpreter: what is beside it may be read, too.
-	for _, path := range sandbox.InterpreterPaths(program) {
-		if level >= sandbox.Landlock && !rules.Covers(path) {
-			rules.Read = append(rules.Read, path)
+	// A program is a file like an interpreter: what is beside it may be read, too. But what
+	// stands where the confined may write, a link or a pyvenv.cfg, is their wish to read
+	// something; and where nothing is shared, a name alone opens nothing.
+	if level >= sandbox.Landlock && !i.Private && !rules.Changes(program) {
+		for _, path := range sandbox.InterpreterPaths(program) {
+			if !rules.Covers(path) {
+				rules.Read = append(rules.Read, path)
+			}
 		}
 	}
 	// The rights to become a session's user are the fork server's alone: a program has the

@@ -107,18 +107,25 @@ const (
 	termWait = 500 * time.Millisecond
 )
 
-// Close ends the session: an exit request while no cell runs, SIGTERM, SIGKILL,
+// Close ends the session, or leaves it to the next host, when this one leaves ([Server.Leave]);
+// then nothing of the following is done. It makes an exit request while no cell runs, SIGTERM, SIGKILL,
 // the last two to its process group. It returns nil when the process is gone. Of
 // a cell that heeds no interrupt, this is the rest of the ladder:
 //
 //	SIGINT ─▶ grace ─▶ SIGTERM to the group ─▶ termWait ─▶ SIGKILL ─▶ gone
 //	(package kernel)   (Close)
 func (i *Interpreter) Close(ctx context.Context) error {
+	leaves := i.kept.leaves()
 	i.mu.Lock()
 	first, idle := !i.closing, i.running == 0
 	i.closing = true
+	i.left = i.left || leaves && first
 	i.mu.Unlock()
-	if first {
+	switch {
+	case first && leaves:
+		_ = i.child.Control.Close() // the custodian has its own; what reads it ends
+		_ = i.child.Main.SetDeadline(time.Unix(1, 0))
+	case first:
 		go i.end(idle) // ends with the process; Done is its join
 	}
 	select {
@@ -133,6 +140,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 // end takes the steps, until the process is gone.
 func (i *Interpreter) end(idle bool) {
 	ctx := context.Background()
+	i.kept.drop() // a host that comes after this one does not find it
 	if idle {
 		line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeQuit})
 		if err == nil {

@@ -213,7 +213,7 @@ func (i *Interpreter) answer(ctx context.Context) (ndjson.Frame, error) {
 			return ndjson.Frame{}, i.gone(err)
 		}
 		f, err := i.parse(line)
-		if !errors.Is(err, errForeign) {
+		if !errors.Is(err, errForeign) && !i.isProbed(f) {
 			return f, err
 		}
 	}
@@ -290,7 +290,7 @@ func (s *Server) Waiting(prefix string) []string {
 // groups, too: all sessions are to be closed before.
 func (s *Server) Close() error {
 	s.copies.close()
-	return errors.Join(s.closeGroups(), s.closeUsers(), s.clean())
+	return errors.Join(s.keep.close(), s.closeGroups(), s.closeUsers(), s.clean())
 }
 
 // MemoryOf returns what the copy that waits under a name occupies, in bytes: the

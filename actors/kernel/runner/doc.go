@@ -17,6 +17,11 @@
 //   - [Interpreter.Copy] copies a live session with all that it has in memory, or
 //     says why that is not safe and changes nothing. Copies wait by name until
 //     they are taken by Start or dropped, and end with [Server.Run].
+//   - With ServerOptions.Keep a session outlives its host, from when [Backend.Start] has
+//     returned it until it is closed: [Server] of the next host goes on with it, and with
+//     the cell that runs. Each output of that is handed to emit there or here,
+//     and to the record of the call before (package estate), so that nothing of it
+//     is missing or twice.
 //   - Sessions outlive their fork server; [Server.Run] then starts another one
 //     for those to come.
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
@@ -28,6 +29,11 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	i.cells++
 	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call}
 	i.mu.Unlock()
+	if r.Resume && i.kept != nil && i.kept.last != nil {
+		c.from = i.kept.last
+		c.id = c.from.ID
+		c.resume()
+	}
 	request := ndjson.Request{Type: ndjson.TypeExecute, ID: c.id, Code: &r.Code, Env: ndjson.EnvPatch(r.Env), CallEnv: r.CallEnv, SameCall: r.Index > 0, AllowStdin: r.AllowStdin}
 	if r.ResetNames {
 		request = ndjson.Request{Type: ndjson.TypeReset, ID: c.id}
@@ -40,6 +46,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	c.begin, c.refused = time.Now(), i.refused()
 	if i.limits.CPU > 0 {
 		c.cpu, _ = process.CPUTime(i.info.PID) // without it, all that the process has used counts
+	}
+	if r.Index >= 0 && c.from == nil {
+		i.logged().Cell(r.Index, c.id)
 	}
 	i.setRunning(c.id)
 	reply, err := c.run(ctx)
@@ -77,8 +86,11 @@ type cell struct {
 	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
-	seq     uint64 // of the last output frame
-	late    bool   // what comes was printed between the cells
+	seq     uint64          // of the last output frame
+	nth     int             // of the events that came of it
+	from    *estate.Running // how far an earlier host came with it; nil: this one has begun it
+	begun   bool            // the session has shown that it runs the cell
+	late    bool            // what comes was printed between the cells
 	reply   kernel.CellReply
 	dropped error // the first refusal of emit
 }
@@ -89,9 +101,11 @@ func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
 	if stop := c.watch(ctx); stop != nil {
 		defer stop()
 	}
-	c.i.trace(sent, "main", c.i.request)
-	if _, err := main.Write(c.i.request); err != nil {
+	if err := c.send(); err != nil {
 		return c.fail(ctx, err)
+	}
+	if c.from != nil {
+		c.askAgain(ctx)
 	}
 	if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
 		return c.fail(ctx, err)
@@ -113,6 +127,20 @@ func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
 			return c.reply, context.Cause(ctx)
 		}
 	}
+}
+
+// send has the session run the cell. One of an earlier host may run already: first the
+// session is asked, and what it says then shows whether it does.
+func (c *cell) send() error {
+	if c.from != nil && !c.begun {
+		return c.i.probe()
+	}
+	if c.from != nil {
+		return nil
+	}
+	c.i.trace(sent, "main", c.i.request)
+	_, err := c.i.child.Main.Write(c.i.request)
+	return err
 }
 
 // watch wakes the reader when ctx ends.
@@ -193,7 +221,7 @@ func (c *cell) incomplete(why string) {
 // out hands over one event. An emit that failed is not called again: the output is
 // not wanted any more, and the cell runs on.
 func (c *cell) out(ctx context.Context, e messages.Event) {
-	if c.dropped != nil {
+	if c.dropped != nil || !c.fresh() {
 		return
 	}
 	c.dropped = c.emit(ctx, e)
@@ -206,12 +234,27 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.incomplete(err.Error())
 		return false, nil
 	}
+	if c.i.isProbed(f) {
+		if c.from == nil || c.begun {
+			return false, nil
+		}
+		c.from = nil // the session was never told to run it
+		if err := c.send(); err != nil {
+			c.reply, err = c.fail(ctx, err)
+			return true, err
+		}
+		return false, nil
+	}
 	if f.Type == ndjson.TypeProtocolError && (f.ID == c.id || f.ID == 0) {
 		c.reply.Error = refused("ProtocolError", f.Message).Error
 		return true, nil
 	}
 	if f.ID != c.id {
 		return false, nil // of a cell that was given up
+	}
+	c.begun = true
+	if c.from != nil && f.Seq > 0 && f.Seq < c.from.At.Frame {
+		return false, nil // an earlier host has handed it on
 	}
 	c.inOrder(f)
 	c.markLate(ctx, f)
@@ -228,7 +271,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	case ndjson.TypeClear:
 		c.out(ctx, messages.ClearOutput{Wait: f.Wait})
 	case ndjson.TypeInputRequest:
-		c.out(ctx, messages.InputRequest{ID: f.Request, Prompt: f.Prompt, Password: f.Password})
+		c.question(ctx, f)
 	case ndjson.TypeHostCall:
 		c.hostCall(ctx, f)
 	case ndjson.TypeHostCancel:
@@ -247,6 +290,13 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 func (c *cell) inOrder(f ndjson.Frame) {
 	if f.Seq == 0 {
 		return
+	}
+	c.nth = 0
+	if c.from != nil && c.seq == 0 { // of what came before, an earlier host has handed on all
+		c.seq = max(c.from.At.Frame, 1) - 1
+		if f.Seq == c.from.At.Frame+1 {
+			c.seq = c.from.At.Frame
+		}
 	}
 	c.seq++
 	if f.Seq != c.seq {

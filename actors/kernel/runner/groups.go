@@ -62,6 +62,9 @@ func (l limits) check() error {
 // openGroups prepares the control groups of sessions, where the machine has any and a
 // limit needs them. The second result says why there are no groups, or what they lack.
 func (s *Server) openGroups(ctx context.Context) (*groups, string) {
+	if s.keep != nil {
+		return nil, "control groups end with the host, and sessions outlive it (KeepSessions)"
+	}
 	bounds, want := limits(s.o.Limits).group()
 	if len(want) == 0 && s.o.groupBase == "" {
 		return nil, "no limit was set that wants one"

@@ -26,6 +26,7 @@ func (c *cell) hostCall(ctx context.Context, f ndjson.Frame) {
 	}
 	c.calls.cancels[f.Call] = cancel
 	c.calls.mu.Unlock()
+	c.i.logged().Called(f.Call, c.mark())
 	call := messages.HostCall{Kind: messages.HostCallKind(f.Kind), Name: f.Name, Args: f.Args}
 	serve := c.serve
 	c.i.hosting.Go(func() {
@@ -57,7 +58,8 @@ func (i *Interpreter) answerCall(call uint64, r messages.HostResult) {
 	defer func() { <-i.writing }()
 	if i.child.Control.SetWriteDeadline(time.Time{}) == nil {
 		i.trace(sent, "control", line)
-		_, _ = i.child.Control.Write(line) // it is not missed when the session is gone
+		_ = i.sending.write(i.child.Control, line) // it is not missed when the session is gone
+		i.logged().Returned(call)
 	}
 }
 

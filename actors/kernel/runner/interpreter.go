@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/ndjson"
@@ -35,6 +36,13 @@ type Interpreter struct {
 	// shown. It belongs to Start, and then to Execute.
 	notice *messages.Notice
 
+	// kept is how the session outlives its host, nil when it does not; set before the
+	// interpreter is handed out. at is where the event comes from that is handed on, and probes
+	// how many answers come to what was no request; they belong to Execute.
+	kept   *kept
+	at     estate.Place
+	probes int
+
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader
 	// request is the buffer of the last request; it belongs to Execute.
@@ -43,6 +51,7 @@ type Interpreter struct {
 	// writing holds one token while a control request is written: the answer to
 	// a host call can be long, and what waits behind it does so within its context.
 	writing chan struct{}
+	sending lines // what goes out there; who holds writing has it
 	// hosting counts the goroutines that serve host calls; Close joins them.
 	hosting sync.WaitGroup
 
@@ -53,6 +62,7 @@ type Interpreter struct {
 	answers map[uint64]chan struct{} // control requests that wait, by number; guarded by mu
 	closing bool                     // guarded by mu
 	cut     bool                     // it let go of its descriptors and lived; guarded by mu
+	left    bool                     // it was left to the next host; guarded by mu
 
 	tracer *ipctrace.File // nil: tracing is off
 	group  *cgroup.Group  // nil: it has no group of its own
@@ -148,7 +158,7 @@ func (i *Interpreter) control() {
 	}
 	timer := time.NewTimer(killWait)
 	defer timer.Stop()
-	for waiting := true; waiting; {
+	for waiting := !i.isLeft(); waiting; {
 		select {
 		case <-i.child.Done():
 			waiting = false
@@ -159,11 +169,30 @@ func (i *Interpreter) control() {
 	}
 	i.leaveGroup()
 	i.leaveUser()
-	i.err = i.lost()
+	if i.err = errLeft; !i.isLeft() {
+		i.err = i.lost()
+		i.letGo()
+	}
 	_ = i.child.Control.Close()
 	_ = i.child.Main.SetReadDeadline(time.Unix(1, 0))
 	close(i.done)
 	i.leaveUser() // one that came meanwhile: own looks after it has put it there
+}
+
+// errLeft is the end of an interpreter whose session goes on with the next host.
+var errLeft = &kernel.LostError{Reason: "the session was left to the next host"}
+
+func (i *Interpreter) isLeft() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.left
+}
+
+// letGo has the session's custodian let go of a session that has ended.
+func (i *Interpreter) letGo() {
+	if i.kept != nil {
+		i.kept.keeper.ends.Go(i.kept.drop)
+	}
 }
 
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
@@ -226,6 +255,13 @@ const look = 250 * time.Millisecond
 // end of Main.
 func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
 	for silent := 0; ; {
+		if i.kept.leaves() { // what comes is the next host's: it stays where it is
+			select {
+			case <-ctx.Done():
+			case <-i.done:
+			}
+			return nil, io.EOF
+		}
 		line, err := i.lines.Next()
 		if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 			if err == nil {
@@ -265,7 +301,7 @@ func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
 		return i.unreachable(err)
 	}
 	i.trace(sent, "control", line)
-	if _, err := i.child.Control.Write(line); err != nil {
+	if err := i.sending.write(i.child.Control, line); err != nil {
 		return i.unreachable(err)
 	}
 	return nil
@@ -340,27 +376,14 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	} else {
 		r.Idle, r.Reason = a.Idle.Seconds(), a.Reason
 	}
-	return i.tell(ctx, r)
+	err := i.tell(ctx, r)
+	if err == nil {
+		i.logged().Answered(id)
+	}
+	return err
 }
 
 var (
 	_ kernel.Interpreter = (*Interpreter)(nil)
 	_ kernel.Witness     = (*Interpreter)(nil)
 )
-
-// own notes the session's user. The process may have ended already: then nobody else
-// gives the user up.
-func (i *Interpreter) own(h *held) {
-	if h == nil {
-		return
-	}
-	i.lease.Store(h)
-	select {
-	case <-i.done:
-		i.leaveUser()
-	default:
-	}
-}
-
-// leaveUser gives the session's user up.
-func (i *Interpreter) leaveUser() { i.lease.Swap(nil).giveUp() }

@@ -58,7 +58,7 @@ func (i isolation) rules(python, temp string) (sandbox.Rules, error) {
 	if err != nil {
 		return sandbox.Rules{}, fmt.Errorf("isolate the sessions: %w", err)
 	}
-	r := sandbox.Rules{Level: l, Network: i.Network, Users: i.users(l)}
+	r := sandbox.Rules{Level: l, Network: i.Network, Private: i.Private, Users: i.users(l)}
 	if l < sandbox.Landlock {
 		return r, nil
 	}

@@ -33,10 +33,10 @@ type place struct {
 }
 
 // session makes the process of a session, or takes one that waits, a spare.
-func (p *place) session() (i *Interpreter, spare bool, err error) {
+func (p *place) session(ctx context.Context) (i *Interpreter, spare bool, err error) {
 	if p.spawn != nil {
 		i, err := p.make(func(g *cgroup.Group, u *ndjson.User) (*forkserver.Child, error) {
-			return forkserver.Spawn(*p.spawn, g, u)
+			return forkserver.Spawn(ctx, *p.spawn, g, u)
 		})
 		return i, false, err
 	}

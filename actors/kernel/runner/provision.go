@@ -2,15 +2,20 @@ package runner
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/custody"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/pysrc"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // HostOptions are what a host can say of the backend. The zero value of each field is
@@ -93,14 +98,40 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.Hibernate {
 		preload = append(slices.Clone(preload), "coppice_runner.rebuild", "coppice_runner.freeze")
 	}
+	keep, err := p.keep(s, rung)
+	if err != nil {
+		return nil, err
+	}
 	server := NewServer(ServerOptions{
 		Preload: preload,
 		Home:    s.Dir, Python: s.Python, Found: s.Found, Env: s.Env, Isolation: rung, Limits: s.Limits, NoFork: p.o.NoFork, Trace: s.Trace,
 		Prelude: prelude, Spares: p.spares(s.MaxSessions), Start: s.Start, Owner: s.Owner, Mark: s.Mark,
+		Keep: keep,
 	})
 	return &provided{
 		Backend: New(Options{Server: server, Prelude: prelude, Modules: s.Modules}), Server: server, site: s, level: level, description: description,
 	}, nil
+}
+
+// keep returns how sessions outlive their host, nil where they do not. The error is why they
+// cannot.
+func (p provisioner) keep(s kernel.Site, i kernel.Isolation) (*KeepOptions, error) {
+	switch {
+	case !s.Keep:
+		return nil, nil //nolint:nilnil // they end with it
+	case !custody.Supported:
+		return nil, fmt.Errorf("KeepSessions: %w", custody.ErrUnsupported)
+	case p.o.NoFork:
+		return nil, errors.New("KeepSessions: sessions that are not forked end with their host; leave NoFork out")
+	case i.Walled():
+		return nil, fmt.Errorf("KeepSessions: the walls around sessions (isolation %s) end with their host; use the isolation %s, or leave KeepSessions out", i.Level, kernel.IsolationPrivileges)
+	case s.Limits.Processors > 0:
+		return nil, errors.New("KeepSessions: a limit of processors needs a control group, which ends with the host; leave one of them out")
+	case s.KeepFor < 0:
+		return nil, errors.New("KeepFor is negative; use 0 for the default")
+	}
+	name := sha256.Sum256([]byte(s.KeepName))
+	return &KeepOptions{Dir: filepath.Join(s.Dir, "kept", hex.EncodeToString(name[:8])), For: s.KeepFor, Warn: s.Warn}, nil
 }
 
 // spares is how many sessions are forked ahead where at most so many may live.
@@ -147,6 +178,29 @@ type provided struct {
 // Process returns the fork server.
 func (p *provided) Process() (name string, s kernel.Server) { return nameServer, p.Server }
 
+// Leave says that the host ends and leaves its sessions: closing one then leaves it to the
+// next host.
+func (p *provided) Leave() { p.Server.keep.leave() }
+
+// Closing says that a session is closed for good.
+func (p *provided) Closing(key messages.SessionKey) { p.Server.keep.closes(key) }
+
+// Inherit takes over what an earlier host has left.
+func (p *provided) Inherit(ctx context.Context) ([]kernel.Inherited, error) {
+	if p.Server.keep == nil {
+		return nil, nil
+	}
+	return p.Server.keep.inherit(ctx)
+}
+
+// Disown ends the session that waits for a start with a key.
+func (p *provided) Disown(ctx context.Context, key messages.SessionKey) {
+	p.Server.keep.disown(ctx, key)
+}
+
+// Kept reports whether sessions would outlive the host.
+func (p *provided) Kept() (kept bool, why string) { return p.Server.keep.kept() }
+
 // Isolation returns the rung that sessions are on, and what it does, in words.
 func (p *provided) Isolation() (level, description string) { return p.level, p.description }
 
@@ -167,4 +221,6 @@ var (
 	_ kernel.Isolator = (*provided)(nil)
 	_ kernel.Checker  = (*provided)(nil)
 	_ kernel.Closer   = (*provided)(nil)
+	_ kernel.Keeper   = (*provided)(nil)
+	_ kernel.Heir     = (*provided)(nil)
 )

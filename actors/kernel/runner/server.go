@@ -63,6 +63,8 @@ type ServerOptions struct {
 	Mark process.Mark
 	// Start bounds the start of the fork server; see [forkserver.Options].
 	Start opportunity.Budget
+	// Keep has sessions outlive the host. nil: they end with it.
+	Keep *KeepOptions
 }
 
 // DefaultPreload is what sessions are likely to import and what is in every
@@ -80,6 +82,7 @@ type Server struct {
 	o      ServerOptions // Found belongs to Run
 	served pyenv.Known   // the interpreter of a fork server that was up; belongs to Run
 	copies copies
+	keep   *keeper // nil: sessions end with their host
 
 	places *kernel.Availability[*place]
 
@@ -108,7 +111,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.LowMemory == nil {
 		o.LowMemory = lowMemory()
 	}
-	return &Server{o: o, places: kernel.NewAvailability[*place]("the fork server")}
+	return &Server{o: o, keep: newKeeper(o.Keep), places: kernel.NewAvailability[*place]("the fork server")}
 }
 
 // Forks reports whether sessions are forked from a warm interpreter, and if not,
@@ -214,6 +217,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if s.o.NoFork {
 		return s.withoutFork(ctx, p, o, "it was asked for", up)
 	}
+	s.keep.begin(ctx, &o)
 	server, err := forkserver.Launch(ctx, o)
 	if errors.Is(err, forkserver.ErrNoFork) {
 		return s.withoutFork(ctx, p, o, err.Error(), up)
@@ -257,6 +261,9 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		case <-ctx.Done():
 			s.places.Close(errStopped)
 			p.close()
+			if s.keep.isLeaving() {
+				return nil // those that are left do not end
+			}
 			c, cancel := context.WithTimeout(context.WithoutCancel(ctx), emptyWait)
 			defer cancel()
 			server.Empty(c)

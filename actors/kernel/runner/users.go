@@ -119,3 +119,20 @@ func reachable(python string) error {
 	}
 	return nil
 }
+
+// own notes the session's user. The process may have ended already: then nobody else
+// gives the user up.
+func (i *Interpreter) own(h *held) {
+	if h == nil {
+		return
+	}
+	i.lease.Store(h)
+	select {
+	case <-i.done:
+		i.leaveUser()
+	default:
+	}
+}
+
+// leaveUser gives the session's user up.
+func (i *Interpreter) leaveUser() { i.lease.Swap(nil).giveUp() }

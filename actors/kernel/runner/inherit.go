@@ -1,0 +1,319 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/custody"
+	"github.com/coppice-run/coppice/internal/estate"
+	"github.com/coppice-run/coppice/internal/forkserver"
+	"github.com/coppice-run/coppice/internal/ipctrace"
+	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// heir is a session of an earlier host that has not been started here.
+type heir struct {
+	from  *custody.Custody
+	note  estate.Note
+	files []*os.File
+	last  *estate.Running // nil: it has had no call
+}
+
+// close closes the descriptors of one that is not started.
+func (h *heir) close() {
+	for _, f := range h.files {
+		_ = f.Close()
+	}
+	h.files = nil
+}
+
+// whose is about the sessions of earlier hosts that are gone.
+const (
+	goneWithCustodian = "the process that kept the session after the end of an earlier host has ended"
+	goneMeanwhile     = "the session's process has ended after its host had"
+)
+
+// inherit takes over what earlier hosts have left.
+func (k *keeper) inherit(ctx context.Context) ([]kernel.Inherited, error) {
+	found, err := custody.Scan(k.o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []kernel.Inherited
+	for _, s := range found {
+		switch s.State {
+		case custody.Waiting:
+			c, err := custody.Take(ctx, k.options(""), s.ID)
+			switch {
+			case err == nil:
+				all = append(all, k.take(ctx, c)...)
+			case errors.Is(err, custody.ErrGone):
+				all = append(all, k.bury(s)...)
+			case ctx.Err() != nil:
+				return all, context.Cause(ctx)
+			case !errors.Is(err, custody.ErrUsed): // another host was earlier
+				k.o.Warn("sessions that an earlier host has left were not taken over", "err", err)
+			}
+		case custody.Gone:
+			all = append(all, k.bury(s)...)
+		case custody.Refused:
+			k.o.Warn("sessions that an earlier host has left were not taken over", "err", s.Err)
+		case custody.Used: // by a host that lives
+		}
+	}
+	return all, nil
+}
+
+// take takes over all that one custodian keeps.
+func (k *keeper) take(ctx context.Context, c *custody.Custody) []kernel.Inherited {
+	var all []kernel.Inherited
+	count := 0
+	for _, name := range c.Names() {
+		h, err := k.fetch(ctx, c, name)
+		if err != nil {
+			k.o.Warn("a session that an earlier host has left was not taken over", "session", name, "err", err)
+			_ = c.Drop(ctx, name) // it ends, now or with its custodian
+			if key, ok := messages.ParseSessionKey(name); ok {
+				all = append(all, k.missing(key, "what an earlier host has noted of the session is of no use: "+err.Error(), nil))
+			}
+			continue
+		}
+		one := kernel.Inherited{Key: h.note.Key, Owners: h.note.Owners}
+		if h.last != nil {
+			one.Call, one.Stop = &h.last.Exec, h.last.Stop
+			if info, err := os.Stat(filepath.Join(c.Dir(), h.note.Log)); err == nil {
+				one.Seen = info.ModTime()
+			}
+		}
+		all = append(all, one)
+		count++
+		k.mu.Lock()
+		k.heirs[name] = h
+		k.mu.Unlock()
+	}
+	if count == 0 {
+		_ = c.End(ctx) // nothing is there any more
+		return all
+	}
+	k.mu.Lock()
+	k.earlier[c] = count
+	k.mu.Unlock()
+	k.ends.Go(func() { k.watch(c) }) // ends with the custody, which close ends
+	return all
+}
+
+// fetch takes over one session.
+func (k *keeper) fetch(ctx context.Context, c *custody.Custody, name string) (_ *heir, err error) {
+	item, err := c.Hand(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h := &heir{from: c, files: item.Files}
+	defer func() {
+		if err != nil {
+			h.close()
+		}
+	}()
+	if h.note, err = estate.ParseNote(item.Note); err != nil {
+		return nil, err
+	}
+	if h.note.Key.ID() != name {
+		return nil, fmt.Errorf("it is noted as the session %s", h.note.Key)
+	}
+	h.last, err = estate.Read(c.Dir(), h.note.Log, h.note.Seal, nil)
+	return h, err
+}
+
+// bury notes what was lost with a custodian.
+func (k *keeper) bury(s custody.Standing) []kernel.Inherited {
+	claims := map[string]estate.Claim{}
+	for _, c := range estate.Claims(filepath.Join(k.o.Dir, s.ID)) {
+		claims[c.Key.ID()] = c
+	}
+	var all []kernel.Inherited
+	for _, name := range s.Names {
+		key, ok := messages.ParseSessionKey(name)
+		if !ok {
+			continue
+		}
+		var call *messages.Execute
+		if c, is := claims[name]; is {
+			call = &messages.Execute{ID: c.ID, Key: key}
+		}
+		all = append(all, k.missing(key, goneWithCustodian, call))
+	}
+	if len(all) > 0 {
+		k.o.Warn("the process that kept the sessions of an earlier host has ended: they are lost", "sessions", len(all))
+	}
+	if err := custody.Bury(k.o.Dir, s.ID); err != nil && !errors.Is(err, custody.ErrUsed) {
+		k.o.Warn("remove what is left of lost sessions", "err", err)
+	}
+	return all
+}
+
+// missing notes that a session is not there any more, for its next start.
+func (k *keeper) missing(key messages.SessionKey, why string, call *messages.Execute) kernel.Inherited {
+	k.mu.Lock()
+	k.lost[key.ID()] = why
+	k.mu.Unlock()
+	return kernel.Inherited{Key: key, Call: call, Lost: why}
+}
+
+// earlierEnd says, once, why the state is gone that a session had with an earlier host.
+func (k *keeper) earlierEnd(key messages.SessionKey) string {
+	if k == nil {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	why := k.lost[key.ID()]
+	delete(k.lost, key.ID())
+	return why
+}
+
+// claim returns what waits for a start with a key, nil for nothing.
+func (k *keeper) claim(key messages.SessionKey) *heir {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := k.heirs[key.ID()]
+	delete(k.heirs, key.ID())
+	return h
+}
+
+// disown ends the session that waits for a start with a key.
+func (k *keeper) disown(ctx context.Context, key messages.SessionKey) {
+	h := k.claim(key)
+	if h == nil {
+		return
+	}
+	h.close() // the custodian's copies are the last
+	_ = h.from.Drop(ctx, key.ID())
+	k.release(h.from)
+}
+
+// adopt goes on with a session of an earlier host; nil: it has ended, which the next
+// start tells.
+func (s *Server) adopt(ctx context.Context, key messages.SessionKey, tracer *ipctrace.File) (*Interpreter, error) {
+	k := s.keep
+	h := k.claim(key)
+	if h == nil {
+		return nil, nil //nolint:nilnil // nothing waits
+	}
+	i, err := s.goOn(ctx, h, tracer)
+	if err == nil {
+		k.mu.Lock()
+		k.sessions[i.kept.name] = i
+		k.mu.Unlock()
+		return i, nil
+	}
+	if i != nil {
+		i.kept.drop()
+		discard(i)
+	} else {
+		_ = h.from.Drop(ctx, key.ID())
+		k.release(h.from)
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	why := goneMeanwhile
+	if _, ended := errors.AsType[*forkserver.LostError](err); !ended {
+		why = "the session of an earlier host could not be gone on with: " + err.Error()
+	}
+	k.mu.Lock()
+	k.lost[key.ID()] = why
+	k.mu.Unlock()
+	return nil, nil //nolint:nilnil // as above
+}
+
+// goOn makes the interpreter of a session of an earlier host. It is returned with an error
+// when it has to be ended.
+func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Interpreter, error) {
+	n := h.note
+	child, err := forkserver.Adopt(n.Process, h.files)
+	if err != nil {
+		return nil, err
+	}
+	i := newInterpreter(child, tracer, nil, []byte(n.Mark))
+	i.lines = ndjson.NewReader(child.HeldReader(), ndjson.MaxFrame)
+	i.copies, i.limits = &s.copies, limits(s.o.Limits)
+	i.info = kernel.Info{ID: fmt.Sprint(n.Process.PID), PID: n.Process.PID, Python: n.Python, Kept: true}
+	n.Generation++
+	i.cells = uint64(n.Generation) << 32 // no cell of an earlier host has such a number
+	i.kept = &kept{keeper: s.keep, from: h.from, name: n.Key.ID(), note: n, last: h.last}
+	if h.last == nil {
+		i.kept.log, err = estate.Create(h.from.Dir(), n.Log, n.Seal)
+	} else {
+		i.kept.log, err = estate.Reopen(h.from.Dir(), n.Log, n.Seal, h.last)
+	}
+	if err != nil {
+		i.kept.log = &estate.Log{}
+		return i, err
+	}
+	i.kept.mu.Lock()
+	i.kept.tell()
+	i.kept.mu.Unlock()
+	if h.last == nil || !h.last.Begun {
+		err = i.settle(ctx)
+	}
+	return i, err
+}
+
+// probe asks a session for a sign on Main: the answer to a line that is no request. It ends
+// half a request, too, that an earlier host was writing.
+func (i *Interpreter) probe() error {
+	i.probes++
+	if _, err := i.child.Main.Write([]byte{'\n'}); err != nil {
+		return i.gone(err)
+	}
+	return nil
+}
+
+// isProbed reports whether a frame is the answer to a probe.
+func (i *Interpreter) isProbed(f ndjson.Frame) bool {
+	if i.probes == 0 || f.Type != ndjson.TypeProtocolError || f.ID != 0 {
+		return false
+	}
+	i.probes--
+	return true
+}
+
+// settle leaves out what a session has said of cells that have ended, and returns when
+// nothing of it is left.
+func (i *Interpreter) settle(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if stop() {
+			_ = i.child.Main.SetDeadline(time.Time{})
+		}
+		i.lines.Release()
+	}()
+	if err := i.probe(); err != nil {
+		return err
+	}
+	if err := i.child.Main.SetReadDeadline(time.Now().Add(look)); err != nil {
+		return i.gone(err)
+	}
+	for {
+		line, err := i.next(ctx, func() {})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return i.gone(err)
+		}
+		if f, err := ndjson.ParseFrame(bytes.TrimPrefix(line, i.mark)); err == nil && i.isProbed(f) {
+			return nil
+		}
+	}
+}
