@@ -206,8 +206,13 @@ func (h *Host) Spares() int {
 
 // Keeps reports whether sessions outlive the host with Options.KeepSessions: the
 // backend must be able to, and its server must be one of this user's hosts, not one
-// that someone else runs (GatewayOptions.URL).
+// that someone else runs (GatewayOptions.URL). With the runner backend it says whether they
+// would now: the process that keeps them may have been ended.
 func (h *Host) Keeps() bool {
+	if heir, is := can[kernel.Heir](h); is {
+		kept, _ := heir.Kept()
+		return kept
+	}
 	_, able := can[kernel.Keeper](h)
 	r, is := h.o.Backend.(kernel.Remote)
 	return able && (!is || r.RemoteURL() == "")

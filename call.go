@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
 	"time"
@@ -264,7 +265,7 @@ func (s *Session) execute(ctx context.Context, r Request, extra ...sinks.Sink) (
 // once makes one call.
 func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (messages.Result, error) {
 	exec := messages.Execute{
-		ID: messages.NewID(), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, CallEnv: r.CallEnv,
+		ID: cmp.Or(r.ID, messages.NewID()), Key: s.key, Owner: r.Owner, Cells: r.Cells, Timeout: r.Timeout, Reset: r.Reset, Mode: r.Mode, Env: r.Env, CallEnv: r.CallEnv,
 		AllowStdin: r.AllowStdin || r.Input != nil, InputTimeout: cmp.Or(r.InputTimeout, s.host.o.InputTimeout), ResetNames: r.ResetNames, Count: r.Count, Comms: r.Comms, Introspect: r.introspect,
 	}
 	began := s.host.begin(&exec)
@@ -283,6 +284,13 @@ func (s *Session) once(ctx context.Context, r Request, extra ...sinks.Sink) (mes
 	}
 	if err == nil && r.AllowStdin && r.Input == nil && len(extra) == 0 {
 		err = &RequestError{"allow_stdin", "the questions would go unheard: use Session.Stream, or set Request.Input"}
+	}
+	if err == nil && r.ID != "" {
+		if _, used := s.host.ids.LoadOrStore(r.ID, struct{}{}); used {
+			err = &RequestError{"id", fmt.Sprintf("another call has the id %s; name this one otherwise, or leave that to the host", r.ID)}
+		} else {
+			defer s.host.ids.Delete(r.ID)
+		}
 	}
 	leave, begin, owner, enterErr := s.enter()
 	if err == nil {

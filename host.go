@@ -53,6 +53,9 @@ type Host struct {
 
 	calls *hostcall.Host // what code asks of the host
 
+	kept keptCalls // what an earlier host has left
+	ids  sync.Map  // those of calls that were named by their callers and run
+
 	primitives *primitive.Registry
 	audit      *audit.Log // nil when there is none
 	forked     forkedSessions
@@ -194,20 +197,35 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	return errors.Join(err, h.workspaces.ReleaseOwner(ctx, owner))
 }
 
+// Leave is [Host.Shutdown] for a host with [Options.KeepSessions] whose sessions another
+// host is to take over: they are not ended, and neither are the calls that run in them, whose
+// results here say cancelled, and of which [Host.Kept] of the next host has the rest. It is
+// for a process that then ends. What cannot be kept ends as with Shutdown.
+func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
+	if b, ok := can[kernel.Keeper](h); ok && h.o.KeepSessions {
+		b.Leave()
+	}
+	return h.Shutdown(ctx)
+}
+
 // Shutdown takes no new calls, ends the running ones as cancelled, stops all
 // kernels and processes, flushes the sinks, and says what did not end before
-// ctx did. It may be called more than once; every call returns the same report.
+// ctx did. Sessions that would outlive the host end with it, but for those in a shared
+// gateway; [Host.Leave] leaves them. It may be called more than once; every call returns the same report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	if ctx == nil {
 		ctx = context.Background() // no mistake is worth a kernel that stays
 	}
 	h.shutdown.Do(func() {
 		if b, ok := can[kernel.Keeper](h); ok {
-			b.Leave()
+			if _, heir := b.(kernel.Heir); !heir {
+				b.Leave()
+			}
 		}
 		// Forks first: their agents make calls of the sessions below.
 		err := h.primitives.Close()
 		h.report = h.system.Shutdown(ctx)
+		h.kept.close()
 		if h.asleep != nil {
 			h.asleep.Close()
 		}

@@ -107,11 +107,27 @@ type Options struct {
 	// KernelMode is what calls use that do not say. "": session.
 	KernelMode messages.KernelMode
 
-	// KeepSessions makes sessions outlive the host, as far as the backend can: their
-	// kernels stay in the shared gateway (it needs GatewayOptions.Shared), and a later
-	// host with the same session key finds the variables as they were. One that is not
-	// used for an hour is ended. The runner backend and external gateways keep none.
+	// KeepSessions makes sessions outlive the host, as far as the backend can.
+	//
+	// With the runner backend, on Linux, a process beside the host keeps what its sessions
+	// hang on: when the host ends otherwise than by [Host.Shutdown], by SIGKILL too, they
+	// live on, and so do the calls that run in them. The next host of the same user with the
+	// same Home, Brand and KeepName takes them over when it starts: their next result says
+	// kept, and [Host.Kept] has their last calls, under their ids, with events that have the
+	// same numbers. Without it, all of them end after KeepFor. It refuses isolation behind
+	// walls, which end with their host. Sessions of workspaces and copies that wait
+	// (checkpoints) are not kept.
+	//
+	// With the gateway backend, kernels stay in the shared gateway (it needs
+	// GatewayOptions.Shared), after Shutdown too, and a later host with the same session key
+	// finds the variables as they were. One that is not used for an hour is ended. External
+	// gateways keep none.
 	KeepSessions bool
+	// KeepFor is how long sessions of the runner backend live without a host. 0: a minute.
+	KeepFor time.Duration
+	// KeepName tells hosts apart that would take over each other's sessions. Of two hosts
+	// of one name that run at the same time, each has its own. "": the name that all have.
+	KeepName string
 
 	// Hibernate keeps sessions on disk when their kernels end because they were idle for
 	// IdleTTL, because room is needed, or because the host ends in order: the next call

@@ -91,6 +91,7 @@ func (o Options) validate() error {
 		{"MaxPerOwner", int64(o.MaxPerOwner)},
 		{"MaxRSS", o.MaxRSS},
 		{"HeartbeatCeiling", int64(o.HeartbeatCeiling)},
+		{"KeepFor", int64(o.KeepFor)},
 		{"StartTimeout", int64(o.StartTimeout)},
 		{"StartCeiling", int64(o.StartCeiling)},
 		{"InterruptGrace", int64(o.InterruptGrace)},

@@ -1,6 +1,8 @@
 package coppice_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // readmeNames are what the Go blocks of the documents take for granted.
@@ -58,9 +62,11 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
+	below, err := filepath.Glob("docs/*/*.md")
+	require.NoError(t, err)
 	require.NotEmpty(t, names)
 	texts := map[string]string{}
-	for _, name := range append(names, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/jupyter/README.md", "clients/python/README.md", "clients/typescript/README.md") {
+	for _, name := range append(append(names, below...), "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "clients/jupyter/README.md", "clients/python/README.md", "clients/typescript/README.md") {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		texts[name] = string(text)
@@ -117,4 +123,31 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	require.Positive(t, found)
+}
+
+// TestPythonOfDocumentsParses has Python read every block of Python in the documents, and
+// every block of JSON.
+func TestPythonOfDocumentsParses(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?ms)^```(python|json)\n(.*?)^```$")
+	var blocks [][3]string
+	for name, text := range documents(t) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			blocks = append(blocks, [3]string{name, m[1], m[2]})
+		}
+	}
+	require.NotEmpty(t, blocks)
+	told, err := json.Marshal(blocks)
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), testpython.Path(t), "-c", `
+import ast, json, sys
+for name, language, text in json.load(sys.stdin):
+    try:
+        compile(text, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT) if language == "python" else json.loads(text)
+    except ValueError as wrong:
+        sys.exit(f"{name}: {wrong}: {text}")
+`)
+	cmd.Stdin = bytes.NewReader(told)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

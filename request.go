@@ -12,6 +12,10 @@ import (
 
 // Request is one call.
 type Request struct {
+	// ID names the call in results, events and logs, and for a host that goes on with it
+	// ([Options.KeepSessions]). No other call of the host that waits or runs may have it. It
+	// has at most 128 letters, digits, - and _. "": a new one is made.
+	ID string
 	// Cells are run in order. The first one that does not complete ends the
 	// call.
 	Cells []messages.Cell
@@ -80,6 +84,9 @@ type Request struct {
 
 // check refuses what no kernel should see.
 func (r Request) check() error {
+	if strings.Trim(r.ID, "-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || len(r.ID) > 128 {
+		return &RequestError{"id", fmt.Sprintf("%.80q cannot name a call; use letters, digits, - and _, at most 128", r.ID)}
+	}
 	if r.Timeout < 0 && r.Timeout != NoTimeout {
 		return &RequestError{"timeout", fmt.Sprintf("the timeout %v is negative; use coppice.NoTimeout for none", r.Timeout)}
 	}

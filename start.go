@@ -66,6 +66,9 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := h.openHibernation(ctx); err != nil {
 		return nil, errors.Join(err, h.discard())
 	}
+	if err := h.inherit(ctx); err != nil {
+		return nil, errors.Join(err, h.discard())
+	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
 	var warm *launcher.Child
 	if r.Launcher != nil {
@@ -95,6 +98,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if warm != nil {
 		h.launcher = warm.Attach(ctx, h.system)
 	}
+	h.kept.goOn(h)
 	starting.stage("start the supervision tree")
 	return h, nil
 }
@@ -286,7 +290,7 @@ func (h *Host) site() kernel.Site {
 	}
 	return kernel.Site{
 		Dir: h.o.dir, Python: h.o.Python, Env: h.o.Env, StatusMIME: mime, Modules: h.modulesCode, MaxSessions: h.o.MaxSessions, IdleTTL: h.o.IdleTTL,
-		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, Trace: h.trace, SkipCheck: h.o.skipCheck(),
+		HostCalls: h.o.hostCalls(), Limits: h.o.Limits, Isolation: h.o.Isolation, Keep: h.o.KeepSessions, KeepFor: h.o.KeepFor, KeepName: h.o.KeepName, Warn: h.o.Logger.Warn, Trace: h.trace, SkipCheck: h.o.skipCheck(),
 		Hibernate: h.o.Hibernate != hibernate.Never,
 		Start:     opportunity.Starting(h.o.StartTimeout, h.o.StartCeiling), Owner: &h.owner,
 	}
