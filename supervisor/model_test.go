@@ -109,6 +109,9 @@ func (m *model) submit(name string, w *modelWork) {
 		k = &modelKey{name: name, state: modelNew}
 		m.keys = append(m.keys, k)
 	}
+	if len(k.queue) >= modelQueue { // what was cancelled takes no place
+		k.queue = slices.DeleteFunc(k.queue, func(w *modelWork) bool { return w.answer != "" })
+	}
 	if len(k.queue) >= modelQueue {
 		w.settle("overloaded")
 		return

@@ -79,6 +79,19 @@ func (f *fifo) remove(w Work) bool {
 	return false
 }
 
+// drop drops all work that was settled while it waited, and returns how much is left.
+func (f *fifo) drop() int {
+	if f.l == nil {
+		return 0
+	}
+	f.l.w, f.l.head = slices.DeleteFunc(slices.Delete(f.l.w, 0, f.l.head), Work.Settled), 0
+	left := len(f.l.w)
+	if left == 0 {
+		f.l = nil
+	}
+	return left
+}
+
 // trim drops work at the front that was settled while it waited.
 func (f *fifo) trim() {
 	for f.len() > 0 && f.peek().Settled() {

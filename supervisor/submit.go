@@ -35,7 +35,7 @@ func (s *Supervisor) Submit(key string, w Work) {
 		w.Settle(ErrGone)
 	case s.draining != nil || s.ending != nil:
 		s.unserve(&w, ErrDraining, nil, false)
-	case ch.queue.len() >= s.o.MaxQueue:
+	case ch.queue.len() >= s.o.MaxQueue && ch.queue.drop() >= s.o.MaxQueue:
 		s.unserve(&w, ErrOverloaded, nil, false)
 	case ch.state == messages.ChildIdle && !w.Fresh && ch.queue.len() == 0 && !ch.queued:
 		s.hand(ch, w) // the common case needs no queue

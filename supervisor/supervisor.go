@@ -29,7 +29,7 @@ type Options struct {
 	// only, and drops messages.
 	Handler Handler
 	// MaxQueue is how much work may wait for one key; more is unserved with
-	// ErrOverloaded. 0: 1024.
+	// ErrOverloaded. What was settled while it waited takes no place. 0: 1024.
 	MaxQueue int
 	// MaxAbandoned is how many abandoned incarnations may still have a
 	// goroutine that does not return. Go cannot end them; with more, the

@@ -156,11 +156,11 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 	if failed, ok := errors.AsType[*folderError](why.Exit.Err); ok {
 		err = failed.err
 	}
-	w.Settle(err)
 	if _, there := s.Child(m.w.name); !there {
 		m.w.close(ReasonFailed, err.Error())
 		h.gone(s, m.w)
 	}
+	w.Settle(err) // last: whoever has the answer may ask for the name again, and must not find this one
 }
 
 // end ends a workspace.

@@ -97,7 +97,7 @@ func (w *Workspace) forgetKernels() {
 	defer w.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(w.kernels, func(pid int, k root) bool {
-		if process.Alive(k.id) {
+		if !process.Ended(k.id) {
 			return false
 		}
 		if k.gone.IsZero() {

@@ -161,7 +161,8 @@ func (f *folder) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Un
 // workspace alone.
 func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	w := f.w
-	w.close(reasonOf(exit.Value())) // if that was not done
+	reason, detail := reasonOf(exit.Value())
+	w.closeAs(reason, detail, true) // if that was not done
 	w.mu.Lock()
 	reply, asked, opened := w.sessionsEnded, w.asked, w.files
 	w.mu.Unlock()

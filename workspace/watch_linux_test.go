@@ -2,6 +2,8 @@ package workspace_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -73,8 +75,10 @@ func TestWhatAWorkspaceUsesIsSeen(t *testing.T) {
 	w := startWith(t, owner(t), workspace.SetOptions{})
 	defer w.stop(t)
 	one := w.open(t, "a", workspace.Options{Total: workspace.Total{Memory: 1 << 40}})
-	p, err := one.Start(t.Context(), script("sleep 600 & (setsid sleep 600 &); wait"))
+	away := filepath.Join(t.TempDir(), "away")
+	p, err := one.Start(t.Context(), script("sleep 600 & (setsid sh -c '>"+away+"; exec sleep 600' &); wait"))
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, err := os.Stat(away); return err == nil }, time.Minute, 5*time.Millisecond, "it has left the group")
 	require.Eventually(t, func() bool { u := one.Info().Usage; return u.Processes == 3 && u.Memory > 0 }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, p.Stop(t.Context(), "enough", -1))
 	require.Eventually(t, func() bool { return one.Info().Usage.Processes == 1 }, time.Minute, 5*time.Millisecond, "what has left the group goes on")

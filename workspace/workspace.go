@@ -39,6 +39,7 @@ type Workspace struct {
 
 	mu            sync.Mutex
 	ended         *EndedError            // guarded by mu and, for writing, gate
+	guessed       bool                   // of ended: another reason takes its place; guarded by mu
 	labels        map[string]string      // guarded by mu
 	endAt         time.Time              // guarded by mu
 	idleEnd       time.Duration          // guarded by mu
@@ -253,14 +254,22 @@ func (w *Workspace) Begin(begin func() error) error {
 
 // close lets nothing begin from now on, and has the gateway end the sessions. It does
 // not block: what holds the gate does not.
-func (w *Workspace) close(r Reason, detail string) {
+func (w *Workspace) close(r Reason, detail string) { w.closeAs(r, detail, false) }
+
+// closeAs is close; guessed: whoever ends the workspace may not have said yet why, and
+// its reason takes the place of this one.
+func (w *Workspace) closeAs(r Reason, detail string, guessed bool) {
 	w.gate.Lock()
 	defer w.gate.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended != nil {
+		if w.guessed && !guessed {
+			w.ended, w.guessed = &EndedError{w.name, r, detail, w.ended.At}, false
+		}
 		return
 	}
+	w.guessed = guessed
 	w.ended = &EndedError{w.name, r, detail, time.Now()}
 	if _, reply, err := supervisor.Begin[bool](w.set.o.Sessions(), messages.EndWorkspace{Workspace: w.name, Reason: w.ended.Error()}); err == nil {
 		w.sessionsEnded, w.asked = reply, true

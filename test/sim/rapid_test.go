@@ -165,7 +165,9 @@ func (p *pair) step(c command) {
 				e.Mode = messages.ModePerCall
 			}
 		}, 0)
-		m.own(name, c.Owner)
+		if k := m.keys[name]; !c.Fresh || k == nil || !k.resetting() { // who is refused a reset does not use the session
+			m.own(name, c.Owner)
+		}
 		m.submit(name, &job{id: call.exec.ID, kind: c.Kind, fresh: c.Fresh, single: c.Single})
 		p.open[call.place.name] = append(p.open[call.place.name], call)
 	case "crash":

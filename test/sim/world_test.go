@@ -232,7 +232,8 @@ func (w *world) hear(e messages.Lifecycle) {
 	if ev.Exit != nil && ev.Exit.Kind == messages.ExitHung && ev.To == messages.ChildSuspended {
 		p.hung = at
 		answers := ev.From == messages.ChildIdle || ev.From == messages.ChildBusy // another limit ends the others
-		if i := p.live; answers && i != nil && !i.silent && !i.gone {
+		// This is heard in a goroutine of its own, so the next one may be up already, at the same instant.
+		if i := p.live; answers && i != nil && !i.silent && !i.gone && i.upAt < at {
 			w.breach(13, p, "interpreter %d is called hung and would have answered: %v", i.id, ev.Exit)
 		}
 	}

@@ -1,0 +1,38 @@
+package supervisor_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/supervisor"
+)
+
+// TestCancelledWorkTakesNoPlace in a queue that is full, wherever in it that stands.
+func TestCancelledWorkTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGated("a")
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(g.behaviour()), MaxQueue: 2}),
+		}})
+		gate := sys.Ref("gate")
+		r1 := submit(t, gate, "a", 1)
+		synctest.Wait()
+		w, cancelled := supervisor.NewWork[any](3)
+		r2 := submit(t, gate, "a", 2)
+		in(t, gate, func(s *supervisor.Supervisor) { s.Submit("a", w) })
+		w.Settle("cancelled")
+		r4 := submit(t, gate, "a", 4)
+		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 5)), supervisor.ErrOverloaded)
+		for range 3 {
+			g.open["a"] <- nil
+		}
+		require.Equal(t, 1, answer(t, r1))
+		require.Equal(t, 2, answer(t, r2))
+		require.Equal(t, "cancelled", answer(t, cancelled))
+		require.Equal(t, 4, answer(t, r4))
+		stop(t, sys)
+	})
+}
