@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -23,11 +25,26 @@ const (
 	trafficToken = "traffic"
 )
 
-// token is one of a sandbox. It opens the inside of that sandbox, until the server ends.
-func (a *API) token(kind, id string) string {
+// token is one of a sandbox. It opens the inside of that sandbox, until the server ends, or
+// the token opens nothing any more for whose holder it was made: issuer is the ID of that,
+// "" where the server has one token for everything.
+func (a *API) token(kind, id, issuer string) string {
 	m := hmac.New(sha256.New, a.secret)
-	_, _ = m.Write([]byte(kind + "\x00" + id)) // a hash takes all
+	_, _ = m.Write([]byte(kind + "\x00" + id + "\x00" + issuer)) // a hash takes all
 	return hex.EncodeToString(m.Sum(nil))
+}
+
+// vouched reports whether something is a token of a sandbox that still opens it.
+func (a *API) vouched(ctx context.Context, given, kind, id string) bool {
+	if given == "" {
+		return false
+	}
+	for _, issuer := range httpserver.Issuers(ctx) {
+		if same(given, a.token(kind, id, issuer)) {
+			return httpserver.Vouch(ctx, issuer)
+		}
+	}
+	return false
 }
 
 // same compares secrets in a time that tells nothing of them.
@@ -47,11 +64,15 @@ func (a *API) knows(r *http.Request, path string, opens func(string) bool) bool 
 	}
 	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
 		traffic := r.Header.Get("E2B-Traffic-Access-Token")
-		if access != "" && same(access, a.token(accessToken, id)) || traffic != "" && same(traffic, a.token(trafficToken, id)) {
+		if a.vouched(r.Context(), access, accessToken, id) || a.vouched(r.Context(), traffic, trafficToken, id) {
 			return true
 		}
 	}
-	return path == "/files" && a.signed(r) != ""
+	if path != "/files" {
+		return false
+	}
+	id, issuer := a.signed(r)
+	return id != "" && httpserver.Vouch(r.Context(), issuer)
 }
 
 // opensInside reports whether a path is one of the inside of a sandbox.
@@ -66,41 +87,43 @@ func (a *API) meant(r *http.Request) string {
 	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
 		return id
 	}
-	return a.signed(r)
+	id, _ := a.signed(r)
+	return id
 }
 
 // signed is the sandbox that a signed address of a file belongs to, "" when it is none, or
-// has expired. The address does not name the sandbox: it is the one whose token signed it.
-func (a *API) signed(r *http.Request) string {
+// has expired. The address does not name the sandbox: it is the one whose token signed it. issuer is for whom that was made.
+func (a *API) signed(r *http.Request) (id, issuer string) {
 	q := r.URL.Query()
 	given := q.Get("signature")
 	operation := map[string]string{http.MethodGet: "read", http.MethodHead: "read", http.MethodPost: "write"}[r.Method]
 	if given == "" || operation == "" {
-		return ""
+		return "", ""
 	}
 	until := ""
 	if at := q.Get("signature_expiration"); at != "" {
 		if expired(q) {
-			return ""
+			return "", ""
 		}
 		until = ":" + at
 	}
-	signs := func(id string) bool {
-		sum := sha256.Sum256([]byte(q.Get("path") + ":" + operation + ":" + q.Get("username") + ":" + a.token(accessToken, id) + until))
-		return same(given, "v1_"+base64.RawStdEncoding.EncodeToString(sum[:]))
-	}
-	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
-		if signs(id) {
-			return id
-		}
-		return ""
-	}
-	for _, i := range a.o.Host.Workspaces().List(workspace.Filter{}) {
-		if signs(i.Name) {
-			return i.Name
+	ids := []string{r.Header.Get("E2b-Sandbox-Id")}
+	if ids[0] == "" {
+		ids = nil
+		for _, i := range a.o.Host.Workspaces().List(workspace.Filter{}) {
+			ids = append(ids, i.Name)
 		}
 	}
-	return ""
+	issuers := httpserver.Issuers(r.Context())
+	for _, id := range ids {
+		for _, issuer := range issuers {
+			sum := sha256.Sum256([]byte(q.Get("path") + ":" + operation + ":" + q.Get("username") + ":" + a.token(accessToken, id, issuer) + until))
+			if same(given, "v1_"+base64.RawStdEncoding.EncodeToString(sum[:])) {
+				return id, issuer
+			}
+		}
+	}
+	return "", ""
 }
 
 // expired reports whether the signature of an address has an end that has come, or that

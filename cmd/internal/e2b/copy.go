@@ -195,7 +195,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) {
 			status, why := meaning(err)
 			list[i].Error = &failed{status, why}
 		} else {
-			shown := a.made(made)
+			shown := a.made(r.Context(), made)
 			list[i].Sandbox = &shown
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/shelf"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -105,7 +106,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	answer.JSON(w, http.StatusCreated, a.made(s))
+	answer.JSON(w, http.StatusCreated, a.made(r.Context(), s))
 }
 
 // environment is the snapshot that a client asks for as a template; nil: it asks for the
@@ -193,22 +194,22 @@ func (a *API) lacking() {
 	} {
 		a.refused(at, built)
 	}
-	a.mux.HandleFunc("GET /templates", a.templates)
-	a.mux.HandleFunc("GET /v2/templates", a.templates)
-	a.mux.HandleFunc("GET /templates/aliases/{alias}", a.template)
+	a.mux.HandleFunc("GET /templates", httpserver.Read, a.templates)
+	a.mux.HandleFunc("GET /v2/templates", httpserver.Read, a.templates)
+	a.mux.HandleFunc("GET /templates/aliases/{alias}", httpserver.Read, a.template)
 	for kind, what := range map[string]string{"volumes": "there are no volumes here: files live as long as their sandbox", "secrets": "there are no secrets here: give a sandbox its variables when it is made"} {
 		a.refused("POST /"+kind, what)
 		a.refused("POST /"+kind+"/{id}", what)
 		a.empty("GET /" + kind)
 		for _, method := range []string{"GET", "DELETE"} {
-			a.mux.HandleFunc(method+" /"+kind+"/{id}", func(w http.ResponseWriter, _ *http.Request) { answer.Error(w, http.StatusNotFound, what) })
+			a.mux.HandleFunc(method+" /"+kind+"/{id}", httpserver.Read, func(w http.ResponseWriter, _ *http.Request) { answer.Error(w, http.StatusNotFound, what) })
 		}
 	}
 }
 
 // refused routes what is refused.
 func (a *API) refused(pattern, why string) {
-	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	a.mux.HandleFunc(pattern, httpserver.Read, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(pattern, " /sandboxes/") || a.named(w, r) != nil {
 			answer.Error(w, http.StatusNotImplemented, why)
 		}
@@ -217,7 +218,7 @@ func (a *API) refused(pattern, why string) {
 
 // empty routes a list that has nothing in it.
 func (a *API) empty(pattern string) {
-	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { answer.JSON(w, http.StatusOK, []string{}) })
+	a.mux.HandleFunc(pattern, httpserver.Read, func(w http.ResponseWriter, _ *http.Request) { answer.JSON(w, http.StatusOK, []string{}) })
 }
 
 // templates lists the names of the one environment that there is.

@@ -23,7 +23,7 @@ const debugID = "debug_sandbox_id"
 // The sandbox is made with the first request, and ends with the server, or when it is ended
 // as others are; the next request makes a new one then.
 func (a *API) Debug() httpserver.Mount {
-	return httpserver.Mount{Pattern: "/", Handler: http.HandlerFunc(a.debug), Knows: func(*http.Request, func(string) bool) bool { return true }}
+	return httpserver.Mount{Pattern: "/", Handler: http.HandlerFunc(a.debug), Scope: httpserver.Run, Knows: func(*http.Request, func(string) bool) bool { return true }}
 }
 
 func (a *API) debug(w http.ResponseWriter, r *http.Request) {

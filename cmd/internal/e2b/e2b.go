@@ -51,7 +51,7 @@ type Options struct {
 type API struct {
 	o      Options
 	secret []byte // what the tokens of sandboxes are made of
-	mux    *http.ServeMux
+	mux    *httpserver.Routes
 	shelf  *shelf.Shelf
 	life   context.Context
 	end    context.CancelFunc
@@ -78,33 +78,35 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, secret: make([]byte, 32), mux: http.NewServeMux(), all: map[*workspace.Workspace]*sandbox{}, making: map[string]chan struct{}{}, shelf: shelfOf(o.Host)}
+	a := &API{o: o, secret: make([]byte, 32), mux: httpserver.NewRoutes(), all: map[*workspace.Workspace]*sandbox{}, making: map[string]chan struct{}{}, shelf: shelfOf(o.Host)}
 	_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
 	a.life, a.end = context.WithCancel(context.Background())
 	for _, version := range []string{"", "/v2"} {
-		a.mux.HandleFunc("POST "+version+"/sandboxes", a.create)
-		a.mux.HandleFunc("POST "+version+"/sandboxes/{id}/connect", a.connect)
+		a.mux.HandleFunc("POST "+version+"/sandboxes", httpserver.Run, a.create)
+		a.mux.HandleFunc("POST "+version+"/sandboxes/{id}/connect", httpserver.Run, a.connect)
 	}
-	a.mux.HandleFunc("GET /v2/sandboxes", a.list)
-	a.mux.HandleFunc("GET /sandboxes", a.list)
-	a.mux.HandleFunc("GET /sandboxes/{id}", a.get)
-	a.mux.HandleFunc("DELETE /sandboxes/{id}", a.kill)
-	a.mux.HandleFunc("POST /sandboxes/{id}/timeout", a.timeout)
-	a.mux.HandleFunc("POST /sandboxes/{id}/refreshes", a.refresh)
-	a.mux.HandleFunc("POST /sandboxes/{id}/pause", a.pause)
-	a.mux.HandleFunc("POST /sandboxes/{id}/resume", a.resume)
-	a.mux.HandleFunc("POST /sandboxes/{id}/snapshots", a.snapshot)
-	a.mux.HandleFunc("POST /sandboxes/{id}/fork", a.fork)
-	a.mux.HandleFunc("GET /snapshots", a.listSnapshots)
-	a.mux.HandleFunc("DELETE /templates/{id}", a.deleteTemplate)
-	a.mux.HandleFunc("GET /sandboxes/{id}/metrics", a.metrics)
+	for need, routes := range map[httpserver.Scope]map[string]http.HandlerFunc{
+		httpserver.Read: {
+			"GET /v2/sandboxes": a.list, "GET /sandboxes": a.list, "GET /sandboxes/{id}": a.get, "GET /sandboxes/{id}/metrics": a.metrics,
+			"GET /snapshots": a.listSnapshots, "GET /files": a.inside, "GET /health": a.inside, "GET /contexts": a.inside,
+			"/": func(w http.ResponseWriter, r *http.Request) {
+				answer.Error(w, http.StatusNotFound, "there is nothing at "+r.URL.Path)
+			},
+		},
+		httpserver.Run: {
+			"DELETE /sandboxes/{id}": a.kill, "POST /sandboxes/{id}/timeout": a.timeout, "POST /sandboxes/{id}/refreshes": a.refresh,
+			"POST /sandboxes/{id}/pause": a.pause, "POST /sandboxes/{id}/resume": a.resume, "POST /sandboxes/{id}/snapshots": a.snapshot,
+			"POST /sandboxes/{id}/fork": a.fork, "DELETE /templates/{id}": a.deleteTemplate,
+		},
+	} {
+		for pattern, serve := range routes {
+			a.mux.HandleFunc(pattern, need, serve)
+		}
+	}
 	a.lacking()
 	for _, path := range inside {
-		a.mux.HandleFunc(path, a.inside)
+		a.mux.HandleFunc(path, httpserver.Run, a.inside)
 	}
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		answer.Error(w, http.StatusNotFound, "there is nothing at "+r.URL.Path)
-	})
 	return a
 }
 
@@ -119,10 +121,10 @@ const interpreters = 3
 func (a *API) Mounts() []httpserver.Mount {
 	base := http.StripPrefix(Base, a)
 	return []httpserver.Mount{
-		{Pattern: Base + "/", Handler: base, Knows: func(r *http.Request, opens func(string) bool) bool {
+		{Pattern: Base + "/", Handler: base, Routes: a.mux, Prefix: Base, Knows: func(r *http.Request, opens func(string) bool) bool {
 			return a.knows(r, strings.TrimPrefix(r.URL.Path, Base), opens)
 		}},
-		{Pattern: "/files", Handler: a, Knows: func(r *http.Request, opens func(string) bool) bool { return a.knows(r, r.URL.Path, opens) }},
+		{Pattern: "/files", Handler: a, Routes: a.mux, Knows: func(r *http.Request, opens func(string) bool) bool { return a.knows(r, r.URL.Path, opens) }},
 	}
 }
 

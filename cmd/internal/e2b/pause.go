@@ -93,7 +93,7 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	answer.JSON(w, http.StatusCreated, a.made(s))
+	answer.JSON(w, http.StatusCreated, a.made(r.Context(), s))
 }
 
 // sleep pauses a sandbox that runs: with its memory, unless something of that would be

@@ -38,7 +38,8 @@ func TestWhatKeepsASandboxFromItsPause(t *testing.T) {
 	require.NoError(t, err)
 	refused("sleep 600")
 	require.NoError(t, p.Stop(t.Context(), "the test", -1))
-	b.run(`{"code":"import subprocess; subprocess.Popen(['sleep', '602']) and None"}`)
+	// Until it has become its program it has a name, and no command line.
+	b.run(`{"code":"import subprocess\np = subprocess.Popen(['sleep', '602'])\nwhile not open(f'/proc/{p.pid}/cmdline').read(): pass\ndel p"}`)
 	refused("sleep 602", "default")
 	p, err = w.Start(t.Context(), workspace.ProcessOptions{Args: []string{"sleep", "600"}})
 	require.NoError(t, err)

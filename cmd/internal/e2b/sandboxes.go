@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/shelf"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/store"
 	"github.com/coppice-run/coppice/workspace"
 	"github.com/coppice-run/coppice/workspace/files"
@@ -44,9 +45,10 @@ type made struct {
 	Domain   *string `json:"domain"`
 }
 
-func (a *API) made(s *sandbox) made {
-	id := s.w.Name()
-	return made{Template: s.template, ID: id, Client: client, Version: envd.Version, Access: a.token(accessToken, id), Traffic: a.token(trafficToken, id)}
+// made is a sandbox for the client of a request.
+func (a *API) made(ctx context.Context, s *sandbox) made {
+	id, issuer := s.w.Name(), httpserver.PassOf(ctx).ID
+	return made{Template: s.template, ID: id, Client: client, Version: envd.Version, Access: a.token(accessToken, id, issuer), Traffic: a.token(trafficToken, id, issuer)}
 }
 
 // detail describes a sandbox.
@@ -177,9 +179,9 @@ func (a *API) connect(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		refuse(w, err)
 	case resumed:
-		answer.JSON(w, http.StatusCreated, a.made(s))
+		answer.JSON(w, http.StatusCreated, a.made(r.Context(), s))
 	case o.Timeout == nil || s.extend(w, r, o.Timeout, false):
-		answer.JSON(w, http.StatusOK, a.made(s))
+		answer.JSON(w, http.StatusOK, a.made(r.Context(), s))
 	}
 }
 
@@ -214,7 +216,7 @@ func (s *sandbox) extend(w http.ResponseWriter, r *http.Request, seconds *int64,
 func (a *API) get(w http.ResponseWriter, r *http.Request) {
 	if s := a.named(w, r); s != nil {
 		d := a.detail(s)
-		d.Access = a.token(accessToken, d.ID)
+		d.Access = a.token(accessToken, d.ID, httpserver.PassOf(r.Context()).ID)
 		answer.JSON(w, http.StatusOK, d)
 	}
 }

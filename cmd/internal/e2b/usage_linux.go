@@ -74,15 +74,21 @@ func children(pid int) []string {
 		if err != nil {
 			continue // it has gone
 		}
-		after := bytes.LastIndexByte(stat, ')') // its name may hold anything
+		before, after := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')') // its name may hold anything
 		fields := bytes.Fields(stat[after+1:])
-		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(pid) {
+		const state, parent, threads = 0, 1, 17 // fields 3, 4 and 20 of proc(5)
+		if len(fields) <= threads || string(fields[parent]) != strconv.Itoa(pid) {
 			continue
 		}
-		line, _ := os.ReadFile("/proc/" + one.Name() + "/cmdline") // one that has ended has none
-		if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) > 0 {
-			names = append(names, fmt.Sprintf("%.80q (process %s)", line, one.Name()))
+		if s := fields[state][0]; s == 'X' || s == 'Z' && string(fields[threads]) == "1" {
+			continue // it has ended; of a zombie with more threads the first has
 		}
+		// One that is just becoming its program has no command line, and lives all the same.
+		line, _ := os.ReadFile("/proc/" + one.Name() + "/cmdline")
+		if line = bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "); len(line) == 0 {
+			line = stat[before+1 : after]
+		}
+		names = append(names, fmt.Sprintf("%.80q (process %s)", line, one.Name()))
 	}
 	return names
 }

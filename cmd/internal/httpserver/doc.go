@@ -1,9 +1,14 @@
 // Package httpserver is the guarded HTTP server of coppice serve and of coppice mcp:
-// one mux with mounts, on the loopback interface, behind one token.
+// one mux with mounts, on the loopback interface, behind one token, or beyond it, behind many.
 //
 // # Guarantees
 //
-//   - It listens on a loopback address and refuses any other.
+//   - It listens on a loopback address and refuses any other, unless [Options.Beyond] has a
+//     certificate for that: then TLS alone is spoken, and the names of the certificate stand for
+//     those of the loopback interface in what follows.
+//   - With [Options.Entry] there are many tokens, each with a [Scope]: a mount that
+//     declares one is answered to those who have it, and one that declares none to nobody. When
+//     a token opens nothing any more, the requests that it let in end.
 //   - Nothing is answered without the token (Authorization: Bearer ...), nor to
 //     a request whose Host is no loopback name, nor to a page of another origin:
 //     a browser cannot be led here. The names of the loopback interface are one

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/loopback"
@@ -31,39 +33,70 @@ func (s *Server) guard() http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		_, pattern := s.mux.Handler(r)
-		known, foreign := s.knows(r), s.knowing[pattern]
-		if !known && foreign != nil {
-			known = foreign(r, s.opens)
-		}
+		mount := s.mounts[pattern]
+		v, known := s.visit(r, mount)
+		r = r.WithContext(context.WithValue(r.Context(), visiting{}, v))
 		if known {
 			inbound.Known(r.Context())
 		}
 		switch {
-		case !loopback.HostPort(r.Host):
-			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "the request is for another host", ""})
-		case !sameOrigin(r):
-			s.refuse(w, r, http.StatusForbidden, Problem{"forbidden", "pages of other origins may not ask here", ""})
+		case !s.named(r.Host):
+			s.refuse(w, r, http.StatusForbidden, Problem{Code: "forbidden", Message: "the request is for another host"})
+		case !s.sameOrigin(r):
+			s.refuse(w, r, http.StatusForbidden, Problem{Code: "forbidden", Message: "pages of other origins may not ask here"})
 		case !straight(r.URL):
-			s.refuse(w, r, http.StatusBadRequest, Problem{"bad_request", "the path goes up, or holds empty parts", ""})
-		case !known && foreign == nil && (!s.public[pattern] || r.Header.Get("Authorization") != ""):
+			s.refuse(w, r, http.StatusBadRequest, Problem{Code: "bad_request", Message: "the path goes up, or holds empty parts"})
+		case !known && mount.Knows == nil && (!mount.Public || r.Header.Get("Authorization") != ""):
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			s.refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "the token is missing or wrong", "send it as: Authorization: Bearer TOKEN"})
+			s.refuse(w, r, http.StatusUnauthorized, Problem{Code: "unauthorized", Message: "the token is missing or wrong", Hint: "send it as: Authorization: Bearer TOKEN"})
 		case pattern == "":
 			s.nowhere(w, r)
+		case known && s.entry != nil && !mount.Public && !v.pass.Scope.Allows(mount.Need(r)):
+			s.refuse(w, r, http.StatusForbidden, Problem{Code: "scope", Message: "the token may not do this: its scope is " + string(v.pass.Scope), Hint: "ask the server's user for one with a scope that holds it: coppice token create --scope run"})
 		default:
-			served.ServeHTTP(w, r.WithContext(context.WithValue(context.WithValue(r.Context(), trusted{}, known), route{}, pattern)))
+			s.serve(served, w, r.WithContext(context.WithValue(r.Context(), route{}, pattern)), v)
 		}
 	})
 }
 
-// trusted is the key under which a request's context says that it has the token.
-type trusted struct{}
+// serve serves a request that may ask. When its token opens nothing any more, neither does
+// the request go on: its context ends, and what waits for its client waits no more.
+func (s *Server) serve(served http.Handler, w http.ResponseWriter, r *http.Request, v *visit) {
+	if v.pass.Over == nil {
+		served.ServeHTTP(w, r)
+		return
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	control := http.NewResponseController(w)
+	ended := make(chan struct{})
+	watched := make(chan struct{})
+	go func() { // ends with the request, which waits for it
+		defer close(watched)
+		select {
+		case <-v.pass.Over:
+			end(ErrOver)
+			past := time.Unix(1, 0) // errors: a connection that was taken over ends by the context
+			_ = control.SetReadDeadline(past)
+			_ = control.SetWriteDeadline(time.Now().Add(lastWords))
+		case <-ended:
+		}
+	}()
+	defer end(nil)
+	defer func() { close(ended); <-watched }()
+	served.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// ErrOver is the cause of the end of a request's context whose token was revoked, or has
+// expired.
+var ErrOver = errors.New("the token of the request opens nothing any more")
+
+// lastWords is how long a request has to say how it ends.
+const lastWords = time.Second
 
 // Trusted reports whether the request that ctx belongs to has the token, or what Mount.Knows
 // takes for it: one to a public mount may be without. It is for handlers of a Server.
 func Trusted(ctx context.Context) bool {
-	known, _ := ctx.Value(trusted{}).(bool)
-	return known
+	return visitOf(ctx).known
 }
 
 // route is the key under which a request's context has the pattern of its mount.
@@ -83,7 +116,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, p Pr
 	if len(at) > maxLogged {
 		at = at[:maxLogged] + "…"
 	}
-	s.logger.Warn("refused a request", "status", status, "method", r.Method, "path", at, "remote", r.RemoteAddr, "why", p.Message)
+	logger := s.logger
+	if pass := PassOf(r.Context()); pass.ID != "" {
+		logger = logger.With("token", pass.ID, "tenant", pass.Tenant)
+	}
+	logger.Warn("refused a request", "status", status, "method", r.Method, "path", at, "remote", r.RemoteAddr, "why", p.Message)
 	w.Header().Set("Connection", "close")
 	Error(w, status, p.Code, p.Message, p.Hint)
 }
@@ -135,14 +172,31 @@ func straight(u *url.URL) bool {
 //
 // http.CrossOriginProtection does not do: it lets every GET pass, which here reads what
 // sessions show, and pages that came over TLS.
-func sameOrigin(r *http.Request) bool {
+func (s *Server) sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site == "" || site == "same-origin" || site == "none"
 	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && u.User == nil && u.Path == "" && u.RawQuery == "" && loopback.URL(u) && u.Port() == port(r.Host)
+	if err != nil || u.User != nil || u.Path != "" || u.RawQuery != "" {
+		return false
+	}
+	if s.beyond != nil {
+		return u.Scheme == "https" && strings.EqualFold(u.Host, r.Host)
+	}
+	return u.Scheme == "http" && loopback.URL(u) && u.Port() == port(r.Host)
+}
+
+// named reports whether a request is for this server, by its Host.
+func (s *Server) named(host string) bool {
+	if s.beyond == nil {
+		return loopback.HostPort(host)
+	}
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		host = bare
+	}
+	return s.beyond.Named(strings.Trim(host, "[]"))
 }
 
 // port is that of a Host header, "" when it has none.
@@ -153,14 +207,26 @@ func port(host string) string {
 	return ""
 }
 
-// knows reports whether a request has the token.
-func (s *Server) knows(r *http.Request) bool {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return s.opens(given) && ok
+// visit looks at what a request to a mount shows.
+func (s *Server) visit(r *http.Request, mount Mount) (v *visit, known bool) {
+	v = &visit{entry: s.entry}
+	r = r.WithContext(context.WithValue(r.Context(), visiting{}, v))
+	opens := func(token string) bool { return s.opens(v, token) }
+	v.known = s.knows(r, opens) || mount.Knows != nil && mount.Knows(r, opens)
+	return v, v.known
 }
 
-// opens reports whether something is the token.
-func (s *Server) opens(given string) bool {
+// knows reports whether a request has a token.
+func (s *Server) knows(r *http.Request, opens func(string) bool) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && opens(given)
+}
+
+// opens reports whether something is a token, and notes what that lets in.
+func (s *Server) opens(v *visit, given string) bool {
+	if s.entry != nil {
+		return v.take(s.entry.Opens(given))
+	}
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token)) // of one length, whatever came
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -13,18 +13,18 @@ type leaving struct{ atomic.Bool }
 // nothing else.
 //
 //	GET /healthz   200 as long as the server answers at all
-//	GET /readyz    503 from the moment that it is asked to end
-func (l *leaving) mounts() []Mount {
+//	GET /readyz    503 from the moment that it is asked to end, and while may says no
+func (l *leaving) mounts(may func() bool) []Mount {
 	alive := func(w http.ResponseWriter, _ *http.Request) { JSON(w, http.StatusOK, map[string]bool{"ok": true}) }
 	ready := func(w http.ResponseWriter, _ *http.Request) {
-		if l.Load() {
+		if l.Load() || may != nil && !may() {
 			JSON(w, http.StatusServiceUnavailable, map[string]bool{"ok": false})
 			return
 		}
 		JSON(w, http.StatusOK, map[string]bool{"ok": true})
 	}
 	return []Mount{
-		{Pattern: "GET /healthz", Handler: http.HandlerFunc(alive), Public: true},
-		{Pattern: "GET /readyz", Handler: http.HandlerFunc(ready), Public: true},
+		{Pattern: "GET /healthz", Handler: http.HandlerFunc(alive), Public: true, Scope: Read, own: true},
+		{Pattern: "GET /readyz", Handler: http.HandlerFunc(ready), Public: true, Scope: Read, own: true},
 	}
 }

@@ -3,6 +3,7 @@ package httpserver
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ type Options struct {
 	// that streams can still say how what they show has ended. ctx ends with the
 	// grace. nil: nothing is.
 	Ending func(ctx context.Context)
+	// Ready says whether GET /readyz answers that requests are taken, besides that the
+	// server does not end. It must not block. nil: it always is.
+	Ready func() bool
 	// Socket is the path of a Unix socket to listen on as well, in a folder that
 	// is for this user alone. "": none.
 	Socket string
@@ -44,6 +48,22 @@ type Options struct {
 	Instrument func(http.Handler) http.Handler
 	// Logger hears of each request that was refused. nil: it is not logged.
 	Logger *slog.Logger
+	// Entry knows the tokens that open the server, in place of Token: each has a scope, and
+	// opens the mounts whose scope that holds. nil: Token opens everything.
+	Entry Entry
+	// Beyond lets the server listen elsewhere than on the loopback interface. nil: it
+	// refuses that.
+	Beyond *Beyond
+}
+
+// Beyond is what a server needs that other machines reach. All fields are required.
+type Beyond struct {
+	// TLS is how the wire is kept.
+	TLS *tls.Config
+	// Named reports whether a request's Host, without its port, is a name of this server.
+	Named func(host string) bool
+	// Wrap returns what serves requests, by what serves those of the server's own mounts.
+	Wrap func(own http.Handler) http.Handler
 }
 
 // Mount is a part of the server.
@@ -61,6 +81,23 @@ type Mount struct {
 	// those in the form of that protocol that are not [Trusted]. Host and origin are looked
 	// at all the same. nil: the token comes as Authorization alone.
 	Knows func(r *http.Request, opens func(token string) bool) bool
+	// Scope is what a token needs for it that comes by Options.Entry. Public mounts need
+	// none, and those of Routes have theirs.
+	Scope Scope
+	// Routes are the routes inside, of a handler that has its own, and Prefix is what their
+	// paths lack. nil: Scope is that of all.
+	Routes *Routes
+	Prefix string
+
+	own bool // it is there in every server
+}
+
+// Need is the scope that a request to this mount takes.
+func (m Mount) Need(r *http.Request) Scope {
+	if m.Routes != nil {
+		return m.Routes.Below(m.Prefix)(r)
+	}
+	return m.Scope
 }
 
 // Server listens, and serves when Serve is called.
@@ -73,8 +110,9 @@ type Server struct {
 	ending  func(context.Context)
 	logger  *slog.Logger
 	mux     *http.ServeMux
-	public  map[string]bool                                        // the patterns that need no token
-	knowing map[string]func(*http.Request, func(string) bool) bool // Mount.Knows, by pattern
+	mounts  map[string]Mount // by pattern
+	entry   Entry            // nil: token opens everything
+	beyond  *Beyond          // nil: it listens on the loopback interface
 	leaving leaving
 
 	instrument func(http.Handler) http.Handler
@@ -99,7 +137,7 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %q is not HOST:PORT; 127.0.0.1:0 takes a free port: %w", ErrAddress, o.Addr, err)
-	case !loopback.Host(host):
+	case o.Beyond == nil && !loopback.Host(host):
 		return nil, notLoopback(o.Addr)
 	}
 	s := newServer(o, mounts)
@@ -107,7 +145,7 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if s.l, err = lc.Listen(ctx, "tcp", o.Addr); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
 	}
-	if !loopback.Addr(s.l.Addr()) { // localhost may be anything in the system's table of hosts
+	if o.Beyond == nil && !loopback.Addr(s.l.Addr()) { // localhost may be anything in the system's table of hosts
 		return nil, errors.Join(notLoopback(o.Addr), s.l.Close())
 	}
 	if o.Socket != "" {
@@ -126,6 +164,23 @@ func notLoopback(addr string) error {
 // It does not bound its connections. Addr, Socket, Grace and Ending do not count.
 func Handler(o Options, mounts ...Mount) http.Handler { return newServer(o, mounts).guard() }
 
+// Part is a server without a listener, for one that hands requests on to it. Of Options,
+// those of Handler count.
+func Part(o Options, mounts ...Mount) *Server { return newServer(o, mounts) }
+
+// Knows reports whether a request shows what opens a mount of the server.
+func (s *Server) Knows(r *http.Request) bool {
+	_, pattern := s.mux.Handler(r)
+	_, known := s.visit(r, s.mounts[pattern])
+	return known
+}
+
+// Has reports whether one of the mounts that the server was given takes a request.
+func (s *Server) Has(r *http.Request) bool {
+	_, pattern := s.mux.Handler(r)
+	return pattern != "" && !s.mounts[pattern].own
+}
+
 func newServer(o Options, mounts []Mount) *Server {
 	if o.Token == "" {
 		b := make([]byte, 32)
@@ -138,19 +193,21 @@ func newServer(o Options, mounts []Mount) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), public: map[string]bool{}, knowing: map[string]func(*http.Request, func(string) bool) bool{}, instrument: o.Instrument}
-	for _, m := range append(s.leaving.mounts(), mounts...) {
+	s := &Server{token: o.Token, grace: o.Grace, body: o.BodyTime, ending: o.Ending, logger: o.Logger, mux: http.NewServeMux(), mounts: map[string]Mount{}, entry: o.Entry, beyond: o.Beyond, instrument: o.Instrument}
+	for _, m := range append(s.leaving.mounts(o.Ready), mounts...) {
 		s.mux.Handle(m.Pattern, m.Handler)
-		s.public[m.Pattern] = m.Public
-		if m.Knows != nil {
-			s.knowing[m.Pattern] = m.Knows
-		}
+		s.mounts[m.Pattern] = m
 	}
 	return s
 }
 
 // URL is where the server listens.
-func (s *Server) URL() string { return "http://" + s.l.Addr().String() }
+func (s *Server) URL() string {
+	if s.beyond != nil {
+		return "https://" + s.l.Addr().String()
+	}
+	return "http://" + s.l.Addr().String()
+}
 
 // Socket is the path of the Unix socket, "" when there is none.
 func (s *Server) Socket() string {
@@ -172,7 +229,12 @@ func ignoreClosed(err error) error {
 }
 
 // Handler is what Serve serves, but for the bounds of its connections.
-func (s *Server) Handler() http.Handler { return s.guard() }
+func (s *Server) Handler() http.Handler {
+	if s.beyond != nil && s.beyond.Wrap != nil {
+		return s.beyond.Wrap(s.guard())
+	}
+	return s.guard()
+}
 
 // Close gives the address up, for a server that never served.
 func (s *Server) Close() error {
@@ -189,18 +251,26 @@ func (s *Server) Serve(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.guard(), MaxHeaderBytes: maxHeader,
+		Handler: s.Handler(), MaxHeaderBytes: maxHeader,
 		ErrorLog:    slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return life },
 	}
 	connections := inbound.Guard(server, inbound.Limits{Body: s.body})
 	listeners := []net.Listener{s.l}
+	if s.beyond != nil {
+		// The bounds of connections are for HTTP/1, where one carries one request at a time.
+		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
 	if s.socket != nil {
 		listeners = append(listeners, s.socket)
 	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { failed <- server.Serve(connections.Listener(l)) }() // ends with Shutdown or Close, below
+		in := connections.Listener(l)
+		if s.beyond != nil {
+			in = tls.NewListener(in, s.beyond.TLS)
+		}
+		go func() { failed <- server.Serve(in) }() // ends with Shutdown or Close, below
 	}
 	select {
 	case err := <-failed:
@@ -243,6 +313,8 @@ type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	// Epoch is the one that a session of a fleet is in, where that is the problem.
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 // JSON answers a request with one value.

@@ -39,6 +39,9 @@ type Options struct {
 	Host Host
 	// Cwd is the directory that the paths of kernels, sessions and files are relative to.
 	Cwd string
+	// Root is the folder below which the directories are that clients name; Cwd is it, or in
+	// it. "": anywhere.
+	Root string
 	// Version is that of the program, for kernel_info_reply.
 	Version string
 	// Logger hears what went wrong with no one to tell. nil: it is not logged.
@@ -48,7 +51,7 @@ type Options struct {
 // API serves the kernels of one host. Make it with New, and Close it.
 type API struct {
 	o       Options
-	mux     *http.ServeMux
+	mux     *httpserver.Routes
 	files   *contents.Contents
 	started time.Time
 	life    context.Context
@@ -68,43 +71,57 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, mux: http.NewServeMux(), started: time.Now(), kernels: map[string]*kernel{}}
+	a := &API{o: o, mux: httpserver.NewRoutes(), started: time.Now(), kernels: map[string]*kernel{}}
 	a.files = contents.New(o.Cwd, Base)
 	for pattern, serve := range a.files.Routes() {
-		a.mux.HandleFunc(pattern, serve)
+		a.mux.HandleFunc(pattern, method(pattern), serve)
 	}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changed)
-	for pattern, serve := range map[string]http.HandlerFunc{
-		"GET /api":                         a.version,
-		"GET /api/status":                  a.status,
-		"GET /api/me":                      a.me,
-		"GET /api/kernelspecs":             a.specs,
-		"GET /api/kernelspecs/{name}":      a.spec,
-		"GET /api/kernels":                 a.listKernels,
-		"POST /api/kernels":                a.startKernel,
-		"GET /api/kernels/{id}":            a.getKernel,
-		"DELETE /api/kernels/{id}":         a.deleteKernel,
-		"POST /api/kernels/{id}/interrupt": a.interruptKernel,
-		"POST /api/kernels/{id}/restart":   a.restartKernel,
-		"GET /api/kernels/{id}/channels":   a.channels,
-		"GET /api/sessions":                a.listSessions,
-		"POST /api/sessions":               a.createSession,
-		"GET /api/sessions/{id}":           a.getSession,
-		"PATCH /api/sessions/{id}":         a.changeSession,
-		"DELETE /api/sessions/{id}":        a.deleteSession,
-		"/api/terminals":                   lacking("this server has no terminals"),
-		"/api/terminals/":                  lacking("this server has no terminals"),
-		"/":                                nothing,
+	for need, routes := range map[httpserver.Scope]map[string]http.HandlerFunc{
+		httpserver.Read: {
+			"GET /api":                    a.version,
+			"GET /api/status":             a.status,
+			"GET /api/me":                 a.me,
+			"GET /api/kernelspecs":        a.specs,
+			"GET /api/kernelspecs/{name}": a.spec,
+			"GET /api/kernels":            a.listKernels,
+			"GET /api/kernels/{id}":       a.getKernel,
+			"GET /api/sessions":           a.listSessions,
+			"GET /api/sessions/{id}":      a.getSession,
+			"/api/terminals":              lacking("this server has no terminals"),
+			"/api/terminals/":             lacking("this server has no terminals"),
+			"/":                           nothing,
+		},
+		httpserver.Run: {
+			"POST /api/kernels":                a.startKernel,
+			"DELETE /api/kernels/{id}":         a.deleteKernel,
+			"POST /api/kernels/{id}/interrupt": a.interruptKernel,
+			"POST /api/kernels/{id}/restart":   a.restartKernel,
+			"GET /api/kernels/{id}/channels":   a.channels, // code comes by them
+			"POST /api/sessions":               a.createSession,
+			"PATCH /api/sessions/{id}":         a.changeSession,
+			"DELETE /api/sessions/{id}":        a.deleteSession,
+		},
 	} {
-		a.mux.HandleFunc(pattern, serve)
+		for pattern, serve := range routes {
+			a.mux.HandleFunc(pattern, need, serve)
+		}
 	}
 	return a
 }
 
+// method is the scope of a route of the files: what changes them is more than a look.
+func method(pattern string) httpserver.Scope {
+	if strings.HasPrefix(pattern, http.MethodGet+" ") {
+		return httpserver.Read
+	}
+	return httpserver.Run
+}
+
 // Mounts are the parts of a server.
 func (a *API) Mounts() []httpserver.Mount {
-	return []httpserver.Mount{{Pattern: Base + "/", Handler: http.StripPrefix(Base, a), Knows: knows}}
+	return []httpserver.Mount{{Pattern: Base + "/", Handler: http.StripPrefix(Base, a), Knows: knows, Routes: a.mux, Prefix: Base}}
 }
 
 // knows reports whether a request has the token where Jupyter's clients put it.

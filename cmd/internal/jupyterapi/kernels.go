@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -121,6 +122,9 @@ func (a *API) directory(path string) string {
 	}
 	for ; path != "."; path = filepath.Dir(path) {
 		at := filepath.Join(a.o.Cwd, path)
+		if a.o.Root != "" && !file.Below(a.o.Root, at) {
+			continue
+		}
 		if info, err := os.Stat(at); err == nil && info.IsDir() {
 			return at
 		}
@@ -191,6 +195,9 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 	}
 	if o.Cwd == "" {
 		o.Cwd = a.directory(o.Path)
+	} else if a.o.Root != "" && !(filepath.IsAbs(o.Cwd) && file.Below(a.o.Root, o.Cwd)) {
+		refuse(w, http.StatusBadRequest, "Bad Request", "cwd is no directory below "+a.o.Root)
+		return
 	} else if info, err := os.Stat(o.Cwd); err != nil || !info.IsDir() || !filepath.IsAbs(o.Cwd) {
 		refuse(w, http.StatusBadRequest, "Bad Request", "cwd is not the absolute path of a directory")
 		return

@@ -28,16 +28,21 @@ func Listen(ctx context.Context, addr string, m *Server, token string, o Options
 		httpserver.Error(w, http.StatusNotFound, "not_found", "there is nothing at this path", "the protocol is served at "+Path)
 	}
 	ho := httpserver.Options{Addr: addr, Token: token, Grace: closeTimeout, Logger: o.Logger}
-	return httpserver.Listen(ctx, ho, httpserver.Mount{Pattern: Path, Handler: protocol(m, o)},
+	return httpserver.Listen(ctx, ho, Mount(m, o),
 		// Clients look here and there for how to get a token. That there is no such
 		// place they may know without one.
-		httpserver.Mount{Pattern: "/", Handler: http.HandlerFunc(elsewhere), Public: true})
+		httpserver.Mount{Pattern: "/", Handler: http.HandlerFunc(elsewhere), Public: true, Scope: httpserver.Read})
+}
+
+// Mount is the protocol as a part of a server, at Path.
+func Mount(m *Server, o Options) httpserver.Mount {
+	return httpserver.Mount{Pattern: Path, Handler: protocol(m, o), Scope: httpserver.Run}
 }
 
 // Handler is what Listen's server has at Path, guarded as there, at any path: for a
 // server of the caller's.
 func Handler(m *Server, token string, o Options) http.Handler {
-	return httpserver.Handler(httpserver.Options{Token: token, Logger: o.Logger}, httpserver.Mount{Pattern: "/", Handler: protocol(m, o)})
+	return httpserver.Handler(httpserver.Options{Token: token, Logger: o.Logger}, httpserver.Mount{Pattern: "/", Handler: protocol(m, o), Scope: httpserver.Run})
 }
 
 // protocol serves m over streamable HTTP to everybody. Each request says by its version

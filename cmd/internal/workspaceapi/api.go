@@ -15,6 +15,11 @@ import (
 type Options struct {
 	// Host has the workspaces. Required.
 	Host *coppice.Host
+	// Bound looks at what a client asks of a new workspace, and may change or refuse it.
+	// nil: a client may ask for anything.
+	Bound func(*workspace.Options) error
+	// Inside keeps the working directories of processes in the folder of their workspace.
+	Inside bool
 	// KeepAlive is how often a stream without events says that it lives. 0: 15 s.
 	KeepAlive time.Duration
 	// Silence is how long an upload may pause. 0: 1 min.
@@ -42,20 +47,24 @@ func Mounts(o Options) []httpserver.Mount {
 	}
 	h := &handler{o: o}
 	const one, file, process = "/api/workspaces/{workspace}", "/api/workspaces/{workspace}/files", "/api/workspaces/{workspace}/processes/{process}"
-	routes := map[string]http.HandlerFunc{
-		"GET /api/workspaces": h.list, "POST /api/workspaces": h.create,
-		"GET " + one: h.in(h.show), "PATCH " + one: h.in(h.change), "DELETE " + one: h.end,
-		"GET " + file: h.files(h.read), "PUT " + file: h.files(h.write), "POST " + file: h.files(h.upload), "DELETE " + file: h.files(h.remove),
-		"GET " + file + "/list": h.files(h.entries), "GET " + file + "/stat": h.files(h.stat), "GET " + file + "/watch": h.files(h.watch),
+	looks := map[string]http.HandlerFunc{
+		"GET /api/workspaces": h.list, "GET " + one: h.in(h.show),
+		"GET " + file: h.files(h.read), "GET " + file + "/list": h.files(h.entries), "GET " + file + "/stat": h.files(h.stat), "GET " + file + "/watch": h.files(h.watch),
+		"GET " + one + "/processes": h.in(h.processes), "GET " + process: h.process(h.showProcess), "GET " + process + "/events": h.process(h.events),
+	}
+	runs := map[string]http.HandlerFunc{
+		"POST /api/workspaces": h.create, "PATCH " + one: h.in(h.change), "DELETE " + one: h.end,
+		"PUT " + file: h.files(h.write), "POST " + file: h.files(h.upload), "DELETE " + file: h.files(h.remove),
 		"POST " + file + "/make": h.files(h.makeDir), "POST " + file + "/move": h.files(h.move),
-		"GET " + one + "/processes": h.in(h.processes), "POST " + one + "/processes": h.in(h.start),
-		"GET " + process: h.process(h.showProcess), "DELETE " + process: h.process(h.endProcess),
-		"GET " + process + "/events": h.process(h.events), "POST " + process + "/input": h.process(h.input), "POST " + process + "/close": h.process(h.closeInput),
+		"POST " + one + "/processes": h.in(h.start), "DELETE " + process: h.process(h.endProcess),
+		"POST " + process + "/input": h.process(h.input), "POST " + process + "/close": h.process(h.closeInput),
 		"POST " + process + "/signal": h.process(h.signal), "POST " + process + "/resize": h.process(h.resize),
 	}
-	mounts := make([]httpserver.Mount, 0, len(routes))
-	for pattern, f := range routes {
-		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f})
+	mounts := make([]httpserver.Mount, 0, len(looks)+len(runs))
+	for need, routes := range map[httpserver.Scope]map[string]http.HandlerFunc{httpserver.Read: looks, httpserver.Run: runs} {
+		for pattern, f := range routes {
+			mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f, Scope: need})
+		}
 	}
 	return mounts
 }

@@ -114,9 +114,9 @@ func (h *handler) entries(w http.ResponseWriter, r *http.Request, at place) erro
 // modes are permission bits as they are written in octal.
 var modes = regexp.MustCompile(`^0?[0-7]{3}$`)
 
-// mode reads permission bits; "" is 0, for the default.
-func mode(text string) (uint32, error) {
-	if text == "" {
+// mode reads permission bits; where none are given it is 0, for the default.
+func mode(text string, given bool) (uint32, error) {
+	if !given {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(text, 8, 32)
@@ -129,8 +129,8 @@ func mode(text string) (uint32, error) {
 // makeDir makes a directory, with those above it.
 func (h *handler) makeDir(w http.ResponseWriter, r *http.Request, at place) error {
 	var in struct {
-		Path string `json:"path"`
-		Mode string `json:"mode,omitempty"`
+		Path string  `json:"path"`
+		Mode *string `json:"mode,omitempty"`
 	}
 	if !body(w, r, &in) {
 		return nil
@@ -138,7 +138,11 @@ func (h *handler) makeDir(w http.ResponseWriter, r *http.Request, at place) erro
 	if err := checkPath("path", in.Path); err != nil {
 		return err
 	}
-	bits, err := mode(in.Mode)
+	text := ""
+	if in.Mode != nil {
+		text = *in.Mode
+	}
+	bits, err := mode(text, in.Mode != nil)
 	if err != nil {
 		return err
 	}
@@ -180,11 +184,11 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, at place) error 
 	if err != nil {
 		return err
 	}
-	text, _, err := one(r, "mode")
+	text, given, err := one(r, "mode")
 	if err != nil {
 		return err
 	}
-	bits, err := mode(text)
+	bits, err := mode(text, given)
 	if err != nil {
 		return err
 	}

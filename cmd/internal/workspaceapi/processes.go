@@ -10,6 +10,8 @@ import (
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 	"github.com/coppice-run/coppice/workspace/procs"
 )
@@ -98,6 +100,9 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, at place) error 
 	o, err := in.options()
 	if err != nil {
 		return err
+	}
+	if dir := (messages.SessionKey{Cwd: at.w.Folder()}).In(o.Cwd).Cwd; h.o.Inside && !file.Below(at.w.Folder(), dir) {
+		return unfit("name one there, relative to it, or leave it out", "the working directory %.200q is no folder of the workspace", o.Cwd)
 	}
 	p, err := at.w.Start(r.Context(), o)
 	if err != nil {

@@ -24,8 +24,8 @@ const maxSeconds = 10 * 365 * 86400
 // maxWait bounds how long a request may wait for something, in seconds.
 const maxWait = 60
 
-// maxWhole bounds whole numbers: beyond it a JSON number is none any more.
-const maxWhole = 1 << 53
+// maxWhole bounds whole numbers: beyond it a JSON number stands for its neighbours, too.
+const maxWhole = 1<<53 - 1
 
 // body reads the JSON body of a request. It has answered when it returns false.
 func body(w http.ResponseWriter, r *http.Request, to any) bool {

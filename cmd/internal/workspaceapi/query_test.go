@@ -64,6 +64,11 @@ func TestNumbersOfRequests(t *testing.T) {
 		_, err := whole("n", wrong, 10)
 		require.Error(t, err, wrong)
 	}
+	n, err = whole("n", 1<<53-1, maxWhole)
+	require.NoError(t, err)
+	require.Equal(t, int64(1<<53-1), n)
+	_, err = whole("n", 1<<53, maxWhole) // which 1<<53 + 1 is, too, once it was read
+	require.Error(t, err)
 	d, err := seconds("s", 1.5)
 	require.NoError(t, err)
 	require.Equal(t, 1500*time.Millisecond, d)
@@ -71,13 +76,16 @@ func TestNumbersOfRequests(t *testing.T) {
 		_, err := seconds("s", wrong)
 		require.Error(t, err, wrong)
 	}
-	for text, want := range map[string]uint32{"": 0, "644": 0o644, "0755": 0o755} {
-		got, err := mode(text)
+	got, err := mode("", false)
+	require.NoError(t, err)
+	require.Zero(t, got, "it is left out")
+	for text, want := range map[string]uint32{"644": 0o644, "0755": 0o755} {
+		got, err := mode(text, true)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got)
 	}
-	for _, wrong := range []string{"4755", "64", "888", "rwx", "-644", "0o644", " 644"} {
-		_, err := mode(wrong)
+	for _, wrong := range []string{"", "4755", "64", "888", "rwx", "-644", "0o644", " 644"} {
+		_, err := mode(wrong, true)
 		require.Error(t, err, wrong)
 	}
 }

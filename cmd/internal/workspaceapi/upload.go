@@ -1,6 +1,7 @@
 package workspaceapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -140,6 +141,9 @@ func (l *landed) release() {
 // maxParts bounds how many files one form may bring.
 const maxParts = maxEntries
 
+// formField is the name of each part of a form, as the document has it.
+const formField = "file"
+
 // upload writes the files of a form: each part that has a filename, which is its path
 // below the folder that the request names.
 func (h *handler) upload(w http.ResponseWriter, r *http.Request, at place) error {
@@ -147,7 +151,7 @@ func (h *handler) upload(w http.ResponseWriter, r *http.Request, at place) error
 	if err != nil {
 		return err
 	}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" {
 		return &refusal{http.StatusUnsupportedMediaType, "no_form", "the body is not said to be a form", "send multipart/form-data, or PUT one file"}
 	}
@@ -156,7 +160,7 @@ func (h *handler) upload(w http.ResponseWriter, r *http.Request, at place) error
 		return err
 	}
 	defer done()
-	r.Body = io.NopCloser(up)
+	r.Body = io.NopCloser(&formBody{from: up, final: []byte("\n--" + params["boundary"] + "--"), last: []byte("\n")})
 	form, err := r.MultipartReader()
 	if err != nil {
 		return bad("", "the form cannot be read: %v", err)
@@ -170,8 +174,11 @@ func (h *handler) upload(w http.ResponseWriter, r *http.Request, at place) error
 		if err != nil {
 			return formProblem(err)
 		}
+		if field := part.FormName(); field != formField {
+			return bad("", "the form has a field %.80q, and may have %q alone, as often as there are files", field, formField)
+		}
 		name := filename(part)
-		if name == "" { // another field of the form
+		if name == "" { // a field that is no file
 			if _, err := io.Copy(io.Discard, part); err != nil {
 				return formProblem(err)
 			}
@@ -194,6 +201,29 @@ func (h *handler) upload(w http.ResponseWriter, r *http.Request, at place) error
 	}
 	httpserver.JSON(w, http.StatusOK, told)
 	return nil
+}
+
+// formBody is the body of a form. Where that ends before the form does, it was cut off:
+// package multipart tells an end between two parts as that of the form.
+type formBody struct {
+	from  io.Reader
+	final []byte // what the form ends with
+	last  []byte // what was read last and may be the beginning of final
+	whole bool   // final was read
+}
+
+// Read reads on.
+func (b *formBody) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if !b.whole {
+		b.last = append(b.last, p[:n]...)
+		b.whole = bytes.Contains(b.last, b.final)
+		b.last = append(b.last[:0], b.last[max(0, len(b.last)-len(b.final)+1):]...)
+	}
+	if errors.Is(err, io.EOF) && !b.whole {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // below is the path of a part's file. An absolute one stays so, and is refused.

@@ -107,6 +107,9 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o, err := in.options()
+	if err == nil && h.o.Bound != nil {
+		err = h.o.Bound(&o)
+	}
 	if err != nil {
 		h.problem(w, r, err)
 		return
