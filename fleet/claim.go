@@ -14,6 +14,7 @@ type Ownership struct {
 	m     *Member
 	key   string
 	epoch uint64
+	used  uint64
 
 	// turn is taken by who reads or changes what follows.
 	turn lock
@@ -24,7 +25,9 @@ type Ownership struct {
 	pending []byte
 	// recent are the IDs of the last turns, the newest last.
 	recent []string
-	ended  chan struct{}
+	// begun says that a turn has begun in it.
+	begun bool
+	ended chan struct{}
 }
 
 // remembered is how many IDs of turns an ownership remembers.
@@ -110,7 +113,10 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		if !ok {
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
-		next := Claim{Key: key, Epoch: epoch, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Recent: was.Recent}
+		next := Claim{Key: key, Epoch: epoch, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, Recent: was.Recent}
+		if over || was.Node == m.id && epoch != was.Epoch {
+			next.Used = was.Epoch // nobody can say what its owner has begun
+		}
 		stale := func(e Entry) bool {
 			c, ok, err := readClaim(e, key)
 			return err == nil && (found && !ok || ok && !c.after(was))
@@ -118,7 +124,7 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		e, err = settle(ctx, m.o.Directory, e, encode(next), stale)
 		if err == nil {
 			return &Ownership{
-				m: m, key: key, epoch: epoch, turn: newLock(), entry: e, claim: next,
+				m: m, key: key, epoch: epoch, used: next.Used, turn: newLock(), entry: e, claim: next,
 				recent: slices.Clone(next.Recent), ended: make(chan struct{}),
 			}, nil
 		}
@@ -226,6 +232,10 @@ func (o *Ownership) Key() string { return o.key }
 // Epoch returns the epoch, a fencing token for what code of this owner writes elsewhere.
 func (o *Ownership) Epoch() uint64 { return o.epoch }
 
+// Used is the last epoch before this one in which a turn may have begun: what it left in
+// memory is not here, and who has not heard of that has to be told. 0: there is none.
+func (o *Ownership) Used() uint64 { return o.used }
+
 // Ended is closed when the ownership was released, or was found to be another node's.
 // That the life of the node is over is told by [Member.Done].
 func (o *Ownership) Ended() <-chan struct{} { return o.ended }
@@ -255,6 +265,9 @@ func (o *Ownership) Release(ctx context.Context) error {
 	}
 	next := o.claim
 	next.Node = ""
+	if o.begun {
+		next.Used = o.epoch
+	}
 	if err := o.write(ctx, next); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("release a key: %w", err)
 	}

@@ -67,6 +67,8 @@ type Claim struct {
 	// Write counts what the owner has written in this life, whatever the key, so that no
 	// two of its records are the same.
 	Write uint64 `json:"write"`
+	// Used is the last epoch before this one in which a turn may have begun; 0: none.
+	Used uint64 `json:"used,omitempty"`
 	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
 	Recent []string `json:"recent,omitempty"`
 }

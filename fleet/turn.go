@@ -53,7 +53,7 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 	} else if err := o.m.Check(); err != nil {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
-	o.recent = recent
+	o.recent, o.begun = recent, true
 	return &Turn{o: o}, nil
 }
 
@@ -103,16 +103,20 @@ func (t *Turn) Answer(ctx context.Context) error {
 	if t.let.Load() {
 		return nil
 	}
-	var err error
-	if t.o.m.o.Strict {
-		err = t.confirmed(ctx)
-	} else {
-		err = t.leased(ctx)
-	}
+	err := t.Show(ctx)
 	if err == nil {
 		t.let.Store(true)
 	}
 	return err
+}
+
+// Show asks what [Turn.Answer] asks, for what a turn shows before its answer: each call is
+// about what there is to show when it begins, and nothing is remembered.
+func (t *Turn) Show(ctx context.Context) error {
+	if t.o.m.o.Strict {
+		return t.confirmed(ctx)
+	}
+	return t.leased(ctx)
 }
 
 // leased waits for a moment at which the lease is valid.

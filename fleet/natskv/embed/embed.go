@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,7 +24,17 @@ type Options struct {
 	// Token is what clients show. "": none is wanted, which is for this machine alone, and
 	// refused for a host that is not the loopback interface's.
 	Token string
+	// Name is the server's, which has to differ from that of others in a cluster. "": a
+	// random one.
+	Name string
+	// ClusterPort is where the other servers of a cluster come, on Host, and Peers are
+	// where this one finds them, as HOST:PORT. 0: there is no cluster.
+	ClusterPort int
+	Peers       []string
 }
+
+// clusterUser is whom servers take each other for.
+const clusterUser = "coppice"
 
 var errNotReady = errors.New("it takes no clients")
 
@@ -44,11 +55,22 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
-	s, err := server.NewServer(&server.Options{
-		Host: o.Host, Port: o.Port, Authorization: o.Token,
+	so := &server.Options{
+		ServerName: o.Name, Host: o.Host, Port: o.Port, Authorization: o.Token,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: true,
 		NoSigs: true, NoLog: true,
-	})
+	}
+	if o.ClusterPort != 0 {
+		so.Cluster = server.ClusterOpts{Name: "coppice", Host: o.Host, Port: o.ClusterPort, Username: clusterUser, Password: o.Token}
+		for _, peer := range o.Peers {
+			u := &url.URL{Scheme: "nats-route", Host: peer}
+			if o.Token != "" {
+				u.User = url.UserPassword(clusterUser, o.Token)
+			}
+			so.Routes = append(so.Routes, u)
+		}
+	}
+	s, err := server.NewServer(so)
 	if err != nil {
 		return nil, fmt.Errorf("start a server of NATS: %w", err)
 	}

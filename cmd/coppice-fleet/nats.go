@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/coppice-run/coppice/cmd/internal/cli"
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/fleet/natskv"
+	"github.com/coppice-run/coppice/fleet/natskv/embed"
+)
+
+// routes is how far the port at which servers that run here find each other is from that of
+// their clients.
+const routes = 2000
+
+// open opens the directory of a fleet over NATS JetStream, and runs the server of it that
+// is to run in this process. Its servers sync their disks always; whoever names servers of
+// their own vouches that they do.
+func open(ctx context.Context, o cli.DirectoryOptions) (d fleet.Directory, stop func() error, err error) {
+	for _, u := range o.URLs {
+		if u.Scheme != "nats" {
+			return nil, nil, fmt.Errorf("%w: this program knows directories at nats:// alone, not at %s://", cli.ErrFleetUsage, u.Scheme)
+		}
+	}
+	end := func() {}
+	if o.Embed > 0 {
+		s, err := serve(ctx, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		end = s.Stop
+	}
+	bucket, err := connect(ctx, o)
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return bucket, func() error {
+		err := bucket.Close()
+		end()
+		return err
+	}, nil
+}
+
+// serve runs one of the servers.
+func serve(ctx context.Context, o cli.DirectoryOptions) (*embed.Server, error) {
+	port := func(u *url.URL) (int, error) {
+		n, err := strconv.Atoi(u.Port())
+		if err != nil || n < 1 || n+routes > 65535 {
+			return 0, fmt.Errorf("%w: the port of %s must be from 1 to %d: %d more is for the servers among themselves", cli.ErrFleetUsage, u.Host, 65535-routes, routes)
+		}
+		return n, nil
+	}
+	me := o.URLs[o.Embed-1]
+	n, err := port(me)
+	if err != nil {
+		return nil, err
+	}
+	so := embed.Options{Dir: o.Dir, Host: me.Hostname(), Port: n, Token: secret(o), Name: "coppice-" + strconv.Itoa(o.Embed)}
+	if len(o.URLs) > 1 {
+		so.ClusterPort = n + routes
+		for _, u := range o.URLs {
+			other, err := port(u)
+			if err != nil {
+				return nil, err
+			}
+			if u != me {
+				so.Peers = append(so.Peers, net.JoinHostPort(u.Hostname(), strconv.Itoa(other+routes)))
+			}
+		}
+	}
+	s, err := embed.Start(ctx, so)
+	if err != nil {
+		return nil, fmt.Errorf("run the server of the directory at %s: %w", me.Host, err)
+	}
+	return s, nil
+}
+
+// secret is what opens the servers: another one than the token, which it does not tell.
+func secret(o cli.DirectoryOptions) string {
+	mac := hmac.New(sha256.New, []byte(o.Secret))
+	_, _ = mac.Write([]byte("the directory of the fleet")) // it never fails
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// connect opens the bucket, as soon as servers can be reached that have it or can make it.
+func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, error) {
+	names := make([]string, 0, len(o.URLs))
+	for _, u := range o.URLs {
+		names = append(names, u.String())
+	}
+	with := natskv.Options{
+		URL: strings.Join(names, ","), Synced: true,
+		Connect: []nats.Option{nats.Token(secret(o)), nats.ReconnectWait(250 * time.Millisecond)},
+	}
+	if len(o.URLs) >= 3 { // whichever node makes the bucket
+		with.Replicas = 3
+	}
+	told := ""
+	for {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		d, err := natskv.Open(try, with)
+		cancel()
+		if err == nil {
+			return d, nil
+		}
+		if errors.Is(err, natskv.ErrUnsafe) || errors.Is(err, nats.ErrAuthorization) || ctx.Err() != nil {
+			return nil, err
+		}
+		if told != err.Error() {
+			told = err.Error()
+			o.Logger.Warn("the directory of the fleet cannot be used yet; the first nodes wait for each other", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}

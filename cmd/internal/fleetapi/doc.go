@@ -1,0 +1,41 @@
+// Package fleetapi makes the servers of a fleet one service: a call for a session that
+// arrives at any node runs at the one that owns the session's key, and nowhere else. Package
+// fleet decides who owns it; this package asks it, and sends requests on.
+//
+// # Guarantees
+//
+//   - A request about a session is served by the owner of its key, in the epoch of the
+//     claim, which the headers Coppice-Node and Coppice-Epoch of the answer say. A key that
+//     nobody owns is claimed by the node that was asked, for a request that begins
+//     something.
+//   - The lease is looked at before code runs and before anything of what it comes to
+//     leaves. What may not leave any longer is told as lost.
+//   - Code begins once: a request with an epoch that is over is refused, and so is one
+//     without an epoch when code may have run in an earlier one. It is refused before
+//     anything runs, so that whoever went on with the session learns first that what it had
+//     in memory is gone.
+//   - A request is sent on once more only when it surely did not arrive, or when it changes
+//     nothing.
+//   - While the directory is away nothing is ended. What needs it is answered 503, with the
+//     reason and Retry-After.
+//   - A claim is released when its session has no kernel any more and nothing runs for it.
+//
+// # A node
+//
+//	      Join               certificate
+//	new ───────▶ a life ──────────────────▶ clearing: turns are lost, sessions end
+//	               │  ▲                        │
+//	               │  └────── joins again ─────┘
+//	         Close ▼
+//	             closed
+//
+// # Who owns what
+//
+// A [Node] has three goroutines: one for its lives, one that releases claims, and one that
+// sees the other nodes come and go. [Node.Close] ends and joins them. Its lock guards the
+// table of keys; each key has one goroutine at a time that claims or releases it. Requests
+// run in the goroutines of the HTTP server.
+//
+// Sessions in workspaces, tools, files and artifacts stay with their node: a request with
+// the header Coppice-Node goes to the node that it names.
+package fleetapi

@@ -1,0 +1,98 @@
+package fleetapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+)
+
+// sent is what became of a request that was sent on.
+type sent int
+
+const (
+	// answered: the client has the answer, or as much of it as came.
+	answered sent = iota
+	// undelivered: it did not arrive.
+	undelivered
+	// unknown: it may have arrived, and there is no answer.
+	unknown
+)
+
+// forward sends a request on to another node, whose answer the client gets, streams as they
+// come. body is that of the request, once more for each attempt. The request is given up
+// when the node is no more.
+func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []byte) (sent, error) {
+	target, err := url.Parse(p.URL)
+	if err != nil {
+		return undelivered, err
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(p.gone, func() { cancel(errGone) })()
+	out := r.Clone(ctx)
+	if body != nil {
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	n.counts.forwarded.Inc()
+	state := answered
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.SetURL(target)
+			pr.Out.Header.Set(HeaderNode, p.ID)
+			// That the page may ask was looked at here; there, its port is another.
+			for _, name := range []string{"Origin", "Sec-Fetch-Site"} {
+				pr.Out.Header.Del(name)
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			for name := range resp.Header { // what this server has set stands in the answer once
+				w.Header().Del(name)
+			}
+			return nil
+		},
+		Transport:     n.o.Transport,
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
+			state, err = unknown, failed
+			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" {
+				state = undelivered
+			}
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+		},
+	}
+	proxy.ServeHTTP(w, out)
+	return state, err
+}
+
+// ask makes a request of one's own to another node, in the name of one that came: for the
+// status and the whole answer.
+func (n *Node) ask(ctx context.Context, r *http.Request, p *peer, pathAndQuery string) (status int, answer []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
+	defer cancel()
+	defer context.AfterFunc(p.gone, cancel)()
+	out, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+pathAndQuery, http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	out.Header.Set("Authorization", r.Header.Get("Authorization"))
+	out.Header.Set(HeaderNode, p.ID)
+	resp, err := n.o.Transport.RoundTrip(out)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxList))
+	return resp.StatusCode, answer, err
+}
+
+// maxList bounds the answer of a node about what it has, in bytes.
+const maxList = 64 << 20

@@ -1,0 +1,259 @@
+package fleetapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// entry is a key that this node owns, or is asked for. The node's lock guards its fields.
+type entry struct {
+	key messages.SessionKey
+	// turn is taken by who claims or releases it.
+	turn chan struct{}
+	// users counts who holds on to the entry.
+	users int
+	own   *fleet.Ownership
+	// told is the ownership whose first execution was told what was lost before.
+	told *fleet.Ownership
+	// active counts what needs the claim, and uses grows with each.
+	active int
+	uses   uint64
+}
+
+// claim is a hold on a key that this node owns: it is not released before free is called,
+// once.
+type claim struct {
+	n    *Node
+	e    *entry
+	own  *fleet.Ownership
+	life context.Context
+}
+
+// take claims a key, unless it is this node's already.
+func (n *Node) take(ctx context.Context, key messages.SessionKey) (*claim, error) {
+	m, life := n.now()
+	if m == nil {
+		return nil, fleet.ErrSuspended
+	}
+	e := n.hold(key)
+	defer n.letGo(e)
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("claim %s: %w", key, ctx.Err())
+	}
+	defer func() { <-e.turn }()
+	own, err := m.Claim(ctx, key.ID())
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.member != m {
+		return nil, fleet.ErrSuspended // the life ended meanwhile
+	}
+	if e.own != own {
+		e.own = own
+		n.counts.epochs.Inc()
+	}
+	return n.usedLocked(life, e, own), nil
+}
+
+// usedLocked notes that something needs a claim. n.mu is held.
+func (n *Node) usedLocked(life context.Context, e *entry, own *fleet.Ownership) *claim {
+	e.users++
+	e.active++
+	e.uses++
+	return &claim{n: n, e: e, own: own, life: life}
+}
+
+// again is another hold on the same claim.
+func (c *claim) again() *claim {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	return c.n.usedLocked(c.life, c.e, c.own)
+}
+
+// free ends the hold.
+func (c *claim) free() {
+	c.n.mu.Lock()
+	c.e.active--
+	c.n.mu.Unlock()
+	c.n.letGo(c.e)
+	nudge(c.n.sweep)
+}
+
+// hold returns the entry of a key, for as long as it is not let go.
+func (n *Node) hold(key messages.SessionKey) *entry {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := n.keys[key.ID()]
+	if e == nil {
+		e = &entry{key: key, turn: make(chan struct{}, 1)}
+		n.keys[key.ID()] = e
+	}
+	e.users++
+	return e
+}
+
+func (n *Node) letGo(e *entry) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.users--; e.users == 0 && e.own == nil {
+		delete(n.keys, e.key.ID())
+	}
+}
+
+// owned is how many keys this node has.
+func (n *Node) owned() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	owned := 0
+	for _, e := range n.keys {
+		if e.own != nil {
+			owned++
+		}
+	}
+	return owned
+}
+
+// active is how much needs a claim now.
+func (n *Node) active() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	active := 0
+	for _, e := range n.keys {
+		active += e.active
+	}
+	return active
+}
+
+// epochOf is the epoch in which this node owns a key, 0 when it does not.
+func (n *Node) epochOf(key messages.SessionKey) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.keys[key.ID()]; e != nil && e.own != nil {
+		return e.own.Epoch()
+	}
+	return 0
+}
+
+// sweepPause is the least between two looks for claims to release.
+const sweepPause = 100 * time.Millisecond
+
+// sweeping releases claims whose session has ended, until ctx ends.
+func (n *Node) sweeping(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.sweep:
+		}
+		// Each change of the tree nudges: many of them are looked at together.
+		if wait := sweepPause; !pause(ctx, &wait) {
+			return
+		}
+		for _, e := range n.idle(ctx) {
+			if err := n.release(ctx, e.entry, e.uses); err != nil && ctx.Err() == nil {
+				// The member writes it when the key is claimed again, or its life ends.
+				n.o.Logger.Info("the release of a session was not acknowledged", "session", e.key.String(), "error", err)
+			}
+		}
+	}
+}
+
+// unused is an entry that nothing needed when it had been used so often.
+type unused struct {
+	*entry
+	uses uint64
+}
+
+// idle lists the keys that nothing needs and that have no kernel. Each use is counted
+// before the kernels are looked at: one that comes meanwhile makes the entry another.
+func (n *Node) idle(ctx context.Context) []unused {
+	n.mu.Lock()
+	found := map[string]unused{}
+	for id, e := range n.keys {
+		if e.own != nil && e.active == 0 {
+			found[id] = unused{e, e.uses}
+		}
+	}
+	n.mu.Unlock()
+	if len(found) == 0 {
+		return nil
+	}
+	live, err := n.o.Sessions.Live(ctx)
+	if err != nil {
+		return nil // the host ends
+	}
+	for _, key := range live {
+		delete(found, key.ID())
+	}
+	list := make([]unused, 0, len(found))
+	for _, e := range found {
+		list = append(list, e)
+	}
+	return list
+}
+
+// release ends the claim of an entry, unless it was used since.
+func (n *Node) release(ctx context.Context, e *entry, uses uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
+	defer cancel()
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.turn }()
+	n.mu.Lock()
+	if e.own == nil || e.active > 0 || e.uses != uses {
+		n.mu.Unlock()
+		return nil
+	}
+	own := e.own
+	e.own = nil
+	e.users++
+	n.mu.Unlock()
+	defer n.letGo(e)
+	return own.Release(ctx)
+}
+
+// turn is an execution's: [httpapi.Turn].
+type turn struct {
+	*fleet.Turn
+	c    *claim
+	news string
+}
+
+// News is for the first execution of an epoch.
+func (t turn) News() string { return t.news }
+
+// news is what the next execution of a claim has to say first, once.
+func (c *claim) news() string {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.own.Used() == 0 || c.e.told == c.own {
+		return ""
+	}
+	c.e.told = c.own
+	return fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone, with its node or its end", c.own.Epoch(), c.own.Used())
+}
+
+func (t turn) Life() context.Context { return t.c.life }
+
+func (t turn) End() { t.c.free() }
+
+// Answer counts what is lost.
+func (t turn) Answer(ctx context.Context) error {
+	err := t.Turn.Answer(ctx)
+	if errors.Is(err, fleet.ErrLost) {
+		t.c.n.counts.lost.Inc()
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package fleetapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+)
+
+// merged is a list of what there is at all nodes, in the member of an answer; each entry
+// says at which. Nodes that gave no answer are named.
+func (n *Node) merged(member string) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			held, me := newBuffer(), n.ID()
+			h.ServeHTTP(held, r)
+			all := []json.RawMessage{}
+			if held.status != http.StatusOK {
+				held.to(w)
+				return
+			}
+			all = append(all, at(held.body.Bytes(), member, me)...)
+			out := map[string]any{}
+			if r.Header.Get(HeaderNode) == "" {
+				others := n.others()
+				answers := make([][]json.RawMessage, len(others))
+				heard := make([]bool, len(others))
+				var asked sync.WaitGroup
+				for i, p := range others {
+					asked.Go(func() {
+						status, data, err := n.ask(r.Context(), r, p, r.URL.RequestURI())
+						if heard[i] = err == nil && status == http.StatusOK; heard[i] {
+							answers[i] = at(data, member, p.ID)
+						}
+					})
+				}
+				asked.Wait()
+				var silent []string
+				for i, p := range others {
+					all = append(all, answers[i]...)
+					if !heard[i] {
+						silent = append(silent, p.ID)
+					}
+				}
+				if len(silent) > 0 {
+					out["unreachable"] = silent
+				}
+			}
+			out[member] = all
+			httpserver.JSON(w, http.StatusOK, out)
+		})
+	}
+}
+
+// at reads the entries of a list, and notes at which node they are.
+func at(data []byte, member, node string) []json.RawMessage {
+	var answer map[string]json.RawMessage
+	var entries []map[string]json.RawMessage
+	if json.Unmarshal(data, &answer) != nil || json.Unmarshal(answer[member], &entries) != nil {
+		return nil
+	}
+	name, err := json.Marshal(node)
+	list := make([]json.RawMessage, 0, len(entries))
+	for _, e := range entries {
+		if e["node"] == nil && err == nil {
+			e["node"] = name
+		}
+		if text, err := json.Marshal(e); err == nil {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// byID has a request about an execution served where that is.
+func (n *Node) byID(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		execution := r.PathValue("id")
+		if n.o.Knows(execution) || r.Header.Get(HeaderNode) != "" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		id := n.placeOf(execution)
+		if id == "" {
+			var err error
+			if id, err = n.seek(r, execution); err != nil {
+				n.refuse(r.Context(), w, err)
+				return
+			}
+		}
+		if id == "" {
+			h.ServeHTTP(w, r) // it says that there is none
+			return
+		}
+		n.place(execution, id)
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody)) // once more for each attempt
+		if err != nil {
+			n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
+			return
+		}
+		for wait, tries := firstPause, time.Now(); ; {
+			p := n.peer(id)
+			if p == nil || p.URL == n.url {
+				n.refuse(r.Context(), w, lostWith("the execution "+execution, id))
+				return
+			}
+			w.Header().Del(HeaderNode)
+			state, err := n.forward(w, r, p, body)
+			switch {
+			case state == answered:
+				return
+			case state == unknown && r.Method != http.MethodGet:
+				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
+				return
+			case time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait):
+				n.refuse(r.Context(), w, n.away(id, err))
+				return
+			}
+		}
+	})
+}
+
+// seek asks all nodes for an execution, and returns the one that knows it: "" when all say
+// that they do not.
+func (n *Node) seek(r *http.Request, execution string) (string, error) {
+	others := n.others()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	type answer struct {
+		id    string
+		found bool
+		err   error
+	}
+	answers := make(chan answer, len(others))
+	for _, p := range others {
+		go func() { // ends with ctx; the channel has room for all
+			status, _, err := n.ask(ctx, r, p, "/api/executions/"+execution)
+			if err == nil && status != http.StatusOK && status != http.StatusNotFound {
+				err = fmt.Errorf("it answers with status %d", status)
+			}
+			answers <- answer{p.ID, err == nil && status == http.StatusOK, err}
+		}()
+	}
+	var silent error
+	for range others {
+		a := <-answers
+		if a.found {
+			return a.id, nil
+		}
+		if a.err != nil {
+			silent = n.away(a.id, a.err)
+		}
+	}
+	return "", silent
+}

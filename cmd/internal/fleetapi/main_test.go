@@ -1,0 +1,255 @@
+package fleetapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet/fleettest"
+	"github.com/coppice-run/coppice/messages"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 10 * time.Second
+
+// wires carry requests between nodes of one process, by the host of their URL.
+type wires struct {
+	mu    sync.Mutex
+	nodes map[string]http.Handler // guarded by mu
+	// deaf are hosts that take requests and give no answer; guarded by mu.
+	deaf map[string]bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (w *wires) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	h, deaf := w.nodes[r.URL.Host], w.deaf[r.URL.Host]
+	w.mu.Unlock()
+	if deaf {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if h == nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	}
+	if r.Body == nil { // as a server has it
+		r.Body = http.NoBody
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	return rec.Result(), nil
+}
+
+// server is a node whose sessions are counters.
+type server struct {
+	t     *testing.T
+	node  *Node
+	link  *fleettest.Link
+	h     http.Handler
+	wires *wires
+	host  string
+
+	mu       sync.Mutex
+	sessions map[messages.SessionKey]int // guarded by mu
+	known    map[string]string           // executions, with what they came to; guarded by mu
+	ended    int                         // how many sessions were ended from outside; guarded by mu
+	// between is called between the end of a cell and its answer; guarded by mu.
+	between func()
+	changed func()
+}
+
+// join makes a node and has it join.
+func join(t *testing.T, m *fleettest.Memory, w *wires, name string) *server {
+	t.Helper()
+	s := &server{t: t, link: fleettest.NewLink(m), wires: w, host: name + ".test", sessions: map[messages.SessionKey]int{}, known: map[string]string{}}
+	began := time.Now()
+	s.node = New(Options{
+		Directory: s.link, Name: name, TTL: ttl, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
+		Clock: func() time.Duration { return time.Since(began) },
+	})
+	mux := http.NewServeMux()
+	for _, mount := range s.node.Wrap([]httpserver.Mount{
+		{Pattern: "POST /api/executions", Handler: http.HandlerFunc(s.execute)},
+		{Pattern: "GET /api/executions/{id}", Handler: http.HandlerFunc(s.show)},
+		{Pattern: "GET /api/sessions", Handler: http.HandlerFunc(s.list)},
+		{Pattern: "DELETE /api/sessions/{session}", Handler: http.HandlerFunc(s.remove)},
+		{Pattern: "POST /api/sessions/{session}/fork", Handler: http.HandlerFunc(s.fork)},
+		{Pattern: "GET /api/tools/", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "tools of "+name) })},
+	}) {
+		mux.Handle(mount.Pattern, mount.Handler)
+	}
+	s.h = mux
+	w.mu.Lock()
+	w.nodes[s.host] = mux
+	w.mu.Unlock()
+	require.NoError(t, s.node.Join(t.Context(), "http://"+s.host))
+	synctest.Wait()
+	return s
+}
+
+func newWires() *wires { return &wires{nodes: map[string]http.Handler{}, deaf: map[string]bool{}} }
+
+// leave ends a node, and kill has it be silent from now on.
+func (s *server) leave() {
+	s.link.Mend()
+	require.NoError(s.t, s.node.Close(context.WithoutCancel(s.t.Context())))
+	require.NoError(s.t, s.link.Close())
+}
+
+func (s *server) kill() {
+	s.link.Cut()
+	s.wires.mu.Lock()
+	delete(s.wires.nodes, s.host)
+	s.wires.mu.Unlock()
+}
+
+// Live implements Sessions.
+func (s *server) Live(context.Context) ([]messages.SessionKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []messages.SessionKey
+	for key := range s.sessions {
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// End implements Sessions.
+func (s *server) End(_ context.Context, key messages.SessionKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, key)
+	s.ended++
+	return nil
+}
+
+// Watch implements Sessions.
+func (s *server) Watch(f func()) func() {
+	s.changed = f
+	return func() {}
+}
+
+func (s *server) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[id] != ""
+}
+
+// execute counts in a session, in the way of package httpapi: the turn is asked for before,
+// and for the answer.
+func (s *server) execute(w http.ResponseWriter, r *http.Request) {
+	var in struct{ ID, Session string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.mu.Lock()
+	told := s.known[in.ID]
+	s.mu.Unlock()
+	if told != "" {
+		_, _ = fmt.Fprint(w, told)
+		return
+	}
+	turn, err := httpapi.Entered(r.Context())(r.Context(), in.ID)
+	if no, ok := errors.AsType[*httpserver.Refusal](err); ok {
+		no.Answer(w)
+		return
+	}
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer turn.End()
+	key := messages.SessionKey{Session: in.Session, Cwd: "/w"}
+	s.mu.Lock()
+	s.sessions[key]++
+	told = strconv.Itoa(s.sessions[key])
+	between := s.between
+	s.between = nil
+	s.mu.Unlock()
+	if between != nil {
+		between()
+	}
+	if err := turn.Answer(r.Context()); err != nil {
+		told = "lost"
+	}
+	s.mu.Lock()
+	s.known[in.ID] = told
+	s.mu.Unlock()
+	_, _ = fmt.Fprint(w, told)
+}
+
+func (s *server) show(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	told := s.known[r.PathValue("id")]
+	s.mu.Unlock()
+	if told == "" {
+		httpserver.Error(w, http.StatusNotFound, "not_found", "there is none", "")
+		return
+	}
+	_, _ = fmt.Fprint(w, told)
+}
+
+func (s *server) list(w http.ResponseWriter, r *http.Request) {
+	keys, _ := s.Live(r.Context())
+	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": keys})
+}
+
+func (s *server) remove(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	delete(s.sessions, messages.SessionKey{Session: r.PathValue("session"), Cwd: "/w"})
+	s.mu.Unlock()
+	s.changed()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *server) fork(w http.ResponseWriter, r *http.Request) {
+	key := messages.SessionKey{Session: r.PathValue("session") + "~1", Cwd: "/w"}
+	s.mu.Lock()
+	s.sessions[key] = 7
+	s.mu.Unlock()
+	httpserver.JSON(w, http.StatusCreated, map[string]any{"sessions": []messages.SessionKey{key}})
+}
+
+// ask makes a request of a node; epoch 0: none is named.
+func (s *server) ask(method, path, body string, epoch int, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(s.t.Context(), method, "http://"+s.host+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer sesame")
+	if epoch > 0 {
+		r.Header.Set(HeaderEpoch, strconv.Itoa(epoch))
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	s.h.ServeHTTP(rec, r)
+	return rec
+}
+
+// run counts once in a session.
+func (s *server) run(id, session string, epoch int) *httptest.ResponseRecorder {
+	return s.ask(http.MethodPost, "/api/executions", fmt.Sprintf(`{"id":%q,"session":%q}`, id, session), epoch)
+}
+
+// code is that of an answer that says no.
+func code(rec *httptest.ResponseRecorder) string {
+	var p struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(rec.Body.Bytes(), &p)
+	return p.Error.Code
+}

@@ -1,0 +1,41 @@
+package fleetapi
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// counts is what a node counts.
+type counts struct {
+	epochs, lives, lost, forwarded prometheus.Counter
+	refused                        *prometheus.CounterVec
+}
+
+func newCounts(n *Node) *counts {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help})
+	}
+	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help}, f)
+	}
+	c := &counts{
+		epochs:    counter("epochs_total", "Epochs of sessions that this node has begun as their owner."),
+		lives:     counter("lives_total", "Lives of this node: more than one when it was declared dead."),
+		lost:      counter("lost_total", "Executions whose result was not allowed to leave."),
+		forwarded: counter("forwarded_total", "Requests that were sent on to another node."),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "coppice", Subsystem: "fleet", Name: "refused_total", Help: "Requests that were refused, by the code of the answer.",
+		}, []string{"code"}),
+	}
+	if n.o.Metrics != nil {
+		n.o.Metrics.MustRegister(
+			c.epochs, c.lives, c.lost, c.forwarded, c.refused,
+			gauge("claims", "Sessions that this node owns.", func() float64 { return float64(n.owned()) }),
+			gauge("nodes", "Other nodes that are up or draining.", func() float64 { return float64(len(n.others())) }),
+			gauge("suspended", "1 while the node has no valid lease.", func() float64 {
+				if n.Ready() {
+					return 0
+				}
+				return 1
+			}),
+		)
+	}
+	return c
+}

@@ -1,0 +1,110 @@
+package fleetapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coppice-run/coppice/fleet"
+)
+
+// errGone is why what was asked of a node is given up: it is dead or has left.
+var errGone = errors.New("the node is dead, or has left the fleet")
+
+// peer is another node that is up or draining. gone ends, with errGone, when it is no more.
+type peer struct {
+	fleet.Node
+	gone context.Context
+	end  context.CancelCauseFunc
+}
+
+// watching sees the other nodes come and go, until ctx ends.
+func (n *Node) watching(ctx context.Context) {
+	_ = n.roster.Watch(ctx, func(nodes []fleet.Node) { n.saw(nodes) }) // it ends with ctx, or with the roster after it
+	n.saw(nil)
+}
+
+func (n *Node) saw(nodes []fleet.Node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	seen := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		seen[node.ID] = true
+		p := n.peers[node.ID]
+		if p == nil {
+			p = &peer{}
+			p.gone, p.end = context.WithCancelCause(context.Background())
+		} else {
+			p = &peer{gone: p.gone, end: p.end}
+		}
+		p.Node = node
+		n.peers[node.ID] = p
+	}
+	for id, p := range n.peers {
+		if !seen[id] {
+			delete(n.peers, id)
+			p.end(errGone)
+		}
+	}
+}
+
+// peer is a node, nil when none of that ID is up or draining as far as is known.
+func (n *Node) peer(id string) *peer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.peers[id]
+}
+
+// others are the nodes but this one, by ID. A life of this process that is over is none.
+func (n *Node) others() []*peer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var list []*peer
+	for _, p := range n.peers {
+		if p.URL != n.url {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *peer) int { return strings.Compare(a.ID, b.ID) })
+	return list
+}
+
+// placed is where the executions are that this node has sent on: the node of each id, of
+// the last so many. The node's lock guards it.
+type placed struct {
+	nodes map[string]string
+	order []string
+}
+
+const mostPlaced = 8192
+
+func (p *placed) put(execution, node string) {
+	if execution == "" || p.nodes[execution] == node {
+		return
+	}
+	if p.nodes == nil {
+		p.nodes = map[string]string{}
+	}
+	if _, known := p.nodes[execution]; !known {
+		p.order = append(p.order, execution)
+	}
+	p.nodes[execution] = node
+	for len(p.order) > mostPlaced {
+		delete(p.nodes, p.order[0])
+		p.order = p.order[1:]
+	}
+}
+
+// place notes where an execution is, and placeOf says it: "" when it is not known.
+func (n *Node) place(execution, node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.placed.put(execution, node)
+}
+
+func (n *Node) placeOf(execution string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.placed.nodes[execution]
+}

@@ -1,0 +1,105 @@
+package fleetapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet"
+)
+
+// The headers of a fleet. In a request, the first names the node that shall serve it, and
+// the second the epoch that the client has seen the session in; in an answer they say who
+// served it, in which epoch.
+const (
+	HeaderNode  = "Coppice-Node"
+	HeaderEpoch = "Coppice-Epoch"
+)
+
+func refusal(status int, code, message, hint string, retry time.Duration) *httpserver.Refusal {
+	return &httpserver.Refusal{Status: status, Problem: httpserver.Problem{Code: code, Message: message, Hint: hint}, Retry: retry}
+}
+
+// refused is the answer for what kept a request from being served here.
+func (n *Node) refused(err error) *httpserver.Refusal {
+	no, is := errors.AsType[*httpserver.Refusal](err)
+	other, isEpoch := errors.AsType[*fleet.EpochError](err)
+	switch {
+	case is:
+		return no
+	case isEpoch:
+		return gone(other.Meant, other.Now)
+	case errors.Is(err, fleet.ErrBegun):
+		return refusal(http.StatusConflict, "begun", err.Error(), "ask for its result: GET /api/executions/ID", 0)
+	case errors.Is(err, fleet.ErrLost):
+		return refusal(http.StatusGone, "lost", "whether it was done is not known: "+err.Error(), "look at what it should have done before it is sent again", 0)
+	case errors.Is(err, fleet.ErrDraining):
+		return refusal(http.StatusServiceUnavailable, "draining", err.Error(), "ask another node", n.o.TTL/4)
+	default:
+		return refusal(http.StatusServiceUnavailable, "suspended",
+			fmt.Sprintf("nothing was begun, and no session is ended for it: %v", err), "send it again when the directory of the fleet can be reached", n.o.TTL/4)
+	}
+}
+
+// gone is the answer to who went on with an epoch that is over.
+func gone(meant, now uint64) *httpserver.Refusal {
+	if meant > now {
+		return refusal(http.StatusConflict, "epoch_gone", fmt.Sprintf("the session was never in epoch %d: it is in epoch %d", meant, now), "send the epoch that an answer about the session has said", 0)
+	}
+	r := refusal(http.StatusConflict, "epoch_gone",
+		fmt.Sprintf("the session is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", now, meant),
+		fmt.Sprintf("nothing was begun; to go on without it, send %s: %d", HeaderEpoch, now), 0)
+	r.Epoch = now
+	return r
+}
+
+// needed is the answer to who has not said which epoch they know, where code may have run
+// in an earlier one.
+func needed(own *fleet.Ownership) *httpserver.Refusal {
+	r := refusal(http.StatusConflict, "epoch_needed",
+		fmt.Sprintf("the session is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", own.Epoch(), own.Used()),
+		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, own.Epoch()), 0)
+	r.Epoch = own.Epoch()
+	return r
+}
+
+// away is the answer while an owner that is not known to be dead cannot be asked.
+func (n *Node) away(id string, why error) *httpserver.Refusal {
+	return refusal(http.StatusServiceUnavailable, "owner_away",
+		fmt.Sprintf("the session's node %s does not answer, and is not known to be dead: %v", id, why), "send it again: a node that is dead is known to be within little more than "+n.o.TTL.String(), n.o.TTL/4)
+}
+
+// lostWith is the answer about what was at a node that is dead.
+func lostWith(what, id string) *httpserver.Refusal {
+	return refusal(http.StatusGone, "lost", fmt.Sprintf("%s is lost: node %s, which had it, is dead or has left", what, id), "the next call of the session begins with nothing in memory", 0)
+}
+
+// meant is the epoch that a request names; 0: none.
+func meant(r *http.Request) (uint64, error) {
+	values := r.Header.Values(HeaderEpoch)
+	if len(values) == 0 {
+		return 0, nil
+	}
+	e, err := strconv.ParseUint(values[0], 10, 64)
+	if err != nil || e == 0 || len(values) > 1 {
+		return 0, refusal(http.StatusBadRequest, "bad_request", fmt.Sprintf("%s must be a number from 1, not %.40q", HeaderEpoch, values), "", 0)
+	}
+	return e, nil
+}
+
+// refuse answers no, and counts it. Who has gone hears nothing.
+func (n *Node) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	no := n.refused(err)
+	n.counts.refused.WithLabelValues(no.Code).Inc()
+	if no.Epoch != 0 {
+		w.Header().Set(HeaderEpoch, strconv.FormatUint(no.Epoch, 10))
+	}
+	no.Answer(w)
+}

@@ -1,0 +1,316 @@
+package fleetapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// target is what a request is about.
+type target struct {
+	key messages.SessionKey
+	// execution is the id of the one that it starts, which may be "".
+	execution string
+	// starts says that it starts an execution, claims that it may have its session begin.
+	starts, claims bool
+	// forks says that it makes sessions of other names.
+	forks bool
+	body  []byte
+}
+
+// Wrap has requests to mounts go to the node that they belong to.
+func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
+	byPath := target{}
+	about := map[string]func(http.Handler) http.Handler{
+		"POST /api/executions":    n.named(target{starts: true, claims: true}),
+		"POST /api/notebooks/run": n.named(target{starts: true, claims: true}),
+		"POST /api/sessions":      n.named(target{claims: true}),
+
+		"GET /api/sessions/{session}": n.pathed(byPath), "DELETE /api/sessions/{session}": n.pathed(byPath),
+		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(byPath),
+		"POST /api/sessions/{session}/pin": n.pathed(byPath), "POST /api/sessions/{session}/unpin": n.pathed(byPath),
+		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
+		"POST /api/sessions/{session}/fork":   n.pathed(target{forks: true}),
+		"POST /api/sessions/{session}/rewind": n.pathed(target{claims: true}),
+
+		"GET /api/executions/{id}": n.byID, "GET /api/executions/{id}/events": n.byID,
+		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,
+
+		"GET /api/sessions": n.merged("sessions"), "GET /api/executions": n.merged("executions"), "GET /api/checkpoints": n.merged("checkpoints"),
+	}
+	wrapped := make([]httpserver.Mount, 0, len(mounts))
+	for _, m := range mounts {
+		if wrap := about[m.Pattern]; wrap != nil {
+			m.Handler = wrap(m.Handler)
+		}
+		if !m.Public {
+			m.Handler = n.addressed(m.Handler)
+		}
+		wrapped = append(wrapped, m)
+	}
+	return wrapped
+}
+
+// addressed sends requests on that name another node. Those that name this one are served
+// by it, wherever what they are about may be.
+func (n *Node) addressed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, me := r.Header.Get(HeaderNode), n.ID()
+		if me != "" {
+			w.Header().Set(HeaderNode, me)
+		}
+		if id == "" || id == me {
+			h.ServeHTTP(w, r)
+			return
+		}
+		p := n.peer(id)
+		if p == nil || p.URL == n.url { // of a life of this process that is over
+			n.refuse(r.Context(), w, lostWith("what was asked for", id))
+			return
+		}
+		w.Header().Del(HeaderNode)
+		if state, err := n.forward(w, r, p, nil); state != answered {
+			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
+		}
+	})
+}
+
+// unanswered is the answer for a request to which a node gave none.
+func (n *Node) unanswered(r *http.Request, p *peer, state sent, err error) error {
+	switch {
+	case state == undelivered:
+		return n.away(p.ID, err)
+	case errors.Is(err, errGone):
+		return lostWith("what became of the request", p.ID)
+	case r.Method == http.MethodGet:
+		return n.away(p.ID, err)
+	default:
+		return refusal(http.StatusBadGateway, "unanswered", "node "+p.ID+" gave no answer; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
+	}
+}
+
+// maxBody bounds the body of a request, as that of package httpapi.
+const maxBody = 16 << 20
+
+// named is about the session in the body of a request.
+func (n *Node) named(t target) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+			if err != nil || len(data) > maxBody {
+				// The handler says what is wrong with it.
+				r.Body = struct {
+					io.Reader
+					io.Closer
+				}{io.MultiReader(bytes.NewReader(data), &failing{err, r.Body}), r.Body}
+				h.ServeHTTP(w, r)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(data))
+			var in struct{ ID, Session, Cwd, Workspace, Path string }
+			if json.Unmarshal(data, &in) != nil || in.Session == "" || in.Workspace != "" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			t := t
+			t.body, t.execution, t.key = data, in.ID, messages.SessionKey{Session: in.Session, Cwd: n.o.Cwd}
+			if in.Path != "" { // of a notebook: a session is in its folder
+				t.key = t.key.In(filepath.Dir(in.Path))
+			}
+			t.key = t.key.In(in.Cwd)
+			n.route(w, r, h, t)
+		})
+	}
+}
+
+// failing reads what is left of a body, or fails as it did.
+type failing struct {
+	err  error
+	rest io.Reader
+}
+
+// Read implements [io.Reader].
+func (f *failing) Read(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.rest.Read(p)
+}
+
+// pathed is about the session in the path of a request.
+func (n *Node) pathed(t target) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			query := r.URL.Query()
+			if query.Get("workspace") != "" {
+				h.ServeHTTP(w, r)
+				return
+			}
+			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+			if err != nil {
+				n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(data))
+			t := t
+			t.body = data
+			t.key = messages.SessionKey{Session: r.PathValue("session"), Cwd: n.o.Cwd}.In(query.Get("cwd"))
+			n.route(w, r, h, t)
+		})
+	}
+}
+
+// route has a request served by the owner of its session, or by this node when nobody owns
+// it. An owner that cannot be reached is asked again until it is known to be dead.
+func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
+	for wait, tries := firstPause, time.Now(); ; {
+		c, id, err := n.find(r.Context(), t)
+		switch {
+		case err != nil:
+			n.refuse(r.Context(), w, err)
+			return
+		case c != nil:
+			n.serve(w, r, h, t, c)
+			c.free()
+			return
+		case id == "": // there is nothing of it anywhere
+			h.ServeHTTP(w, r)
+			return
+		case r.Header.Get(HeaderNode) != "":
+			n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "moved", "the session is at node "+id, "ask without the header "+HeaderNode, firstPause))
+			return
+		}
+		state, failed := undelivered, error(errGone) // it is not in the list yet, or no more
+		if p := n.peer(id); p != nil && p.URL != n.url {
+			n.place(t.execution, id)
+			w.Header().Del(HeaderNode)
+			if state, failed = n.forward(w, r, p, t.body); state == answered {
+				return
+			}
+			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) {
+				n.refuse(r.Context(), w, n.unanswered(r, p, state, failed))
+				return
+			}
+		}
+		if time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait) {
+			n.refuse(r.Context(), w, n.away(id, failed))
+			return
+		}
+	}
+}
+
+// find claims the key of a request, or says which node has it: "" when none has.
+func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
+	defer cancel()
+	m, _ := n.now()
+	if m == nil {
+		return nil, "", fleet.ErrSuspended
+	}
+	if !t.claims && n.epochOf(t.key) == 0 {
+		id, _, err := m.Owner(ctx, t.key.ID())
+		if id != m.ID() {
+			return nil, id, err
+		}
+	}
+	c, err := n.take(ctx, t.key)
+	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
+		return nil, owned.Node, nil
+	}
+	return c, "", err
+}
+
+// serve has the handler of this node serve a request, in the epoch of a claim.
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t target, c *claim) {
+	w.Header().Set(HeaderEpoch, strconv.FormatUint(c.own.Epoch(), 10))
+	if t.execution != "" && n.o.Knows(t.execution) {
+		h.ServeHTTP(w, r)
+		return
+	}
+	epoch, err := meant(r)
+	switch {
+	case err != nil:
+	case epoch != 0 && (epoch <= c.own.Used() || epoch > c.own.Epoch()):
+		err = gone(epoch, c.own.Epoch())
+	case epoch != 0:
+		// Nothing was begun since the one that it names: that may have been given up while
+		// the client took notice of it.
+		epoch = c.own.Epoch()
+	case epoch == 0 && t.starts && c.own.Used() > 0:
+		err = needed(c.own)
+	}
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	if t.starts {
+		h.ServeHTTP(w, r.WithContext(httpapi.WithEnter(r.Context(), func(ctx context.Context, id string) (httpapi.Turn, error) {
+			return n.enter(ctx, c, fleet.Call{ID: id, Epoch: epoch})
+		})))
+		return
+	}
+	begun, err := c.own.Begin(r.Context(), fleet.Call{Epoch: epoch})
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	held := newBuffer()
+	h.ServeHTTP(held, r)
+	if t.forks && held.status == http.StatusCreated {
+		err = n.adopt(r.Context(), held.body.Bytes())
+	}
+	if err == nil {
+		err = begun.Answer(r.Context())
+	}
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	held.to(w)
+}
+
+// enter begins the turn of an execution.
+func (n *Node) enter(ctx context.Context, c *claim, call fleet.Call) (httpapi.Turn, error) {
+	begun, err := c.own.Begin(ctx, call)
+	if err != nil {
+		no := n.refused(err)
+		n.counts.refused.WithLabelValues(no.Code).Inc()
+		return nil, no
+	}
+	return turn{begun, c.again(), c.news()}, nil
+}
+
+// adopt claims the sessions that a fork has made, which nobody has asked for yet. Those
+// whose names are another node's are ended.
+func (n *Node) adopt(ctx context.Context, answer []byte) error {
+	var made struct{ Sessions []messages.SessionKey }
+	if err := json.Unmarshal(answer, &made); err != nil {
+		return err
+	}
+	for i, key := range made.Sessions {
+		c, err := n.take(ctx, key)
+		if err == nil {
+			c.free()
+			continue
+		}
+		for _, key := range made.Sessions[i:] {
+			err = errors.Join(err, n.o.Sessions.End(context.WithoutCancel(ctx), key))
+		}
+		if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
+			return refusal(http.StatusConflict, "conflict", "there is a session "+key.String()+" at node "+owned.Node, "name the copies otherwise", 0)
+		}
+		return err
+	}
+	return nil
+}
