@@ -21,6 +21,8 @@ type Checkpoint struct {
 	// in bytes; 0 of both: it is gone, or the system does not tell.
 	Memory int64 `json:"memory,omitempty"`
 	Refers int64 `json:"refers,omitempty"`
+	// Node is the node of a fleet that has it, "" in none.
+	Node string `json:"node,omitempty"`
 }
 
 // Checkpoint keeps a session's state as it is now, for Rewind. It ends with DropCheckpoint,

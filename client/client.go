@@ -41,6 +41,8 @@ type Client struct {
 	base *url.URL
 	http *http.Client
 	own  *http.Transport // nil when the transport is the caller's
+
+	epochs epochs
 }
 
 // maxAnswer bounds an answer, in bytes.
@@ -99,7 +101,9 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.o.Token)
+	if c.o.Token != "" { // a server says some things to those who have none
+		req.Header.Set("Authorization", "Bearer "+c.o.Token)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -159,19 +163,25 @@ func (c *Client) answer(ctx context.Context, method, path string, query url.Valu
 
 // do makes a request and reads its answer.
 func (c *Client) do(req *http.Request) ([]byte, error) {
+	data, _, err := c.exchange(req)
+	return data, err
+}
+
+// exchange is do, with what stands above the answer.
+func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, unwrapURL(err)
+		return nil, nil, unwrapURL(err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return nil, problem(resp.StatusCode, data)
+		return nil, nil, problem(resp.StatusCode, data)
 	}
-	return data, nil
+	return data, resp.Header, nil
 }
 
 // take makes a request once, and decodes its answer into out.

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -24,9 +25,7 @@ const leaving = 15 * time.Second
 // they were started. The server keeps those that have ended for a while.
 func (c *Client) Start(ctx context.Context, e Execute) (Execution, error) {
 	e.ID = cmp.Or(e.ID, messages.NewID())
-	var x Execution
-	err := c.ask(ctx, http.MethodPost, "api/executions", nil, e, &x)
-	return x, err
+	return c.start(ctx, "api/executions", sessionOf(e.Session, e.Cwd, e.Workspace), e)
 }
 
 // Executions lists those that the server knows, the newest first: with a session,
@@ -284,7 +283,40 @@ func (c *Client) ApplyNotebook(ctx context.Context, a Apply) (Applied, error) {
 // an end like others. The cells of its events count from the first that is run.
 func (c *Client) RunNotebook(ctx context.Context, r RunNotebook) (Execution, error) {
 	r.ID = cmp.Or(r.ID, messages.NewID())
-	var x Execution
-	err := c.ask(ctx, http.MethodPost, "api/notebooks/run", nil, r, &x)
-	return x, err
+	session := sessionOf(r.Session, cmp.Or(r.Cwd, filepath.Dir(r.Path)), r.Workspace)
+	return c.start(ctx, "api/notebooks/run", session, r)
+}
+
+// LookBack says which part of what happened is wanted. The zero value: the newest 100.
+type LookBack struct {
+	// After and Before are numbers of events: only those after, or before. 0: any. With After
+	// the oldest that fit are told, else the newest.
+	After, Before uint64
+	// Limit is how many at most, up to 1,000. 0: 100.
+	Limit int
+	// Filter are words that all have to occur, in any case.
+	Filter string
+	// Since and Until bound the time. Zero: not.
+	Since, Until time.Time
+}
+
+// Past returns a page of what happened at the server.
+func (c *Client) Past(ctx context.Context, o LookBack) (Past, error) {
+	query := url.Values{}
+	for name, n := range map[string]uint64{"after": o.After, "before": o.Before, "limit": uint64(max(o.Limit, 0))} {
+		if n > 0 {
+			query.Set(name, strconv.FormatUint(n, 10))
+		}
+	}
+	if o.Filter != "" {
+		query.Set("filter", o.Filter)
+	}
+	for name, at := range map[string]time.Time{"since": o.Since, "until": o.Until} {
+		if !at.IsZero() {
+			query.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	var page Past
+	err := c.ask(ctx, http.MethodGet, "api/events", query, nil, &page)
+	return page, err
 }

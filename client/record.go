@@ -68,7 +68,7 @@ func (r Record) Runs() bool {
 		return false
 	}
 	if r.Start != "" {
-		return process.Alive(process.Identity{PID: r.PID, Start: r.Start})
+		return !process.Ended(process.Identity{PID: r.PID, Start: r.Start})
 	}
 	_, err := process.Identify(r.PID)
 	return !errors.Is(err, process.ErrNoProcess)

@@ -153,3 +153,43 @@ func (c *Client) Fork(ctx context.Context, key messages.SessionKey, n int, owner
 	err = c.once(ctx, http.MethodPost, path, query, in, &made)
 	return made.Sessions, err
 }
+
+// Complete returns what could stand at a cursor, a number of characters from the beginning
+// of the code; so is Start of the answer. The session's kernel is asked if it is idle: one
+// that is busy, or not there, is an [Error] of status 409 or 404.
+func (c *Client) Complete(ctx context.Context, key messages.SessionKey, code string, cursor int) (matches []string, start int, err error) {
+	var told struct {
+		Matches []string `json:"matches"`
+		Start   int      `json:"start"`
+	}
+	err = c.look(ctx, key, "/complete", code, cursor, &told)
+	return told.Matches, told.Start, err
+}
+
+// Inspect returns the signature and the document of the name at a cursor, "" when it stands
+// for nothing. It asks as [Client.Complete] does.
+func (c *Client) Inspect(ctx context.Context, key messages.SessionKey, code string, cursor int) (string, error) {
+	var told struct {
+		Text string `json:"text"`
+	}
+	err := c.look(ctx, key, "/inspect", code, cursor, &told)
+	return told.Text, err
+}
+
+func (c *Client) look(ctx context.Context, key messages.SessionKey, what, code string, cursor int, to any) error {
+	path, query, err := session(key, what)
+	if err != nil {
+		return err
+	}
+	return c.ask(ctx, http.MethodPost, path, query, map[string]any{"code": code, "cursor": cursor}, to)
+}
+
+// Notebook returns what a session executed, as far as the server has it, as a notebook of
+// nbformat 4.5.
+func (c *Client) Notebook(ctx context.Context, key messages.SessionKey) ([]byte, error) {
+	path, query, err := session(key, "/notebook")
+	if err != nil {
+		return nil, err
+	}
+	return c.answer(ctx, http.MethodGet, path, query, nil)
+}

@@ -53,6 +53,8 @@ type Session struct {
 	Detail  string    `json:"detail,omitempty"`
 	// Kept is what is on disk of a session that is hibernated; nil: it has a kernel.
 	Kept *Hibernated `json:"hibernated,omitempty"`
+	// Node is the node of a fleet that has the session, "" in none.
+	Node string `json:"node,omitempty"`
 }
 
 // StateHibernated is the state of a session that has no kernel and is kept on disk: its
@@ -138,7 +140,10 @@ type Execution struct {
 	// notebook its path.
 	Title string `json:"title"`
 	// Cells is how many cells a call has; 0: not known, as of a notebook.
-	Cells   int       `json:"cells,omitempty"`
+	Cells int `json:"cells,omitempty"`
+	// Code is that of the cells of a call, with an empty line between two. It is there when
+	// one execution is asked for.
+	Code    string    `json:"code,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Events is the number of the newest event.
@@ -150,6 +155,8 @@ type Execution struct {
 	// Notebook is the report of a run of a notebook, beside Result, in the form
 	// of `coppice notebook run --json`.
 	Notebook messages.RawJSON `json:"notebook,omitempty"`
+	// Node is the node of a fleet that has the execution, "" in none; lists say it.
+	Node string `json:"node,omitempty"`
 }
 
 // Artifact describes an output that was kept.
@@ -231,6 +238,18 @@ type Change struct {
 	Missed uint64 `json:"missed,omitempty"`
 }
 
+// Past is a page of what happened.
+type Past struct {
+	// Events are the oldest first.
+	Events []Change `json:"events"`
+	// More says that there are others beyond, in the direction that was asked for.
+	More bool `json:"more"`
+	// Newest is the number of the newest event of the server, 0: there is none yet.
+	Newest uint64 `json:"newest"`
+	// Forgotten is how many older ones the server no longer has.
+	Forgotten uint64 `json:"forgotten,omitempty"`
+}
+
 // Error is an answer of the server that says no.
 type Error struct {
 	// Status is the HTTP status.
@@ -240,6 +259,9 @@ type Error struct {
 	Message string `json:"message"`
 	// Hint is the next step.
 	Hint string `json:"hint,omitempty"`
+	// Epoch is the one that a session of a fleet is in, with the codes epoch_gone and
+	// epoch_needed.
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 // Error returns the problem and the next step.

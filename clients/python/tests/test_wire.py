@@ -213,5 +213,29 @@ class Find(unittest.TestCase):
             self.assertEqual(coppice.AsyncClient().url, "http://127.0.0.1:1")
 
 
+class Epochs(unittest.TestCase):
+    """What a session of a fleet is told when its node is gone."""
+
+    @staticmethod
+    def no(code, epoch, repeated=False):
+        e = _wire.problem(409, json.dumps({"error": {"code": code, "message": "no", "epoch": epoch}}).encode())
+        e.repeated = repeated
+        return e
+
+    def test_goes_on(self):
+        for name, ran, seen, e, want in [
+            ("not used", False, 0, self.no("epoch_needed", 2), True),
+            ("used", True, 0, self.no("epoch_needed", 2), False),
+            ("sent before", False, 0, self.no("epoch_needed", 2, True), False),
+            ("seen", False, 1, self.no("epoch_gone", 2), False),
+        ]:
+            with self.subTest(name):
+                epochs = _wire.Epochs()
+                epochs.ran, epochs.seen = ran, seen
+                self.assertEqual(epochs.goes_on(e), want)
+                self.assertEqual(epochs.headers(), {"Coppice-Epoch": "2"}, "it is told once")
+        self.assertEqual(_wire.Epochs().headers(), {})
+
+
 if __name__ == "__main__":
     unittest.main()

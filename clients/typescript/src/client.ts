@@ -104,6 +104,7 @@ export class Client {
   /** @internal One request; repeated, while the server is out of reach, when that changes nothing. */
   async ask(method: string, path: string, o: Ask = {}): Promise<unknown> {
     const pause = new Pause(o.once ? 0 : this.#patience);
+    let repeated = false;
     for (;;) {
       o.signal?.throwIfAborted();
       const signals = [...(o.timeout === 0 ? [] : [AbortSignal.timeout(o.timeout ?? longest)]), ...(o.signal ? [o.signal] : [])];
@@ -114,8 +115,10 @@ export class Client {
         return text === "" ? undefined : JSON.parse(text);
       } catch (e) {
         o.signal?.throwIfAborted();
+        if (e instanceof ServerError) e.repeated = repeated;
         if (e instanceof CoppiceError) throw e;
         if (e instanceof SyntaxError) throw new CoppiceError("the answer of the server is not JSON", { cause: e });
+        repeated = true;
         await sleep(pause.after(e, `${method} ${path}`), o.signal);
       }
     }

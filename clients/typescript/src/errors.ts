@@ -26,10 +26,14 @@ export class ServerError extends CoppiceError {
    * @param status the HTTP status
    * @param code for programs: not_found, bad_request, overloaded, …
    * @param hint the next step, "" when there is nothing to say
+   * @param epoch the one that a session of a fleet is in, with epoch_gone and epoch_needed; else 0
    */
-  constructor(readonly status: number, readonly code: string, message: string, readonly hint = "") {
+  constructor(readonly status: number, readonly code: string, message: string, readonly hint = "", readonly epoch = 0) {
     super(hint ? `${message}; ${hint}` : message);
   }
+
+  /** Whether the request had been sent before, with nothing known of that. */
+  repeated = false;
 }
 
 /** A call did not end well; check throws it. */

@@ -1,7 +1,7 @@
 import type { Client } from "./client.js";
 import { CoppiceError, ServerError } from "./errors.js";
 import type { Checkpoint, Code, Event, InputRequest, InputStatus, Result } from "./types.js";
-import { cellsOf, defined, executionPath, Following, seconds, sessionPath } from "./wire.js";
+import { cellsOf, defined, Epochs, executionPath, Following, seconds, sessionPath } from "./wire.js";
 
 /** What a session is besides its name. */
 export interface SessionOptions {
@@ -37,6 +37,7 @@ export interface RunOptions extends Omit<StreamOptions, "allowStdin"> {
 export class Session {
   #client: Client;
   #owner: string | undefined;
+  #epochs = new Epochs();
   /** Its working directory; undefined: the server's, or the folder of the workspace. */
   readonly cwd: string | undefined;
 
@@ -77,10 +78,17 @@ export class Session {
     signal?.throwIfAborted();
     let ended = false;
     try {
-      await this.#client.ask("POST", "api/executions", { body, signal }).catch((e: unknown) => {
-        ended = e instanceof ServerError; // it never began
-        throw e;
-      });
+      const start = () => this.#client.ask("POST", "api/executions", { body, signal, headers: this.#epochs.headers });
+      await start()
+        .catch((e: unknown) => {
+          if (this.#epochs.goesOn(e)) return start();
+          throw e;
+        })
+        .catch((e: unknown) => {
+          ended = e instanceof ServerError; // it never began
+          throw e;
+        });
+      this.#epochs.ran = true;
       for await (const event of this.#client.events(new Following(id), signal)) {
         ended = event.type === "final";
         yield event;

@@ -64,12 +64,34 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
 /** An answer that says no. */
 export function problem(status: number, text: string): ServerError {
   try {
-    const { code, message, hint } = (JSON.parse(text) as { error: { code: string; message: string; hint?: string } }).error;
-    if (typeof message === "string") return new ServerError(status, String(code), message, hint ?? "");
+    const { code, message, hint, epoch } = (JSON.parse(text) as { error: { code: string; message: string; hint?: string; epoch?: number } }).error;
+    if (typeof message === "string") return new ServerError(status, String(code), message, hint ?? "", epoch ?? 0);
   } catch {
     // not one of ours
   }
   return new ServerError(status, "unknown", `the server answered with status ${status}`);
+}
+
+/**
+ * The epoch in which a session of a fleet was seen: so that what is sent again never begins
+ * twice, and code that counts on variables that are gone does not begin.
+ */
+export class Epochs {
+  #seen = 0;
+  ran = false;
+
+  /** What a request says of it. */
+  get headers(): Record<string, string> {
+    return this.#seen ? { "Coppice-Epoch": String(this.#seen) } : {};
+  }
+
+  /** Whether to send a request anew: who has not used the session has lost nothing. Others are told, once. */
+  goesOn(e: unknown): boolean {
+    if (!(e instanceof ServerError)) return false;
+    const fresh = !this.ran && !this.#seen && !e.repeated;
+    this.#seen = e.epoch || this.#seen;
+    return fresh && e.code === "epoch_needed" && e.epoch > 0;
+  }
 }
 
 /** The time between tries, while a server is out of reach. Times are in milliseconds. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ConnectionLost, CoppiceError } from "../dist/index.js";
-import { cellsOf, Following, Parser, Pause, problem, sessionPath } from "../dist/wire.js";
+import { cellsOf, Epochs, Following, Parser, Pause, problem, sessionPath } from "../dist/wire.js";
 
 test("however a stream is cut, the same events come of it", () => {
   const stream = ': alive\n\nid: 1\ndata: {"a"\r\ndata:  1}\r\n\r\ndata:x\rdata:y\r\revent: e\n\ndata: last\n\n';
@@ -62,4 +62,21 @@ test("problems", () => {
   const e = problem(404, '{"error":{"code":"not_found","message":"there is no session","hint":"open it"}}');
   assert.deepEqual([e.status, e.code, e.message, e.hint], [404, "not_found", "there is no session; open it", "open it"]);
   for (const text of ["", "<html>", "[]", '{"error":"x"}']) assert.equal(problem(502, text).message, "the server answered with status 502");
+});
+
+test("epochs", () => {
+  for (const [name, ran, code, repeated, want] of [
+    ["not used", false, "epoch_needed", false, true],
+    ["used", true, "epoch_needed", false, false],
+    ["sent before", false, "epoch_needed", true, false],
+    ["gone", true, "epoch_gone", false, false],
+  ]) {
+    const epochs = new Epochs();
+    assert.deepEqual(epochs.headers, {});
+    epochs.ran = ran;
+    const e = problem(409, JSON.stringify({ error: { code, message: "no", epoch: 2 } }));
+    e.repeated = repeated;
+    assert.equal(epochs.goesOn(e), want, name);
+    assert.deepEqual(epochs.headers, { "Coppice-Epoch": "2" }, "it is told once");
+  }
 });

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from . import _asks, _wire
 from ._async_places import AsyncWorkspace
 from ._async_session import AsyncSession
-from ._errors import ConnectionLost
+from ._errors import ConnectionLost, ServerError
 from ._find import find
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
@@ -100,12 +100,17 @@ class AsyncClient:
         pause = _wire.Pause(self._patience)
         bound = timeout if data is None else None  # what is sent as it is takes as long as it takes
         data = _wire.encode(body) if data is None else data
+        repeated = False
         while True:
             try:
                 return await asyncio.wait_for(self._once(method, path, query, data, headers), bound)
             except _asks.SourceFailed as e:
                 raise e.cause
+            except ServerError as e:
+                e.repeated = repeated
+                raise
             except (OSError, asyncio.TimeoutError) as e:
+                repeated = True
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
                 await asyncio.sleep(pause.after(e, f"{method} {path}"))

@@ -26,7 +26,7 @@ class ConnectionLost(CoppiceError):
 class ServerError(CoppiceError):
     """The server says no."""
 
-    def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
+    def __init__(self, status: int, code: str, message: str, hint: str = "", epoch: int = 0) -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
         #: The HTTP status.
         self.status = status
@@ -36,6 +36,11 @@ class ServerError(CoppiceError):
         self.message = message
         #: The next step, "" when there is nothing to say.
         self.hint = hint
+        #: The epoch that a session of a fleet is in, with ``epoch_gone`` and
+        #: ``epoch_needed``; else 0.
+        self.epoch = epoch
+        #: Whether the request had been sent before, with nothing known of that.
+        self.repeated = False
 
 
 class ExecutionFailed(CoppiceError):

@@ -59,7 +59,8 @@ def runs(pid: int, start: str) -> bool:
             boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         except OSError:
             return False
-        return stat[0] not in (b"Z", b"X") and f"{stat[19].decode()}@{boot}" == start
+        ended = stat[0] == b"X" or stat[0] == b"Z" and int(stat[17]) <= 1  # its first thread may end before others
+        return not ended and f"{stat[19].decode()}@{boot}" == start
     if sys.platform == "win32":
         return True
     try:

@@ -11,7 +11,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Unio
 from urllib.parse import quote
 
 from . import _asks, _wire
-from ._errors import ConnectionLost
+from ._errors import ConnectionLost, ServerError
 from ._find import find
 from ._places import WorkspaceInfo, workspace_of
 from ._sync_places import Workspace
@@ -170,6 +170,7 @@ class Client:
         """One request; repeated, while the server is out of reach, when that changes nothing."""
         pause = _wire.Pause(self._patience)
         data = _wire.encode(body) if data is None else data
+        repeated = False
         while True:
             try:
                 connection, response = self._open(method, path, query, data, -1, timeout, headers)
@@ -182,7 +183,11 @@ class Client:
                     connection.close()
             except _asks.SourceFailed as e:
                 raise e.cause
+            except ServerError as e:
+                e.repeated = repeated
+                raise
             except (OSError, http.client.HTTPException) as e:
+                repeated = True
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
                 time.sleep(pause.after(e, f"{method} {path}"))

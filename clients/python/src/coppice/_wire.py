@@ -91,9 +91,29 @@ def problem(status: int, data: bytes) -> ServerError:
     """An answer that says no."""
     try:
         error = json.loads(data)["error"]
-        return ServerError(status, str(error["code"]), str(error["message"]), str(error.get("hint", "")))
+        return ServerError(status, str(error["code"]), str(error["message"]), str(error.get("hint", "")), int(error.get("epoch", 0)))
     except (ValueError, TypeError, KeyError, AttributeError):
         return ServerError(status, "unknown", f"the server answered with status {status}")
+
+
+class Epochs:
+    """The epoch in which a session of a fleet was seen: so that what is sent again never
+    begins twice, and code that counts on variables that are gone does not begin."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.ran = False
+
+    def headers(self) -> Dict[str, str]:
+        """What a request says of it."""
+        return {"Coppice-Epoch": str(self.seen)} if self.seen else {}
+
+    def goes_on(self, e: ServerError) -> bool:
+        """Whether to send the request anew: who has not used the session has lost nothing.
+        Others are told, once."""
+        fresh = not self.ran and not self.seen and not e.repeated
+        self.seen = e.epoch or self.seen
+        return fresh and e.code == "epoch_needed" and e.epoch > 0
 
 
 def session_path(name: str, action: str = "") -> str:

@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// headerEpoch says in which epoch a session of a fleet is, or was when the client saw it.
+const headerEpoch = "Coppice-Epoch"
+
+// epochs is in which epoch a client has seen each session. The zero value is empty.
+type epochs struct {
+	mu   sync.Mutex
+	seen map[string]uint64 // guarded by mu
+}
+
+// mostEpochs bounds what is remembered. Whoever is forgotten learns what became of a
+// session from its next result.
+const mostEpochs = 1 << 16
+
+func (e *epochs) of(session string) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen[session]
+}
+
+func (e *epochs) saw(session string, epoch uint64) {
+	if epoch == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen == nil || len(e.seen) >= mostEpochs {
+		e.seen = map[string]uint64{}
+	}
+	e.seen[session] = epoch
+}
+
+// start starts an execution of a session, until there is an answer or patience ends. In a
+// fleet it sends the epoch that the client has seen the session in, so that what is sent
+// again never begins twice, and code that counts on variables that are gone does not begin
+// at all: the error has the code epoch_gone then, once. Who has seen none goes on in the
+// one that there is, unless an attempt before may have arrived.
+func (c *Client) start(ctx context.Context, path, session string, in any) (Execution, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return Execution{}, fmt.Errorf("POST %s: %w", path, err)
+	}
+	wait := newPause(c.o.Patience)
+	defer wait.end()
+	epoch, sent := c.epochs.of(session), false
+	for {
+		data, header, err := c.startOnce(ctx, path, body, epoch)
+		if err == nil {
+			now, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
+			c.epochs.saw(session, now)
+			var x Execution
+			if len(data) == 0 {
+				return x, nil
+			}
+			if err := json.Unmarshal(data, &x); err != nil {
+				return x, fmt.Errorf("POST %s: read the answer: %w", path, err)
+			}
+			return x, nil
+		}
+		if told, ok := errors.AsType[*Error](err); ok {
+			c.epochs.saw(session, told.Epoch)
+			if told.Code == "epoch_needed" && epoch == 0 && !sent && told.Epoch != 0 {
+				epoch = told.Epoch
+				continue
+			}
+			return Execution{}, told
+		}
+		sent = true
+		if !wait.next(ctx) {
+			return Execution{}, fmt.Errorf("POST %s: %w", path, err)
+		}
+	}
+}
+
+func (c *Client) startOnce(ctx context.Context, path string, body []byte, epoch uint64) ([]byte, http.Header, error) {
+	req, err := c.request(ctx, http.MethodPost, path, nil, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if epoch != 0 {
+		req.Header.Set(headerEpoch, strconv.FormatUint(epoch, 10))
+	}
+	return c.exchange(req)
+}
+
+// sessionOf names a session among those of a client.
+func sessionOf(session, cwd, workspace string) string {
+	return session + "\x00" + cwd + "\x00" + workspace
+}

@@ -1,0 +1,80 @@
+package client_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestEpochs: a client of a fleet sends the epoch that it has seen a session in, goes on in
+// the one that there is when it has seen none, and hears of a loss before anything begins.
+func TestEpochs(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		sends   string // the epoch that the request names
+		answers string // ok EPOCH, CODE EPOCH, or cut
+	}
+	for name, tc := range map[string]struct {
+		steps []step
+		codes []string // of each Start
+	}{
+		"alone":               {[]step{{"", "ok"}, {"", "ok"}}, []string{"", ""}},
+		"seen":                {[]step{{"", "ok 1"}, {"1", "ok 1"}}, []string{"", ""}},
+		"none seen":           {[]step{{"", "epoch_needed 3"}, {"3", "ok 3"}}, []string{""}},
+		"lost":                {[]step{{"", "ok 1"}, {"1", "epoch_gone 2"}, {"2", "ok 2"}}, []string{"", "epoch_gone", ""}},
+		"sent before":         {[]step{{"", "cut"}, {"", "epoch_needed 2"}, {"2", "ok 2"}}, []string{"epoch_needed", ""}},
+		"lost, sent before":   {[]step{{"", "ok 1"}, {"1", "cut"}, {"1", "epoch_gone 2"}}, []string{"", "epoch_gone"}},
+		"needed twice in one": {[]step{{"", "epoch_needed 2"}, {"2", "epoch_gone 3"}, {"3", "ok 3"}}, []string{"epoch_gone", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			steps := tc.steps
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if len(steps) == 0 {
+					t.Error("one more request")
+					return
+				}
+				now := steps[0]
+				steps = steps[1:]
+				if got := r.Header.Get("Coppice-Epoch"); got != now.sends {
+					t.Errorf("sent the epoch %q, not %q", got, now.sends)
+				}
+				var code string
+				var epoch int
+				_, _ = fmt.Sscan(now.answers, &code, &epoch)
+				switch {
+				case code == "cut":
+					panic(http.ErrAbortHandler)
+				case code != "ok":
+					w.WriteHeader(http.StatusConflict)
+					_, _ = fmt.Fprintf(w, `{"error":{"code":%q,"message":"no","epoch":%d}}`, code, epoch)
+					return
+				case epoch != 0:
+					w.Header().Set("Coppice-Epoch", fmt.Sprint(epoch))
+				}
+				_, _ = fmt.Fprint(w, `{"id":"x"}`)
+			}))
+			defer s.Close()
+			c, err := client.New(client.Options{URL: s.URL, Token: "t"})
+			require.NoError(t, err)
+			defer c.Close()
+			for _, want := range tc.codes {
+				_, err := c.Start(t.Context(), client.Execute{Session: "s", Cells: []messages.Cell{{Code: "1"}}})
+				if want == "" {
+					require.NoError(t, err)
+					continue
+				}
+				var told *client.Error
+				require.ErrorAs(t, err, &told)
+				require.Equal(t, want, told.Code)
+			}
+			require.Empty(t, steps)
+		})
+	}
+}
