@@ -13,7 +13,7 @@ export async function start() {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true,
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"],
   });
-  const t = { browser, problems: [], step: "", done: 0, away: false };
+  const t = { browser, problems: [], step: "", done: 0, away: false, refusals: false };
 
   /** check runs one step and counts it. */
   t.check = async (what, f) => {
@@ -28,7 +28,7 @@ export async function start() {
   t.page = async (url) => {
     const page = await browser.newPage();
     await page.setViewport({ width: 1440, height: 900 });
-    page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !/401 \(Unauthorized\)/.test(m.text()) && !(t.away && /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED/.test(m.text()))) t.problems.push(`${t.step}: ${m.text()}`); });
+    page.on("console", (m) => { if (["error", "warning"].includes(m.type()) && !/401 \(Unauthorized\)/.test(m.text()) && !(t.refusals && /status of 4\d\d/.test(m.text())) && !(t.away && /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED/.test(m.text()))) t.problems.push(`${t.step}: ${m.text()}`); });
     page.on("dialog", (d) => { t.problems.push(`${t.step}: a dialog of the browser: ${d.message()}`); d.dismiss(); });
     page.on("pageerror", (e) => t.problems.push(`${t.step}: ${e.stack ?? e}`));
     page.on("request", (r) => { if (!r.url().startsWith(url) && !r.url().startsWith("data:")) t.problems.push(`${t.step}: asked ${r.url()}`); });

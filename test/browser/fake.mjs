@@ -15,7 +15,7 @@ const kinds = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg
 export async function fake(dir, o) {
   const policy = /const policy = "([^"]+)"/.exec(await readFile(join(dir, "liveview.go"), "utf8"))[1];
   const page = (await readFile(join(dir, "assets", "page.html"), "utf8")).replace("{{.Version}}", "v1.2.3");
-  const began = new Date().toISOString(), watchers = new Set(), state = { seq: 0, answered: [], posts: [] };
+  const began = new Date().toISOString(), watchers = new Set(), state = { seq: 0, answered: [], posts: [] }, past = [];
   const sessions = o.sessions, byID = (s) => s.session + "@" + s.cwd;
   const samples = Array.from({ length: 360 }, (_, i) => {
     const wave = 1 + Math.sin(i / 25) / 2, n = sessions.length;
@@ -27,7 +27,12 @@ export async function fake(dir, o) {
   });
   const send = (res, status, kind, text) => { res.writeHead(status, { "Content-Type": kind, "Content-Security-Policy": policy, "Cache-Control": "no-store" }); res.end(text); };
   const json = (res, v, status = 200) => send(res, status, "application/json", JSON.stringify(v));
-  const change = (c) => { const data = JSON.stringify({ seq: ++state.seq, at: new Date().toISOString(), ...c }); for (const w of watchers) w.write(`id: ${state.seq}\ndata: ${data}\n\n`); };
+  const change = (c) => {
+    const one = { seq: ++state.seq, at: new Date().toISOString(), ...c }, data = JSON.stringify(one);
+    past.push(one);
+    if (past.length > 8192) past.shift(); for (const w of watchers) w.write(`id: ${state.seq}\ndata: ${data}\n\n`);
+  };
+  const fits = (v, filter) => (filter ?? "").toLowerCase().split(/\s+/).every((w) => JSON.stringify(v).toLowerCase().includes(w));
   const tree = () => ({ name: "supervisor", kind: "supervisor", state: "idle", children: [{ name: "runner", kind: "gateway", state: "idle", children: [{ name: "fork-server", kind: "server", state: "idle", restarts: 0 }, ...sessions.map((s) => ({ name: byID(s), kind: "kernel", state: s.state, restarts: s.restarts, queue: s.queue, pinned: s.pinned, rss: s.rss }))] }] });
 
   const server = createServer(async (req, res) => {
@@ -45,7 +50,12 @@ export async function fake(dir, o) {
         case "/api/tree": return json(res, tree());
         case "/api/overview": return json(res, { at: new Date().toISOString(), step_seconds: 10, newest: 360, samples: samples.filter((s) => s.seq > Number(url.searchParams.get("after") ?? 0)), limits: { sessions: o.limit ?? sessions.length * 2, memory: 64 * 2 ** 30, cpus: 8, fork: true }, problems: o.problems ?? [], marks: o.marks ?? [] });
         case "/api/story": return json(res, { key: {}, moments: o.stories?.[url.searchParams.get("session")] ?? [] });
-        case "/api/executions": return json(res, { executions: (o.executions ?? []).map(({ events, ...x }) => x) });
+        case "/api/events": {
+          const before = Number(url.searchParams.get("before") ?? Infinity), limit = Number(url.searchParams.get("limit") ?? 100), all = past.filter((c) => c.seq < before && fits(c, url.searchParams.get("filter")));
+          return json(res, { events: all.slice(-limit), more: all.length > limit, newest: state.seq });
+        }
+        case "/api/workspaces": return json(res, { workspaces: o.workspaces ?? [] });
+        case "/api/executions": return json(res, { executions: (o.executions ?? []).map(({ events, ...x }) => x).filter((x) => fits(x, url.searchParams.get("filter"))) });
         case "/api/changes":
           res.writeHead(200, { "Content-Type": "text/event-stream" });
           res.write(": hello\n\n");

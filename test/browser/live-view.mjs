@@ -51,7 +51,13 @@ try {
   // runCode runs code and waits until its cell is there.
   const runCode = async (code) => {
     const before = await page.$$eval("#transcript .cell", (l) => l.length);
-    await type("#code", code);
+    await page.waitForSelector("#code", { visible: true, timeout: patience });
+    await page.evaluate((text) => { // as a person pastes: what is typed is indented by the editor
+      const e = document.querySelector("#code"), data = new DataTransfer();
+      data.setData("text/plain", text);
+      e.focus();
+      e.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    }, code);
     await page.click("#run button");
     await see((n) => document.querySelectorAll("#transcript .cell").length > n, before);
   };
@@ -218,7 +224,8 @@ P()`);
     await seeText("#connection", "live");
     await seeText("#events", "suspended → restarting");
     await at("#/executions");
-    await page.put("#find-executions", "import sys");
+    await page.put("#find-executions", "import sys _repr_html_");
+    await seeText("#executions-count", "1 execution found");
     await page.click("#executions .code a");
     await see(() => location.hash.startsWith("#/execution/"));
     await page.waitForSelector("#transcript .output img", { timeout: patience });

@@ -29,6 +29,9 @@ type Options struct {
 	// Cwd is the working directory of sessions that name none. "": that of the
 	// process.
 	Cwd string
+	// Root is the folder below which the working directories are that clients name; Cwd is
+	// it, or in it. Notebooks are not opened by their paths then. "": anywhere.
+	Root string
 	// Version is the program's.
 	Version string
 	// Metrics are what /metrics shows. nil: nothing.
@@ -128,6 +131,7 @@ func New(o Options) (*API, error) {
 	a.kept.in = o.Host.Workspaces()
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)
+	a.goOn()
 	return a, nil
 }
 
@@ -185,26 +189,34 @@ func (a *API) Close() error {
 
 // Mounts are the parts of the server.
 func (a *API) Mounts() []httpserver.Mount {
-	routes := map[string]http.HandlerFunc{
+	looks := map[string]http.HandlerFunc{
 		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
-		"GET /api/sessions": a.sessions, "POST /api/sessions": a.open,
-		"GET /api/sessions/{session}": a.session, "DELETE /api/sessions/{session}": a.act(a.known, (*coppice.Session).Close),
+		"GET /api/sessions": a.sessions, "GET /api/sessions/{session}": a.session, "GET /api/checkpoints": a.checkpoints,
+		"GET /api/sessions/{session}/notebook": a.transcript, "GET /api/events": a.past,
+		"GET /api/executions": a.list, "GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
+		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
+		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP,
+	}
+	runs := map[string]http.HandlerFunc{
+		"POST /api/sessions": a.open, "DELETE /api/sessions/{session}": a.act(a.known, (*coppice.Session).Close),
 		"POST /api/sessions/{session}/interrupt": a.act(a.find, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }),
 		"POST /api/sessions/{session}/reset":     a.act(a.known, (*coppice.Session).Reset),
 		"POST /api/sessions/{session}/pin":       a.act(a.find, pin(true)), "POST /api/sessions/{session}/unpin": a.act(a.find, pin(false)),
 		"POST /api/sessions/{session}/hibernate": a.hibernate,
-		"POST /api/sessions/{session}/fork":      a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
-		"GET /api/checkpoints": a.checkpoints, "DELETE /api/checkpoints/{id}": a.dropCheckpoint,
-		"GET /api/executions": a.list, "POST /api/executions": a.start,
-		"GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
+		"POST /api/sessions/{session}/complete":  a.complete, "POST /api/sessions/{session}/inspect": a.inspect,
+		"POST /api/sessions/{session}/fork": a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
+		"DELETE /api/checkpoints/{id}": a.dropCheckpoint, "POST /api/executions": a.start,
 		"POST /api/executions/{id}/input": a.input, "POST /api/executions/{id}/cancel": a.cancel,
-		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
-		"POST /api/notebooks/show": a.showNotebook, "POST /api/notebooks/apply": a.applyNotebook, "POST /api/notebooks/run": a.runNotebook,
-		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP,
 	}
-	mounts := make([]httpserver.Mount, 0, len(routes))
-	for pattern, f := range routes {
-		mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f, Public: pattern == healthRoute})
+	if a.o.Root == "" { // a notebook is opened by this process, which has the whole machine
+		looks["POST /api/notebooks/show"] = a.showNotebook
+		runs["POST /api/notebooks/apply"], runs["POST /api/notebooks/run"] = a.applyNotebook, a.runNotebook
+	}
+	mounts := make([]httpserver.Mount, 0, len(looks)+len(runs))
+	for need, routes := range map[httpserver.Scope]map[string]http.HandlerFunc{httpserver.Read: looks, httpserver.Run: runs} {
+		for pattern, f := range routes {
+			mounts = append(mounts, httpserver.Mount{Pattern: pattern, Handler: f, Scope: need, Public: pattern == healthRoute})
+		}
 	}
 	return mounts
 }

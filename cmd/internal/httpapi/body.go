@@ -45,10 +45,16 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	wrong, isUnfit := errors.AsType[unfit](err)
 	_, noCheckpoint := errors.AsType[unknownCheckpoint](err)
 	gone, isGone := errors.AsType[*workspace.EndedError](err)
+	elsewhere, isElsewhere := errors.AsType[*httpserver.Refusal](err)
 	_, isNotebook := errors.AsType[*notebook.Error](err)
 	switch {
+	case isElsewhere:
+		elsewhere.Answer(w)
+		return
 	case noCheckpoint, errors.Is(err, errNotFound): // also where something else is the reason of that
 		status, code = http.StatusNotFound, "not_found"
+	case errors.Is(err, errBusy): // whatever else is the reason: who asks can do without
+		status, code, hint = http.StatusConflict, "busy", "ask again when it is idle"
 	case isGone && gone.Reason == workspace.ReasonShutdown:
 		status, code = http.StatusServiceUnavailable, "draining"
 	case isGone:

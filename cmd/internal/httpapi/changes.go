@@ -11,8 +11,8 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// keptChanges is how many changes wait for those who come back.
-const keptChanges = 1024
+// keptChanges is how many changes wait for those who come back, and are there to look back at.
+const keptChanges = 8192
 
 // changes are the newest changes of a server, for any number of watchers. They
 // are lossy: one that is too slow learns how many it missed.

@@ -34,6 +34,7 @@ func TestTheDocumentIsTrue(t *testing.T) {
 	s.lives()
 	s.executions()
 	s.books()
+	s.looksBack()
 	s.checkpoints()
 	s.workspaces()
 	s.hibernation()

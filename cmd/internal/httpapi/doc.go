@@ -6,6 +6,7 @@
 //	GET    /api/health                          how the server is
 //	GET    /api/tree                            the supervision tree
 //	GET    /api/changes                         what happens in it, as server-sent events
+//	GET    /api/events                          what happened, page by page
 //	GET    /api/sessions                        the sessions that have a kernel
 //	POST   /api/sessions                        gives a session a kernel
 //	GET    /api/sessions/{session}              one of them
@@ -13,9 +14,11 @@
 //	POST   /api/sessions/{session}/{interrupt,reset,pin,unpin,fork}
 //	POST   /api/sessions/{session}/checkpoint   keeps its state
 //	POST   /api/sessions/{session}/rewind       puts it back to one that was kept
+//	POST   /api/sessions/{session}/{complete,inspect}   what its idle kernel knows of code
+//	GET    /api/sessions/{session}/notebook     what it executed, as .ipynb
 //	GET    /api/checkpoints                     those that are kept
 //	DELETE /api/checkpoints/{id}                drops one
-//	GET    /api/executions                      those that run, and the last that ended
+//	GET    /api/executions[?filter=WORDS&outcome=]   those that run, and the last that ended
 //	POST   /api/executions                      starts one
 //	GET    /api/executions/{id}[?wait=SECONDS]  one of them, with its result
 //	GET    /api/executions/{id}/events          its events: server-sent, or over a WebSocket

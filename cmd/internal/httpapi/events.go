@@ -8,7 +8,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/internal/sse"
 )
 
@@ -27,7 +26,8 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		after, err = cursor(r)
 	}
 	if err == nil {
-		if n, _, _ := x.log.Size(); after > n {
+		x.reach(r.Context(), after)
+		if n, _, _ := x.events().Size(); after > n {
 			err = unfit{errAhead.Error(), "start with 0"}
 		}
 	}
@@ -39,8 +39,9 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		a.socket(w, r, x, after)
 		return
 	}
-	if _, ended, err := x.log.Read(after, 0); ended && err == nil {
-		if n, _, _ := x.log.Size(); n == after {
+	log := x.events()
+	if _, ended, err := log.Read(after, 0); ended && err == nil {
+		if n, _, _ := log.Size(); n == after {
 			w.WriteHeader(http.StatusNoContent) // a browser asks no more then
 			return
 		}
@@ -48,15 +49,19 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	s := openStream(w)
 	defer s.End()
 	if s.Start() == nil {
-		_ = a.follow(r.Context(), x.log, after, s.event, s.alive) // who has gone cannot be told
+		_ = a.follow(r.Context(), x, after, s.event, s.alive) // who has gone cannot be told
 	}
 }
 
-// follow hands the entries of a log on, until the log has ended, the reader has
+// follow hands the events of an execution on, until they have ended, the reader has
 // gone, or ctx ends.
-func (a *API) follow(ctx context.Context, log *eventlog.Log, after uint64, send func(n uint64, data []byte) error, alive func() error) error {
+func (a *API) follow(ctx context.Context, x *execution, after uint64, send func(n uint64, data []byte) error, alive func() error) error {
+	log := x.events()
 	for {
 		entries, ended, err := log.Read(after, batch)
+		if err == nil && len(entries) > 0 {
+			err = x.release(ctx, log, after+uint64(len(entries)))
+		}
 		if err != nil {
 			return err
 		}
@@ -123,7 +128,7 @@ func (a *API) socket(w http.ResponseWriter, r *http.Request, x *execution, after
 			}
 		}
 	}()
-	err = a.follow(ctx, x.log, after, func(_ uint64, data []byte) error {
+	err = a.follow(ctx, x, after, func(_ uint64, data []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil {
 			return err
 		}

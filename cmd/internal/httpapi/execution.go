@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +21,7 @@ type execution struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed at the end
 	asked  string        // what was asked for, as JSON: for who asks with the same id
+	code   string        // of the cells of a call
 	most   int64         // how many bytes the log holds before output is left out
 	full   bool          // output was left out; the execution's goroutine's own
 
@@ -26,6 +30,18 @@ type execution struct {
 
 	mu   sync.Mutex
 	info client.Execution // guarded by mu
+	// turn is set of an execution that needs leave, and shown is up to which number its
+	// events had it; both guarded by mu. log is replaced with mu held, too, by the
+	// execution's goroutine; others read it by events.
+	turn  Turn
+	shown uint64
+}
+
+// events is the log of the execution, for those who follow it.
+func (x *execution) events() *eventlog.Log {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.log
 }
 
 // describe returns what is known, with the result if that is wanted.
@@ -34,7 +50,9 @@ func (x *execution) describe(result bool) client.Execution {
 	defer x.mu.Unlock()
 	info := x.info
 	info.Events, _, _ = x.log.Size()
-	if !result {
+	if result {
+		info.Code = x.code
+	} else {
 		info.Result, info.Notebook = nil, nil
 	}
 	return info
@@ -105,4 +123,72 @@ func titleOf(cells []messages.Cell) string {
 		return text
 	}
 	return "(no code)"
+}
+
+// errTaken is what a reader hears whose events were taken back.
+var errTaken = errors.New("what the execution has shown was not allowed to leave")
+
+// release waits until the events up to a number may leave.
+func (x *execution) release(ctx context.Context, log *eventlog.Log, n uint64) error {
+	x.mu.Lock()
+	turn, may := x.turn, x.turn == nil || n <= x.shown
+	x.mu.Unlock()
+	if may {
+		return nil
+	}
+	if err := turn.Show(ctx); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.log != log {
+		return errTaken
+	}
+	x.shown = max(x.shown, n)
+	return nil
+}
+
+// lose is the result of an execution whose own may not leave. What it has shown and nobody
+// has seen is taken back: a newer owner of the session may have answered meanwhile. It is
+// called by the execution's goroutine; kept is an empty log for the rest.
+func (x *execution) lose(kept *eventlog.Log, result messages.Result, why error, logger *slog.Logger) messages.Result {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n, _, _ := x.log.Size(); n > x.shown {
+		if err := first(x.log, x.shown, kept); err != nil {
+			logger.Error("the events of a lost execution were not kept", "execution", x.info.ID, "err", err)
+		}
+		x.close(logger) // who follows it comes back, and finds the other
+		x.log = kept
+	}
+	x.shown = math.MaxUint64
+	reason := fmt.Sprintf("the node of the session was cut off from its fleet for too long: %v", why)
+	return messages.Result{
+		Outcome: messages.OutcomeLost, State: messages.StateLost, Reason: reason,
+		Text:    "The result is lost, and so are all variables: " + reason + ". The code has been begun, and may have had effects.",
+		Backend: result.Backend, Session: x.info.Session, Cwd: x.info.Cwd, Exec: result.Exec, Progress: result.Progress,
+		Cells: []messages.CellResult{}, JSON: []messages.RawJSON{}, Images: []messages.Image{},
+	}
+}
+
+// copied is how many bytes of events are copied at once.
+const copied = 64 << 10
+
+// first copies the first events of a log to another.
+func first(from *eventlog.Log, most uint64, to *eventlog.Log) error {
+	for n := uint64(0); n < most; {
+		entries, _, err := from.Read(n, copied)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		for _, e := range entries {
+			if n++; n > most {
+				break
+			}
+			if err := to.Append(func(uint64) ([]byte, error) { return e, nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

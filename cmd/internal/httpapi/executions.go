@@ -63,7 +63,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 	}
 	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
 	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
-		request.OnQueued = queued
+		request.OnQueued, request.ID = queued, x.info.ID
 		var result messages.Result
 		for event, err := range session.Stream(a.o.Of(ctx, x.info.ID), request) {
 			if err != nil {
@@ -92,23 +92,6 @@ func (a *API) begun(w http.ResponseWriter, x *execution, mine bool, err error) {
 	}
 	w.Header().Set("Location", "/api/executions/"+x.info.ID)
 	httpserver.JSON(w, status, x.describe(true))
-}
-
-func (a *API) list(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	a.mu.Lock()
-	a.forgetLocked()
-	order := slices.Clone(a.order)
-	a.mu.Unlock()
-	list := []client.Execution{}
-	for _, x := range slices.Backward(order) {
-		info := x.describe(false)
-		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") || query.Has("workspace") && info.Workspace != query.Get("workspace") {
-			continue
-		}
-		list = append(list, info)
-	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"executions": list})
 }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request) {

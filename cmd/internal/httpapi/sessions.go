@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/hibernate"
+	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 )
@@ -68,14 +67,21 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKey, error) {
 	if within == "" {
 		key := a.key(name, cwd)
+		if a.o.Root != "" && !file.Below(a.o.Root, key.Cwd) {
+			return nil, messages.SessionKey{}, unfit{fmt.Sprintf("the working directory %.200q is no folder below %s", cwd, a.o.Root), "name one there, relative to it, or leave it out"}
+		}
 		return a.o.Host.Session(key.Session, coppice.In(key.Cwd)), key, nil
 	}
-	if _, err := a.o.Host.Workspaces().Get(within); errors.Is(err, workspace.ErrUnknown) {
+	ws, err := a.o.Host.Workspaces().Get(within)
+	if errors.Is(err, workspace.ErrUnknown) {
 		return nil, messages.SessionKey{}, unfit{fmt.Sprintf("there is no workspace %.80q", within), "POST /api/workspaces makes one"}
 	} else if err != nil {
 		return nil, messages.SessionKey{}, err
 	}
 	s := a.o.Host.Session(name, coppice.In(cwd), coppice.InWorkspace(within))
+	if a.o.Root != "" && !file.Below(ws.Folder(), s.Key().Cwd) {
+		return nil, messages.SessionKey{}, unfit{fmt.Sprintf("the working directory %.200q is no folder of the workspace %s", cwd, within), "name one there, relative to it, or leave it out"}
+	}
 	return s, s.Key(), nil
 }
 
@@ -134,28 +140,6 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	httpserver.JSON(w, status, s)
-}
-
-// checkName refuses names that no path can hold, and a request without one: two
-// clients that leave it out do not mean the same session.
-func checkName(name string) error {
-	const most = 200
-	if name == "" {
-		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
-	}
-	hint := fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)
-	if utf8.RuneCountInString(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
-		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), hint}
-	}
-	if len(name) > most {
-		return unfit{fmt.Sprintf("%.40q cannot be the name of a session: it has %d bytes", name, len(name)), hint}
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == ".." || part == "." {
-			return unfit{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
-		}
-	}
-	return nil
 }
 
 func pin(on bool) func(*coppice.Session, context.Context) error {
@@ -288,53 +272,8 @@ func (a *API) dropCheckpoint(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// all says whether a request wants the sessions that are kept on disk, too.
-func all(r *http.Request) (bool, error) {
-	values, given := r.URL.Query()["hibernated"]
-	switch {
-	case !given:
-		return false, nil
-	case len(values) == 1 && (values[0] == "true" || values[0] == "false"):
-		return values[0] == "true", nil
-	}
-	return false, badRequest{fmt.Sprintf("hibernated must be true or false, not %.40q", values), ""}
-}
-
 // look finds the session that a request names.
 type look func(context.Context, messages.SessionKey) (client.Session, error)
-
-// hibernated lists the sessions that are kept on disk and are not among those that have a
-// kernel.
-func (a *API) hibernated(ctx context.Context, live []client.Session) ([]client.Session, error) {
-	list, err := a.o.Host.Hibernated(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.asleep.note(len(list))
-	up := make(map[messages.SessionKey]bool, len(live))
-	for _, s := range live {
-		up[messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}] = true
-	}
-	var kept []client.Session
-	for _, one := range list {
-		if !up[one.Key] {
-			kept = append(kept, sleeping(one))
-		}
-	}
-	return kept, nil
-}
-
-// sleeping is a session that is kept on disk, as clients see it.
-func sleeping(one hibernate.Asleep) client.Session {
-	owner := ""
-	if len(one.Owners) == 1 {
-		owner = one.Owners[0]
-	}
-	return client.Session{
-		Session: one.Key.Session, Cwd: one.Key.Cwd, Workspace: one.Key.Workspace, State: client.StateHibernated, Owner: owner,
-		Since: one.Made, Expires: one.Expires, Kept: &client.Hibernated{Memory: listed(one.Memory), Bytes: one.Bytes},
-	}
-}
 
 // known returns a session that has a kernel, or else is kept on disk.
 func (a *API) known(ctx context.Context, key messages.SessionKey) (client.Session, error) {
@@ -394,4 +333,49 @@ func (a *API) Hibernated(ctx context.Context) int {
 	}
 	a.asleep.note(n)
 	return n
+}
+
+// all says whether a request wants the sessions that are kept on disk, too.
+func all(r *http.Request) (bool, error) {
+	values, given := r.URL.Query()["hibernated"]
+	switch {
+	case !given:
+		return false, nil
+	case len(values) == 1 && (values[0] == "true" || values[0] == "false"):
+		return values[0] == "true", nil
+	}
+	return false, badRequest{fmt.Sprintf("hibernated must be true or false, not %.40q", values), ""}
+}
+
+// hibernated lists the sessions that are kept on disk and are not among those that have a
+// kernel.
+func (a *API) hibernated(ctx context.Context, live []client.Session) ([]client.Session, error) {
+	list, err := a.o.Host.Hibernated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.asleep.note(len(list))
+	up := make(map[messages.SessionKey]bool, len(live))
+	for _, s := range live {
+		up[messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}] = true
+	}
+	var kept []client.Session
+	for _, one := range list {
+		if !up[one.Key] {
+			kept = append(kept, sleeping(one))
+		}
+	}
+	return kept, nil
+}
+
+// sleeping is a session that is kept on disk, as clients see it.
+func sleeping(one hibernate.Asleep) client.Session {
+	owner := ""
+	if len(one.Owners) == 1 {
+		owner = one.Owners[0]
+	}
+	return client.Session{
+		Session: one.Key.Session, Cwd: one.Key.Cwd, Workspace: one.Key.Workspace, State: client.StateHibernated, Owner: owner,
+		Since: one.Made, Expires: one.Expires, Kept: &client.Hibernated{Memory: listed(one.Memory), Bytes: one.Bytes},
+	}
 }

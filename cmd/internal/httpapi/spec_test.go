@@ -37,7 +37,9 @@ type spec struct {
 }
 
 type answer struct {
-	Ref     string           `json:"$ref"`
+	Ref string `json:"$ref"`
+	// Fleet: a server that is in no fleet never answers so.
+	Fleet   bool             `json:"x-fleet"`
 	Content map[string]media `json:"content"`
 }
 
@@ -261,7 +263,10 @@ func (s *spec) missing() []string {
 	var list []string
 	for path, methods := range s.Paths {
 		for method, operation := range methods {
-			for status := range operation.Responses {
+			for status, a := range operation.Responses {
+				if a.Fleet {
+					continue
+				}
 				if name := strings.ToUpper(method) + " " + path + " " + status; !s.seen[name] {
 					list = append(list, name)
 				}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -34,6 +36,7 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 	if err := checkID(info.ID); err != nil {
 		return nil, false, err
 	}
+	run = a.inTurn(Entered(ctx), run)
 	text, err := json.Marshal(asked)
 	if err != nil {
 		return nil, false, fmt.Errorf("keep the request: %w", err)
@@ -57,7 +60,7 @@ func (a *API) add(parent trace.SpanContext, info client.Execution, asked string,
 		return nil, false, coppice.ErrClosed
 	}
 	if other := a.table[info.ID]; other != nil {
-		if other.asked != asked {
+		if !other.same(info, asked) {
 			return nil, false, fmt.Errorf("another execution has the id %s: %w", info.ID, errConflict)
 		}
 		return other, false, nil
@@ -67,9 +70,10 @@ func (a *API) add(parent trace.SpanContext, info client.Execution, asked string,
 	}
 	ctx, cancel := context.WithCancel(trace.ContextWithSpanContext(a.life, parent)) // it outlives the request
 	x = &execution{
-		log:    eventlog.New(eventlog.Options{Dir: a.dir, Memory: a.o.LogMemory, Max: a.o.LogMax + reserve}),
+		log:    a.newLog(),
 		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,
 	}
+	x.code = codeOf(x.cells())
 	x.info.State, x.info.Started = client.Running, time.Now()
 	a.table[info.ID] = x
 	a.order = append(a.order, x)
@@ -79,6 +83,10 @@ func (a *API) add(parent trace.SpanContext, info client.Execution, asked string,
 		a.run(ctx, x, run)
 	})
 	return x, true, nil
+}
+
+func (a *API) newLog() *eventlog.Log {
+	return eventlog.New(eventlog.Options{Dir: a.dir, Memory: a.o.LogMemory, Max: a.o.LogMax + reserve})
 }
 
 // run is the goroutine of an execution.
@@ -200,4 +208,74 @@ func checkID(id string) error {
 		return badRequest{fmt.Sprintf("the id of an execution has %d bytes", len(id)), fmt.Sprintf("use at most %d", most)}
 	}
 	return nil
+}
+
+// checkName refuses names that no path can hold, and a request without one: two
+// clients that leave it out do not mean the same session.
+func checkName(name string) error {
+	const most = 200
+	if name == "" {
+		return badRequest{"there is no session", `name it: {"session": "analysis"}; all who send that name share its variables`}
+	}
+	hint := fmt.Sprintf("use at most %d bytes without control characters and backslashes", most)
+	if utf8.RuneCountInString(name) > most || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
+		return badRequest{fmt.Sprintf("%.40q cannot be the name of a session", name), hint}
+	}
+	if len(name) > most {
+		return unfit{fmt.Sprintf("%.40q cannot be the name of a session: it has %d bytes", name, len(name)), hint}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." || part == "." {
+			return unfit{fmt.Sprintf("%.40q cannot be the name of a session", name), "leave out the parts . and .."}
+		}
+	}
+	return nil
+}
+
+// inTurn has a task run in a turn, if enter asks for one, and puts what became of its result.
+func (a *API) inTurn(enter Enter, run task) task {
+	if enter == nil {
+		return run
+	}
+	return func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
+		turn, err := enter(ctx, x.info.ID)
+		if err != nil {
+			return messages.Result{}, nil, err
+		}
+		defer turn.End()
+		x.mu.Lock()
+		x.turn = turn
+		x.mu.Unlock()
+		defer context.AfterFunc(turn.Life(), x.cancel)()
+		news := turn.News()
+		if news != "" {
+			x.event(messages.Notice{Code: "epoch", Text: news}, a.o.Logger)
+		}
+		started := false
+		result, report, err := run(ctx, x, func() { started = true; queued() })
+		if !started {
+			return result, report, err
+		}
+		if err != nil {
+			result = failed(result, err)
+		}
+		// Neither the caller who left nor the end of the turn's life ends this wait: it
+		// says what became of the result.
+		if err := turn.Answer(a.life); err != nil {
+			return x.lose(a.newLog(), result, err, a.o.Logger), nil, nil
+		}
+		if news != "" {
+			result.Notices = append(result.Notices, news)
+		}
+		x.mu.Lock()
+		x.shown = math.MaxUint64
+		x.mu.Unlock()
+		return result, report, nil
+	}
+}
+
+// Knows reports whether the server knows an execution. Any goroutine may call it.
+func (a *API) Knows(id string) bool {
+	_, err := a.lookup(id)
+	return err == nil
 }

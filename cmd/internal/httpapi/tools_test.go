@@ -103,7 +103,7 @@ func (s *server) ending(box *toolbox.Box) {
 	}
 	for path, methods := range s.spec.Paths {
 		for method, operation := range methods {
-			if _, told := operation.Responses["503"]; !told || strings.HasPrefix(path, "/api/workspaces/") { // these are gone
+			if a, told := operation.Responses["503"]; !told || a.Fleet || strings.HasPrefix(path, "/api/workspaces/") { // these are gone
 				continue
 			}
 			method = strings.ToUpper(method)

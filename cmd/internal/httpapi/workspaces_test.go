@@ -54,6 +54,8 @@ func (s *server) workspaces() {
 		{"POST", "/api/workspaces", `{"name":"x","isolation":{"level":"magic"}}`, 422},
 		{"POST", "/api/workspaces", `{"name":"x","quota_bytes":-1}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","quota_bytes":1.5}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","quota_bytes":9007199254740993}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","limits":{"memory_bytes":9007199254740993}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"files":-1}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"cpu_seconds":1e300}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"processors":-1}}`, 400},
@@ -113,6 +115,7 @@ func (s *server) files() {
 		{"PUT", "", "x", 400},
 		{"PUT", "?path=a&mode=4755", "x", 400},
 		{"PUT", "?path=a&mode=rwx", "x", 400},
+		{"PUT", "?path=a&mode=", "x", 400},
 		{"PUT", "?path=%2Fa", "x", 403},
 		{"PUT", "?path=dir", "x", 409},
 		{"PUT", "?path=dir%2Fa%2Fb", "x", 409},
@@ -142,6 +145,7 @@ func (s *server) files() {
 		{"POST", "/make", `{"path":"dir/sub","mode":"700"}`, 200},
 		{"POST", "/make", `{"path":""}`, 400},
 		{"POST", "/make", `{"path":"x","mode":"1777"}`, 400},
+		{"POST", "/make", `{"path":"x","mode":""}`, 400},
 		{"POST", "/make", `{"path":"../x"}`, 403},
 		{"POST", "/make", `{"path":"dir/a"}`, 409},
 		{"POST", "/make", `{"path":"` + long + `"}`, 422},
@@ -173,9 +177,12 @@ func (s *server) files() {
 		require.Equal(t, want, status, "%q: %s", name, answer)
 	}
 	kind, body := form("big", strings.Repeat("x", 2<<20))
-	for text, want := range map[string]int{body: 413, "--b": 400, "": 400, "--b--\r\n": 400, "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--\r\n": 400} {
+	_, whole := form("cut", "text")
+	cut, cutInside := strings.TrimSuffix(whole, "--b--\r\n")+"--b\r\n", strings.TrimSuffix(whole, "xt\r\n--b--\r\n")
+	another := strings.Replace(whole, `name="file"`, `name="other"`, 1)
+	for text, want := range map[string]int{body: 413, "--b": 400, "": 400, "--b--\r\n": 400, "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n": 400, another: 400, cut: 400, cutInside: 400} {
 		status, answer := s.ask("POST", at, text, "Content-Type", kind)
-		require.Equal(t, want, status, "%.60q: %s", text, answer)
+		require.Equal(t, want, status, "%.160q: %s", text, answer)
 	}
 	status, _ = s.ask("POST", at, "{}")
 	require.Equal(t, http.StatusUnsupportedMediaType, status)

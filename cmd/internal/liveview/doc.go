@@ -18,6 +18,12 @@
 //     address, and so are a session and an execution.
 //   - What ends a session says first what will be lost. What cannot be done now is not
 //     offered, with the reason.
+//   - Code is written in an editor that brings back what the session ran, and completes and
+//     explains with what the kernel knows; a kernel that has something else to do is not
+//     asked. The processes of a workspace have a terminal, which goes on where a connection
+//     broke; its files are listed, taken and brought.
+//   - Executions and events are searched by the server, so that they are found after a
+//     reload, too, and also by code that no list shows.
 //   - A server that was restarted is found again: the page says so and starts over,
 //     or asks for the token when that is another. What happened before a reload is
 //     shown as far as the server still has it.
@@ -38,10 +44,15 @@
 //
 // assets has plain ES modules, which the browser loads as they are: no step builds
 // them. Their types stand in comments, and make test-browser has TypeScript check them.
+// The editor and the terminal are made of packages of npm: bundle has their sources, make
+// liveview-assets makes assets/vendor-* of them, which are checked in, and a test says when
+// they are out of date. They keep to the policy: their styles are sheets that are adopted.
 //
 //	main ─┬─ overview ─ spark      state ── api        what the server says, and changes
 //	      ├─ table ─ filter        words, filter, ansi  pure, with tests of their own
 //	      ├─ tree                  actions ─ dialog     what can be done, and what it costs
 //	      ├─ session ─ transcript ─ output ─ markup, ansi
-//	      └─ lists                 dom, route           elements and addresses
+//	      │       └─ run ─ source, vendor-editor
+//	      ├─ workspaces ─ files, processes ─ vendor-terminal
+//	      └─ executions, past      dom, route           elements and addresses
 package liveview

@@ -13,6 +13,8 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 )
 
+//go:generate make -C ../../.. liveview-assets
+
 //go:embed assets
 var assets embed.FS
 
@@ -81,7 +83,7 @@ func Mounts(o Options) ([]httpserver.Mount, error) {
 
 // public is a mount for those who have no token.
 func public(pattern string, f http.HandlerFunc) httpserver.Mount {
-	return httpserver.Mount{Pattern: pattern, Public: true, Handler: f}
+	return httpserver.Mount{Pattern: pattern, Public: true, Scope: httpserver.Read, Handler: f}
 }
 
 // send sends one file of the page.

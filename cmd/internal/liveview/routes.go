@@ -11,7 +11,7 @@ import (
 // routes are what the page asks of the vitals, with the token.
 func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 	return []httpserver.Mount{
-		{Pattern: "GET /api/overview", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		{Pattern: "GET /api/overview", Scope: httpserver.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			after, _, err := httpserver.Number(r, "after", 0)
 			if err != nil {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send the newest number that you have, or leave it out")
@@ -24,7 +24,7 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 			}
 			httpserver.JSON(w, http.StatusOK, o)
 		})},
-		{Pattern: "GET /api/story", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		{Pattern: "GET /api/story", Scope: httpserver.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
 			key := messages.SessionKey{Session: q.Get("session"), Cwd: cwd, Workspace: q.Get("workspace")}.In(q.Get("cwd"))
 			if key.Session == "" {

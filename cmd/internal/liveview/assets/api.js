@@ -20,10 +20,20 @@ export const hasToken = () => token !== "";
  * @returns {Promise<any>}
  */
 export async function call(method, path, body, signal) {
+  const res = await send(method, path, body === undefined ? undefined : JSON.stringify(body), "application/json", signal);
+  return res.status === 204 ? null : res.json();
+}
+
+/**
+ * send sends bytes, a file, or nothing.
+ * @param {string} method @param {string} path @param {any} [body] @param {string} [kind] its content type
+ * @param {AbortSignal} [signal] @param {Record<string, string>} [more] headers
+ */
+export async function send(method, path, body, kind, signal, more) {
   /** @type {Record<string, string>} */
-  const headers = { Authorization: "Bearer " + token };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const res = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: "no-store" });
+  const headers = { ...more, Authorization: "Bearer " + token };
+  if (body !== undefined && kind) headers["Content-Type"] = kind;
+  const res = await fetch(path, { method, headers, body, signal, cache: "no-store" });
   if (!res.ok) {
     let text = res.status + " " + res.statusText;
     try {
@@ -32,7 +42,16 @@ export async function call(method, path, body, signal) {
     } catch { /* not ours: the status says it */ }
     throw new Refused(res.status, text);
   }
-  return res.status === 204 ? null : res.json();
+  return res;
+}
+
+/** download saves what a path answers as a file. @param {string} path @param {string} name */
+export async function download(path, name) {
+  const data = await (await send("GET", path)).blob(), a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob([data], { type: "application/octet-stream" })); // never as a page
+  a.download = name.replace(/[<>:"/\\|?*\u0000-\u001f\u202a-\u202e\u2066-\u2069]/g, "_");
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
 
 /**

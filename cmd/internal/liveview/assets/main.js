@@ -2,16 +2,20 @@
 import { $, attribute, hide, klass, on, set } from "./dom.js";
 import { Refused, call, setToken } from "./api.js";
 import { tell } from "./dialog.js";
-import { clearLists, leaveList, showList, startLists } from "./lists.js";
+import { clearExecutions, leaveExecutions, showExecutions, startExecutions } from "./executions.js";
 import { clearOverview, drawOverview } from "./overview.js";
+import { clearPast, leavePast, showPast, startPast } from "./past.js";
 import { place } from "./route.js";
+import { clearEditor, focusEditor } from "./run.js";
 import { leaveSession, newSession, showSession, startSession } from "./session.js";
+import { forgetSources } from "./source.js";
 import { forget, hello, listen, look, pause, say, state, watch } from "./state.js";
 import { clearTable, leaveTable, showTable, startTable } from "./table.js";
 import { clearTree, leaveTree, showTree, startTree } from "./tree.js";
+import { leaveWorkspaces, showWorkspace, showWorkspaces, startWorkspaces } from "./workspaces.js";
 
 const KEY = "coppice-token", DENSITY = "coppice-density";
-const views = ["overview", "sessions", "tree", "executions", "events", "session"];
+const views = ["overview", "sessions", "tree", "executions", "events", "workspaces", "workspace", "session"];
 
 /** @type {AbortController | null} */
 let live = null; // of everything that belongs to a sign-in
@@ -48,7 +52,9 @@ function signOut(why) {
   setToken("");
   sessionStorage.removeItem(KEY);
   forget();
-  for (const f of [clearLists, clearOverview, clearTable, clearTree]) f();
+  forgetSources();
+  clearEditor();
+  for (const f of [clearExecutions, clearPast, clearOverview, clearTable, clearTree]) f();
   tell("");
   hide($("signin"), false);
   for (const id of ["live", "nav", "pause", "signout", "density"]) hide($(id), true);
@@ -76,7 +82,9 @@ function leave(next) {
   if (next !== "sessions") leaveTable();
   if (next !== "tree") leaveTree();
   if (next !== "session") leaveSession();
-  if (next !== "executions" && next !== "events") leaveList();
+  if (next !== "executions") leaveExecutions();
+  if (next !== "events") leavePast();
+  if (next !== "workspaces" && next !== "workspace") leaveWorkspaces();
 }
 
 /** show goes to where the address says. */
@@ -95,13 +103,14 @@ async function show() {
     }
   }
   if (next === "session" && !key.session) next = "sessions";
+  if (next === "workspace" && !at.rest) next = "workspaces";
   if (next === "session" && !key.cwd) key.cwd = state.health?.cwd ?? "";
   const other = next !== view;
   leave(next);
   view = next;
   for (const v of views) hide($("view-" + v), v !== next);
   for (const a of document.querySelectorAll("#nav a")) {
-    const mine = a.getAttribute("href") === "#/" + next || next === "session" && a.getAttribute("href") === "#/sessions";
+    const mine = a.getAttribute("href") === "#/" + (["session", "workspace"].includes(next) ? next + "s" : next);
     if (mine) a.setAttribute("aria-current", "page"); else a.removeAttribute("aria-current");
   }
   document.title = (next === "overview" ? "" : next[0].toUpperCase() + next.slice(1) + " · ") + "Coppice";
@@ -109,7 +118,10 @@ async function show() {
     case "sessions": showTable(at.params); break;
     case "tree": showTree(); break;
     case "session": showSession(key, execution); break;
-    case "executions": case "events": showList(next); break;
+    case "executions": showExecutions(at.params); break;
+    case "events": showPast(at.params); break;
+    case "workspaces": showWorkspaces(); break;
+    case "workspace": showWorkspace(at.rest, at.params); break;
     default: drawOverview();
   }
   if (other && document.activeElement === document.body) $("main").focus({ preventScroll: true });
@@ -136,7 +148,7 @@ on("new-session", "submit", async () => {
     await newSession(name);
     $("new-name").value = "";
     tell("started " + name);
-    $("code").focus();
+    focusEditor();
   } catch (err) {
     tell("not started: " + /** @type {Error} */ (err).message, true);
   }
@@ -144,7 +156,7 @@ on("new-session", "submit", async () => {
 addEventListener("hashchange", show);
 document.addEventListener("keydown", (e) => {
   const at = /** @type {HTMLElement} */ (e.target);
-  if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA)$/.test(at.tagName) || !live || document.querySelector("dialog[open]")) return;
+  if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable || !live || document.querySelector("dialog[open]")) return;
   e.preventDefault();
   if (view !== "executions" && view !== "events") location.hash = view === "sessions" ? location.hash : "#/sessions";
   setTimeout(() => { const f = /** @type {HTMLInputElement} */ ($(view === "executions" ? "find-executions" : view === "events" ? "find-events" : "find")); f.focus(); f.select(); });
@@ -153,7 +165,9 @@ document.addEventListener("keydown", (e) => {
 startTable();
 startTree();
 startSession();
-startLists();
+startExecutions();
+startPast();
+startWorkspaces();
 listen(draw);
 dense(sessionStorage.getItem(DENSITY) === "dense");
 

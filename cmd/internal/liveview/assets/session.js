@@ -1,12 +1,13 @@
 // The page of one session: how it is, what became of its state, and what can be done.
 import { $, attribute, button, element, hide, klass, link, on, put, set } from "./dom.js";
 import { act, actions } from "./actions.js";
-import { call } from "./api.js";
+import { call, download } from "./api.js";
 import { tell } from "./dialog.js";
-import { toSession } from "./route.js";
+import { to, toSession } from "./route.js";
 import { changed, listen, state } from "./state.js";
-import { drawTranscript, leaveTranscript, openExecution, showTranscript } from "./transcript.js";
-import { ago, bytes, clock, exitOf, idOf, same, shortName, span } from "./words.js";
+import { leaveEditor, showEditor, startEditor } from "./run.js";
+import { drawTranscript, leaveTranscript, showTranscript } from "./transcript.js";
+import { ago, bytes, clock, exitOf, idOf, pathOf, same, shortName, span } from "./words.js";
 
 /** @typedef {import("./words.js").Key} Key */
 
@@ -17,7 +18,6 @@ let story = null;
 let told = ""; // what was known of the session when its story was read
 /** @type {any} */
 let question = null;
-const history = { list: /** @type {string[]} */ ([]), at: 0, draft: "" };
 
 /** showSession goes to a session. @param {Key} which @param {string | null} execution */
 export function showSession(which, execution) {
@@ -30,11 +30,12 @@ export function showSession(which, execution) {
   }
   key = which;
   showTranscript(key, execution);
+  showEditor(key);
   drawSession();
 }
 
 /** leaveSession ends what is read for it. */
-export function leaveSession() { if (key) { key = null; leaveTranscript(); } }
+export function leaveSession() { if (key) { key = null; leaveTranscript(); leaveEditor(); } }
 
 /** heldBy is the session whose page is shown. */
 export const heldBy = () => key;
@@ -46,7 +47,10 @@ function drawSession() {
   document.title = `${shortName(key.session)} · Coppice`;
   set($("session-title"), shortName(key.session));
   attribute($("session-title"), "title", key.session);
-  set($("session-where"), (key.workspace ? `workspace ${key.workspace}, ` : "") + "in " + key.cwd);
+  if ($("session-where").dataset.of !== idOf(key)) {
+    $("session-where").dataset.of = idOf(key);
+    $("session-where").replaceChildren(...key.workspace ? [document.createTextNode("workspace "), link(to("workspace", key.workspace), key.workspace), document.createTextNode(", ")] : [], document.createTextNode("in " + key.cwd));
+  }
   const twins = [...state.sessions.values()].filter((o) => o.session === key?.session && !same(o, key));
   put($("session-twins"), twins.slice(0, 5).map((o) => link(toSession(o), "also in " + o.cwd)));
   set($("session-state"), s?.state ?? (state.asked ? "no kernel" : "…"));
@@ -145,30 +149,6 @@ async function readStory(s) {
   set($("story-cut"), story.forgotten ? `${story.forgotten} older moments are forgotten.` : "");
 }
 
-async function run() {
-  const code = $("code").value;
-  if (!key || !code.trim()) { $("code").focus(); return; }
-  try {
-    const x = await call("POST", "/api/executions", { session: key.session, cwd: key.cwd, workspace: key.workspace, cells: [{ code }], allow_stdin: true });
-    if (history.list.at(-1) !== code) history.list.push(code);
-    if (history.list.length > 100) history.list.shift();
-    history.at = history.list.length;
-    set($("run-result"), "");
-    openExecution(x);
-    changed();
-  } catch (err) {
-    set($("run-result"), "Not run: " + /** @type {Error} */ (err).message);
-  }
-}
-
-/** recall puts earlier code into the editor. @param {number} by */
-function recall(by) {
-  if (!history.list.length) return;
-  if (history.at === history.list.length) history.draft = $("code").value;
-  history.at = Math.min(history.list.length, Math.max(0, history.at + by));
-  $("code").value = history.list[history.at] ?? history.draft;
-}
-
 /** newSession gives a session of this name a kernel. @param {string} name */
 export async function newSession(name) {
   const s = await call("POST", "/api/sessions", { session: name });
@@ -180,13 +160,11 @@ export async function newSession(name) {
 export function startSession() {
   listen(drawSession);
   setInterval(() => { if (key && !document.hidden && !state.paused) { const s = state.sessions.get(idOf(key)); drawFacts(s); drawQuestion(s); } }, 1000);
-  on("run", "submit", run);
-  on("code", "keydown", (e) => {
-    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); run(); }
-    else if (e.altKey && e.key === "ArrowUp") { e.preventDefault(); recall(-1); }
-    else if (e.altKey && e.key === "ArrowDown") { e.preventDefault(); recall(1); }
+  startEditor();
+  on("export", "click", async () => {
+    if (!key) return;
+    try { await download(pathOf(key, "notebook"), key.session + ".ipynb"); } catch (err) { tell("not saved: " + /** @type {Error} */ (err).message, true); }
   });
-  on("code", "input", () => { const c = $("code"); c.rows = Math.min(24, Math.max(3, c.value.split("\n").length)); });
   on("actions", "click", async (e) => {
     const name = e.target.dataset.act, s = key && state.sessions.get(idOf(key));
     if (!name || !s) return;

@@ -18,6 +18,7 @@ export const state = {
   /** @type {any} */ overview: null,
   /** @type {any[]} */ samples: [],
   /** @type {any[]} */ events: [],
+  executionsSeen: 0, // counts what became of executions
   eventsSeen: 0, // counts all events, also those that are no longer kept
   paused: false,
   /** @type {any[]} */ held: [],
@@ -208,6 +209,7 @@ export function takeExecution(x) {
   const known = state.executions.get(x.id);
   if (known?.state === "ended" && x.state !== "ended") return; // of the past
   state.executions.set(x.id, x);
+  state.executionsSeen++;
   if (state.executions.size > MAX_EXECUTIONS) {
     for (const [id, one] of state.executions) {
       if (one.state === "ended") { state.executions.delete(id); break; }

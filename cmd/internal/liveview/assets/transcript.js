@@ -3,6 +3,7 @@ import { $, Keep, element, hide, klass, link, put, set } from "./dom.js";
 import { Refused, follow, sleep } from "./api.js";
 import { Screen, copyButton } from "./output.js";
 import { toExecution } from "./route.js";
+import { sourceOf } from "./source.js";
 import { state, takeExecution } from "./state.js";
 import { clock, many, same, span } from "./words.js";
 
@@ -41,10 +42,12 @@ class Cell {
     this.body.setAttribute("aria-live", "off");
     this.body.setAttribute("aria-label", "Output of " + (x.title || "the execution"));
     this.said = element("p", "muted");
+    this.source = element("pre", "source");
+    this.source.hidden = true;
     this.tools = element("span", "tools");
     this.tools.append(copyButton(() => this.body.innerText), link(toExecution(x.id), "Link", "small"));
     this.box = element("div");
-    this.box.append(this.body, this.said);
+    this.box.append(this.source, this.body, this.said);
     this.box.hidden = true;
     this.head.append(this.fold, this.tools, this.outcome, this.took);
     this.e.append(this.head, this.box);
@@ -68,8 +71,16 @@ class Cell {
     this.fold.setAttribute("aria-expanded", String(open));
     hide(this.box, !open);
     hide(this.tools, !open);
-    if (open && !this.watching) this.watch();
+    if (open && !this.watching) { this.watch(); this.read(); }
     if (!open && this.x.state === "running") this.end();
+  }
+
+  /** read shows the code, where it is more than the title says. */
+  async read() {
+    const code = this.source.textContent ? "" : await sourceOf(this.x.id);
+    if (!code || code.trim() === this.x.title) return;
+    this.source.textContent = code;
+    hide(this.source, false);
   }
 
   /** end stops reading. */
@@ -149,6 +160,7 @@ export function drawTranscript() {
   const mine = [...state.executions.values()].filter((x) => same(x, whose)).sort((a, b) => (a.started < b.started ? -1 : 1));
   const cut = mine.length - SHOWN, list = cut > 0 ? mine.filter((x, i) => i >= cut || x.id === wanted) : mine;
   hide($("no-transcript"), list.length > 0);
+  hide($("export"), !list.length);
   set($("transcript-cut"), cut > 0 ? `${many(cut, "older execution")} ${cut === 1 ? "is" : "are"} not shown here.` : "");
   const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
   put($("transcript"), list.map((x, i) => {
