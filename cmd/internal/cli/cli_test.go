@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func testApp(t *testing.T, stdin string) (a *app, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	return &app{console.New(strings.NewReader(stdin), stdout, stderr, []string{"HOME=" + t.TempDir()})}, stdout, stderr
+	return &app{Console: console.New(strings.NewReader(stdin), stdout, stderr, []string{"HOME=" + t.TempDir()})}, stdout, stderr
 }
 
 // TestUsage gives command lines that are wrong: one line says why, the next

@@ -80,6 +80,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"GET " + at + "/files?" + file:                                          hostile,
 		"GET " + at + "/processes/" + name + "/events":                          `data: {"seq":1,"type":"stderr","data":` + text64(hostile) + "}\n\n" + `data: {"seq":2,"type":"stdout","data":` + text64(hostile) + "}\n\n" + `data: {"seq":3,"type":"end","exit":{"code":-1,"signal":` + h + `,"reason":` + h + `}}` + "\n\n",
 		"GET /api/checkpoints":                                                  `{"checkpoints":[{"id":` + h + `,"session":` + h + `,"cwd":` + h + `}]}`,
+		"GET /api/health":                                                       `{"status":` + h + `,"version":` + h + `,"backend":` + h + `}`,
 		"GET /api/healthz":                                                      `{"ok":true,"uptime_seconds":1,"warm_tools":[]}`,
 	})
 	dir := filepath.Join(t.TempDir(), "d"+strings.ReplaceAll(hostile, "/", "-"))
@@ -119,8 +120,12 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"gateway status":        {{hostile}, {}},
 		"gateway stop":          {{hostile}},
 		"mcp":                   {{"--tools", hostile}, {hostile}},
+		"token create":          {{"--tenant", hostile}, {"--tenant", "a", "--scope", hostile}, {"--tenant", "a", "--tokens", other}},
+		"token list":            {{"--tokens", nb}, {"--tokens", hostile}, {hostile}},
+		"token revoke":          {{hostile}, {"a", "--tokens", nb}},
 		"serve":                 {{"--addr", hostile}, {hostile}},
 		"top":                   {{hostile}},
+		"health":                {{}, {"--json"}, {"--url", hostile}, {"--timeout", hostile}},
 		"bench":                 {{"--backend", hostile}},
 		"version":               {{hostile}},
 		"manual":                {{hostile}, {dir + "/man", "--date", hostile}},
@@ -156,7 +161,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(args ...string) {
 		var stdout, stderr bytes.Buffer
-		a := &app{console.New(strings.NewReader(""), &stdout, &stderr, []string{"COPPICE_HOME=" + p.home, "COPPICE_TOOLS=" + tools, "PATH=" + hostile})}
+		a := &app{Console: console.New(strings.NewReader(""), &stdout, &stderr, []string{"COPPICE_HOME=" + p.home, "COPPICE_TOOLS=" + tools, "PATH=" + hostile})}
 		a.Out.Terminal, a.Err.Terminal, a.Out.Width, a.Err.Width = true, true, 100, 100
 		a.execute(t.Context(), args)
 		for _, shown := range []string{stdout.String(), stderr.String()} {
@@ -190,7 +195,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 			check(append(strings.Fields(path), form...)...)
 		}
 	}
-	root := (&app{console.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, nil)}).rootCommand()
+	root := (&app{Console: console.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, nil)}).rootCommand()
 	walk(root)
 	for path := range rows {
 		require.True(t, seen[path], "there is no command %s", path)

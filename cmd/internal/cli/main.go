@@ -19,7 +19,12 @@ import (
 // the exit code. env is the whole environment, as os.Environ has it. One Main
 // runs at a time: signals are the process's.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	a := &app{console.New(stdin, stdout, stderr, env)}
+	return MainWith(nil, args, stdin, stdout, stderr, env)
+}
+
+// MainWith is Main of a program whose servers can be nodes of a fleet. nil: they cannot.
+func MainWith(engines *Directories, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	a := &app{Console: console.New(stdin, stdout, stderr, env), engines: engines}
 	a.Version = version.Read().Version
 	stops := a.WatchSignals()
 	defer stops.Close()
@@ -49,6 +54,9 @@ one result that says what happened, to the code and to the variables.
   coppice setup                    makes an environment with Jupyter kernels
   coppice doctor                   says what is wrong, and how to mend it`,
 	}.Make()
+	if a.engines != nil {
+		root.Use = a.engines.Program
+	}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -58,7 +66,7 @@ one result that says what happened, to the code and to the variables.
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.topCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.tokenCommand(), a.topCommand(), a.healthCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
 	complete(root)
 	completionCommand(root)
 	return root

@@ -190,7 +190,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 		timeout = coppice.NoTimeout // a script takes as long as it takes; a host's default is for agents
 	}
 	if f.keep && mode == messages.ModeSession {
-		g.Shared, o.KeepSessions = true, true
+		g.Shared, g.KeepSessions = true, true
 	}
 	host, err := a.StartHost(ctx, f.HostFlags, g, o)
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 )
 
 // serveSessions is how many kernels a server keeps at once.
-const serveSessions = 32
+const serveSessions = 64
 
 // serveFlags are those of serve.
 type serveFlags struct {
@@ -45,6 +45,7 @@ type serveFlags struct {
 	idle      time.Duration
 	timeout   console.CallTimeout
 	hibernate hibernation
+	keep      keeping
 	warmMax   int
 	budget    int
 	developer bool
@@ -53,6 +54,9 @@ type serveFlags struct {
 	e2b       bool
 	e2bDebug  bool
 	jupyter   bool
+	listen    listening
+	fleet     fleetFlags
+	member    *membership // nil: the server is in no fleet
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -75,11 +79,20 @@ With --hibernate lossless or lossy, a session that has no kernel any more is kep
 disk, also over the end of the server: its next call restores it, and the result lists
 what is kept, lost and changed. "coppice sessions hibernate" does it at once.
 
+With --keep-sessions, sessions outlive a server that is killed or crashes, with what
+runs in them: the next server with the same home takes them over within a minute, and has
+the executions under their ids, with events that have the same numbers. An interrupt still
+ends all of them.
+
 With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
 workspaces here. serve prints the variables that they read. With --e2b-debug, they work
 with E2B_DEBUG=true alone, which sends no token: everyone on this machine can run code as
 you then. With --jupyter, clients of Jupyter Server work: its kernels are sessions here.
 serve prints their address.
+
+With --listen, other machines use it too, over TLS, with tokens that belong to tenants (see
+coppice token): each tenant has a host of its own. Without it, nothing is reached from
+elsewhere.
 
 GET /healthz and /readyz need no token, for what watches over processes: the second
 answers 503 once the server is asked to end.
@@ -90,7 +103,8 @@ a second interrupt waits for nothing.`,
 		Example: `  coppice serve &
   coppice run --session work -c 'x = 40'
   coppice run --session work -c 'x + 2'
-  coppice sessions list`,
+  coppice sessions list
+  coppice serve --listen 0.0.0.0:7443 --tls-cert cert.pem --tls-key key.pem --tokens ~/.coppice/tokens.json`,
 		Run: func(ctx context.Context, _ []string) error { return a.serve(ctx, f) },
 	}.Make()
 	flags := cmd.Flags()
@@ -110,6 +124,11 @@ a second interrupt waits for nothing.`,
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
 	f.hibernate.add(cmd)
+	f.listen.add(cmd)
+	if a.engines != nil {
+		f.fleet.add(cmd, a.engines.Program)
+	}
+	f.keep.add(cmd)
 	return cmd
 }
 
@@ -130,6 +149,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.sessions < 1 {
 		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
 	}
+	if err := f.listen.check(&f, a.Env); err != nil {
+		return err
+	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})
 	if err != nil {
 		return err
@@ -144,9 +166,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	m, v := newMetrics(version.Read()), vitals.New()
 	o := f.hostOptions(m, v)
-	if err := cmp.Or(f.timeout.Fill(&o), f.hibernate.fill(a.Env, &f.HostFlags, &o)); err != nil {
+	if err := cmp.Or(f.timeout.Fill(&o), f.hibernate.fill(a.Env, &f.HostFlags, &o), f.keep.fill(a.Env, &f.HostFlags, &o)); err != nil {
 		return err
 	}
+	if f.member, err = a.openFleet(ctx, f, path); err != nil {
+		return err
+	}
+	defer f.member.close(a) // once the host has ended
 	host, keeps, err := a.startServer(ctx, f, o)
 	if err != nil {
 		return err
@@ -166,30 +192,34 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
-	ending := func(ctx context.Context) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(a.Hard, cancel)()
-		api.End(ctx)
-	}
 	dialect, more := f.dialect(host.Host, keeps, logger)
 	defer dialect.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
-	server, err := a.listen(ctx, f, path, httpserver.Options{Ending: ending, Logger: logger, Instrument: func(next http.Handler) http.Handler {
+	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler {
 		return m.instrument(host.Traces.Handler(next, httpserver.Route))
-	}}, mounts)
+	}}
+	f.member.attach(host.Host, api, m, logger)
+	mounts = f.member.wrap(mounts, &so)
+	server, err := a.listen(ctx, f, path, so, mounts)
 	if err != nil {
 		return errors.Join(err, api.Close())
+	}
+	if err := f.member.join(ctx, server.URL()); err != nil {
+		return errors.Join(err, server.Close(), api.Close())
 	}
 	end, err := f.debug(ctx, dialect, logger)
 	if err != nil {
 		return errors.Join(err, server.Close(), api.Close())
 	}
+	ctx, endFar, err := a.listenFar(ctx, &f, host.Host, logger)
+	if err != nil {
+		return errors.Join(err, server.Close(), end(), api.Close())
+	}
 	err = a.serveUntil(ctx, f, server, path, host.Launcher().Dir())
-	return errors.Join(err, end(), api.Close())
+	return errors.Join(err, endFar(), end(), api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that
@@ -260,6 +290,12 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 		if f.jupyter {
 			told["jupyter_url"] = r.URL + jupyterapi.Base
 		}
+		if f.listen.addr != "" {
+			told["listen_url"] = f.listen.addr
+		}
+		if f.member != nil {
+			told["node"] = f.member.node.ID()
+		}
 		return a.WriteJSON(told)
 	}
 	a.Out.Lines("serving sessions and the tools in "+r.Tools+" at "+r.URL, "the token is in "+path)
@@ -268,6 +304,10 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	} else {
 		a.Out.Lines("to watch: coppice top, or open " + page + " in a browser")
 	}
+	if f.listen.addr != "" {
+		a.Out.Lines("serving tenants at " + f.listen.addr + ", with the tokens in " + f.listen.tokens)
+	}
+	a.tellFleet(f.member, r)
 	if f.e2b {
 		a.tellE2B(r, path)
 	}

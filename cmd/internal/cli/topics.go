@@ -59,6 +59,8 @@ COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kerne
                           ended (default: 1.5s)
 COPPICE_CALL_TIMEOUT      how long a call may take that names no timeout: 90s, 5m,
                           seconds or none (default: 10m)
+COPPICE_KEEP_SESSIONS     1: the sessions of coppice serve outlive it when it is killed
+                          (see --keep-sessions)
 COPPICE_HIBERNATE         whether coppice serve keeps sessions on disk that have no
                           kernel: never, lossless or lossy (default: never)
 COPPICE_ISOLATION         what sessions are kept from: off, privileges, landlock,

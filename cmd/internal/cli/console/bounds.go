@@ -60,6 +60,9 @@ func (b *Bounds) Given() bool {
 	return b.cmd != nil && slices.ContainsFunc(boundFlags, b.cmd.Flags().Changed)
 }
 
+// Isolation is what the flags say of it.
+func (b *Bounds) Isolation() coppice.Isolation { return b.isolation }
+
 // Walled reports whether the flags, or COPPICE_ISOLATION in env, keep sessions from
 // files: what runs with the rights of the host is then more than they have.
 func (b *Bounds) Walled(env []string) bool {

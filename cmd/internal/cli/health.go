@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/render"
+)
+
+// healthTimeout is how long a server may take to answer coppice health.
+const healthTimeout = 10 * time.Second
+
+type healthFlags struct {
+	url     string
+	timeout time.Duration
+	json    bool
+}
+
+// healthReport is what health --json prints.
+type healthReport struct {
+	Healthy bool   `json:"healthy"`
+	URL     string `json:"url,omitempty"`
+	// Server is what the server says of itself, nil when it did not answer.
+	Server *client.Health `json:"server,omitempty"`
+	// Problem is why it is not healthy.
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) healthCommand() *cobra.Command {
+	f := healthFlags{timeout: healthTimeout}
+	cmd := console.Command{
+		Use:   "health",
+		Short: "Ask a running server whether it takes requests",
+		Long: `Ask the coppice serve that runs whether it takes requests, for the health check of a
+container or a service. One line says how it is, and the exit code is 1 when it does not
+answer in time, when it is about to end, or when none runs.
+
+--url asks the server at an address, with the token of COPPICE_TOKEN. Without its token
+a server says that it lives, and no more.`,
+		Example: `  coppice health
+  coppice health --url http://127.0.0.1:7788 --timeout 2s --json`,
+		Errors: console.ServerFailure,
+		Run:    func(ctx context.Context, _ []string) error { return a.health(ctx, f) },
+	}.Make()
+	cmd.Flags().StringVar(&f.url, "url", "", "the address of the server (default: the one that runs for this user)")
+	cmd.Flags().Var((*console.Time)(&f.timeout), "timeout", "how long it may take to answer: seconds, or a time such as 2s")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) health(ctx context.Context, f healthFlags) error {
+	if f.timeout <= 0 {
+		return console.Usagef("--timeout must be longer than nothing, not %s", f.timeout)
+	}
+	r := healthReport{URL: f.url}
+	err := a.askHealth(ctx, f, &r)
+	if err == nil && r.Server.Status != "ok" {
+		err = fmt.Errorf("the server at %s is %s: it takes no more requests", r.URL, r.Server.Status)
+	}
+	if ctx.Err() != nil {
+		return &console.Exit{Code: console.Cancelled}
+	}
+	if _, wrong := errors.AsType[console.UsageError](err); wrong {
+		return err
+	}
+	r.Healthy = err == nil
+	switch {
+	case f.json:
+		if err != nil {
+			r.Problem = err.Error()
+			err = &console.Exit{Code: console.Raised}
+		}
+		return errors.Join(a.WriteJSON(r), err)
+	case errors.Is(err, client.ErrNoServer):
+		return err
+	case err != nil:
+		return &console.Exit{Code: console.Raised, Err: err}
+	}
+	a.Out.Lines(healthLine(r))
+	return nil
+}
+
+// askHealth fills in where the server is and what it says.
+func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) error {
+	c, err := a.healthClient(f.url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r.URL = c.URL()
+	asking, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	h, err := c.Health(asking)
+	switch {
+	case asking.Err() != nil:
+		return fmt.Errorf("the server at %s has not answered in %s", r.URL, f.timeout)
+	case err != nil:
+		return fmt.Errorf("the server at %s does not say that it is well: %w", r.URL, err)
+	}
+	r.Server = &h
+	return nil
+}
+
+// healthClient is the client of the server at an address, or of the one that runs. It
+// asks once: whoever checks the health of a server does so again.
+func (a *app) healthClient(address string) (*client.Client, error) {
+	o := client.Options{URL: address, Token: a.Getenv("COPPICE_TOKEN"), Patience: -1}
+	if address == "" {
+		return client.Find(client.FindOptions{Env: a.Env, Client: o})
+	}
+	c, err := client.New(o)
+	if err != nil {
+		return nil, console.UsageError{Err: fmt.Errorf("--url: %w", err)}
+	}
+	return c, nil
+}
+
+// healthLine is a healthy server as one line.
+func healthLine(r healthReport) string {
+	h := r.Server
+	if h.Version == "" { // it says more to those who have its token
+		return "ok: the server at " + r.URL + " lives"
+	}
+	line := fmt.Sprintf("ok: process %d at %s, version %s, %s backend, %s, %s", h.PID, r.URL, h.Version, h.Backend,
+		render.Number(h.Sessions, "session"), render.Number(h.Executions, "execution"))
+	if h.Hibernated > 0 {
+		line += fmt.Sprintf(", %d on disk", h.Hibernated)
+	}
+	return line
+}

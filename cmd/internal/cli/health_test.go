@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHealth: the exit code is 0 for a server that takes requests and 1 for any other.
+func TestHealth(t *testing.T) {
+	const well = `{"status":"ok","version":"1.2.0","backend":"runner","pid":7,"sessions":2,"executions":1,"hibernated":3}`
+	for name, tc := range map[string]struct {
+		answer    string
+		args      []string
+		code      int
+		out, told string
+	}{
+		"well":             {well, nil, 0, "ok: process 7 at http://", ""},
+		"all of the line":  {well, nil, 0, ", version 1.2.0, runner backend, 2 sessions, 1 execution, 3 on disk\n", ""},
+		"as JSON":          {well, []string{"--json"}, 0, `{"healthy":true,"url":"http://`, ""},
+		"without a token":  {`{"status":"ok"}`, nil, 0, " lives\n", ""},
+		"about to end":     {`{"status":"draining"}`, nil, 1, "", "is draining: it takes no more requests"},
+		"that, as JSON":    {`{"status":"draining"}`, []string{"--json"}, 1, `{"healthy":false,"url":"http://`, ""},
+		"not well":         {`{"error":{"code":"bad_request","message":"no"}}`, nil, 1, "", "does not say that it is well: no"},
+		"not a server":     {`hello`, nil, 1, "", "does not say that it is well: GET api/health: read the answer"},
+		"a wrong address":  {well, []string{"--url", "ftp://x"}, 2, "", "--url: the server's URL"},
+		"no time at all":   {well, []string{"--timeout", "0"}, 2, "", "--timeout"},
+		"a word too many":  {well, []string{"now"}, 2, "", "unknown command"},
+		"a different door": {well, []string{"--url", "http://127.0.0.1:1"}, 1, "", "the server at http://127.0.0.1:1 does not say that it is well"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, map[string]string{"GET /api/health": tc.answer})
+			code, out, told := p.run("", append([]string{"health"}, tc.args...)...)
+			require.Equal(t, tc.code, code, "%s%s", out, told)
+			require.Contains(t, out, tc.out)
+			require.Contains(t, told, tc.told)
+		})
+	}
+}
+
+// TestHealthOfASilentServer: one that takes a connection and says nothing is not well.
+func TestHealthOfASilentServer(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() }) // nothing was said over it
+	p := newPlace(t, nil)
+	code, out, told := p.run("", "health", "--url", "http://"+listener.Addr().String(), "--timeout", "0.1")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, told, "has not answered in 100ms")
+}
+
+// TestHealthTellsItsToken only to the address that was named.
+func TestHealthTellsItsToken(t *testing.T) {
+	var heard []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard = append(heard, r.Header.Get("Authorization"))
+		_, _ = w.Write([]byte(`{"status":"ok"}`))
+	}))
+	t.Cleanup(s.Close)
+	p := newPlace(t, nil) // the record there has a token, which is another server's
+	code, _, told := p.run("", "health", "--url", s.URL)
+	require.Zero(t, code, told)
+	require.Equal(t, []string{""}, heard)
+}

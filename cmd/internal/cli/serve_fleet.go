@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/version"
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/loopback"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// Directories make those of fleets. What they stand on is large, so that a program has them
+// that is a module of its own.
+type Directories struct {
+	// Program is the name of the program.
+	Program string
+	// Open opens the directory, and what of it runs in this process: close ends both. It
+	// waits for others as long as ctx lasts. An error that matches ErrFleetUsage is about the
+	// command line.
+	Open func(ctx context.Context, o DirectoryOptions) (d fleet.Directory, close func() error, err error)
+}
+
+// DirectoryOptions say where a directory is.
+type DirectoryOptions struct {
+	// URLs are the servers of the directory.
+	URLs []*url.URL
+	// Embed is the place in URLs of the one that runs in this process, from 1; 0: none.
+	Embed int
+	// Dir is the folder of that server.
+	Dir string
+	// Secret is what all nodes of the fleet know, and nobody else.
+	Secret string
+	Logger *slog.Logger
+}
+
+// ErrFleetUsage is matched by an error about the flags of a fleet.
+var ErrFleetUsage = errors.New("the fleet cannot be")
+
+// fleetFlags are those of a node of a fleet.
+type fleetFlags struct {
+	servers string
+	embed   bool
+	node    int
+	name    string
+	url     string
+	ttl     time.Duration
+}
+
+func (f *fleetFlags) add(cmd *cobra.Command, program string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is at these servers: nats://127.0.0.1:4222, several with commas between; COPPICE_TOKEN is that of all nodes")
+	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes")
+	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
+	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
+	flags.StringVar(&f.url, "fleet-url", "", "where other nodes reach this one (default: the address that it listens on)")
+	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
+	cmd.Example += `
+  COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
+}
+
+// check looks at the flags of a server that is to be a node.
+func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
+	kept := f.hibernate
+	if kept == "" {
+		kept = hibernation(a.Getenv(hibernateVariable))
+	}
+	for _, with := range []struct {
+		flag  string
+		given bool
+	}{{"--e2b", f.e2b}, {"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}, {"--hibernate " + string(kept), kept != "" && kept != "never"}} {
+		if with.given {
+			return nil, console.Usagef("%s serves what stays on one machine, and --fleet shares sessions between several: leave one of them out", with.flag)
+		}
+	}
+	if len(a.Getenv("COPPICE_TOKEN")) < 16 {
+		return nil, console.Usagef("all nodes of a fleet have one token: set COPPICE_TOKEN, of at least 16 characters, to the same for all of them")
+	}
+	var servers []*url.URL
+	for text := range strings.SplitSeq(f.fleet.servers, ",") {
+		u, err := url.Parse(strings.TrimSpace(text))
+		if err != nil || u.Host == "" || u.User != nil || u.Port() == "" {
+			return nil, console.Usagef("--fleet: %q is no server of a directory; one is like nats://127.0.0.1:4222", text)
+		}
+		if !loopback.URL(u) {
+			return nil, notHere("--fleet", text)
+		}
+		servers = append(servers, u)
+	}
+	if f.fleet.embed && len(servers) != 1 && len(servers) != 3 {
+		return nil, console.Usagef("--fleet-embed: one server is in --fleet, or three are, not %d: a fleet goes on while most of them do", len(servers))
+	}
+	if f.fleet.embed && (f.fleet.node < 1 || f.fleet.node > len(servers)) {
+		return nil, console.Usagef("--fleet-node: %d is none of the %d servers of --fleet", f.fleet.node, len(servers))
+	}
+	if f.fleet.url != "" {
+		u, err := url.Parse(f.fleet.url)
+		if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" {
+			return nil, console.Usagef("--fleet-url: %q is not like http://127.0.0.1:7788", f.fleet.url)
+		}
+		if !loopback.URL(u) {
+			return nil, notHere("--fleet-url", f.fleet.url)
+		}
+	}
+	return servers, nil
+}
+
+// notHere refuses what would go beyond this machine without TLS.
+func notHere(flag, text string) error {
+	return console.Usagef("%s: %q is not on the loopback interface, and what nodes say to each other is not encrypted: use 127.0.0.1, and a tunnel of your own to other machines", flag, text)
+}
+
+// membership is a server's part in a fleet; nil: it is in none.
+type membership struct {
+	node      *fleetapi.Node
+	directory fleet.Directory
+	shut      func() error
+	f         fleetFlags
+}
+
+// fleetGrace is how long a node may take to say that it leaves.
+const fleetGrace = 5 * time.Second
+
+// openFleet opens the directory of the fleet that the server is to be in, if any.
+func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*membership, error) {
+	if f.fleet.servers == "" {
+		return nil, nil //nolint:nilnil // a server that is in no fleet
+	}
+	servers, err := f.checkFleet(a)
+	if err != nil {
+		return nil, err
+	}
+	o := DirectoryOptions{
+		URLs: servers, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Getenv("COPPICE_TOKEN"),
+		Logger: slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if f.fleet.embed {
+		o.Embed = f.fleet.node
+	}
+	a.Err.Lines("coppice: looking for the directory of the fleet at " + f.fleet.servers)
+	d, shut, err := a.engines.Open(ctx, o)
+	switch {
+	case errors.Is(err, ErrFleetUsage):
+		return nil, console.UsageError{Err: err}
+	case err != nil:
+		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
+	}
+	return &membership{directory: d, shut: shut, f: f.fleet}, nil
+}
+
+// attach makes the node that serves the sessions of a host.
+func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metrics, logger *slog.Logger) {
+	if m == nil {
+		return
+	}
+	m.node = fleetapi.New(fleetapi.Options{
+		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
+		Sessions: hostSessions{host}, Knows: api.Knows, Metrics: metrics.registry, Logger: logger,
+	})
+}
+
+// wrap has requests go to the nodes that they belong to, and the server not be ready while
+// its node is not.
+func (m *membership) wrap(mounts []httpserver.Mount, o *httpserver.Options) []httpserver.Mount {
+	if m == nil {
+		return mounts
+	}
+	o.Ready = m.node.Ready
+	return m.node.Wrap(mounts)
+}
+
+// join begins the life of the node, which others reach where the server listens.
+func (m *membership) join(ctx context.Context, at string) error {
+	if m == nil {
+		return nil
+	}
+	return m.node.Join(ctx, cmp.Or(m.f.url, at))
+}
+
+// close leaves the fleet. The sessions of the node have ended.
+func (m *membership) close(a *app) {
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fleetGrace)
+	defer cancel()
+	var err error
+	if m.node != nil {
+		err = m.node.Close(ctx)
+	}
+	if err = errors.Join(err, m.shut()); err != nil {
+		a.Err.Lines("coppice: " + err.Error())
+	}
+}
+
+// hostSessions are those of a host, for its node.
+type hostSessions struct{ host *coppice.Host }
+
+// Live implements [fleetapi.Sessions].
+func (h hostSessions) Live(ctx context.Context) ([]messages.SessionKey, error) {
+	list, err := h.host.Sessions(ctx)
+	keys := make([]messages.SessionKey, 0, len(list))
+	for _, s := range list {
+		keys = append(keys, s.Key)
+	}
+	return keys, err
+}
+
+// End implements [fleetapi.Sessions].
+func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
+	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)).Close(ctx)
+}
+
+// Watch implements [fleetapi.Sessions].
+func (h hostSessions) Watch(f func()) (stop func()) {
+	return h.host.Watch(func(messages.Lifecycle) { f() })
+}
+
+// tellFleet says which node the server is.
+func (a *app) tellFleet(m *membership, r client.Record) {
+	if m != nil {
+		a.Out.Lines("node " + m.node.ID() + " of the fleet at " + m.f.servers + ", reached at " + cmp.Or(m.f.url, r.URL))
+	}
+}
