@@ -100,7 +100,7 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 test: test-env ## Run all tests with the race detector (sets up what they need; "make check" vets them)
 	$(say) "go test $(RACE) $(PKG)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(RACE) $(AT_ONCE) -timeout 12m $(TESTFLAGS) $(LONGEST) $(PKG)
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(LONGEST) $(PKG)
 
 .PHONY: test-full
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
@@ -141,23 +141,31 @@ test-starved: test-env ## Run the tests that time takes part in beside a load of
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
 .PHONY: test-adapters
-test-adapters: need-go ## Test the adapters for agent frameworks, and fleet/natskv, each a module of its own
+test-adapters: test-env need-go ## Test the adapters for agent frameworks, fleet/natskv and cmd/coppice-fleet, each a module of its own
 	@mkdir -p "$(CACHE)/adapters"
-	@for module in agent/*/go.mod fleet/*/go.mod; do \
+	@for module in agent/*/go.mod fleet/*/go.mod cmd/*/go.mod; do \
 		module=$$(dirname "$$module"); file="$(HERE)/adapters/$$(basename "$$module").mod"; \
 		printf '==> go vet, go test %s\n' "$$module"; \
 		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$${file%.mod}.sum" && \
-		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" "$$file" && \
+		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" -replace="github.com/coppice-run/coppice/fleet/natskv=$(CURDIR)/fleet/natskv" "$$file" && \
 		( cd "$$module" && go vet -mod=mod -modfile="$$file" ./... && \
-			go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
+			COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
 			{ ! grep -lq '^//go:build !race' *_test.go || go test -mod=mod -modfile="$$file" -timeout 10m $(TESTFLAGS) ./...; } ) || exit 1; \
 	done
+
+.PHONY: coppice-fleet
+coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a fleet, as .cache/bin/coppice-fleet
+	@mkdir -p "$(CACHE)/adapters" "$(CACHE)/bin"
+	@cp cmd/coppice-fleet/go.mod "$(HERE)/adapters/build-fleet.mod" && cp cmd/coppice-fleet/go.sum "$(HERE)/adapters/build-fleet.sum" && \
+		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" -replace="github.com/coppice-run/coppice/fleet/natskv=$(CURDIR)/fleet/natskv" "$(HERE)/adapters/build-fleet.mod" && \
+		cd cmd/coppice-fleet && go build -mod=mod -modfile="$(HERE)/adapters/build-fleet.mod" -o "$(HERE)/bin/coppice-fleet" .
 
 # The version of coppice that they require is that of the release they are tagged with.
 .PHONY: adapters-require
 adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
 	@[ -n "$(NEXT)" ] || { echo "make: name the version: make adapters-require NEXT=v0.2.0" >&2; exit 1; }
-	@for module in agent/*/go.mod fleet/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
+	@for module in agent/*/go.mod fleet/*/go.mod cmd/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
+	@go mod edit -require="github.com/coppice-run/coppice/fleet/natskv@$(NEXT)" cmd/coppice-fleet/go.mod
 
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens
@@ -169,11 +177,22 @@ test-browser: test-env ## Drive the live view in a headless Chromium (needs node
 	$(say) "the live view in a browser"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the browser test needs node and npm; install them" >&2; exit 1; }
 	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-browser CHROMIUM=/path/to/chromium" >&2; exit 1; }
-	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser/assets" "$(CACHE)/pictures" && rm -f "$(CACHE)"/browser/assets/* && cp test/browser/* "$(CACHE)/browser/" && cp cmd/internal/liveview/assets/*.js "$(CACHE)/browser/assets/"
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser/assets" "$(CACHE)/pictures" && rm -f "$(CACHE)"/browser/assets/* && cp test/browser/* "$(CACHE)/browser/" && cp cmd/internal/liveview/assets/*.js test/browser/vendor-*.d.ts "$(CACHE)/browser/assets/" && rm -f "$(CACHE)"/browser/assets/vendor-*.js
 	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
 	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/fleet.mjs" cmd/internal/liveview "$(HERE)/pictures"
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/live-view.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/rooms.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
+
+# The editor and the terminal of the live view are made of packages of npm. What is made is
+# checked in, so that nothing else needs node; a test says when it is out of date.
+.PHONY: liveview-assets
+liveview-assets: ## Make the bundles of the live view again (needs node 20 and npm)
+	$(say) "the bundles of the live view"
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the bundles need node 20 or newer and npm; install them" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/liveview-bundle" && cp cmd/internal/liveview/bundle/*.js cmd/internal/liveview/bundle/*.mjs cmd/internal/liveview/bundle/package*.json "$(CACHE)/liveview-bundle/"
+	@cd "$(CACHE)/liveview-bundle" && npm ci --silent --no-audit --no-fund --ignore-scripts && node build.mjs "$(CURDIR)/cmd/internal/liveview/assets" "$(CURDIR)/cmd/internal/liveview/bundle"
+	@go test -count=1 ./test/notice -update
 
 .PHONY: test-monitoring
 test-monitoring: ## Have promtool look at the alerts in examples/monitoring, and try them (needs promtool)
@@ -243,7 +262,7 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@cd clients/python/tests && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" PYTHONPATH="$(HERE)/clients/installed" "$(HERE)/clients/venv/bin/python" -B -m unittest
 	@"$(CACHE)/clients/venv/bin/python" -m mypy --strict --python-version 3.9 --cache-dir "$(CACHE)/clients/mypy" clients/python/src
 	$(say) "the TypeScript client"
-	@cd "$(CACHE)/clients/typescript" && COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
+	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: test-dialects
 test-dialects: test-env test-jupyter ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
@@ -275,6 +294,24 @@ test-jupyter: need-go kernel-wheel ## Drive coppice serve --jupyter and the kern
 	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter"
+
+.PHONY: docs
+docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)
+	$(say) "the documentation site"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: the site needs Python 3.11 or newer; install one, or name it: make docs OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/docs"
+	@cmp -s tools/docs/requirements.txt "$(CACHE)/docs/ready.txt" || { \
+		printf '==> mkdocs-material in .cache/docs (once, about a minute)\n'; \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/docs/venv" && \
+		"$(CACHE)/docs/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r tools/docs/requirements.txt && \
+		cp tools/docs/requirements.txt "$(CACHE)/docs/ready.txt"; }
+	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build -q --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
+	@"$(CACHE)/docs/venv/bin/python" tools/docs/links.py "$(CACHE)/docs/site" .
+
+.PHONY: docs-reference
+docs-reference: need-go ## Make docs/reference again from the sources
+	$(say) "docs/reference"
+	@go test ./cmd/internal/cli -count=1 -run '^TestReferenceIsCurrent$$' -update
 
 .PHONY: proto
 proto: need-go ## Make the Go code of the .proto files again
@@ -432,13 +469,33 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/release agent/*/ fleet/natskv; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/release agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 
 $(GORELEASER) $(CYCLONEDX) $(GOVULNCHECK): tools/release/go.mod tools/release/go.sum
 	$(say) "build the pinned $(@F) (once, takes minutes)"
 	@cd tools/release && go build -o "$(HERE)/bin/" $($(@F)_PACKAGE)
+
+# What the image is made of is fetched from Debian and PyPI. IMAGE_ARCH, IMAGE_SUITE and
+# IMAGE_SOURCES are told of in release/image/build.sh.
+.PHONY: image
+image: need-go ## Build the container image in dist/image, an OCI layout (needs mmdebstrap, of Debian)
+	@mkdir -p "$(CACHE)/bin" && go build -buildvcs=true -ldflags "$(LDFLAGS)" -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@sh release/image/build.sh "$(CACHE)/image" dist/image "$$("$(CACHE)/bin/coppice" --version | cut -d' ' -f2)"
+
+.PHONY: image-check
+image-check: need-go ## Build the image twice and want the same digest (minutes)
+	@$(MAKE) --no-print-directory image && cp dist/image/index.json "$(CACHE)/image/first.json"
+	@$(MAKE) --no-print-directory image
+	@cmp "$(CACHE)/image/first.json" dist/image/index.json && echo "two builds are the same bytes"
+
+.PHONY: test-image
+test-image: ## Run the image of make image: read-only, without capabilities (needs root, umoci, and crun or runc)
+	@[ -f dist/image/index.json ] || { echo "make: there is no image in dist/image; build it with: make image" >&2; exit 1; }
+	@command -v umoci >/dev/null && { command -v crun >/dev/null || command -v runc >/dev/null; } || { echo "make: this test needs umoci, and crun or runc: apt-get install umoci crun" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/test-image"
+	@python3 -B test/image/run.py dist/image "$$(sed -n 's/.*"org.opencontainers.image.ref.name": *"\([^"]*-'"$$(go env GOARCH)"'\)".*/\1/p' dist/image/index.json)" "$(CACHE)/test-image"
 
 .PHONY: clean
 clean: ## Remove what was built here, the tests' Python environment included

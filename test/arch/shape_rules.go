@@ -23,11 +23,13 @@ var knots = map[string]struct {
 	why   string
 }{
 	"actors/kernel/jupyter":  {10, "one interpreter, whose start, execution, interruption and end are a file each"},
-	"actors/kernel/runner":   {12, "one interpreter, whose start, execution, control and end are a file each"},
+	".":                      {12, "a host, its sessions, their calls and what an earlier host has left of them"},
+	"actors/kernel":          {10, "one actor and its run, whose cells, events and record are a file each"},
+	"actors/kernel/runner":   {16, "one interpreter, whose start, execution, control, end and inheritance are a file each"},
 	"actors/launcher":        {13, "one handler of runs, with a file for each thing that it decides"},
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
-	"cmd/internal/httpapi":   {9, "one handler, with a file for each resource"},
+	"cmd/internal/httpapi":   {13, "one handler, with a file for each resource"},
 	"cmd/internal/mcpserver": {11, "one server, with a file for each of the protocol's subjects"},
 }
 

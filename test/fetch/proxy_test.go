@@ -26,10 +26,10 @@ import (
 const root = "github.com/coppice-run/coppice"
 
 // adapters are the modules below package agent, by their folders; modules are those of the
-// fleet, too.
+// fleet, too, and its program.
 var (
 	adapters = []string{"agent/adk", "agent/eino", "agent/genkit", "agent/trpc"}
-	modules  = append(slices.Clone(adapters), "fleet/natskv")
+	modules  = append(slices.Clone(adapters), "fleet/natskv", "cmd/coppice-fleet")
 )
 
 // repository is the folder of the repository.

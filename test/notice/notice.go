@@ -33,6 +33,38 @@ type Licence struct {
 	Text string
 }
 
+// Bundled returns the packages of npm that a bundle of the live view has, from the file that
+// its build writes.
+func Bundled(file string) ([]Module, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read what is bundled: %w", err)
+	}
+	var list []struct {
+		Name, Version string
+		Licences      []struct{ Name, Text string }
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("read what is bundled, in %s: %w", file, err)
+	}
+	var all []Module
+	for _, p := range list {
+		m := Module{Path: p.Name + " (npm)", Version: "v" + p.Version}
+		for _, l := range p.Licences {
+			kind, err := KindOf(l.Text)
+			if err != nil {
+				return nil, fmt.Errorf("%s of %s@%s: %w", l.Name, p.Name, p.Version, err)
+			}
+			m.Licences = append(m.Licences, Licence{Name: l.Name, Kind: kind, Text: strings.TrimSpace(l.Text)})
+		}
+		if len(m.Licences) == 0 {
+			return nil, fmt.Errorf("%s@%s has no licence", p.Name, p.Version)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
 // linked is a package as go list describes it.
 type linked struct {
 	Dir      string
@@ -200,7 +232,7 @@ func KindOf(text string) (string, error) {
 func Text(modules []Module) string {
 	var b strings.Builder
 	b.WriteString("Coppice\nCopyright (c) 2026 The Coppice authors\n\n")
-	b.WriteString("The command coppice is built of the modules below and of Go's standard library. Their\nlicences follow.\n\n")
+	b.WriteString("The command coppice is built of the modules below, of Go's standard library, and for its\nlive view of packages of npm. Their licences follow.\n\n")
 	var texts []string
 	of := map[string][]string{}
 	for _, m := range modules {

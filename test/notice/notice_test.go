@@ -23,6 +23,9 @@ func TestNoticeIsComplete(t *testing.T) {
 	modules, err := notice.Modules(t.Context(), root, "./cmd/coppice")
 	require.NoError(t, err)
 	modules = append(modules, standard(t))
+	bundled, err := notice.Bundled(filepath.Join(root, "cmd", "internal", "liveview", "bundle", "licences.json"))
+	require.NoError(t, err)
+	modules = append(modules, bundled...)
 	want, file := notice.Text(modules), filepath.Join(root, "NOTICE")
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(want), 0o644)) //nolint:gosec // it is for everyone
@@ -76,6 +79,25 @@ func TestText(t *testing.T) {
 	require.Contains(t, text, "\na (LICENSE)\nb (LICENSE)\n---")
 	require.Contains(t, text, "\na (NOTICE)\n---")
 	require.Contains(t, text, "made by a\n")
+}
+
+// A package that is bundled has a licence that is known.
+func TestBundled(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "licences.json")
+	for text, want := range map[string]string{
+		`[{"name": "a", "version": "1.0.0", "licences": []}]`:                                                          "a@1.0.0 has no licence",
+		`[{"name": "a", "version": "1.0.0", "licences": [{"name": "LICENSE", "text": "GNU GENERAL PUBLIC LICENSE"}]}]`: "LICENSE of a@1.0.0",
+		`[{`: "read what is bundled, in",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := notice.Bundled(file)
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(`[{"name": "@a/b", "version": "1.0.0", "licences": [{"name": "LICENSE", "text": "Permission is hereby granted, free of charge"}]}]`), 0o600))
+	list, err := notice.Bundled(file)
+	require.NoError(t, err)
+	require.Equal(t, []notice.Module{{Path: "@a/b (npm)", Version: "v1.0.0", Licences: []notice.Licence{{Name: "LICENSE", Kind: "MIT", Text: "Permission is hereby granted, free of charge"}}}}, list)
 }
 
 // A module without a licence is an error.
