@@ -25,9 +25,16 @@ class Refused(Exception):
     """Says why a host is not believed, or what it asks for not done."""
 
 
-def exactly(sock, n):
+def patient(sock, until):
+    """Has the next read of a socket wait until then at most, None for ever."""
+    if until is not None:
+        sock.settimeout(max(until - time.monotonic(), 0.001))
+
+
+def exactly(sock, n, until):
     data = b""
     while len(data) < n:
+        patient(sock, until)
         more = sock.recv(n - len(data))
         if not more:
             raise EOFError
@@ -35,8 +42,9 @@ def exactly(sock, n):
     return data
 
 
-def receive(sock):
+def receive(sock, until=None):
     """Returns a message and its descriptors."""
+    patient(sock, until)
     head, extra, flags, _ = sock.recvmsg(HEAD, socket.CMSG_SPACE(FD * MOST_FDS), socket.MSG_CMSG_CLOEXEC)
     fds = []
     try:
@@ -45,10 +53,10 @@ def receive(sock):
                 fds += [int.from_bytes(data[i : i + FD], sys.byteorder) for i in range(0, len(data) - FD + 1, FD)]
         if not head:
             raise EOFError
-        size, count = struct.unpack("<II", head + exactly(sock, HEAD - len(head)))
+        size, count = struct.unpack("<II", head + exactly(sock, HEAD - len(head), until))
         if size > MOST_BODY:
             raise EOFError  # it is no host of ours
-        body = json.loads(exactly(sock, size))
+        body = json.loads(exactly(sock, size, until))
         if not isinstance(body, dict):
             raise EOFError
         body["short"] = len(fds) != count or bool(flags & socket.MSG_CTRUNC)
@@ -236,7 +244,8 @@ class Custodian:
                 pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
                 if uid != os.geteuid():
                     raise Refused("it is not a process of the same user")
-                body, fds = receive(sock)
+                body, fds = receive(sock, time.monotonic() + HELLO_WAIT)
+                sock.settimeout(HELLO_WAIT)
                 self.check(body, fds, pid)
             except Refused as err:
                 send(sock, {"n": body.get("n", 0), "refused": str(err)})

@@ -14,10 +14,12 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -156,17 +158,63 @@ func Take(ctx context.Context, o Options, id string) (_ *Custody, err error) {
 		return nil, ErrGone
 	}
 	c.custodian = r.Custodian
-	conn, err := c.folder.dial(ctx, r.Custodian)
-	if err != nil {
-		return nil, err
-	}
-	c.link = newLink(conn)
-	if err := c.prove(ctx, r.Token, o); err != nil {
-		c.link.close()
+	if err := c.reach(ctx, r, o); err != nil {
 		return nil, err
 	}
 	go c.watch() // ends with the link; done is its join
 	return c, nil
+}
+
+// ending bounds each wait for the end of a custodian that does not hear any more.
+var ending = opportunity.Starting(time.Second, 0)
+
+// reach has the custodian take orders from this process. One that does not hear, or says
+// nothing, is ending, or has given up to wait for a host that got no processor: its end is
+// waited for, since until then it looks as if it kept what it has let go of, and else it
+// is asked again.
+func (c *Custody) reach(ctx context.Context, r record, o Options) error {
+	const tries = 3
+	for n := 1; ; n++ {
+		err := c.attach(ctx, r, o)
+		if err == nil || !isSilent(err) {
+			return err
+		}
+		bound, done := opportunity.Within(ctx, ending, opportunity.Processes(r.Custodian))
+		ended := process.Await(bound, r.Custodian) == nil
+		done()
+		switch {
+		case ended:
+			return ErrGone
+		case ctx.Err() != nil:
+			return fmt.Errorf("reach the process that keeps sessions: %w", context.Cause(ctx))
+		case n == tries:
+			return fmt.Errorf("the process that keeps sessions (%d) lives, and does not answer: %s", r.Custodian.PID, err.Error()) // without its ErrGone, which would be untrue
+		}
+	}
+}
+
+// isSilent says that nobody has answered, and nothing has changed.
+func isSilent(err error) bool {
+	for _, e := range []error{ErrGone, syscall.ECONNREFUSED, syscall.ENOENT, syscall.EAGAIN, syscall.ECONNRESET} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// attach is one try of reach.
+func (c *Custody) attach(ctx context.Context, r record, o Options) error {
+	conn, err := c.folder.dial(ctx, r.Custodian)
+	if err != nil {
+		return err
+	}
+	c.link = newLink(conn)
+	err = c.prove(ctx, r.Token, o)
+	if err != nil {
+		c.link.close()
+	}
+	return err
 }
 
 // prove tells the custodian who this process is, and shows it the lock.

@@ -221,10 +221,7 @@ func (f *folder) dial(ctx context.Context, want process.Identity) (*net.UnixConn
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", f.dir.Fd(), socketFile))
 	if err != nil {
-		if !process.Ended(want) {
-			return nil, fmt.Errorf("reach the process that keeps sessions: %w", err)
-		}
-		return nil, ErrGone
+		return nil, fmt.Errorf("reach the process that keeps sessions: %w", err)
 	}
 	conn := c.(*net.UnixConn)
 	if err := isCustodian(conn, want); err != nil {
@@ -251,12 +248,20 @@ func isCustodian(conn *net.UnixConn, want process.Identity) error {
 		return refusedf("who answers belongs to user %d", peer.Uid)
 	case int(peer.Pid) != want.PID:
 		return refusedf("process %d answers, and process %d is recorded", peer.Pid, want.PID)
+	case isMissing(want.PID):
+		return ErrGone // it has ended since
 	case process.Ended(want):
 		return refusedf("process %d is not the one that is recorded: it began at another time", want.PID)
 	case !process.Alive(want):
 		return fmt.Errorf("look who keeps sessions: process %d cannot be looked at", want.PID)
 	}
 	return nil
+}
+
+// isMissing says that there is no process of a number.
+func isMissing(pid int) bool {
+	_, err := process.Identify(pid)
+	return errors.Is(err, process.ErrNoProcess)
 }
 
 // Scan looks which custodies there are in a folder, and asks no custodian. It is empty

@@ -117,14 +117,15 @@ func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
 		c.Status("idle")
 	}})
 	k := startKernel(t, c)
+	fk := s.Live()[0]
 	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "first"}, nil)
 	require.Eventually(t, k.Running, patience, tick)
+	asked := fk.Received("kernel_info_request")
 	require.NoError(t, k.Interrupt(within(t)))
 	close(finish)
 	require.NoError(t, await(t, end).err)
-	fk := s.Live()[0]
 	// What wakes the kernel up after the interrupt comes in its own time.
-	require.Eventually(t, func() bool { return fk.Received("kernel_info_request") >= 2 }, patience, tick)
+	require.Eventually(t, func() bool { return fk.Received("kernel_info_request") > asked }, patience, tick)
 	fk.Swallow(false, true)
 	ctx, leave := context.WithCancel(t.Context())
 	next := make(chan error, 1)
@@ -132,8 +133,9 @@ func TestAnInterruptOfAKernelThatIsSlow(t *testing.T) {
 		_, err := k.Execute(ctx, jupyter.ExecuteRequest{Code: "next"}, nil)
 		next <- err
 	}()
-	require.Eventually(t, func() bool { return fk.Swallowed() == 2 }, patience, tick, "it is asked on both channels")
-	require.Never(t, func() bool { return fk.Swallowed() > 2 }, 2500*time.Millisecond, tick, "it is given no code before it has answered")
+	// A start, or a look at what is missing, may have asked as well: there is no right number.
+	require.Eventually(t, func() bool { return fk.Swallowed("kernel_info_request") >= 2 }, patience, tick, "it is asked on both channels")
+	require.Never(t, func() bool { return fk.Swallowed("execute_request") > 0 }, 2500*time.Millisecond, tick, "it is given no code before it has answered")
 	leave()
 	require.ErrorIs(t, await(t, next), context.Canceled)
 }

@@ -36,8 +36,8 @@ type Kernel struct {
 	numbers   map[string]int // guarded by mu: how many messages a parent has had
 	attached  int            // guarded by mu
 	lose      int            // guarded by mu
-	swallowed atomic.Int64
-	pending   atomic.Bool // an interrupt waits for the next request on shell
+	swallowed map[string]int // guarded by mu: what vanished on its way in, by type
+	pending   atomic.Bool    // an interrupt waits for the next request on shell
 	// outMu keeps messages in order while a buffer is handed over.
 	outMu sync.Mutex
 }
@@ -58,7 +58,7 @@ func newKernel(s *Server, id string) *Kernel {
 		gone:    make(chan struct{}),
 		session: newID(), state: "idle",
 		clients: map[*client]bool{}, wake: make(chan struct{}),
-		types: map[string]int{}, numbers: map[string]int{}, inputs: map[string]chan string{},
+		types: map[string]int{}, numbers: map[string]int{}, swallowed: map[string]int{}, inputs: map[string]chan string{},
 		loseIdle: f.LoseIdle, mute: f.Mute,
 	}
 }

@@ -103,8 +103,25 @@ func (k *Kernel) Swallow(out, in bool) {
 	}
 }
 
-// Swallowed counts the messages that came in and vanished.
-func (k *Kernel) Swallowed() int { return int(k.swallowed.Load()) }
+// Swallowed counts the messages that came in and vanished, all of them or those of a type.
+func (k *Kernel) Swallowed(types ...string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for typ, count := range k.swallowed {
+		if len(types) == 0 || slices.Contains(types, typ) {
+			n += count
+		}
+	}
+	return n
+}
+
+func (k *Kernel) swallow(m Message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	typ, _ := m.Header["msg_type"].(string)
+	k.swallowed[typ]++
+}
 
 // Attached counts how often connections came and went.
 func (k *Kernel) Attached() int {

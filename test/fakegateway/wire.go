@@ -114,7 +114,7 @@ func (s *Server) channels(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if c.swallowIn.Load() {
-			k.swallowed.Add(1)
+			k.swallow(m)
 			continue
 		}
 		k.receive(c, m)
