@@ -106,6 +106,7 @@ test: test-env ## Run all tests with the race detector (sets up what they need; 
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
+	@$(MAKE) --no-print-directory test-vet
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
@@ -322,17 +323,24 @@ fmt: need-go $(LINT) ## Format the Go files
 	$(say) "format (gofumpt, gci)"
 	@$(LINT) fmt
 
+# The machine's own system by go vet, whose compiled packages everything else uses, too;
+# the others by tools/vet, which compiles nothing for them.
+VET_HERE := $(shell go env GOHOSTOS 2>/dev/null)
+
 .PHONY: vet
 vet: need-go ## gofmt, and go vet for Linux, macOS and Windows
 	$(say) "gofmt -s"
 	@unformatted="$$(git ls-files -z --cached --others --exclude-standard -- '*.go' ':!:**/testdata/**' | xargs -0 gofmt -s -l)"; \
 	[ -z "$$unformatted" ] || { echo "make: not formatted (run make fmt):" >&2; echo "$$unformatted" >&2; exit 1; }
-	$(say) "go vet for linux"
-	@GOOS=linux go vet ./...
-	$(say) "go vet for darwin"
-	@GOOS=darwin go vet ./...
-	$(say) "go vet for windows"
-	@GOOS=windows go vet ./...
+	$(say) "go vet for $(VET_HERE)"
+	@GOOS=$(VET_HERE) go vet ./...
+	$(say) "the same for $(filter-out $(VET_HERE),linux darwin windows)"
+	@go -C tools/vet run . ../.. $(filter-out $(VET_HERE),linux darwin windows)
+
+.PHONY: test-vet
+test-vet: need-go ## Hold what make vet finds for other systems against go vet, in code with mistakes
+	$(say) "tools/vet"
+	@cd tools/vet && go vet . && go test -count=1 .
 
 .PHONY: lint
 lint: need-go $(LINT) ## Lint with the golangci-lint that tools/go.mod pins
@@ -469,7 +477,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/release agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/release tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 
