@@ -2,8 +2,7 @@
 // session, watches its output arrive, kills the kernel and sees what the page says of
 // it, interrupts, pins, forks, answers input, pauses, finds one of five hundred
 // sessions, works with the keyboard alone, and meets a server that was started again;
-// looks for console errors and for what axe-core finds; and takes the pictures that the
-// README shows.
+// looks for console errors and for what axe-core finds.
 //
 //	node live-view.mjs COPPICE PYTHON PICTURES
 //

@@ -1,5 +1,5 @@
 // Takes the pictures of the live view that the README and the documents show: a real server,
-// a session with what people do in one, in the light, in the dark and on a phone.
+// a session with what people do in one, in the light and in the dark.
 //
 //	node pictures.mjs COPPICE PYTHON FOLDER
 import { spawn } from "node:child_process";
@@ -37,7 +37,7 @@ class Plot:
     def _repr_mimebundle_(self, **k):
         x = [20 + 40 * i for i in range(len(self.values))]; y = [120 - v for v in self.values]
         line = " ".join(f"{a},{b}" for a, b in zip(x, y)); grid = "".join(f"<line x1='20' x2='500' y1='{v}' y2='{v}' stroke='#e3e8df'/>" for v in (30, 60, 90, 120))
-        return {"image/svg+xml": f"<svg xmlns='http://www.w3.org/2000/svg' width='520' height='132'><rect width='520' height='132' fill='#ffffff'/>{grid}<polygon points='20,120 {line} {x[-1]},120' fill='#1f5135' opacity='.12'/><polyline points='{line}' fill='none' stroke='#1f5135' stroke-width='2.5'/></svg>", "text/plain": "revenue by month, rising"}
+        return {"image/svg+xml": f"<svg xmlns='http://www.w3.org/2000/svg' width='520' height='126'><rect width='520' height='126' fill='#ffffff'/>{grid}<polygon points='20,120 {line} {x[-1]},120' fill='#1f5135' opacity='.12'/><polyline points='{line}' fill='none' stroke='#1f5135' stroke-width='2.5'/></svg>", "text/plain": "revenue by month, rising"}
 def load(*names):
     import sys
     for i, n in enumerate(names): sys.stdout.write(f"\\r\\033[32m{'━' * (12 * (i + 1) // len(names)):<12}\\033[0m {i + 1}/{len(names)} {n}")
@@ -45,7 +45,7 @@ def load(*names):
     return Frame([["quarter", "revenue", "margin"], ["Q1", "1,204", "31 %"], ["Q2", "1,377", "33 %"], ["Q3", "1,290", "29 %"]])
 def plot(frame): return Plot([18, 30, 24, 44, 40, 58, 52, 70, 66, 84, 80, 98, 92])
 `;
-const steps = ["frame = load('2024.csv', '2025.csv', '2026.csv')\nframe", "plot(frame)", "def change(year):\n    years = {2025: 0.14, 2026: -0.06}\n    return years[year]\n\nchange(2027)"];
+const steps = ["frame = load('2024.csv', '2025.csv', '2026.csv')\nframe", "plot(frame)", "{2025: 0.14, 2026: -0.06}[2027]"];
 
 try {
   const page = await t.page(url);
@@ -69,8 +69,6 @@ try {
     await page.setViewport({ width: 1280, height: 860 });
     await page.evaluate(() => { document.activeElement?.blur(); scrollTo(0, 0); });
     await page.screenshot({ path: join(folder, `live-${scheme}.webp`), type: "webp", quality: 88 });
-    await page.phone();
-    if (scheme === "light") await page.screenshot({ path: join(folder, "live-phone.webp"), type: "webp", quality: 88 });
   }
   await page.close();
 } catch (e) {
