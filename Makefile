@@ -493,7 +493,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/release agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/release tools/promtool agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 
