@@ -199,13 +199,13 @@ try {
     await ask("POST", "/api/executions", { session: "worker", workspace: "lab", cells: [{ code: `import os\nos.makedirs('deep/down')\nopen('deep/down/x.txt', 'w').write('found')\nopen(${JSON.stringify("<img src=x onerror=window.owned=1>.txt")}, 'w').write('1')\nopen('rtl\\u202etxt.exe', 'w').write('1')` }] });
     await see(() => { document.querySelector("#files-again").click(); return document.querySelector("#files").textContent.includes("deep/"); });
     await rm(mine);
-    await page.click('[aria-label="Download data.csv"]');
+    await page.$eval('[aria-label="Download data.csv"]', (e) => e.click()); // a list that was asked for before may take its place meanwhile
     await until("the file", async () => (await readdir(saved)).includes("data.csv"));
     if (await readFile(mine, "utf8") !== "a,b\n1,2\n") throw new Error("another file was saved");
     if (/\u202e/.test(await page.text("#files"))) throw new Error("a name turns the text around");
     await at("#/workspace/lab?dir=deep%2Fdown");
     await seeText("#files", "x.txt");
-    await page.click('[aria-label="Remove x.txt"]');
+    await page.$eval('[aria-label="Remove x.txt"]', (e) => e.click());
     await seeText("dialog", "gone for good");
     await page.click("dialog .danger");
     await page.waitForSelector("#no-files", { visible: true, timeout: patience });
