@@ -33,8 +33,8 @@ OPENAPI_BASE ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 pyt
 
 # The browser of test-browser.
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
-# What checks the alerts, of Prometheus.
-PROMTOOL ?= promtool
+# What checks the alerts: the promtool that tools/promtool/go.mod pins, or the one that is named.
+PROMTOOL ?= $(CACHE)/bin/promtool
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -115,8 +115,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
-	@if command -v "$(PROMTOOL)" >/dev/null; then $(MAKE) --no-print-directory test-monitoring; else \
-		echo "==> promtool is missing: the alerts were not looked at by Prometheus (make test-monitoring)"; fi
+	@$(MAKE) --no-print-directory test-monitoring
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
 		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
@@ -169,21 +168,38 @@ adapters-require: need-go ## Write the version that the adapters require into th
 	@go mod edit -require="github.com/coppice-run/coppice/fleet/natskv@$(NEXT)" cmd/coppice-fleet/go.mod
 
 .PHONY: pictures
-pictures: test-env ## Draw the pictures of the README anew, from real screens
+pictures: test-env ## Draw the pictures of the README anew, from real screens (of the live view where node and Chromium are)
 	$(say) "pictures of real screens in test/repl/pictures"
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^TestPictures$$' -update
+	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory live-pictures; else \
+		echo "==> node or Chromium is missing: the pictures of the live view stay as they are (make live-pictures)"; fi
 
-.PHONY: test-browser
-test-browser: test-env ## Drive the live view in a headless Chromium (needs node, npm and Chromium)
-	$(say) "the live view in a browser"
+.PHONY: live-pictures
+live-pictures: browser-env ## Take the pictures of the live view anew (needs node, npm and Chromium)
+	$(say) "pictures of the live view in cmd/internal/liveview/testdata"
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/pictures.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" cmd/internal/liveview/testdata
+
+# What drives the live view, in .cache/browser, with the modules of the page beside it.
+.PHONY: browser-env
+browser-env: test-env
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the browser test needs node and npm; install them" >&2; exit 1; }
 	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-browser CHROMIUM=/path/to/chromium" >&2; exit 1; }
 	@mkdir -p "$(CACHE)/bin" "$(CACHE)/browser/assets" "$(CACHE)/pictures" && rm -f "$(CACHE)"/browser/assets/* && cp test/browser/* "$(CACHE)/browser/" && cp cmd/internal/liveview/assets/*.js test/browser/vendor-*.d.ts "$(CACHE)/browser/assets/" && rm -f "$(CACHE)"/browser/assets/vendor-*.js
-	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
-	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/fleet.mjs" cmd/internal/liveview "$(HERE)/pictures"
+	@cd "$(CACHE)/browser" && npm ci --silent --no-audit --no-fund
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
-	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/live-view.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
-	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/rooms.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures"
+
+.PHONY: test-browser
+test-browser: browser-env ## Drive the live view in a headless Chromium (needs node, npm and Chromium)
+	$(say) "the live view in a browser"
+	@cd "$(CACHE)/browser" && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
+	@for test in fleet evil many; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" cmd/internal/liveview "$(HERE)/pictures" || exit 1; done
+	@for test in live-view rooms; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures" || exit 1; done
+
+.PHONY: bench-browser
+bench-browser: browser-env ## Measure the live view with five thousand sessions: frames, the page's own work, memory
+	$(say) "five thousand sessions and 200 events a second, into .cache/bench/browser.json"
+	@mkdir -p "$(CACHE)/bench"
+	@MANY_SECONDS=$(or $(MANY_SECONDS),20) CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/many.mjs" cmd/internal/liveview "$(HERE)/pictures" "$(HERE)/bench/browser.json"
 
 # The editor and the terminal of the live view are made of packages of npm. What is made is
 # checked in, so that nothing else needs node; a test says when it is out of date.
@@ -196,10 +212,18 @@ liveview-assets: ## Make the bundles of the live view again (needs node 20 and n
 	@go test -count=1 ./test/notice -update
 
 .PHONY: test-monitoring
-test-monitoring: ## Have promtool look at the alerts in examples/monitoring, and try them (needs promtool)
+test-monitoring: test-env $(if $(findstring /,$(PROMTOOL)),$(PROMTOOL)) ## Have promtool look at the metrics of a server and at the alerts in examples/monitoring, and try these
 	$(say) "the alerts, with promtool"
-	@command -v "$(PROMTOOL)" >/dev/null || { echo "make: promtool was not found; install Prometheus, or name it: make test-monitoring PROMTOOL=/path/to/promtool" >&2; exit 1; }
-	@cd examples/monitoring && "$(PROMTOOL)" check rules --lint=all --lint-fatal alerts.yaml && "$(PROMTOOL)" test rules alerts_test.yaml
+	@"$(PROMTOOL)" check rules --lint=all --lint-fatal examples/monitoring/alerts.yaml
+	@"$(PROMTOOL)" test rules examples/monitoring/alerts_test.yaml
+	$(say) "the metrics of a server, with promtool"
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(TEST_PYTHON)" test/monitoring/scrape.py "$(CACHE)/bin/coppice" "$(PROMTOOL)"
+
+# Without what finds servers to scrape, which is most of it and checks nothing here.
+$(CACHE)/bin/promtool: tools/promtool/go.mod tools/promtool/go.sum
+	$(say) "build the pinned promtool (once, takes minutes)"
+	@go -C tools/promtool build -tags remove_all_sd -o "$(HERE)/bin/promtool" github.com/prometheus/prometheus/cmd/promtool
 
 .PHONY: test-mcp
 test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript, the inspector and the conformance suite (needs node 20 and npm)
@@ -477,7 +501,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/release tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 

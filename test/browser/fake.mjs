@@ -9,8 +9,10 @@ const kinds = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg
 /**
  * fake serves the page in the folder of the package liveview.
  * o.sessions makes the list of sessions, o.marks, o.problems and o.stories what the
- * vitals tell, o.executions what was executed with o.events of each; o.rate is how many
- * changes there are in a second.
+ * vitals tell, o.executions what was executed with o.events of each, o.workspaces each with
+ * its info, files and processes with what they print; o.health and o.tree are put over what
+ * the server says of itself, o.look what the kernel knows of code, o.refuse what is answered
+ * to who changes something; o.rate is how many changes there are in a second.
  */
 export async function fake(dir, o) {
   const policy = /const policy = "([^"]+)"/.exec(await readFile(join(dir, "liveview.go"), "utf8"))[1];
@@ -27,6 +29,12 @@ export async function fake(dir, o) {
   });
   const send = (res, status, kind, text) => { res.writeHead(status, { "Content-Type": kind, "Content-Security-Policy": policy, "Cache-Control": "no-store" }); res.end(text); };
   const json = (res, v, status = 200) => send(res, status, "application/json", JSON.stringify(v));
+  let looked = Date.now();
+  const worked = () => { // busy ones use a part of a processor for as long as has passed
+    const passed = (Date.now() - looked) / 1000;
+    looked += 1000 * passed;
+    for (const s of sessions) if (s.pid && s.state === "busy") s.cpu_seconds = (s.cpu_seconds ?? 0) + (s.load ?? .5) * passed;
+  };
   const change = (c) => {
     const one = { seq: ++state.seq, at: new Date().toISOString(), ...c }, data = JSON.stringify(one);
     past.push(one);
@@ -44,17 +52,18 @@ export async function fake(dir, o) {
       let body = "";
       for await (const part of req) body += part;
       if (req.method !== "GET") state.posts.push({ method: req.method, path: decodeURIComponent(req.url), body: body ? JSON.parse(body) : null });
+      if (req.method !== "GET" && o.refuse && !/\/(complete|inspect|resize|input)$/.test(path)) return json(res, { error: o.refuse }, 409);
       switch (path) {
-        case "/api/health": return json(res, { status: "ok", version: "v1.2.3", pid: 42, backend: "runner", cwd: "/home/ada/project", started: began, sessions: sessions.length, executions: 0 });
-        case "/api/sessions": for (const s of sessions) if (s.pid && s.state === "busy") s.cpu_seconds = (s.cpu_seconds ?? 0) + (s.load ?? .5) * 2; return json(res, { sessions: sessions.map(({ load, ...s }) => s) });
-        case "/api/tree": return json(res, tree());
+        case "/api/health": return json(res, { status: "ok", version: "v1.2.3", pid: 42, backend: "runner", cwd: "/home/ada/project", started: began, sessions: sessions.length, executions: 0, ...o.health });
+        case "/api/sessions": worked(); return json(res, { sessions: sessions.map(({ load, ...s }) => s) });
+        case "/api/tree": return json(res, o.tree ?? tree());
         case "/api/overview": return json(res, { at: new Date().toISOString(), step_seconds: 10, newest: 360, samples: samples.filter((s) => s.seq > Number(url.searchParams.get("after") ?? 0)), limits: { sessions: o.limit ?? sessions.length * 2, memory: 64 * 2 ** 30, cpus: 8, fork: true }, problems: o.problems ?? [], marks: o.marks ?? [] });
         case "/api/story": return json(res, { key: {}, moments: o.stories?.[url.searchParams.get("session")] ?? [] });
         case "/api/events": {
           const before = Number(url.searchParams.get("before") ?? Infinity), limit = Number(url.searchParams.get("limit") ?? 100), all = past.filter((c) => c.seq < before && fits(c, url.searchParams.get("filter")));
           return json(res, { events: all.slice(-limit), more: all.length > limit, newest: state.seq });
         }
-        case "/api/workspaces": return json(res, { workspaces: o.workspaces ?? [] });
+        case "/api/workspaces": return json(res, { workspaces: (o.workspaces ?? []).map((w) => w.info) });
         case "/api/executions": return json(res, { executions: (o.executions ?? []).map(({ events, ...x }) => x).filter((x) => fits(x, url.searchParams.get("filter"))) });
         case "/api/changes":
           res.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -64,6 +73,17 @@ export async function fake(dir, o) {
           return undefined;
         default:
       }
+      const ws = /^\/api\/workspaces\/([^/]+)(?:\/(.*))?$/.exec(path), w = ws && (o.workspaces ?? []).find((one) => one.info.name === decodeURIComponent(ws[1]));
+      if (w && !ws[2]) return json(res, w.info);
+      if (w && ws[2] === "files/list") return json(res, { files: w.files });
+      if (w && ws[2] === "processes") return json(res, { processes: w.processes.map(({ prints, ...p }) => p) });
+      if (w && ws[2].endsWith("/events")) {
+        res.writeHead(200, { "Content-Type": "text/event-stream" });
+        const p = w.processes.find((one) => ws[2].includes(one.id));
+        res.write(`data: ${JSON.stringify({ seq: 1, type: "output", data: Buffer.from(p.prints).toString("base64") })}\n\n`);
+        return undefined;
+      }
+      if (o.look && /\/(complete|inspect)$/.test(path)) return json(res, o.look);
       const m = /^\/api\/executions\/([\w-]+)(\/events|\/input)?$/.exec(path), x = m && (o.executions ?? []).find((one) => one.id === m[1]);
       if (x && m[2] === "/events") {
         res.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -102,7 +122,7 @@ export function fleet(n) {
   const now = Date.now(), at = (s) => new Date(now - s * 1000).toISOString(), names = ["analysis", "ingest", "report", "train", "scrape", "review", "plan", "chat"], owners = ["ada", "grace", "linus", "team-blue", ""];
   const sessions = Array.from({ length: n }, (_, i) => ({
     session: `${names[i % 8]}-${String(Math.floor(i / 8)).padStart(3, "0")}`, cwd: ["/home/ada/project", "/home/grace/models/v2", "/srv/batch/data", "/home/ada/other/data"][i % 4], state: i % 10 < 3 ? "busy" : "idle", queue: i % 37 === 5 ? 3 : 0, done: (i * 7919) % 400,
-    pinned: i % 50 === 9, restarts: i % 97 === 3 ? 1 : 0, owner: owners[i % 5], pid: 1000 + i, rss: (20 + (i * 7919) % 90 + (i % 61 === 7 ? 700 : 0)) * 2 ** 20, cpu_seconds: i % 30, since: at((i * 13) % 4000), load: (i % 7) / 10,
+    pinned: i % 50 === 9, restarts: i % 97 === 3 ? 1 : 0, owner: owners[i % 5], pid: 1000 + i, rss: (20 + (i * 7919) % 90 + (i % 61 === 7 ? 700 : 0)) * 2 ** 20, cpu_seconds: i % 30, since: at((i * 13) % 4000), load: (i % 7) / 60,
   }));
   const marks = [], problems = [], key = (s) => ({ session: s.session, cwd: s.cwd });
   const give = (i, level, kind, why, what, todo, more = {}) => {

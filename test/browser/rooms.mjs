@@ -9,7 +9,7 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { patience, start } from "./browser.mjs";
+import { patience, start, until } from "./browser.mjs";
 
 const [coppice, python, pictures] = process.argv.slice(2);
 const home = await mkdtemp(join(tmpdir(), "coppice-rooms-")), saved = await mkdtemp(join(tmpdir(), "coppice-saved-"));
@@ -139,7 +139,7 @@ try {
   await sizes("session");
   await check("the transcript is saved as a notebook", async () => {
     await page.click("#export");
-    for (let i = 0; i < 600 && !(await readdir(saved)).includes("analysis.ipynb"); i++) await new Promise((r) => setTimeout(r, 100));
+    await until("the notebook", async () => (await readdir(saved)).includes("analysis.ipynb"));
     const book = JSON.parse(await readFile(join(saved, "analysis.ipynb"), "utf8"));
     if (book.nbformat !== 4 || book.nbformat_minor !== 5 || !JSON.stringify(book).includes("12.56")) throw new Error(JSON.stringify(book).slice(0, 500));
   });
@@ -199,13 +199,13 @@ try {
     await ask("POST", "/api/executions", { session: "worker", workspace: "lab", cells: [{ code: `import os\nos.makedirs('deep/down')\nopen('deep/down/x.txt', 'w').write('found')\nopen(${JSON.stringify("<img src=x onerror=window.owned=1>.txt")}, 'w').write('1')\nopen('rtl\\u202etxt.exe', 'w').write('1')` }] });
     await see(() => { document.querySelector("#files-again").click(); return document.querySelector("#files").textContent.includes("deep/"); });
     await rm(mine);
-    await page.click('[aria-label="Download data.csv"]');
-    for (let i = 0; i < 600 && !(await readdir(saved)).includes("data.csv"); i++) await new Promise((r) => setTimeout(r, 100));
+    await page.$eval('[aria-label="Download data.csv"]', (e) => e.click()); // a list that was asked for before may take its place meanwhile
+    await until("the file", async () => (await readdir(saved)).includes("data.csv"));
     if (await readFile(mine, "utf8") !== "a,b\n1,2\n") throw new Error("another file was saved");
     if (/\u202e/.test(await page.text("#files"))) throw new Error("a name turns the text around");
     await at("#/workspace/lab?dir=deep%2Fdown");
     await seeText("#files", "x.txt");
-    await page.click('[aria-label="Remove x.txt"]');
+    await page.$eval('[aria-label="Remove x.txt"]', (e) => e.click());
     await seeText("dialog", "gone for good");
     await page.click("dialog .danger");
     await page.waitForSelector("#no-files", { visible: true, timeout: patience });

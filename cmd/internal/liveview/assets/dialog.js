@@ -34,6 +34,9 @@ export function sure(o) {
 
 let timer = 0;
 
+/** calm takes away what was told of a failure: who goes on to another place has read it. */
+export function calm() { if (document.getElementById("told")?.className === "bad") tell(""); }
+
 /** tell says what became of an action, for a while. @param {string} text @param {boolean} [bad] */
 export function tell(text, bad) {
   const e = /** @type {HTMLElement} */ (document.getElementById("told"));

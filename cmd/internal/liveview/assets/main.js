@@ -1,7 +1,7 @@
 // The page as a whole: signing in and out, and which view is shown.
 import { $, attribute, hide, klass, on, set } from "./dom.js";
 import { Refused, call, setToken } from "./api.js";
-import { tell } from "./dialog.js";
+import { calm, tell } from "./dialog.js";
 import { clearExecutions, leaveExecutions, showExecutions, startExecutions } from "./executions.js";
 import { clearOverview, drawOverview } from "./overview.js";
 import { clearPast, leavePast, showPast, startPast } from "./past.js";
@@ -153,7 +153,7 @@ on("new-session", "submit", async () => {
     tell("not started: " + /** @type {Error} */ (err).message, true);
   }
 });
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => { calm(); show(); });
 document.addEventListener("keydown", (e) => {
   const at = /** @type {HTMLElement} */ (e.target);
   if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable || !live || document.querySelector("dialog[open]")) return;

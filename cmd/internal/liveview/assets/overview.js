@@ -15,6 +15,9 @@ const rate = (/** @type {number | null} */ v) => (v === null ? "–" : v >= 100 
 const count = (/** @type {number | null} */ v) => (v ?? 0).toLocaleString("en");
 const ms = (/** @type {number | null} */ v) => (v ? span(v) : "–");
 
+// States that are counted as down, and not once more by their names.
+const down = new Set(["failed", "suspended", "restarting"]);
+
 /** sums adds up what the sessions say now. */
 function sums() {
   const out = { rss: 0, cpu: 0, queue: 0, busy: 0, idle: 0, all: 0 };
@@ -91,7 +94,7 @@ function drawTotals() {
   for (const s of state.sessions.values()) by.set(s.state, (by.get(s.state) ?? 0) + 1);
   const limit = state.overview?.limits?.sessions;
   const list = [["all", limit ? `of ${limit}` : "sessions", state.sessions.size, to("sessions")]];
-  for (const [name, n] of [...by].sort()) list.push([name, name, n, to("sessions", "", { q: "state:" + name })]);
+  for (const [name, n] of [...by].sort()) if (!down.has(name)) list.push([name, name, n, to("sessions", "", { q: "state:" + name })]);
   const asleep = state.overview?.hibernated;
   if (asleep) list.push(["hibernated", "on disk", asleep, to("sessions")]);
   for (const [level, text] of [["bad", "down"], ["asks", "ask a person"], ["shaky", "to look at"]]) {

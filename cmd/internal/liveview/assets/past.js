@@ -7,12 +7,15 @@ import { listen, state } from "./state.js";
 import { clock, happened, keyOf, many, shortName } from "./words.js";
 
 const PAGE = 200, MOST = 2000;
+const ROOM = 2 * PAGE; // events that come in and are kept, until a person asks for older ones
 
 /** @type {any[]} */
 let list = []; // the oldest first
-let shown = false, more = false, asked = 0, seen = 0, newest = 0, forgotten = 0, failed = "", ready = false;
+let shown = false, more = false, asked = 0, seen = 0, newest = 0, forgotten = 0, failed = "", ready = false, room = ROOM, cost = 0, last = 0;
 /** @type {any} */
 let timer = null;
+/** @type {any} */
+let waiting = null;
 /** @type {WeakMap<any, Element>} */
 let made = new WeakMap();
 
@@ -66,6 +69,7 @@ async function ask(before) {
     const got = await call("GET", "/api/events?" + query);
     if (mine !== asked || !shown) return;
     list = before ? [...got.events, ...list].slice(-MOST) : got.events;
+    room = before ? Math.min(MOST, list.length + PAGE) : ROOM;
     more = got.more && list.length < MOST;
     forgotten = got.forgotten ?? 0;
     if (!before) [newest, seen, ready] = [got.newest, counted, true];
@@ -88,12 +92,13 @@ function take() {
     if (c.type === "restarted" || c.type === "missed") again = true;
     else if (c.seq > newest) { newest = c.seq; if (fits(c, w)) list.push(c); }
   }
-  if (list.length > MOST) { list = list.slice(-MOST); more = true; }
+  if (list.length > room) { list = list.slice(-room); more = room < MOST; }
   if (again) { clearTimeout(timer); timer = setTimeout(ask, 100); }
   draw();
 }
 
 function draw() {
+  last = performance.now();
   const w = wanted(), all = [...list, ...state.events.filter((c) => c.type === "restarted" && fits(c, w))].sort( // which no server knows of itself
     (a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : (a.seq ?? 0) - (b.seq ?? 0)));
   set($("events-state"), failed ? "They could not be read: " + failed : state.paused ? `Paused; ${state.held.length} new` : many(all.length, "event") + (more ? ", and older ones" : ""));
@@ -101,6 +106,7 @@ function draw() {
   hide($("no-events"), all.length > 0 || Boolean(failed));
   set($("events-cut"), !more && forgotten && !$("events-since").value ? `${many(forgotten, "older event")} ${forgotten === 1 ? "is" : "are"} forgotten.` : "");
   put($("events"), all.reverse().map((c) => { const e = made.get(c) ?? eventOf(c); made.set(c, e); return e; }));
+  cost = performance.now() - last;
 }
 
 /** eventOf is one event in the list. @param {any} c */
@@ -118,7 +124,9 @@ function eventOf(c) {
 
 /** startPast connects it, once. */
 export function startPast() {
-  listen(take);
+  listen(() => { // many at once are drawn together, and a draw gets a fifth of the time at most
+    if (shown) waiting ??= setTimeout(() => { waiting = null; take(); }, Math.max(0, last + 5 * cost - performance.now()));
+  });
   const search = () => {
     rewrite(to("events", "", { filter: $("find-events").value.trim(), since: $("events-since").value, until: $("events-until").value }));
     clearTimeout(timer);

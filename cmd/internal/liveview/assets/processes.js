@@ -66,7 +66,7 @@ function draw() {
       show.addEventListener("click", () => attach(p, true));
       end.addEventListener("click", () => stop(p));
       acts.append(show, end);
-      tr.append(what, element("td", "num", String(p.pid)), now, since, acts);
+      tr.append(what, element("td", "num", `pid ${p.pid}`), now, since, acts);
       return { tr, now, since, end };
     });
     const x = p.exit, ended = x ? (x.signal ? "ended by " + x.signal : "ended with " + (x.code ?? 0)) + (x.reason ? ": " + plain(x.reason) : "") : "runs";

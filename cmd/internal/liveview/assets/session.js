@@ -87,6 +87,7 @@ function drawFacts(s) {
     if (!div) { div = element("div"); div.append(element("dt"), element("dd")); }
     set(div.firstElementChild, name);
     set(div.lastElementChild, value);
+    klass(div, value.length > 28 ? "long" : "");
     return div;
   }));
 }

@@ -1,5 +1,5 @@
 // What a session executed, newest last, each with its output as it came.
-import { $, Keep, element, hide, klass, link, put, set } from "./dom.js";
+import { $, Keep, button, element, hide, klass, link, put, set } from "./dom.js";
 import { Refused, follow, sleep } from "./api.js";
 import { Screen, copyButton } from "./output.js";
 import { toExecution } from "./route.js";
@@ -9,6 +9,7 @@ import { clock, many, same, span } from "./words.js";
 
 const SHOWN = 30; // executions of one session
 const OPEN = 4; // whose output is read at once
+const LINES = 12; // of code that are shown at first, as the style .cut has it
 
 /** @typedef {import("./words.js").Key} Key */
 
@@ -81,6 +82,13 @@ class Cell {
     if (!code || code.trim() === this.x.title) return;
     this.source.textContent = code;
     hide(this.source, false);
+    this.title.classList.toggle("said", code.trimStart().startsWith(this.x.title));
+    const lines = code.trimEnd().split("\n").length;
+    if (lines <= LINES + 2 && code.length < 100 * LINES) return;
+    this.source.classList.add("cut");
+    const all = button(lines > LINES ? `Show all ${lines} lines` : "Show all of it", "small");
+    all.addEventListener("click", () => { this.source.classList.remove("cut"); all.remove(); });
+    this.source.after(all);
   }
 
   /** end stops reading. */
@@ -121,8 +129,8 @@ class Cell {
   /** finish says what became of it and of the session's variables. @param {any} r */
   finish(r) {
     /** @type {Record<string, string>} */
-    const words = { kept: "", fresh: "It ran in an empty session: earlier variables were gone.", lost: "The session's variables are lost.", reset: "The session was reset." };
-    this.said.textContent = [r.reason, words[r.state] ?? (r.state ? "State: " + r.state + "." : ""), r.artifact ? "The whole output is kept: " + r.artifact : "", ...(r.notices ?? [])].filter(Boolean).map((text) => (/[.!?:]$/.test(text) ? text : text + ".")).join(" ");
+    const words = { kept: "", fresh: "It ran in a new kernel, which had no variables.", lost: "The session's variables are lost.", reset: "The session was reset." };
+    this.said.textContent = [r.reason, words[r.state] ?? (r.state ? "State: " + r.state + "." : ""), r.artifact ? "The whole output is kept: " + r.artifact : "", ...(r.notices ?? [])].filter(Boolean).map((text) => text[0].toUpperCase() + text.slice(1) + (/[.!?:]$/.test(text) ? "" : ".")).join(" ");
     klass(this.said, r.outcome === "ok" ? "muted" : "error");
   }
 }

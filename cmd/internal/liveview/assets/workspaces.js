@@ -87,7 +87,7 @@ function drawList(list) {
 /** @param {any} w */
 function drawOne(w) {
   /** @type {[string, string][]} */
-  const facts = [["folder", w.folder], ["owner", w.owner || "nobody"], ["made", ago(w.made) + " ago"], ["in use", w.in_use ? many(w.in_use, "time") : "no"], ["ends", endOf(w)]];
+  const facts = [["folder", w.folder], ["owner", w.owner || "nobody"], ["made", ago(w.made) + " ago"], ["in use", w.in_use ? `by ${many(w.in_use, "call or process", "calls and processes")}` : "no"], ["ends", endOf(w)]];
   if (w.quota_bytes) facts.push(["quota of its files", bytes(w.quota_bytes)]);
   if (w.isolation) facts.push(["isolation", w.isolation]);
   for (const [label, value] of Object.entries(w.labels ?? {})) facts.push([label, String(value)]);
