@@ -79,7 +79,7 @@ var table = map[string][]entry{
 	"docs/hibernation.md": {
 		{first: "coppice serve --hibernate", lines: []line{
 			{first: "coppice serve", not: foreground, instead: "coppice serve --hibernate lossy &"},
-			{first: "coppice sessions list", want: "hibernated"},
+			{first: "coppice sessions list", not: "its kernel takes a moment to end", instead: "until coppice sessions list | grep hibernated; do sleep 0.2; done", want: "work"},
 			{first: "coppice run --session work -c 'x + 1'", want: "42"},
 		}},
 	},
@@ -88,7 +88,7 @@ var table = map[string][]entry{
 		{first: "COPPICE_TOKEN=...", not: "the token is the reader's; make test-image asks the server of the image in this way"},
 	},
 	"docs/jupyter.md": {
-		{first: "coppice serve --jupyter", lines: []line{{first: "coppice serve --jupyter", want: "JUPYTER_GATEWAY_URL"}}},
+		{first: "coppice serve --jupyter", lines: []line{{first: "coppice serve --jupyter", want: "http://127.0.0.1:7788/jupyter"}}},
 		{first: "from jupyter_kernel_client", not: "the token is the reader's; make test-jupyter drives a server with jupyter_kernel_client"},
 	},
 	"docs/server.md": {
@@ -144,7 +144,7 @@ var table = map[string][]entry{
 		{first: "coppice top", not: terminal + "the tests of cmd/internal/top draw it"},
 		{first: "coppice serve --open", lines: []line{{first: "coppice serve", not: browser, instead: background}}},
 		{first: "coppice health --json", before: "coppice run --session work -c 'print(6 * 7)'", lines: []line{
-			{first: "coppice health", want: `"healthy": true`},
+			{first: "coppice health", want: `"healthy":true`},
 			{first: "coppice sessions list", want: `"work"`},
 			{first: "coppice sessions logs", want: "42"},
 		}},
