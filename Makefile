@@ -447,8 +447,8 @@ RELEASE := $(CACHE)/release
 GORELEASER := $(CACHE)/bin/goreleaser
 CYCLONEDX := $(CACHE)/bin/cyclonedx-gomod
 
-.PHONY: dist-parts
-dist-parts: need-go
+.PHONY: dist
+dist: need-go $(GORELEASER) $(CYCLONEDX) ## Build a release in dist/: archives, packages, SBOMs, checksums, formula; nothing is published
 	$(say) "completions and manual pages in $(RELEASE)"
 	@rm -rf "$(RELEASE)" && mkdir -p "$(RELEASE)/man" "$(RELEASE)/completions"
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags "$(LDFLAGS)" -o "$(RELEASE)/coppice" ./cmd/coppice
@@ -456,9 +456,6 @@ dist-parts: need-go
 	@"$(RELEASE)/coppice" completion bash >"$(RELEASE)/completions/coppice.bash"
 	@"$(RELEASE)/coppice" completion zsh >"$(RELEASE)/completions/_coppice"
 	@"$(RELEASE)/coppice" completion fish >"$(RELEASE)/completions/coppice.fish"
-
-.PHONY: dist
-dist: dist-parts $(GORELEASER) $(CYCLONEDX) ## Build a release in dist/: archives, packages, SBOMs, checksums, formula; nothing is published
 	$(say) "$$("$(RELEASE)/coppice" --version) in dist"
 	@COPPICE_VERSION="$$("$(RELEASE)/coppice" --version | cut -d' ' -f2)" PATH="$(HERE)/bin:$$PATH" \
 		"$(GORELEASER)" release --snapshot --clean --config release/goreleaser.yaml
@@ -466,25 +463,15 @@ dist: dist-parts $(GORELEASER) $(CYCLONEDX) ## Build a release in dist/: archive
 	@cp release/install.sh dist/install.sh
 	@cat dist/SHA256SUMS
 
-# The folder of the release that test-install installs: "make test-install DIST=dist" after
-# "make dist". Empty: the package and the archive of this machine alone are made anew.
-DIST ?=
-INSTALL := $(CACHE)/install
-
-.PHONY: dist-here
-dist-here: dist-parts $(GORELEASER)
-	$(say) "$$("$(RELEASE)/coppice" --version), the package and the archive of this machine, in $(INSTALL)/dist"
-	@mkdir -p "$(INSTALL)"
-	@sed -e 's|^dist: .*|dist: $(INSTALL)/dist|' -e 's|goos: \[.*\]|goos: [linux]|' -e "s|goarch: \\[.*\\]|goarch: [$$(go env GOARCH)]|" -e 's|formats: \[deb, .*\]|formats: [deb]|' \
-		release/goreleaser.yaml >"$(INSTALL)/goreleaser.yaml"
-	@COPPICE_VERSION="$$("$(RELEASE)/coppice" --version | cut -d' ' -f2)" \
-		"$(GORELEASER)" release --snapshot --clean --skip=sbom --config "$(INSTALL)/goreleaser.yaml"
+# The folder of the release that test-install installs.
+DIST ?= dist
 
 .PHONY: test-install
-test-install: client-wheel $(if $(DIST),,dist-here) ## Install the package and the archive on a Debian that has nothing else, and use them (needs mmdebstrap; no root)
+test-install: client-wheel ## Install the release of make dist on a Debian that has nothing else, and use it (needs mmdebstrap; no root)
 	$(say) "a release on a machine that has nothing"
+	@[ -f "$(DIST)/SHA256SUMS" ] || { echo "make: there is no release in $(DIST); build it with: make dist" >&2; exit 1; }
 	@command -v mmdebstrap >/dev/null || { echo "make: this test needs mmdebstrap; on Debian: apt-get install mmdebstrap uidmap" >&2; exit 1; }
-	@sh test/install/run.sh "$(or $(DIST),$(INSTALL)/dist)" "$(CACHE)"/clients/dist/coppice-*.whl "$(INSTALL)"
+	@sh test/install/run.sh "$(DIST)" "$(CACHE)"/clients/dist/coppice-*.whl "$(CACHE)/install"
 
 .PHONY: dist-check
 dist-check: need-go $(GORELEASER) $(CYCLONEDX) ## Build the release of this commit twice and want the same bytes (minutes; FRESH=1: compile everything twice)

@@ -5,7 +5,7 @@ cd
 
 step "coppice " "coppice --version"
 step "2" "coppice run -c '1+1'"
-step "COPPICE_HOME" "man() { zcat /usr/share/man/man1/\$1.1.gz; }; man coppice | head -n 3; coppice help environment | head -n 12"
+step "coppice" "zcat /usr/share/man/man1/coppice.1.gz | head -n 3"
 step "" "coppice serve >serve.log 2>&1 &"
 until_it "coppice health"
 step "http://127.0.0.1:7788" "coppice health; cat serve.log"
