@@ -35,7 +35,7 @@ END
 python3 files.py >files.log 2>&1 &
 export CURL_CA_BUNDLE=$PWD/cert.pem
 until_it "curl -fsS https://localhost:8443/SHA256SUMS"
-step "/fetched/coppice" "curl -fsSL https://localhost:8443/install.sh | sh -s -- --from https://localhost:8443 --dir fetched"
+step "is fetched/coppice" "curl -fsSL https://localhost:8443/install.sh | sh -s -- --from https://localhost:8443 --dir fetched"
 step "2" "fetched/coppice run -c '1+1'"
 unset CURL_CA_BUNDLE
 refused "could not be downloaded" "sh /try/dist/install.sh --from https://localhost:8443 --dir unknown"
