@@ -2,7 +2,8 @@
 # stops everything when it is not what it should be.
 
 said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+# Nothing is left that a step has begun.
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$said"' EXIT
 
 # Bounds a wait, in seconds: a machine with much to do takes long.
 patience=600
