@@ -109,6 +109,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-vet
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
+	@$(MAKE) --no-print-directory test-docs
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
 		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
@@ -267,17 +268,20 @@ kernel-wheel: clients-venv ## Build the kernel for Jupyter in .cache/clients, a 
 	@rm -rf "$(CACHE)/clients/jupyter" "$(CACHE)"/clients/dist/coppice_kernel-*.whl && mkdir -p "$(CACHE)/clients/dist" && cp -R clients/jupyter "$(CACHE)/clients/jupyter"
 	@cd "$(CACHE)/clients/jupyter" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
 
+.PHONY: client-wheel
+client-wheel: clients-venv
+	$(say) "the wheel of the Python client"
+	@rm -rf "$(CACHE)/clients/python" "$(CACHE)"/clients/dist/coppice-*.whl && mkdir -p "$(CACHE)/clients/dist" && cp -R clients/python "$(CACHE)/clients/python"
+	@cd "$(CACHE)/clients/python" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
+
 .PHONY: clients
 clients: need-go clients-venv ## Build the clients in .cache/clients: wheels for Python and Jupyter, a package for TypeScript (needs Python 3.9, node 20 and npm)
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: the client for TypeScript needs node 20 or newer and npm; install them" >&2; exit 1; }
 	@rm -rf "$(CACHE)/clients/dist" && mkdir -p "$(CACHE)/clients/dist"
-	@rm -rf "$(CACHE)/clients/python" && cp -R clients/python "$(CACHE)/clients/python"
 	@mkdir -p "$(CACHE)/clients/typescript" && rm -rf "$(CACHE)/clients/typescript/src" "$(CACHE)/clients/typescript/tests" "$(CACHE)/clients/typescript/dist" && cp -R clients/typescript/. "$(CACHE)/clients/typescript/"
-	$(say) "the wheel of the Python client"
-	@cd "$(CACHE)/clients/python" && SOURCE_DATE_EPOCH="$$(git -C "$(CURDIR)" log -1 --format=%ct)" ../venv/bin/python -m flit_core.wheel --outdir ../dist
 	$(say) "the package of the TypeScript client"
 	@cd "$(CACHE)/clients/typescript" && npm ci --silent --no-audit --no-fund --ignore-scripts && node_modules/.bin/tsc && npm pack --silent --pack-destination ../dist
-	@$(MAKE) --no-print-directory kernel-wheel
+	@$(MAKE) --no-print-directory client-wheel kernel-wheel
 
 .PHONY: test-clients
 test-clients: test-env clients ## Run the clients for Python and TypeScript against a real server
@@ -332,6 +336,18 @@ docs: ## Build the documentation site in .cache/docs/site, and follow its links 
 		cp tools/docs/requirements.txt "$(CACHE)/docs/ready.txt"; }
 	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build -q --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
 	@"$(CACHE)/docs/venv/bin/python" tools/docs/links.py "$(CACHE)/docs/site" .
+
+# More flags for the suite, see go run ./test/documents/suite -help.
+DOCS_FLAGS ?=
+
+# Each document is followed as a reader would, in a home of its own.
+.PHONY: test-docs
+test-docs: test-env $(if $(shell command -v node && command -v npm),clients) ## Run the blocks of code in README.md, docs and the clients' READMEs, against a real server (TypeScript needs node and npm)
+	@mkdir -p "$(CACHE)/bin" && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	$(say) "the blocks of code of the documents"
+	@command -v node >/dev/null && command -v npm >/dev/null || echo "==> node or npm is missing: blocks of TypeScript are not run"
+	@go run ./test/documents/suite -coppice "$(HERE)/bin/coppice" -python "$(TEST_PYTHON)" $(if $(shell command -v node && command -v npm),-typescript "$(HERE)/clients/typescript") -keep "$(HERE)/documents" $(DOCS_FLAGS)
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -count=1 -run '^(TestReadmeCompiles|TestPythonOfDocumentsParses)$$' .
 
 .PHONY: docs-reference
 docs-reference: need-go ## Make docs/reference again from the sources
@@ -478,6 +494,16 @@ dist: need-go $(GORELEASER) $(CYCLONEDX) ## Build a release in dist/: archives, 
 	@sh release/formula.sh dist/SHA256SUMS "$$("$(RELEASE)/coppice" --version | cut -d' ' -f2)" >dist/coppice.rb
 	@cp release/install.sh dist/install.sh
 	@cat dist/SHA256SUMS
+
+# The folder of the release that test-install installs.
+DIST ?= dist
+
+.PHONY: test-install
+test-install: client-wheel ## Install the release of make dist on a Debian that has nothing else, and use it (needs mmdebstrap; no root)
+	$(say) "a release on a machine that has nothing"
+	@[ -f "$(DIST)/SHA256SUMS" ] || { echo "make: there is no release in $(DIST); build it with: make dist" >&2; exit 1; }
+	@command -v mmdebstrap >/dev/null || { echo "make: this test needs mmdebstrap; on Debian: apt-get install mmdebstrap uidmap" >&2; exit 1; }
+	@sh test/install/run.sh "$(DIST)" "$(CACHE)"/clients/dist/coppice-*.whl "$(CACHE)/install"
 
 .PHONY: dist-check
 dist-check: need-go $(GORELEASER) $(CYCLONEDX) ## Build the release of this commit twice and want the same bytes (minutes; FRESH=1: compile everything twice)

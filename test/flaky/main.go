@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	only := flags.String("run", "", "the tests that match, as for go test")
 	race := flags.Bool("race", false, "with the race detector")
 	keep := flags.String("keep", filepath.Join(os.TempDir(), "coppice-flaky"), "the folder for what failures say")
-	limit := flags.Duration("timeout", 20*time.Minute, "for one run of a package")
+	limit := flags.Duration("timeout", 2*time.Hour, "for one run of a package, beside the load")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the arguments: %w", err)
 	}

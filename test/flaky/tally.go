@@ -29,7 +29,7 @@ type tally struct {
 	dir      string
 	failures int
 	failed   map[name]int
-	kept     map[name][]string // the files with what it said
+	kept     map[name][]string // the files with what it said, and what had not ended then
 }
 
 func newTally(dir string) *tally {
@@ -39,7 +39,7 @@ func newTally(dir string) *tally {
 // read takes what one run says, up to its end.
 func (t *tally) read(run int, from io.Reader) error {
 	said := map[name]*strings.Builder{}
-	failed := map[name]bool{}
+	failed, open := map[name]bool{}, map[name]bool{}
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -54,10 +54,16 @@ func (t *tally) read(run int, from io.Reader) error {
 			}
 			said[n].WriteString(e.Output)
 			switch e.Action {
+			case "run", "cont":
+				open[n] = true
+			case "pause":
+				delete(open, n)
 			case "fail":
 				failed[n] = true
+				delete(open, n)
 			case "pass", "skip":
 				delete(said, n)
+				delete(open, n)
 			}
 		}
 		if err != nil {
@@ -74,9 +80,25 @@ func (t *tally) read(run int, from io.Reader) error {
 		if err != nil {
 			return err
 		}
-		t.kept[n] = append(t.kept[n], path)
+		t.kept[n] = append(t.kept[n], path+unended(n, open))
 	}
 	return nil
+}
+
+// unended names the tests that a package had not ended when it failed as a whole: it
+// crashed, was killed, or took too long, and one of them knows why.
+func unended(n name, open map[name]bool) string {
+	var names []string
+	for other := range open {
+		if n.test == "" && other.pkg == n.pkg && !blamed(other, open) {
+			names = append(names, other.test)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " (not ended: " + strings.Join(names, ", ") + ")"
 }
 
 func byName(a, b name) int { return strings.Compare(a.String(), b.String()) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,10 @@ const firstRun = `{"Action":"run","Package":"m/a","Test":"TestX"}
 const secondRun = `# m/c
 {"Action":"output","Package":"m/a","Test":"TestX","Output":"again\n"}
 {"Action":"fail","Package":"m/a","Test":"TestX"}
+{"Action":"run","Package":"m/b","Test":"TestY"}
+{"Action":"run","Package":"m/b","Test":"TestY/part"}
+{"Action":"run","Package":"m/b","Test":"TestZ"}
+{"Action":"pause","Package":"m/b","Test":"TestZ"}
 {"Action":"output","Package":"m/b","Output":"panic: no memory\n"}
 {"Action":"fail","Package":"m/b"}`
 
@@ -47,6 +52,7 @@ func TestTally(t *testing.T) {
 	var out strings.Builder
 	seen.summary(&out)
 	require.True(t, strings.HasPrefix(out.String(), "   2  m/a TestX/part\n       "+filepath.Join(dir, "a-TestX_part-1.txt")+"\n"), out.String())
+	require.Contains(t, out.String(), filepath.Join(dir, "b--2.txt")+" (not ended: TestY/part)\n")
 	out.Reset()
 	newTally(dir).summary(&out)
 	require.Equal(t, "no failures\n", out.String())
@@ -56,4 +62,63 @@ func TestWhatCannotBeRun(t *testing.T) {
 	t.Parallel()
 	require.Error(t, run(t.Context(), []string{"-n", "many"}, &strings.Builder{}))
 	require.ErrorContains(t, run(t.Context(), []string{"-load", "0", "./no/such/package"}, &strings.Builder{}), "go [test")
+}
+
+// A test that fails every second time is named with how often it did, and so is one that
+// takes its package with it: it had not ended. What each said is kept.
+func TestRunFindsPlantedFailures(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "kept")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"go.mod":         "module planted\n\ngo 1.26\n",
+		"good/x_test.go": "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) {}\n",
+		"x_test.go": `package planted
+
+import (
+	"os"
+	"testing"
+)
+
+func TestNowAndThen(t *testing.T) {
+	f, err := os.OpenFile("runs", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := os.ReadFile("runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("part", func(t *testing.T) {
+		if len(runs)%2 == 0 {
+			t.Error("it was run an even number of times")
+		}
+	})
+	if len(runs) == 3 {
+		os.Exit(9)
+	}
+}
+`,
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	var out strings.Builder
+	err := run(t.Context(), []string{"-n", "4", "-load", "1", "-keep", kept, "./..."}, &out)
+	require.ErrorIs(t, err, errFailed, out.String())
+	for n, failures := range []int{0, 1, 1, 1} {
+		require.Contains(t, out.String(), fmt.Sprintf("run %d of 4: %d failures", n+1, failures))
+	}
+	require.Contains(t, out.String(), "   2  planted TestNowAndThen/part\n       "+filepath.Join(kept, "planted-TestNowAndThen_part-2.txt")+"\n")
+	require.Contains(t, out.String(), "   1  planted\n       "+filepath.Join(kept, "planted--3.txt")+" (not ended: TestNowAndThen)\n")
+	require.NotContains(t, out.String(), "good")
+	text, err := os.ReadFile(filepath.Join(kept, "planted-TestNowAndThen_part-4.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "it was run an even number of times")
 }
