@@ -241,7 +241,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	epoch, err := meant(r)
 	switch {
 	case err != nil:
-	case epoch != 0 && (epoch <= c.own.Used() || epoch > c.own.Epoch()):
+	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
 		err = gone(epoch, c.own.Epoch())
 	case epoch != 0:
 		// Nothing was begun since the one that it names: that may have been given up while
