@@ -258,7 +258,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		n.refuse(r.Context(), w, n.ending())
 		return
 	}
-	epoch, err := meant(r)
+	epoch, err := httpserver.Epoch(r)
 	switch {
 	case err != nil:
 	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
