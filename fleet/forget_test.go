@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,15 +94,15 @@ func TestTakenMeanwhile(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.join("a", forgets), w.join("b", forgets)
 		require.NoError(t, w.claim(a, "k").Release(t.Context()))
-		removed := 0
+		var removed atomic.Bool
 		a.link.Faults(func(op, _ string) fleettest.Fault {
 			if op != "remove" {
 				return fleettest.Fault{}
 			}
-			removed++
+			removed.Store(true)
 			return fleettest.Fault{Before: ttl / 2}
 		})
-		for end := time.Now().Add(2 * forgotten); removed == 0; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(2 * forgotten); !removed.Load(); time.Sleep(time.Millisecond) {
 			require.True(t, time.Now().Before(end), "nobody forgets it")
 		}
 		o := w.claim(b, "k")
