@@ -16,6 +16,15 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	return h, err
 }
 
+// Drain asks a server that is a node of a fleet to begin nothing more, and to end once what
+// runs at it has ended. It returns the node's ID, and does not wait. Another server answers
+// with the code "not_found".
+func (c *Client) Drain(ctx context.Context) (node string, err error) {
+	var told struct{ Node string }
+	err = c.once(ctx, http.MethodPost, "api/fleet/drain", nil, nil, &told)
+	return told.Node, err
+}
+
 // Tree returns the supervision tree as it is now.
 func (c *Client) Tree(ctx context.Context) (messages.Node, error) {
 	var n messages.Node

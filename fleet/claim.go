@@ -14,6 +14,7 @@ type Ownership struct {
 	m     *Member
 	key   string
 	epoch uint64
+	first uint64
 	used  uint64
 
 	// turn is taken by who reads or changes what follows.
@@ -94,6 +95,10 @@ func (m *Member) Claim(ctx context.Context, key string) (*Ownership, error) {
 // claim swaps the claim of a key to one of this node. gone is an epoch that is not taken
 // up again.
 func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership, error) {
+	floor, err := m.guess(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("learn which epochs are forgotten: %w", err)
+	}
 	e, err := m.o.Directory.Get(ctx, claimKey(key))
 	if err != nil {
 		return nil, fmt.Errorf("read the claim: %w", err)
@@ -109,27 +114,37 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 				return nil, err
 			}
 		}
-		epoch, ok := nextEpoch(was, m.id, over, gone)
+		epoch, ok := nextEpoch(was, m.id, over, gone, floor)
 		if !ok {
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
-		next := Claim{Key: key, Epoch: epoch, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, Recent: was.Recent}
-		if over || was.Node == m.id && epoch != was.Epoch {
+		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, Recent: was.Recent}
+		if over || was.Node == m.id && was.Epoch <= gone {
 			next.Used = was.Epoch // nobody can say what its owner has begun
 		}
-		stale := func(e Entry) bool {
+		if !found || epoch > was.Epoch+1 {
+			next.First = epoch
+		}
+		stale := func(e Entry) bool { // none is no older one: it may have been removed
 			c, ok, err := readClaim(e, key)
-			return err == nil && (found && !ok || ok && !c.after(was))
+			return err == nil && ok && !c.after(was)
 		}
 		e, err = settle(ctx, m.o.Directory, e, encode(next), stale)
-		if err == nil {
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Only now: the swap may have been on its way for long.
+		if floor, err = m.floor(ctx); err != nil {
+			return nil, fmt.Errorf("learn which epochs are forgotten: %w", err)
+		}
+		if epoch > floor {
 			return &Ownership{
-				m: m, key: key, epoch: epoch, used: next.Used, turn: newLock(), entry: e, claim: next,
+				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, turn: newLock(), entry: e, claim: next,
 				recent: slices.Clone(next.Recent), ended: make(chan struct{}),
 			}, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			return nil, err
 		}
 	}
 }
@@ -139,13 +154,15 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 //
 // A claim that names me, and of which me has no ownership, is one whose swap had no
 // answer: nothing has run in its epoch, which is taken up. It is swapped all the same, for
-// the read may be stale. One that me has given up, with no answer either, is not.
-func nextEpoch(was Claim, me string, over bool, gone uint64) (epoch uint64, ok bool) {
+// the read may be stale. One that me has given up, with no answer either, is not, and
+// neither is one of an epoch up to floor: keys whose claims were removed may have been in
+// these, and a swap that was on its way for long could have made such a claim again.
+func nextEpoch(was Claim, me string, over bool, gone, floor uint64) (epoch uint64, ok bool) {
 	switch {
-	case was.Node == me && was.Epoch > gone:
+	case was.Node == me && was.Epoch > max(gone, floor):
 		return was.Epoch, true
 	case was.Node == me, was.Node == "", over:
-		return was.Epoch + 1, true
+		return max(was.Epoch, floor) + 1, true
 	default:
 		return 0, false
 	}
@@ -236,6 +253,10 @@ func (o *Ownership) Epoch() uint64 { return o.epoch }
 // memory is not here, and who has not heard of that has to be told. 0: there is none.
 func (o *Ownership) Used() uint64 { return o.used }
 
+// First returns the first epoch of the key since it was forgotten, if it ever was: whoever
+// names an earlier one knows the key from before.
+func (o *Ownership) First() uint64 { return o.first }
+
 // Ended is closed when the ownership was released, or was found to be another node's.
 // That the life of the node is over is told by [Member.Done].
 func (o *Ownership) Ended() <-chan struct{} { return o.ended }
@@ -264,7 +285,7 @@ func (o *Ownership) Release(ctx context.Context) error {
 		return nil // its claims are anybody's
 	}
 	next := o.claim
-	next.Node = ""
+	next.Node, next.Ended = "", time.Now().Unix()
 	if o.begun {
 		next.Used = o.epoch
 	}

@@ -28,17 +28,21 @@ type Directory interface {
 	// an older one than the latest, even one that this process has replaced itself.
 	Get(ctx context.Context, key string) (Entry, error)
 	// Swap sets a key to value if prev is the revision of its latest entry, and returns
-	// the new revision, which no entry of the key has had before. An error that matches
-	// [ErrConflict] says that prev was not, and that this call has changed nothing and
-	// never will. After any other error nothing is known: it may have happened, not have
-	// happened, or happen later.
+	// the new revision, which no entry of the key has had before, one that was removed
+	// neither. An error that matches [ErrConflict] says that prev was not, and that this
+	// call has changed nothing and never will. After any other error nothing is known: it
+	// may have happened, not have happened, or happen later.
 	Swap(ctx context.Context, key string, value []byte, prev Revision) (Revision, error)
+	// Remove takes the entry of a key away if prev is its revision. nil says that the key
+	// has no entry of that revision, and never will: it has none, or a later one. After an
+	// error it may have been removed, or be removed later.
+	Remove(ctx context.Context, key string, prev Revision) error
 	// Watch calls f with each entry whose key begins with prefix, which is "" or ends in
 	// a dot, then once with an Entry without a key, then with each change, in the order
-	// of each key's changes. Several changes of one key may come as the last of them. f is
-	// called by one goroutine at a time, and not after Watch has returned. Watch returns
-	// when ctx has ended, with its error, or when it can watch no longer: whoever wants to
-	// go on calls it again.
+	// of each key's changes. Several changes of one key may come as the last of them, and
+	// that an entry was removed is not told. f is called by one goroutine at a time, and not
+	// after Watch has returned. Watch returns when ctx has ended, with its error, or when it
+	// can watch no longer: whoever wants to go on calls it again.
 	Watch(ctx context.Context, prefix string, f func(Entry)) error
 	// Close ends what the directory holds in this process, and the watches that run. What
 	// is kept elsewhere stays. A second call does nothing.

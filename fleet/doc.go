@@ -10,7 +10,8 @@
 //
 // A [Directory] gives one thing: a linearizable compare-and-swap of one key, and a watch.
 // Reads may be stale, a swap may end without an answer, and one that was given up may
-// still happen. All that is decided is decided by a swap. Package fleettest has a
+// still happen. All that is decided is decided by a swap; to remove an entry decides
+// nothing. Package fleettest has a
 // directory in memory, and the suite that each directory passes; natskv, a module of its
 // own, has one over NATS JetStream.
 //
@@ -22,7 +23,10 @@
 //     renewal was sent, by its own clock. See [Clock].
 //   - certificate: the record of a node, swapped to dead by another one. It is final.
 //   - claim: the record that says which node owns a key, in which epoch.
-//   - epoch: the number of an ownership of a key, from 1. Each new owner has the next.
+//   - epoch: the number of an ownership of a key, from 1. Each new owner has the next, or
+//     a later one after keys were forgotten.
+//   - floor: the last epoch of all keys that were forgotten, or a later one. One record of
+//     the directory has it.
 //   - turn: one piece of work on a key, from its beginning to its answer.
 //
 // # States of a node
@@ -42,8 +46,13 @@
 // # States of a key
 //
 //	unowned ─claim, epoch 1─▶ owned ─release─▶ released ─claim, epoch+1─▶ owned
-//	                            │
-//	                            └─ its node is dead or left ─claim, epoch+1─▶ owned
+//	   ▲                        │                   │
+//	   │                        └─ its node is over ┤ or [Options].Forget passes
+//	   │                             │              ▼
+//	   │                             │          forgotten: no record, and
+//	   │                             │          the floor is not below its epoch
+//	   │                             └─claim, epoch+1─▶ owned    │
+//	   └─────────── claimed again: the epoch after the floor ────┘
 //
 // # Guarantees
 //
@@ -60,8 +69,43 @@
 //     is one that was meant for another epoch ([EpochError]).
 //  4. What is lost is told: a turn that has begun and whose answer may not leave ends
 //     with [ErrLost], one that was refused has not begun.
-//  5. Nobody is declared dead because the directory is away: a node counts the silence of
+//  5. An epoch is never used twice for a key, also when the key was forgotten meanwhile. See
+//     below.
+//  6. Nobody is declared dead because the directory is away: a node counts the silence of
 //     others only while its own renewals are acknowledged in time.
+//
+// # What is forgotten
+//
+// A key that nobody owns leaves a record of some 250 bytes, which has its epoch. It is
+// removed once it has stood so for [Options].Forget: by the node with the least ID of those
+// that are up, or by several, as each step is a compare-and-swap. The order of the steps
+// makes it safe:
+//
+//   - The floor is raised to the epochs of the claims that are to go, by a swap.
+//   - Then time passes, until no node relies on what it had learnt of the floor before: each
+//     learns it by a swap of the same record, relies on that for 4 TTL from before the swap
+//     was sent, and has written into the record for how long that is; the one that removes
+//     waits a quarter longer than the longest of these times, so that clocks whose rates
+//     differ by less than a tenth do not matter.
+//   - Then the claims are removed, each by its revision, so that one which somebody has
+//     meanwhile taken stays.
+//
+// A claim is made with an epoch after the floor, and its owner looks at the floor again
+// once the swap is acknowledged: when the floor is not below the epoch then, nobody has
+// owned the key in it, and the claim is swapped to a later one. Proof: if the floor as it is
+// known at a moment after the swap is below the epoch, each claim of the key that was removed
+// before that moment had an earlier epoch, for a removal that had needed a higher floor was
+// still to wait for this node; and the claims since follow one another by swaps. That holds
+// for a swap that arrives long after it was sent, too, and for one that makes a removed claim
+// again in an old epoch: whoever takes that up goes beyond the floor. In the strict mode the
+// floor is learnt by a swap after each claim, and clocks have no part.
+//
+// What is forgotten with the record is that a turn may have begun in those epochs
+// ([Ownership].Used) and the last IDs of the strict mode: who repeats a turn without an
+// epoch so long after the key was released is not known again. Who names an epoch is: all
+// before [Ownership].First are over.
+//
+// # Repetitions
 //
 // Whoever repeats a turn at another node, because the first attempt got no answer, sends
 // the epoch of the first ([Call].Epoch), or uses the strict mode: without either, the new
@@ -79,6 +123,7 @@
 //
 // What the code of a turn has done elsewhere before its answer was lost cannot be undone;
 // the epoch is a fencing token, by which whoever is written to can refuse an older owner.
-// Records of dead nodes stay in the directory, some 250 bytes each: to remove one is safe
-// once the silence of a missing record can be waited for, which costs a claim one TTL more.
+// Records of nodes that are over stay in the directory, some 250 bytes for each life: to
+// remove one is safe once the silence of a missing record can be waited for, which costs a
+// claim one TTL more, and once whoever watches nodes is told of what goes.
 package fleet

@@ -29,6 +29,10 @@ type Options struct {
 	// Strict has each turn confirmed by the directory in place of the clock: see the
 	// package comment.
 	Strict bool
+	// Forget is after how long a key that was released, or whose owner is over, is
+	// forgotten: its record is removed, and who asks for it finds a key like any that
+	// nobody has had, see the package comment. Default: 24 h. Negative: never.
+	Forget time.Duration
 	// Version and Labels are for who places keys.
 	Version string
 	Labels  map[string]string
@@ -45,10 +49,12 @@ type Options struct {
 const (
 	defaultTTL = 15 * time.Second
 	leastTTL   = 100 * time.Millisecond
+
+	defaultForget = 24 * time.Hour
 )
 
 // Member is one life of a node: its lease, the keys that it owns, and its look at the
-// others. It has three goroutines, which [Member.Leave] ends and joins. Any goroutine may
+// others. It has four goroutines, which [Member.Leave] ends and joins. Any goroutine may
 // call its methods.
 type Member struct {
 	o  Options
@@ -60,6 +66,7 @@ type Member struct {
 	// hurry has the next renewal sent at once, look has the silence of others counted.
 	hurry, look chan struct{}
 	done        chan struct{}
+	oblivion    oblivion
 
 	mu   sync.Mutex
 	life life
@@ -83,7 +90,7 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 		o: o, id: newID(o.Name),
 		hurry: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
-		state: Up, slots: map[string]*slot{},
+		oblivion: oblivion{turn: newLock()}, state: Up, slots: map[string]*slot{},
 	}
 	m.life = life{id: m.id, ttl: o.TTL, last: Entry{Key: nodeKey(m.id)}}
 	for wait := firstPause; ; {
@@ -100,6 +107,7 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 	m.joined.Go(func() { m.renewing(running) })
 	m.joined.Go(func() { m.watching(running) })
 	m.joined.Go(func() { m.judging(running) })
+	m.joined.Go(func() { m.forgetting(running) })
 	m.o.Log.Info("joined the fleet", "node", m.id, "ttl", o.TTL)
 	return m, nil
 }
@@ -117,6 +125,9 @@ func (o *Options) settle() error {
 	}
 	if o.TTL < leastTTL {
 		return fmt.Errorf("a TTL of %s: at least %s", o.TTL, leastTTL)
+	}
+	if o.Forget == 0 {
+		o.Forget = defaultForget
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()

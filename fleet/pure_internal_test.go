@@ -17,19 +17,24 @@ func TestNextEpoch(t *testing.T) {
 		was   Claim
 		over  bool
 		gone  uint64
+		floor uint64
 		epoch uint64
 		may   bool
 	}{
-		{"nobody has had it", Claim{}, false, 0, 1, true},
-		{"it was released", Claim{Epoch: 4}, false, 0, 5, true},
-		{"its owner is alive", Claim{Epoch: 4, Node: "b"}, false, 0, 0, false},
-		{"its owner is dead", Claim{Epoch: 4, Node: "b"}, true, 0, 5, true},
-		{"a claim of this life that was not heard of", Claim{Epoch: 4, Node: "a"}, false, 0, 4, true},
-		{"one after a release that was not heard of", Claim{Epoch: 4, Node: "a"}, false, 4, 5, true},
-		{"a later one", Claim{Epoch: 6, Node: "a"}, false, 4, 6, true},
+		{"nobody has had it", Claim{}, false, 0, 0, 1, true},
+		{"it was forgotten, if anybody has had it", Claim{}, false, 0, 7, 8, true},
+		{"it was released", Claim{Epoch: 4}, false, 0, 3, 5, true},
+		{"it was released, and others were forgotten", Claim{Epoch: 4}, false, 0, 7, 8, true},
+		{"its owner is alive", Claim{Epoch: 4, Node: "b"}, false, 0, 7, 0, false},
+		{"its owner is dead", Claim{Epoch: 4, Node: "b"}, true, 0, 0, 5, true},
+		{"its owner is dead, and it may be a claim made again", Claim{Epoch: 1, Node: "b"}, true, 0, 7, 8, true},
+		{"a claim of this life that was not heard of", Claim{Epoch: 4, Node: "a"}, false, 0, 3, 4, true},
+		{"one that may have been made again", Claim{Epoch: 4, Node: "a"}, false, 0, 4, 5, true},
+		{"one after a release that was not heard of", Claim{Epoch: 4, Node: "a"}, false, 4, 0, 5, true},
+		{"a later one", Claim{Epoch: 6, Node: "a"}, false, 4, 0, 6, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			epoch, may := nextEpoch(c.was, "a", c.over, c.gone)
+			epoch, may := nextEpoch(c.was, "a", c.over, c.gone, c.floor)
 			require.Equal(t, c.may, may)
 			require.Equal(t, c.epoch, epoch)
 		})

@@ -60,6 +60,8 @@ type Claim struct {
 	Key string `json:"key"`
 	// Epoch is that of the owner, or of the last one.
 	Epoch uint64 `json:"epoch"`
+	// First is the first epoch since all before were forgotten.
+	First uint64 `json:"first,omitempty"`
 	// Node is the ID of the owner, "" when the key was released.
 	Node string `json:"node,omitempty"`
 	// TTL is that of the owner: how long its silence lasts when it has no record.
@@ -69,6 +71,9 @@ type Claim struct {
 	Write uint64 `json:"write"`
 	// Used is the last epoch before this one in which a turn may have begun; 0: none.
 	Used uint64 `json:"used,omitempty"`
+	// Ended is when the key was released, in seconds of Unix by the clock of who has: it
+	// says when the record has served, and decides nothing else.
+	Ended int64 `json:"ended,omitempty"`
 	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
 	Recent []string `json:"recent,omitempty"`
 }
@@ -129,13 +134,17 @@ func readNode(e Entry) (n Node, found bool, err error) {
 	return n, true, nil
 }
 
-// readClaim reads the claim of a key; there is none for an entry without a revision.
+// readClaim reads the claim of a key, "" for that of the entry; there is none for an entry
+// without a revision.
 func readClaim(e Entry, key string) (c Claim, found bool, err error) {
 	if e.Rev == "" {
 		return Claim{}, false, nil
 	}
 	if err := json.Unmarshal(e.Value, &c); err != nil {
 		return Claim{}, false, fmt.Errorf("read the record %s: %w", e.Key, err)
+	}
+	if key == "" && claimKey(c.Key) == e.Key {
+		key = c.Key
 	}
 	if c.Key != key {
 		return Claim{}, false, fmt.Errorf("the record %s is about another key than the one that was asked for", e.Key)

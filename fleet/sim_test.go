@@ -51,7 +51,7 @@ func schedules() *rapid.Generator[[]step] {
 	})
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
-			After: tenth(8).Draw(t, "after"),
+			After: rapid.OneOf(tenth(8), tenth(8), tenth(8), rapid.Just(forgotten)).Draw(t, "after"),
 			Do: rapid.SampledFrom([]string{
 				"call", "call", "call", "call", "repeat", "repeat", "release", "cut", "cut", "away", "kill", "leave",
 			}).Draw(t, "do"),
@@ -107,11 +107,19 @@ func (h *history) answered(key string, epoch uint64) {
 	h.answers = append(h.answers, now)
 }
 
+// mode is how the nodes of a simulation are.
+type mode struct {
+	strict bool
+	forget time.Duration
+	// epochs says that calls name the epoch that they are for.
+	epochs bool
+}
+
 // simulated is a node whose lives follow each other.
 type simulated struct {
-	link   *fleettest.Link
-	strict bool
-	h      *history
+	link *fleettest.Link
+	mode
+	h *history
 
 	mu     sync.Mutex
 	member *fleet.Member
@@ -120,7 +128,7 @@ type simulated struct {
 func (s *simulated) options() fleet.Options {
 	start := s.h.start
 	return fleet.Options{
-		Directory: s.link, TTL: ttl, Strict: s.strict,
+		Directory: s.link, TTL: ttl, Strict: s.strict, Forget: s.forget,
 		Clock: func() time.Duration {
 			if s.strict {
 				return 0 // clocks have no part in it
@@ -168,7 +176,7 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 		return
 	}
 	s.h.owned(o)
-	if c.Epoch == 0 && !s.strict {
+	if c.Epoch == 0 && s.epochs {
 		c.Epoch = o.Epoch() // as a client asks for it first
 	}
 	s.h.mu.Lock()
@@ -196,7 +204,7 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 }
 
 // play runs a schedule, and then looks whether the fleet comes to rest.
-func play(t *testing.T, steps []step, strict bool) *history {
+func play(t *testing.T, steps []step, how mode) *history {
 	h := &history{start: time.Now(), owners: map[string]*fleet.Ownership{}, runs: map[string]int{}}
 	store := fleettest.NewMemory()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -205,7 +213,7 @@ func play(t *testing.T, steps []step, strict bool) *history {
 		nodes [3]*simulated
 	)
 	for i := range nodes {
-		nodes[i] = &simulated{link: fleettest.NewLink(store), strict: strict, h: h}
+		nodes[i] = &simulated{link: fleettest.NewLink(store), mode: how, h: h}
 		all.Go(func() { nodes[i].live(ctx) })
 	}
 	synctest.Wait()
@@ -303,12 +311,17 @@ func inTurn(faults []fleettest.Fault) func(op, key string) fleettest.Fault {
 // TestSchedules: whatever happens, an epoch has one owner, no answer of an older epoch
 // comes after one of a newer, nothing is run twice, and in the end each key has an owner.
 func TestSchedules(t *testing.T) {
-	for _, mode := range []string{"by the lease", "strict"} {
-		t.Run(mode, func(t *testing.T) {
+	for name, how := range map[string]mode{
+		"by the lease": {forget: 2 * ttl, epochs: true},
+		"strict":       {strict: true, forget: -1},
+		// Whoever names no epoch is not known again once the key is forgotten.
+		"strict, and keys are forgotten": {strict: true, forget: 2 * ttl, epochs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				steps := schedules().Draw(rt, "steps")
 				var h *history
-				synctest.Test(t, func(t *testing.T) { h = play(t, steps, mode == "strict") })
+				synctest.Test(t, func(t *testing.T) { h = play(t, steps, how) })
 				if h == nil {
 					rt.Fatal("the fleet has not come to rest")
 				}

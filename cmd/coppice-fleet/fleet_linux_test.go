@@ -83,7 +83,7 @@ func TestThePausedOwner(t *testing.T) {
 	full(t)
 	fleet := newNodes(t)
 	a, b := fleet.node("a"), fleet.node("b")
-	stop := fmt.Sprintf("import os, signal\nos.kill(%d, signal.SIGSTOP)\nprint('old')", a.pid)
+	stop := fmt.Sprintf("import os, signal\nos.kill(%d, signal.SIGSTOP)\nprint('o' + 'ld')", a.pid)
 	require.Equal(t, http.StatusCreated, a.run("e1", stop, 0).status)
 	require.Eventually(t, a.stopped, patience, 10*time.Millisecond)
 

@@ -70,7 +70,7 @@ func (l *Link) Mend() {
 	}
 }
 
-// Faults has f say what becomes of each request from now on; op is "get" or "swap". nil:
+// Faults has f say what becomes of each request from now on; op is "get", "swap" or "remove". nil:
 // nothing happens to any.
 func (l *Link) Faults(f func(op, key string) Fault) {
 	l.mu.Lock()
@@ -158,6 +158,25 @@ func (l *Link) Swap(ctx context.Context, key string, value []byte, prev fleet.Re
 		return "", way
 	}
 	return rev, err
+}
+
+// Remove implements [fleet.Directory].
+func (l *Link) Remove(ctx context.Context, key string, prev fleet.Revision) error {
+	fault := l.next("remove", key)
+	if err := l.pass(ctx, fault.Before); err != nil {
+		return err
+	}
+	if fault.Drop || fault.Late > 0 {
+		return errAway
+	}
+	err := l.h.Remove(ctx, key, prev)
+	if fault.Mute {
+		return errAway
+	}
+	if way := l.pass(ctx, fault.After); way != nil {
+		return way
+	}
+	return err
 }
 
 // Watch implements [fleet.Directory]. A cut holds back what it tells.

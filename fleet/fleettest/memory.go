@@ -115,6 +115,24 @@ func (h *Handle) Swap(ctx context.Context, key string, value []byte, prev fleet.
 	return e.Rev, nil
 }
 
+// Remove implements [fleet.Directory].
+func (h *Handle) Remove(ctx context.Context, key string, prev fleet.Revision) error {
+	if err := h.check(ctx); err != nil {
+		return err
+	}
+	if err := fleet.ValidKey(key); err != nil {
+		return err
+	}
+	m := h.store
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if was := m.entries[key]; was.Rev != "" && was.Rev == prev {
+		m.before[key] = was
+		delete(m.entries, key)
+	}
+	return nil
+}
+
 // Watch implements [fleet.Directory].
 func (h *Handle) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) error {
 	if err := h.check(ctx); err != nil {

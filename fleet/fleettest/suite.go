@@ -32,6 +32,7 @@ func Run(t *testing.T, open Open) {
 		{"swaps by revision", swaps},
 		{"values come back as they were", values},
 		{"refuses what no directory takes", refuses},
+		{"an entry is removed by its revision", removes},
 		{"one of many makes an entry", oneWinner},
 		{"counts what many add", counts},
 		{"a read comes to see what was swapped", reads},
@@ -90,6 +91,40 @@ func swaps(t *testing.T, open func(*testing.T) fleet.Directory) {
 	require.ErrorIs(t, err, fleet.ErrConflict)
 }
 
+func removes(t *testing.T, open func(*testing.T) fleet.Directory) {
+	a, b := open(t), open(t)
+	ctx := within(t)
+	require.NoError(t, a.Remove(ctx, "none", "7"), "it is not there")
+	require.NoError(t, a.Remove(ctx, "none", ""))
+	first := mustSwap(t, a, "k.1", "first", "")
+	other := mustSwap(t, a, "k.2", "other", "")
+	second := mustSwap(t, a, "k.1", "second", first)
+	require.NoError(t, b.Remove(ctx, "k.1", first), "another has its place")
+	require.NoError(t, b.Remove(ctx, "k.1", ""))
+	third := mustSwap(t, b, "k.1", "third", second)
+
+	require.NoError(t, b.Remove(ctx, "k.1", third))
+	require.NoError(t, a.Remove(ctx, "k.1", third), "again")
+	for _, d := range []fleet.Directory{a, b} {
+		require.Equal(t, fleet.Entry{Key: "k.1"}, eventually(t, d, "k.1", ""))
+	}
+	for _, rev := range []fleet.Revision{first, second, third, other} {
+		_, err := a.Swap(ctx, "k.1", []byte("x"), rev)
+		require.ErrorIs(t, err, fleet.ErrConflict, "there is no entry of that revision")
+	}
+	l := watching(t, a, "k.")
+	require.Equal(t, "k.2", l.next(t).Key, "what is not there is not told")
+	require.Empty(t, l.next(t).Key)
+	fourth := mustSwap(t, a, "k.1", "first", "")
+	require.NotContains(t, []fleet.Revision{first, second, third}, fourth)
+	require.Equal(t, fleet.Entry{Key: "k.1", Value: []byte("first"), Rev: fourth}, l.next(t))
+	for _, rev := range []fleet.Revision{first, second, third} {
+		require.NoError(t, b.Remove(ctx, "k.1", rev))
+	}
+	mustSwap(t, b, "k.1", "fifth", fourth)
+	eventually(t, a, "k.2", other)
+}
+
 func values(t *testing.T, open func(*testing.T) fleet.Directory) {
 	d := open(t)
 	for i, value := range [][]byte{{}, {0}, []byte("\xff\x00\r\n\"{}"), bytes.Repeat([]byte("0123456789abcdef"), fleet.MaxValue/16)} {
@@ -128,6 +163,7 @@ func refuses(t *testing.T, open func(*testing.T) fleet.Directory) {
 		_, err = d.Get(within(t), key)
 		require.Error(t, err, key)
 	}
+	require.Error(t, d.Remove(within(t), "a b", "7"))
 	_, err := d.Swap(within(t), "k", make([]byte, fleet.MaxValue+1), "")
 	require.Error(t, err)
 	require.NotErrorIs(t, err, fleet.ErrConflict)

@@ -116,6 +116,7 @@ func contexts(t *testing.T, open func(*testing.T) fleet.Directory) {
 	_, err = d.Swap(ended, "c", []byte("2"), "")
 	require.Error(t, err)
 	require.NotErrorIs(t, err, fleet.ErrConflict, "it was not asked")
+	require.Error(t, d.Remove(ended, "c", rev))
 	require.ErrorIs(t, d.Watch(ended, "c.", func(fleet.Entry) {}), context.Canceled)
 	mustSwap(t, d, "c", "3", rev)
 }
@@ -129,6 +130,7 @@ func closes(t *testing.T, open func(*testing.T) fleet.Directory) {
 	require.ErrorIs(t, err, fleet.ErrClosed)
 	_, err = a.Swap(within(t), "c", []byte("2"), rev)
 	require.ErrorIs(t, err, fleet.ErrClosed)
+	require.ErrorIs(t, a.Remove(within(t), "c", rev), fleet.ErrClosed)
 	require.ErrorIs(t, a.Watch(within(t), "", func(fleet.Entry) {}), fleet.ErrClosed)
 	mustSwap(t, b, "c", "2", rev)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -39,10 +40,12 @@ const headers = 4 << 10
 
 // Directory is a bucket. Make one with [Open].
 type Directory struct {
-	nc   *nats.Conn
-	kv   jetstream.KeyValue
-	once sync.Once
-	gone chan struct{}
+	nc *nats.Conn
+	kv jetstream.KeyValue
+	// stream is what the bucket stands on.
+	stream jetstream.Stream
+	once   sync.Once
+	gone   chan struct{}
 }
 
 var _ fleet.Directory = (*Directory)(nil)
@@ -68,19 +71,19 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
-	kv, err := bucket(ctx, nc, o)
+	kv, stream, err := bucket(ctx, nc, o)
 	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("open the bucket %q: %w", o.Bucket, err)
 	}
-	return &Directory{nc: nc, kv: kv, gone: make(chan struct{})}, nil
+	return &Directory{nc: nc, kv: kv, stream: stream, gone: make(chan struct{})}, nil
 }
 
 // bucket finds the bucket, or makes it.
-func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, error) {
+func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, jetstream.Stream, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kv, err := js.KeyValue(ctx, o.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -93,19 +96,23 @@ func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, 
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := kv.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask what it is: %w", err)
+		return nil, nil, fmt.Errorf("ask what it is: %w", err)
 	}
 	if s.TTL() != 0 {
-		return nil, fmt.Errorf("%w: it forgets what is older than %s", ErrUnsafe, s.TTL())
+		return nil, nil, fmt.Errorf("%w: it forgets what is older than %s", ErrUnsafe, s.TTL())
 	}
 	if c := s.Config(); c.Storage != jetstream.FileStorage {
-		return nil, fmt.Errorf("%w: it is not on disk", ErrUnsafe)
+		return nil, nil, fmt.Errorf("%w: it is not on disk", ErrUnsafe)
 	}
-	return kv, nil
+	stream, err := js.Stream(ctx, "KV_"+o.Bucket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the stream of the bucket: %w", err)
+	}
+	return kv, stream, nil
 }
 
 // check returns why nothing can be asked.
@@ -172,6 +179,27 @@ func (d *Directory) swap(ctx context.Context, key string, value []byte, prev fle
 		return 0, jetstream.ErrKeyRevisionMismatch // no entry has it
 	}
 	return d.kv.Update(ctx, key, value, seq)
+}
+
+// Remove implements [fleet.Directory]. The message of the entry is purged, with those of the
+// key before it, and none behind it: a deletion, as the store has it, would leave a marker
+// in its place, and one without a revision could take a later entry.
+func (d *Directory) Remove(ctx context.Context, key string, prev fleet.Revision) error {
+	if err := d.check(ctx); err != nil {
+		return err
+	}
+	if err := fleet.ValidKey(key); err != nil {
+		return err
+	}
+	seq, err := strconv.ParseUint(string(prev), 10, 64)
+	if err != nil || seq == 0 || seq == math.MaxUint64 {
+		return nil //nolint:nilerr // no entry has it
+	}
+	subject := "$KV." + d.kv.Bucket() + "." + key
+	if err := d.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq+1)); err != nil {
+		return fmt.Errorf("remove %s: %w", key, d.failed(ctx, err))
+	}
+	return nil
 }
 
 // Watch implements [fleet.Directory]. It goes on over connections that break.

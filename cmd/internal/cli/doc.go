@@ -20,7 +20,8 @@
 //
 // The first interrupt (Ctrl-C) cancels the call and waits for its result: the
 // session would be kept. A second one, or SIGTERM or SIGHUP at any time, ends
-// everything at once. A reader that goes away (coppice run … | head -1)
+// everything at once. A node of a fleet takes the first SIGTERM or SIGHUP like an interrupt,
+// and drains. A reader that goes away (coppice run … | head -1)
 // cancels the call too, without a word.
 //
 //	running ──interrupt──▶ cancelling ──interrupt, SIGTERM, SIGHUP──▶ shutting down ──▶ exit

@@ -81,6 +81,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"GET " + at + "/processes/" + name + "/events":                          `data: {"seq":1,"type":"stderr","data":` + text64(hostile) + "}\n\n" + `data: {"seq":2,"type":"stdout","data":` + text64(hostile) + "}\n\n" + `data: {"seq":3,"type":"end","exit":{"code":-1,"signal":` + h + `,"reason":` + h + `}}` + "\n\n",
 		"GET /api/checkpoints":                                                  `{"checkpoints":[{"id":` + h + `,"session":` + h + `,"cwd":` + h + `}]}`,
 		"GET /api/health":                                                       `{"status":` + h + `,"version":` + h + `,"backend":` + h + `}`,
+		"POST /api/fleet/drain":                                                 `{"error":{"code":"draining","message":` + h + `,"hint":` + h + `}}`,
 		"GET /api/healthz":                                                      `{"ok":true,"uptime_seconds":1,"warm_tools":[]}`,
 	})
 	dir := filepath.Join(t.TempDir(), "d"+strings.ReplaceAll(hostile, "/", "-"))
@@ -124,6 +125,7 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 		"token list":            {{"--tokens", nb}, {"--tokens", hostile}, {hostile}},
 		"token revoke":          {{hostile}, {"a", "--tokens", nb}},
 		"serve":                 {{"--addr", hostile}, {hostile}},
+		"drain":                 {{}, {hostile}},
 		"top":                   {{hostile}},
 		"health":                {{}, {"--json"}, {"--url", hostile}, {"--timeout", hostile}},
 		"bench":                 {{"--backend", hostile}},

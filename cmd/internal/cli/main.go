@@ -66,7 +66,7 @@ one result that says what happened, to the code and to the variables.
 	root.SetVersionTemplate("coppice {{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
-	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.tokenCommand(), a.topCommand(), a.healthCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
+	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.drainCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.tokenCommand(), a.topCommand(), a.healthCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
 	complete(root)
 	completionCommand(root)
 	return root

@@ -218,7 +218,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return errors.Join(err, server.Close(), end(), api.Close())
 	}
-	err = a.serveUntil(ctx, f, server, path, host.Launcher().Dir())
+	serving, drained := a.drainFirst(ctx, f.member)
+	err = a.serveUntil(serving, f, server, path, host.Launcher().Dir())
+	drained()
 	return errors.Join(err, endFar(), end(), api.Close())
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,7 @@ type fleetFlags struct {
 	name    string
 	url     string
 	ttl     time.Duration
+	drain   time.Duration
 }
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
@@ -70,6 +72,8 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
 	flags.StringVar(&f.url, "fleet-url", "", "where other nodes reach this one (default: the address that it listens on)")
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
+	f.drain = drainTime
+	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
 	cmd.Example += `
   COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
 }
@@ -102,6 +106,9 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 		}
 		servers = append(servers, u)
 	}
+	if f.fleet.drain < 0 {
+		return nil, console.Usagef("--drain-timeout must not be less than nothing, but is %s", f.fleet.drain)
+	}
 	if f.fleet.embed && len(servers) != 1 && len(servers) != 3 {
 		return nil, console.Usagef("--fleet-embed: one server is in --fleet, or three are, not %d: a fleet goes on while most of them do", len(servers))
 	}
@@ -131,6 +138,9 @@ type membership struct {
 	directory fleet.Directory
 	shut      func() error
 	f         fleetFlags
+	// asked is closed, once, by a request that the node be drained.
+	asked chan struct{}
+	ask   func()
 }
 
 // fleetGrace is how long a node may take to say that it leaves.
@@ -160,7 +170,8 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 	case err != nil:
 		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
 	}
-	return &membership{directory: d, shut: shut, f: f.fleet}, nil
+	asked := make(chan struct{})
+	return &membership{directory: d, shut: shut, f: f.fleet, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
 }
 
 // attach makes the node that serves the sessions of a host.
@@ -170,7 +181,8 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	}
 	m.node = fleetapi.New(fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
-		Sessions: hostSessions{host}, Knows: api.Knows, Metrics: metrics.registry, Logger: logger,
+		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
+		Metrics: metrics.registry, Logger: logger,
 	})
 }
 

@@ -18,6 +18,10 @@
 //     nothing.
 //   - While the directory is away nothing is ended. What needs it is answered 503, with the
 //     reason and Retry-After.
+//   - A node that is drained begins nothing more and says which other one to ask. What runs
+//     comes to its end, and its result can be asked for; sessions in which nothing runs are
+//     ended and their claims released at once, so that their next calls need not wait for the
+//     end of a lease.
 //   - A claim is released when its session has no kernel any more and nothing runs for it.
 //
 // # A node
@@ -26,7 +30,10 @@
 //	new ───────▶ a life ──────────────────▶ clearing: turns are lost, sessions end
 //	               │  ▲                        │
 //	               │  └────── joins again ─────┘
-//	         Close ▼
+//	         Drain ▼
+//	           draining ── certificate ──▶ clearing ──┐
+//	               │ nothing runs, or its time is up  │
+//	         Close ▼ ◀────────────────────────────────┘
 //	             closed
 //
 // # Who owns what

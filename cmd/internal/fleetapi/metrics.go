@@ -29,8 +29,14 @@ func newCounts(n *Node) *counts {
 			c.epochs, c.lives, c.lost, c.forwarded, c.refused,
 			gauge("claims", "Sessions that this node owns.", func() float64 { return float64(n.owned()) }),
 			gauge("nodes", "Other nodes that are up or draining.", func() float64 { return float64(len(n.others())) }),
+			gauge("draining", "1 while the node begins nothing more, until its end.", func() float64 {
+				if n.isDraining() {
+					return 1
+				}
+				return 0
+			}),
 			gauge("suspended", "1 while the node has no valid lease.", func() float64 {
-				if n.Ready() {
+				if n.leased() {
 					return 0
 				}
 				return 1

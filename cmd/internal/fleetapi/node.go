@@ -42,6 +42,13 @@ type Options struct {
 	// its id. Required.
 	Sessions Sessions
 	Knows    func(execution string) bool
+	// Running is how many executions run or wait at this node, and Untold of how many that
+	// have ended since a time nobody has asked for the result. nil: none.
+	Running func() int
+	Untold  func(since time.Time) int
+	// Leave has the server drain the node and end; it returns at once. nil: it is not asked
+	// to by requests.
+	Leave func()
 	// Transport carries requests to other nodes. nil: one of the node's own.
 	Transport http.RoundTripper
 	// Clock counts the lease. nil: [fleet.SystemClock].
@@ -74,6 +81,8 @@ type Node struct {
 	keys   map[string]*entry
 	peers  map[string]*peer
 	placed placed
+	// draining says that nothing more begins.
+	draining bool
 }
 
 // New makes a node, which takes part from Join on.
@@ -147,6 +156,9 @@ func (n *Node) living(ctx context.Context) {
 			return
 		}
 		_ = m.Leave(ctx) // it was declared dead, and has nothing to say
+		if n.isDraining() {
+			return // another life would begin nothing
+		}
 		for wait := firstPause; ; {
 			err := n.begin(ctx)
 			if err == nil {
@@ -233,8 +245,11 @@ func (n *Node) ID() string {
 	return ""
 }
 
-// Ready reports whether the node may serve sessions now.
-func (n *Node) Ready() bool {
+// Ready reports whether the node may serve sessions now, and further ones.
+func (n *Node) Ready() bool { return n.leased() && !n.isDraining() }
+
+// leased reports whether the node may serve sessions now.
+func (n *Node) leased() bool {
 	m, _ := n.now()
 	return m != nil && m.Check() == nil
 }

@@ -38,7 +38,7 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 	case errors.Is(err, fleet.ErrLost):
 		return refusal(http.StatusGone, "lost", "whether it was done is not known: "+err.Error(), "look at what it should have done before it is sent again", 0)
 	case errors.Is(err, fleet.ErrDraining):
-		return refusal(http.StatusServiceUnavailable, "draining", err.Error(), "ask another node", n.o.TTL/4)
+		return n.leaving()
 	default:
 		return refusal(http.StatusServiceUnavailable, "suspended",
 			fmt.Sprintf("nothing was begun, and no session is ended for it: %v", err), "send it again when the directory of the fleet can be reached", n.o.TTL/4)

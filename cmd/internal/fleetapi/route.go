@@ -59,6 +59,11 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		}
 		wrapped = append(wrapped, m)
 	}
+	if n.o.Leave != nil {
+		m := n.drainMount()
+		m.Handler = n.addressed(m.Handler)
+		wrapped = append(wrapped, m)
+	}
 	return wrapped
 }
 
@@ -120,6 +125,10 @@ func (n *Node) named(t target) func(http.Handler) http.Handler {
 			r.Body = io.NopCloser(bytes.NewReader(data))
 			var in struct{ ID, Session, Cwd, Workspace, Path string }
 			if json.Unmarshal(data, &in) != nil || in.Session == "" || in.Workspace != "" {
+				if in.Workspace != "" && n.isDraining() && !n.o.Knows(in.ID) {
+					n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "draining", "the node of the workspace is draining, and the workspace ends with it: nothing was begun", "make it again at another node", 0))
+					return
+				}
 				h.ServeHTTP(w, r)
 				return
 			}
@@ -174,6 +183,10 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 // route has a request served by the owner of its session, or by this node when nobody owns
 // it. An owner that cannot be reached is asked again until it is known to be dead.
 func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
+	if t.execution != "" && n.isDraining() && n.o.Knows(t.execution) {
+		h.ServeHTTP(w, r) // it is not begun again, and its session may be given up
+		return
+	}
 	for wait, tries := firstPause, time.Now(); ; {
 		c, id, err := n.find(r.Context(), t)
 		switch {
@@ -218,10 +231,13 @@ func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
 	if m == nil {
 		return nil, "", fleet.ErrSuspended
 	}
-	if !t.claims && n.epochOf(t.key) == 0 {
+	if draining := n.isDraining(); (!t.claims || draining) && n.epochOf(t.key) == 0 {
 		id, _, err := m.Owner(ctx, t.key.ID())
-		if id != m.ID() {
+		if err != nil || id != m.ID() && (id != "" || !t.claims) {
 			return nil, id, err
+		}
+		if draining {
+			return nil, "", fleet.ErrDraining
 		}
 	}
 	c, err := n.take(ctx, t.key)
@@ -238,10 +254,14 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r)
 		return
 	}
+	if (t.claims || t.forks) && n.isDraining() {
+		n.refuse(r.Context(), w, n.ending())
+		return
+	}
 	epoch, err := httpserver.Epoch(r)
 	switch {
 	case err != nil:
-	case epoch != 0 && (epoch <= c.own.Used() || epoch > c.own.Epoch()):
+	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
 		err = gone(epoch, c.own.Epoch())
 	case epoch != 0:
 		// Nothing was begun since the one that it names: that may have been given up while

@@ -72,6 +72,7 @@ func (a *API) follow(ctx context.Context, x *execution, after uint64, send func(
 			}
 		}
 		if ended {
+			x.told.Store(true)
 			return nil
 		}
 		if len(entries) > 0 {

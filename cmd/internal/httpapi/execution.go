@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/client"
@@ -25,6 +26,7 @@ type execution struct {
 	most   int64         // how many bytes the log holds before output is left out
 	full   bool          // output was left out; the execution's goroutine's own
 
+	told    atomic.Bool   // its end was shown to somebody
 	settled chan struct{} // closed when it has its place in the queue, or was refused
 	refused error         // why; set before settled is closed
 
@@ -54,6 +56,15 @@ func (x *execution) describe(result bool) client.Execution {
 		info.Code = x.code
 	} else {
 		info.Result, info.Notebook = nil, nil
+	}
+	return info
+}
+
+// show describes the execution, with its result, to somebody.
+func (x *execution) show() client.Execution {
+	info := x.describe(true)
+	if info.State == client.Ended {
+		x.told.Store(true)
 	}
 	return info
 }

@@ -91,7 +91,7 @@ func (a *API) begun(w http.ResponseWriter, x *execution, mine bool, err error) {
 		status = http.StatusCreated
 	}
 	w.Header().Set("Location", "/api/executions/"+x.info.ID)
-	httpserver.JSON(w, status, x.describe(true))
+	httpserver.JSON(w, status, x.show())
 }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	}
-	httpserver.JSON(w, http.StatusOK, x.describe(true))
+	httpserver.JSON(w, http.StatusOK, x.show())
 }
 
 func (a *API) input(w http.ResponseWriter, r *http.Request) {

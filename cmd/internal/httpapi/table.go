@@ -179,7 +179,8 @@ func (a *API) runningLocked() int {
 	return n
 }
 
-func (a *API) countRunning() int {
+// Running is how many executions run or wait. Any goroutine may call it.
+func (a *API) Running() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.runningLocked()
@@ -278,4 +279,18 @@ func (a *API) inTurn(enter Enter, run task) task {
 func (a *API) Knows(id string) bool {
 	_, err := a.lookup(id)
 	return err == nil
+}
+
+// Untold is of how many executions that have ended since a time nobody has asked for the
+// end yet. Any goroutine may call it.
+func (a *API) Untold(since time.Time) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	untold := 0
+	for _, x := range a.order {
+		if x.hasEnded() && !x.told.Load() && x.describe(false).Ended.After(since) {
+			untold++
+		}
+	}
+	return untold
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/term"
@@ -23,7 +24,14 @@ type Console struct {
 	Env []string
 	// Hard ends when the process is to end at once.
 	Hard context.Context //nolint:containedctx // the life of the process, not of a call
+
+	// gentle has the first SIGTERM or SIGHUP be as an interrupt is.
+	gentle atomic.Bool
 }
+
+// Gently has the first signal that asks the process to end be like an interrupt, for a
+// command that needs time to end in order; Hard ends with the next one.
+func (c *Console) Gently() { c.gentle.Store(true) }
 
 // New returns the console of a process with these streams. Nothing ends its Hard until
 // WatchSignals is called.

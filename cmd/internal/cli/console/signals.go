@@ -49,7 +49,7 @@ func (c *Console) WatchSignals() *Stops {
 		defer close(s.done)
 		defer signal.Stop(pipes)
 		for sig := range s.signals {
-			if sig == os.Interrupt && s.Soft.Err() == nil {
+			if (sig == os.Interrupt || c.gentle.Load()) && s.Soft.Err() == nil {
 				s.interrupt(errInterrupted)
 				continue
 			}

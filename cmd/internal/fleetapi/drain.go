@@ -1,0 +1,146 @@
+package fleetapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet"
+)
+
+// drainPause is the longest between two looks at what still runs.
+const drainPause = 100 * time.Millisecond
+
+// linger is how long a node in which nothing runs any more stays there for those who have a
+// result at it and have not asked for it yet.
+const linger = 10 * time.Second
+
+// Drain brings what the node serves to its end. From its call on the node begins nothing,
+// and says so; it ends each session in which nothing runs and gives its key up, so that the
+// next call can begin at another node at once. It returns when nothing runs any more, and
+// when the results of what has ended meanwhile were asked for or were not for a while. The
+// error says how much still ran when ctx ended. In each case Close follows.
+func (n *Node) Drain(ctx context.Context) error {
+	began := time.Now()
+	n.mu.Lock()
+	n.draining = true
+	m := n.member
+	n.mu.Unlock()
+	n.o.Logger.Info("the node is draining: it begins nothing more", "running", n.left())
+	if m != nil {
+		said, cancel := context.WithTimeout(ctx, n.o.TTL/2)
+		if err := m.Drain(said); err != nil {
+			n.o.Logger.Warn("the fleet does not know that the node is draining", "node", m.ID(), "error", err)
+		}
+		cancel()
+	}
+	for {
+		n.giveUp(ctx)
+		left := n.left()
+		if left == 0 {
+			break
+		}
+		if wait := drainPause; !pause(ctx, &wait) {
+			return fmt.Errorf("drain the node: %d calls still run: %w", left, context.Cause(ctx))
+		}
+	}
+	for end := time.Now().Add(linger); time.Now().Before(end) && n.o.Untold != nil && n.o.Untold(began) > 0; {
+		if wait := drainPause; !pause(ctx, &wait) {
+			break
+		}
+	}
+	return nil
+}
+
+// left is how much still runs: what has a claim, and what has none, as in workspaces.
+func (n *Node) left() int {
+	left := n.active()
+	if n.o.Running != nil {
+		left = max(left, n.o.Running())
+	}
+	return left
+}
+
+// giveUp ends the sessions that nothing runs in, and gives their keys up. Nothing begins in
+// them meanwhile: what had come before the node was draining is counted.
+func (n *Node) giveUp(ctx context.Context) {
+	n.mu.Lock()
+	var idle []unused
+	for _, e := range n.keys {
+		if e.own != nil && e.active == 0 {
+			idle = append(idle, unused{e, e.uses})
+		}
+	}
+	n.mu.Unlock()
+	if len(idle) == 0 {
+		return
+	}
+	live, err := n.o.Sessions.Live(ctx)
+	if err != nil {
+		return // the host ends
+	}
+	has := map[string]bool{}
+	for _, key := range live {
+		has[key.ID()] = true
+	}
+	for _, e := range idle {
+		if has[e.key.ID()] {
+			err = n.o.Sessions.End(ctx, e.key)
+		}
+		if err == nil {
+			err = n.release(ctx, e.entry, e.uses)
+		}
+		if err != nil {
+			n.o.Logger.Info("a session was not given up", "session", e.key.String(), "error", err)
+			err = nil
+		}
+	}
+}
+
+// isDraining reports whether the node begins nothing more.
+func (n *Node) isDraining() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.draining
+}
+
+// leaving is the answer of a node that is draining to who wants something to begin that could
+// be elsewhere.
+func (n *Node) leaving() *httpserver.Refusal {
+	hint := "ask another node of the fleet: this one knows of none that is up"
+	if p := n.another(); p != nil {
+		hint = "ask node " + p.ID + " at " + p.URL
+	}
+	return refusal(http.StatusServiceUnavailable, "draining", "this node is draining: nothing was begun", hint, n.o.TTL/4)
+}
+
+// ending is the answer to who wants something to begin in a session that still has its last
+// calls run.
+func (n *Node) ending() *httpserver.Refusal {
+	return refusal(http.StatusServiceUnavailable, "draining", "the session's node is draining: nothing was begun, and what runs in the session comes to its end",
+		"send it again then: the session begins anew at another node", n.o.TTL/4)
+}
+
+// another is the node that is up and has least to do, nil when there is none.
+func (n *Node) another() *peer {
+	var best *peer
+	for _, p := range n.others() {
+		if p.State == fleet.Up && (best == nil || p.Load.Sessions < best.Load.Sessions) {
+			best = p
+		}
+	}
+	return best
+}
+
+// drainRoute asks the server of a node to drain it and to end.
+const drainRoute = "POST /api/fleet/drain"
+
+// drainMount is the part of the server that is asked to.
+func (n *Node) drainMount() httpserver.Mount {
+	return httpserver.Mount{Pattern: drainRoute, Scope: httpserver.Admin, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.o.Leave()
+		httpserver.JSON(w, http.StatusAccepted, map[string]string{"node": n.ID()})
+	})}
+}
