@@ -147,8 +147,9 @@ func TestRestart(t *testing.T) {
 	} {
 		before := c.execute("x = 1")[0].Header.Session
 		how()
-		c.until(func(m received) bool { return isStatus(m, "restarting") })
-		c.until(func(m received) bool { return isStatus(m, "starting") })
+		for _, m := range c.until(func(m received) bool { return isStatus(m, "starting") }) {
+			require.False(t, isStatus(m, "restarting"), "which is for a death")
+		}
 		all := c.execute("x")
 		require.NotEqual(t, before, all[len(all)-1].Header.Session)
 		reply := of(t, all, "execute_reply")
