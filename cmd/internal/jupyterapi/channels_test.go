@@ -66,6 +66,22 @@ func TestDisplays(t *testing.T) {
 	require.Equal(t, object{"wait": true}, of(t, all, "clear_output"))
 }
 
+// TestResults are as IPython has them: a list is text, and JSON what wants to be it.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.dial(s.start())
+	for code, want := range map[string]object{
+		"[1, 2]":     {"text/plain": "[1, 2]"},
+		"{'a': [1]}": {"text/plain": "{'a': [1]}"},
+		"from IPython.display import JSON\nJSON([1])": {"text/plain": "<IPython.core.display.JSON object>", "application/json": []any{1.}},
+	} {
+		require.Equal(t, want, of(t, c.execute(code), "execute_result")["data"], code)
+	}
+	values, _ := of(t, c.execute("0", "user_expressions", object{"a": "[1]"}), "execute_reply")["user_expressions"].(object)
+	require.Equal(t, object{"text/plain": "[1]"}, values["a"].(object)["data"]) //nolint:forcetypeassert // a test
+}
+
 // TestInput asks the client that sent the code.
 func TestInput(t *testing.T) {
 	t.Parallel()
@@ -73,6 +89,7 @@ func TestInput(t *testing.T) {
 	c := s.dial(s.start())
 	all := c.execute("input()")
 	require.Equal(t, "error", of(t, all, "execute_reply")["status"], "no one can be asked")
+	require.Equal(t, []string{"status", "execute_input", "error", "execute_reply", "status"}, kinds(all), "the error says it all")
 	id := c.send("shell", "execute_request", object{"code": "input('name? ') + '!'", "allow_stdin": true})
 	all = c.until(func(m received) bool { return m.Header.Type == "input_request" })
 	ask := all[len(all)-1]

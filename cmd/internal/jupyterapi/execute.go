@@ -192,7 +192,7 @@ func shown(e messages.Event, n int) (kind string, content any) {
 	case messages.Stream:
 		return "stream", map[string]string{"name": string(e.Name), "text": e.Text}
 	case messages.Notice:
-		if e.Code != messages.LateOutput { // what it is about says enough
+		if e.Code != messages.LateOutput && e.Code != stdin { // what they are about says enough
 			return "stream", map[string]string{"name": "stderr", "text": e.Text + "\n"}
 		}
 	case messages.Display:
@@ -201,11 +201,25 @@ func shown(e messages.Event, n int) (kind string, content any) {
 		}
 		return "display_data", bundleOf(e.Data, e.Metadata, e.DisplayID, 0)
 	case messages.ExecuteResult:
-		return "execute_result", bundleOf(e.Data, e.Metadata, e.DisplayID, n)
+		return "execute_result", bundleOf(unadorned(e.Data), e.Metadata, e.DisplayID, n)
 	case messages.ClearOutput:
 		return "clear_output", map[string]bool{"wait": e.Wait}
 	}
 	return "", nil
+}
+
+// unadorned is a result without the tree of JSON that the runner puts beside the text of a
+// list or a dictionary: JupyterLab would show that instead, and IPython has none. A result
+// that is JSON by its own wish, as IPython's JSON, has no text of such a kind.
+func unadorned(data messages.Bundle) messages.Bundle {
+	tree, text := data[messages.MIMEJSON], ""
+	if len(data) == 2 {
+		text, _ = data.Text(messages.MIMEPlain)
+	}
+	if len(tree) == 0 || text == "" || tree[0] != text[0] {
+		return data
+	}
+	return messages.Bundle{messages.MIMEPlain: data[messages.MIMEPlain]}
 }
 
 // evaluate returns the value of an expression, as execute_reply has it. It is not counted,
@@ -221,7 +235,7 @@ func (k *kernel) evaluate(ctx context.Context, expression string) any {
 		case messages.Error:
 			return failure(e.Name, e.Message, e.Traceback)
 		case messages.ExecuteResult:
-			b := bundleOf(e.Data, e.Metadata, "", 0)
+			b := bundleOf(unadorned(e.Data), e.Metadata, "", 0)
 			value["data"], value["metadata"] = b.Data, b.Metadata
 		case messages.Final:
 			if f, failed := ended(e.Result); failed {
