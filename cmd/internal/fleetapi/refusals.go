@@ -17,7 +17,7 @@ import (
 // served it, in which epoch.
 const (
 	HeaderNode  = "Coppice-Node"
-	HeaderEpoch = "Coppice-Epoch"
+	HeaderEpoch = httpserver.HeaderEpoch
 )
 
 func refusal(status int, code, message, hint string, retry time.Duration) *httpserver.Refusal {
@@ -76,19 +76,6 @@ func (n *Node) away(id string, why error) *httpserver.Refusal {
 // lostWith is the answer about what was at a node that is dead.
 func lostWith(what, id string) *httpserver.Refusal {
 	return refusal(http.StatusGone, "lost", fmt.Sprintf("%s is lost: node %s, which had it, is dead or has left", what, id), "the next call of the session begins with nothing in memory", 0)
-}
-
-// meant is the epoch that a request names; 0: none.
-func meant(r *http.Request) (uint64, error) {
-	values := r.Header.Values(HeaderEpoch)
-	if len(values) == 0 {
-		return 0, nil
-	}
-	e, err := strconv.ParseUint(values[0], 10, 64)
-	if err != nil || e == 0 || len(values) > 1 {
-		return 0, refusal(http.StatusBadRequest, "bad_request", fmt.Sprintf("%s must be a number from 1, not %.40q", HeaderEpoch, values), "", 0)
-	}
-	return e, nil
 }
 
 // refuse answers no, and counts it. Who has gone hears nothing.

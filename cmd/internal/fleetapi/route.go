@@ -238,7 +238,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r)
 		return
 	}
-	epoch, err := meant(r)
+	epoch, err := httpserver.Epoch(r)
 	switch {
 	case err != nil:
 	case epoch != 0 && (epoch <= c.own.Used() || epoch > c.own.Epoch()):

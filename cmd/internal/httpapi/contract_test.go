@@ -89,6 +89,10 @@ func (s *server) refusals() {
 		} else {
 			require.Equal(s.t, 200, status, request)
 		}
+		if strings.HasPrefix(path, "/api/sessions/") {
+			status, _ = s.ask(method, path, "", "Coppice-Epoch", "none")
+			require.Equal(s.t, 400, status, request)
+		}
 		if strings.HasPrefix(path, "/api") {
 			status, _ = s.ask(method, path, "", "Authorization", "Bearer wrong")
 			require.Equal(s.t, 401, status, request)

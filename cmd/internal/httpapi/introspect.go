@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -39,10 +40,10 @@ func (l looked) at() (code string, cursor int, err error) {
 		return "", 0, badRequest{fmt.Sprintf("the code has %d characters", n), fmt.Sprintf("send at most %d", maxLooked)}
 	}
 	n := *l.Cursor
-	if n != float64(int(n)) || n < 0 || int(n) > utf8.RuneCountInString(code) {
-		return "", 0, badRequest{fmt.Sprintf("cursor must be a whole number from 0 to the length of the code, not %v", n), "count characters"}
+	if n != math.Trunc(n) || n < 0 {
+		return "", 0, badRequest{fmt.Sprintf("cursor must be a whole number from 0, not %v", n), "count characters"}
 	}
-	for range int(n) {
+	for range int(min(n, float64(utf8.RuneCountInString(code)))) {
 		_, size := utf8.DecodeRuneInString(code[cursor:])
 		cursor += size
 	}

@@ -77,19 +77,30 @@ func TestWhatTheSchemaForbids(t *testing.T) {
 	// A cursor in the header does not excuse one in the address.
 	status, _ := s.ask("GET", "/api/changes?after=null", "", "Last-Event-ID", "0")
 	require.Equal(t, http.StatusBadRequest, status)
+	// What would be wrong in a fleet is wrong outside of one.
+	for _, epoch := range []string{"", "0", "01", "x", "-1", "1.0", "9999999999999999999"} {
+		status, answer := s.ask("GET", "/api/sessions/a", "", "Coppice-Epoch", epoch)
+		require.Equal(t, http.StatusBadRequest, status, "%q: %s", epoch, answer)
+		require.Contains(t, answer, "must be a number from 1")
+	}
 }
 
-// TestTheDocumentForGenerators: an array says what is in it, and a stream what its
-// events are, and of itself that it is anything: some take its schema for that of an
-// event, others for that of a list of events, and without one some read nothing.
+// TestTheDocumentForGenerators: each operation has a name that no other has, which
+// becomes that of a function. An array says what is in it, and a stream what its events
+// are, and of itself that it is anything: some take its schema for that of an event, others
+// for that of a list of events, and without one some read nothing.
 func TestTheDocumentForGenerators(t *testing.T) {
 	t.Parallel()
 	s := load(t)
 	for name, raw := range s.Components.Schemas {
 		require.False(t, arrayWithoutItems(t, raw), name)
 	}
+	named := map[string]string{}
 	for path, methods := range s.Paths {
 		for method, operation := range methods {
+			require.NotEmpty(t, operation.OperationID, "%s %s", method, path)
+			require.Empty(t, named[operation.OperationID], "%s has the name of %s %s", operation.OperationID, method, path)
+			named[operation.OperationID] = method + " " + path
 			for status, a := range operation.Responses {
 				if m, ok := a.Content["text/event-stream"]; ok {
 					require.NotNil(t, m.Schema, "%s %s %s", method, path, status)

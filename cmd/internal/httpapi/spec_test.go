@@ -19,6 +19,7 @@ import (
 // spec is the OpenAPI document, and what of it was seen.
 type spec struct {
 	Paths map[string]map[string]struct {
+		OperationID string `json:"operationId"`
 		RequestBody *struct {
 			Required bool             `json:"required"`
 			Content  map[string]media `json:"content"`

@@ -39,6 +39,7 @@ func (s *Server) guard() http.Handler {
 		if known {
 			inbound.Known(r.Context())
 		}
+		wrong := misplaced(r)
 		switch {
 		case !s.named(r.Host):
 			s.refuse(w, r, http.StatusForbidden, Problem{Code: "forbidden", Message: "the request is for another host"})
@@ -53,6 +54,8 @@ func (s *Server) guard() http.Handler {
 			s.nowhere(w, r)
 		case known && s.entry != nil && !mount.Public && !v.pass.Scope.Allows(mount.Need(r)):
 			s.refuse(w, r, http.StatusForbidden, Problem{Code: "scope", Message: "the token may not do this: its scope is " + string(v.pass.Scope), Hint: "ask the server's user for one with a scope that holds it: coppice token create --scope run"})
+		case wrong != nil:
+			s.refuse(w, r, wrong.Status, wrong.Problem)
 		default:
 			s.serve(served, w, r.WithContext(context.WithValue(r.Context(), route{}, pattern)), v)
 		}

@@ -40,7 +40,7 @@ func run(ctx context.Context, url, token string) error {
 	if err != nil {
 		return err
 	}
-	begun, err := client.ExecuteWithResponse(ctx, api.Execute{
+	begun, err := client.ExecuteWithResponse(ctx, nil, api.Execute{
 		Session: "go-client",
 		Cells:   []api.Cell{{Code: "import time\nfor i in range(3):\n    print('step', i, flush=True)\n    time.sleep(.2)"}, {Code: "6 * 7"}},
 	})
