@@ -3,7 +3,9 @@ package jupyterapi_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -36,6 +38,7 @@ func TestExecute(t *testing.T) {
 	require.Equal(t, []string{"status", "execute_input", "error", "execute_reply", "status"}, kinds(all))
 	require.Equal(t, "ZeroDivisionError", of(t, all, "error")["ename"])
 	require.NotEmpty(t, of(t, all, "error")["traceback"])
+	require.Len(t, of(t, all, "error"), 3, "a notebook with anything else is not valid")
 	reply = of(t, all, "execute_reply")
 	require.Equal(t, "error", reply["status"])
 	require.InDelta(t, 2, reply["execution_count"], 0)
@@ -80,6 +83,22 @@ func TestResults(t *testing.T) {
 	}
 	values, _ := of(t, c.execute("0", "user_expressions", object{"a": "[1]"}), "execute_reply")["user_expressions"].(object)
 	require.Equal(t, object{"text/plain": "[1]"}, values["a"].(object)["data"]) //nolint:forcetypeassert // a test
+}
+
+// TestManyLines come in few messages, whole and in order.
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.dial(s.start())
+	all := c.execute("import sys\nfor i in range(20000): print(i, file=sys.stderr if i % 5000 == 4999 else sys.stdout)\ndisplay('end')")
+	var want strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&want, i)
+	}
+	require.Equal(t, want.String(), text(all))
+	require.Less(t, len(all), 10000)
+	kind := kinds(all)
+	require.Equal(t, []string{"display_data", "execute_reply", "status"}, kind[len(kind)-3:])
 }
 
 // TestInput asks the client that sent the code.

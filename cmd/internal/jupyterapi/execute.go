@@ -79,9 +79,14 @@ func (k *kernel) execute(j job) {
 // run makes the call, and shows what it shows. It returns the text of the result, nil if
 // there was none, and how it failed, nil if it did not.
 func (k *kernel) run(j job, o execution, n int) (output *string, problem *problemReply) {
+	printed := streams{publish: func(name, text string) {
+		k.publish(j.Header, "stream", map[string]string{"name": name, "text": text})
+	}}
+	defer printed.flush()
 	fail := func(f problemReply) {
 		problem = &f
-		k.publish(j.Header, "error", f)
+		printed.flush()
+		k.publish(j.Header, "error", f.raised)
 	}
 	defer k.asked("")
 	for e, err := range k.s.Stream(k.life, coppice.Request{
@@ -94,7 +99,10 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		switch e := e.(type) {
 		case messages.Error:
 			fail(failure(e.Name, e.Message, e.Traceback))
+		case messages.Stream:
+			printed.add(string(e.Name), e.Text)
 		case messages.InputRequest:
+			printed.flush()
 			k.asked(e.ID)
 			j.from.send(k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password}))
 		case messages.Final:
@@ -108,6 +116,7 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 				}
 			}
 			if kind, content := shown(e, n); kind != "" && !(o.Silent && kind == "execute_result") {
+				printed.flush()
 				k.publish(j.Header, kind, content)
 			}
 		}
@@ -134,7 +143,7 @@ func (k *kernel) page(j job, name string) ([]any, *problemReply) {
 	switch {
 	case err != nil:
 		f := hostFailure(err)
-		k.publish(j.Header, "error", f)
+		k.publish(j.Header, "error", f.raised)
 		return nil, &f
 	case text == "":
 		k.publish(j.Header, "stream", map[string]string{"name": "stdout", "text": fmt.Sprintf("Object `%s` not found.\n", name)})
@@ -189,8 +198,6 @@ func bundleOf(data messages.Bundle, metadata json.RawMessage, id string, count i
 // number of the code.
 func shown(e messages.Event, n int) (kind string, content any) {
 	switch e := e.(type) {
-	case messages.Stream:
-		return "stream", map[string]string{"name": string(e.Name), "text": e.Text}
 	case messages.Notice:
 		if e.Code != messages.LateOutput && e.Code != stdin { // what they are about says enough
 			return "stream", map[string]string{"name": "stderr", "text": e.Text + "\n"}
