@@ -30,6 +30,7 @@ TOLD = {
     ("runner", "formatters"): {0: FORMATTER},
     ("runner", "history"): {2: NO_IPYTHON, 7: NO_IPYTHON},
     ("runner", "input"): {0: STDIN, 1: STDIN},
+    ("runner", "large"): {2: REPR},
     ("runner", "magics"): {2: NO_IPYTHON, 4: TERMINAL, 8: USAGE, 10: NO_IPYTHON, 11: NO_IPYTHON},
     ("runner", "pager"): {1: NO_IPYTHON, 2: NO_IPYTHON},
     ("runner", "updates"): {6: NO_IPYTHON},
