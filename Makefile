@@ -294,7 +294,7 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: test-dialects
-test-dialects: test-env test-jupyter ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
+test-dialects: test-env test-jupyter test-papermill ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
 	$(say) "coppice serve --e2b with E2B's SDKs"
 	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-dialects OPENAPI_BASE=/path/to/python" >&2; exit 1; }
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
@@ -308,21 +308,32 @@ test-dialects: test-env test-jupyter ## Drive coppice serve --e2b with every met
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects"
 
-.PHONY: test-jupyter
-test-jupyter: need-go kernel-wheel ## Drive coppice serve --jupyter and the kernel for Jupyter with Jupyter's clients and test suite (needs Python 3.11, node 20 and npm)
-	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill and JupyterLab's services"
+# What test-jupyter and test-papermill share.
+.PHONY: jupyter-venv
+jupyter-venv: kernel-wheel
 	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-jupyter OPENAPI_BASE=/path/to/python" >&2; exit 1; }
-	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
 	@mkdir -p "$(CACHE)/bin" "$(CACHE)/jupyter"
 	@cmp -s test/dialects/jupyter/requirements.txt "$(CACHE)/jupyter/python-ready.txt" || { \
 		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/jupyter/venv" && \
 		"$(CACHE)/jupyter/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/dialects/jupyter/requirements.txt && \
 		cp test/dialects/jupyter/requirements.txt "$(CACHE)/jupyter/python-ready.txt"; }
 	@"$(CACHE)/jupyter/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$(CACHE)"/clients/dist/coppice_kernel-*.whl
+
+.PHONY: test-jupyter
+test-jupyter: need-go jupyter-venv ## Drive coppice serve --jupyter and the kernel for Jupyter with Jupyter's clients and test suite (needs Python 3.11, node 20 and npm)
+	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill and JupyterLab's services"
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
 	@cp test/dialects/jupyter/*.json test/dialects/jupyter/*.mjs test/dialects/jupyter/*.py "$(CACHE)/jupyter/"
 	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter"
+
+# Some of the notebooks: make test-papermill NOTEBOOKS="rich errors".
+.PHONY: test-papermill
+test-papermill: test-env jupyter-venv ## Run notebooks with papermill and nbconvert through the kernel for Jupyter, and compare with ipykernel (NOTEBOOKS; needs Python 3.11)
+	$(say) "papermill and nbconvert on kernels of coppice, beside ipykernel"
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/jupyter/venv/bin/python" -B test/dialects/notebooks/run.py "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" test/integration/testdata/notebooks "$(CACHE)/jupyter" $(NOTEBOOKS)
 
 .PHONY: docs
 docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)

@@ -35,6 +35,7 @@ func TestMagics(t *testing.T) {
 		{"reset", []string{"a = 1", "%reset", "%who\ndisplay(1)"}, `^There are no variables.\n<1>$`},
 		{"run", []string{"%%writefile d/s.py\nimport sys\nv = sys.argv[1]\nif __name__ == '__main__': print('main', __file__)", "%run d/s.py x", "v"}, `^=> 'x'$`},
 		{"writefile", []string{"%%writefile f\na\n", "%%writefile -a f\nb\n", "print(open('f').read())"}, `^a\n\nb\n\n\n$|^a\nb\n\n$`},
+		{"writefile ends its last line", []string{"%%writefile f\na", "%%writefile -a f\nb", "open('f').read()"}, `^=> 'a\\nb\\n'$`},
 		{"load", []string{"%%writefile f.py\nz = 9\nz", "%load f.py"}, `^z = 9\nz\n=> 9$`},
 		{"bash", []string{"%%bash\nfor i in 1 2; do echo $i; done\necho \"it's\""}, `^1\n2\nit's\n$`},
 		{"what bash writes to stderr", []string{"%%bash\necho e >&2"}, `^\[e\n\]$`},

@@ -278,6 +278,10 @@ func TestDisplays(t *testing.T) {
     def __repr__(self): return 'Rich()'
 class Bundle:
     def _repr_mimebundle_(self, include=None, exclude=None): return {'text/plain': 'p', 'application/x-thing+json': {'k': 1}}, {'m': 1}
+class Script:
+    def _repr_javascript_(self): return 'alert(1)'
+    def _repr_pdf_(self): return b'%PDF'
+    def __repr__(self): return 'Script()'
 class Any:
     def __getattr__(self, name): return lambda *a: 'no'
     def __repr__(self): return 'Any()'`)
@@ -285,6 +289,7 @@ class Any:
 		{"Rich()", `{"text/html":"<b>x</b>","image/png":"iVBORw==","application/json":{"a":[1,null]},"text/plain":"Rich()"}`},
 		{"Rich", `{"text/plain":"<class '__main__.Rich'>"}`},
 		{"Bundle()", `{"text/plain":"p","application/x-thing+json":{"k":1}}`},
+		{"Script()", `{"application/javascript":"alert(1)","application/pdf":"JVBERg==","text/plain":"Script()"}`},
 		{"Any()", `{"text/plain":"Any()"}`},
 		{"{'a': 1}", `{"text/plain":"{'a': 1}","application/json":{"a":1}}`},
 		{"[1, 2.5, None, True, 'x']", `{"text/plain":"[1, 2.5, None, True, 'x']","application/json":[1,2.5,null,true,"x"]}`},

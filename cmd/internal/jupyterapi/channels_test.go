@@ -3,7 +3,9 @@ package jupyterapi_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -36,6 +38,7 @@ func TestExecute(t *testing.T) {
 	require.Equal(t, []string{"status", "execute_input", "error", "execute_reply", "status"}, kinds(all))
 	require.Equal(t, "ZeroDivisionError", of(t, all, "error")["ename"])
 	require.NotEmpty(t, of(t, all, "error")["traceback"])
+	require.Len(t, of(t, all, "error"), 3, "a notebook with anything else is not valid")
 	reply = of(t, all, "execute_reply")
 	require.Equal(t, "error", reply["status"])
 	require.InDelta(t, 2, reply["execution_count"], 0)
@@ -66,6 +69,38 @@ func TestDisplays(t *testing.T) {
 	require.Equal(t, object{"wait": true}, of(t, all, "clear_output"))
 }
 
+// TestResults are as IPython has them: a list is text, and JSON what wants to be it.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.dial(s.start())
+	for code, want := range map[string]object{
+		"[1, 2]":     {"text/plain": "[1, 2]"},
+		"{'a': [1]}": {"text/plain": "{'a': [1]}"},
+		"from IPython.display import JSON\nJSON([1])": {"text/plain": "<IPython.core.display.JSON object>", "application/json": []any{1.}},
+	} {
+		require.Equal(t, want, of(t, c.execute(code), "execute_result")["data"], code)
+	}
+	values, _ := of(t, c.execute("0", "user_expressions", object{"a": "[1]"}), "execute_reply")["user_expressions"].(object)
+	require.Equal(t, object{"text/plain": "[1]"}, values["a"].(object)["data"]) //nolint:forcetypeassert // a test
+}
+
+// TestManyLines come in few messages, whole and in order.
+func TestManyLines(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := s.dial(s.start())
+	all := c.execute("import sys\nfor i in range(20000): print(i, file=sys.stderr if i % 5000 == 4999 else sys.stdout)\ndisplay('end')")
+	var want strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&want, i)
+	}
+	require.Equal(t, want.String(), text(all))
+	require.Less(t, len(all), 10000)
+	kind := kinds(all)
+	require.Equal(t, []string{"display_data", "execute_reply", "status"}, kind[len(kind)-3:])
+}
+
 // TestInput asks the client that sent the code.
 func TestInput(t *testing.T) {
 	t.Parallel()
@@ -73,6 +108,7 @@ func TestInput(t *testing.T) {
 	c := s.dial(s.start())
 	all := c.execute("input()")
 	require.Equal(t, "error", of(t, all, "execute_reply")["status"], "no one can be asked")
+	require.Equal(t, []string{"status", "execute_input", "error", "execute_reply", "status"}, kinds(all), "the error says it all")
 	id := c.send("shell", "execute_request", object{"code": "input('name? ') + '!'", "allow_stdin": true})
 	all = c.until(func(m received) bool { return m.Header.Type == "input_request" })
 	ask := all[len(all)-1]
@@ -147,8 +183,9 @@ func TestRestart(t *testing.T) {
 	} {
 		before := c.execute("x = 1")[0].Header.Session
 		how()
-		c.until(func(m received) bool { return isStatus(m, "restarting") })
-		c.until(func(m received) bool { return isStatus(m, "starting") })
+		for _, m := range c.until(func(m received) bool { return isStatus(m, "starting") }) {
+			require.False(t, isStatus(m, "restarting"), "which is for a death")
+		}
 		all := c.execute("x")
 		require.NotEqual(t, before, all[len(all)-1].Header.Session)
 		reply := of(t, all, "execute_reply")

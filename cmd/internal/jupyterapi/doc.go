@@ -22,8 +22,9 @@
 //   - Every execute_request gets one execute_reply, also when its kernel died under it, was
 //     restarted, or could not be started; when the kernel is deleted, the connection ends
 //     instead. Code whose reply says aborted was not run.
-//   - A kernel whose process was replaced says so: with the status restarting, and with
-//     another session in the headers of its messages. Its count begins from 1 again.
+//   - A kernel whose process was replaced says so: with another session in the headers of
+//     its messages, with the status starting, and before that, if no one has asked for it,
+//     with restarting. Its count begins from 1 again.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
 //   - A kernel that was asked for as leased ends with the last connection to it.

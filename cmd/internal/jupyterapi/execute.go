@@ -79,9 +79,14 @@ func (k *kernel) execute(j job) {
 // run makes the call, and shows what it shows. It returns the text of the result, nil if
 // there was none, and how it failed, nil if it did not.
 func (k *kernel) run(j job, o execution, n int) (output *string, problem *problemReply) {
+	printed := streams{publish: func(name, text string) {
+		k.publish(j.Header, "stream", map[string]string{"name": name, "text": text})
+	}}
+	defer printed.flush()
 	fail := func(f problemReply) {
 		problem = &f
-		k.publish(j.Header, "error", f)
+		printed.flush()
+		k.publish(j.Header, "error", f.raised)
 	}
 	defer k.asked("")
 	for e, err := range k.s.Stream(k.life, coppice.Request{
@@ -94,7 +99,10 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		switch e := e.(type) {
 		case messages.Error:
 			fail(failure(e.Name, e.Message, e.Traceback))
+		case messages.Stream:
+			printed.add(string(e.Name), e.Text)
 		case messages.InputRequest:
+			printed.flush()
 			k.asked(e.ID)
 			j.from.send(k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password}))
 		case messages.Final:
@@ -108,6 +116,7 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 				}
 			}
 			if kind, content := shown(e, n); kind != "" && !(o.Silent && kind == "execute_result") {
+				printed.flush()
 				k.publish(j.Header, kind, content)
 			}
 		}
@@ -134,7 +143,7 @@ func (k *kernel) page(j job, name string) ([]any, *problemReply) {
 	switch {
 	case err != nil:
 		f := hostFailure(err)
-		k.publish(j.Header, "error", f)
+		k.publish(j.Header, "error", f.raised)
 		return nil, &f
 	case text == "":
 		k.publish(j.Header, "stream", map[string]string{"name": "stdout", "text": fmt.Sprintf("Object `%s` not found.\n", name)})
@@ -189,10 +198,8 @@ func bundleOf(data messages.Bundle, metadata json.RawMessage, id string, count i
 // number of the code.
 func shown(e messages.Event, n int) (kind string, content any) {
 	switch e := e.(type) {
-	case messages.Stream:
-		return "stream", map[string]string{"name": string(e.Name), "text": e.Text}
 	case messages.Notice:
-		if e.Code != messages.LateOutput { // what it is about says enough
+		if e.Code != messages.LateOutput && e.Code != stdin { // what they are about says enough
 			return "stream", map[string]string{"name": "stderr", "text": e.Text + "\n"}
 		}
 	case messages.Display:
@@ -201,11 +208,25 @@ func shown(e messages.Event, n int) (kind string, content any) {
 		}
 		return "display_data", bundleOf(e.Data, e.Metadata, e.DisplayID, 0)
 	case messages.ExecuteResult:
-		return "execute_result", bundleOf(e.Data, e.Metadata, e.DisplayID, n)
+		return "execute_result", bundleOf(unadorned(e.Data), e.Metadata, e.DisplayID, n)
 	case messages.ClearOutput:
 		return "clear_output", map[string]bool{"wait": e.Wait}
 	}
 	return "", nil
+}
+
+// unadorned is a result without the tree of JSON that the runner puts beside the text of a
+// list or a dictionary: JupyterLab would show that instead, and IPython has none. A result
+// that is JSON by its own wish, as IPython's JSON, has no text of such a kind.
+func unadorned(data messages.Bundle) messages.Bundle {
+	tree, text := data[messages.MIMEJSON], ""
+	if len(data) == 2 {
+		text, _ = data.Text(messages.MIMEPlain)
+	}
+	if len(tree) == 0 || text == "" || tree[0] != text[0] {
+		return data
+	}
+	return messages.Bundle{messages.MIMEPlain: data[messages.MIMEPlain]}
 }
 
 // evaluate returns the value of an expression, as execute_reply has it. It is not counted,
@@ -221,7 +242,7 @@ func (k *kernel) evaluate(ctx context.Context, expression string) any {
 		case messages.Error:
 			return failure(e.Name, e.Message, e.Traceback)
 		case messages.ExecuteResult:
-			b := bundleOf(e.Data, e.Metadata, "", 0)
+			b := bundleOf(unadorned(e.Data), e.Metadata, "", 0)
 			value["data"], value["metadata"] = b.Data, b.Metadata
 		case messages.Final:
 			if f, failed := ended(e.Result); failed {

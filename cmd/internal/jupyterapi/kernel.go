@@ -270,11 +270,15 @@ func (k *kernel) revive() error {
 	if !lost {
 		return nil
 	}
+	k.become(restarting)
+	k.publish(nil, "status", status{restarting})
 	return k.again(k.life, func(context.Context) error { return nil })
 }
 
 // restart ends the process, and starts another one. Code that runs ends as interrupted,
-// and code that waits is not run.
+// and code that waits is not run. Clients are not told that it is restarting: as with a
+// Jupyter Server, that status is for what no one has asked for, and JupyterLab takes it for
+// the kernel's death.
 func (k *kernel) restart(ctx context.Context) error {
 	k.abort()
 	return k.again(ctx, k.s.Reset)
@@ -283,7 +287,6 @@ func (k *kernel) restart(ctx context.Context) error {
 // again tells of a new process, and starts it.
 func (k *kernel) again(ctx context.Context, before func(context.Context) error) error {
 	k.become(restarting)
-	k.publish(nil, "status", status{restarting})
 	err := before(ctx)
 	k.mu.Lock()
 	k.process, k.count = messages.NewID(), 0

@@ -12,9 +12,15 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// problemReply is the reply to a request that failed, and the content of an error.
+// problemReply is the reply to a request that failed.
 type problemReply struct {
-	Status    string   `json:"status"`
+	Status string `json:"status"`
+	raised
+}
+
+// raised is the content of an error. Notebooks keep it as it is: one member more, and they
+// are not valid.
+type raised struct {
 	Name      string   `json:"ename"`
 	Value     string   `json:"evalue"`
 	Traceback []string `json:"traceback"`
@@ -24,7 +30,7 @@ func failure(name, value string, traceback []string) problemReply {
 	if traceback == nil {
 		traceback = []string{}
 	}
-	return problemReply{"error", name, value, traceback}
+	return problemReply{"error", raised{name, value, traceback}}
 }
 
 // hostFailure is one of the host, and not of the code.
@@ -41,7 +47,7 @@ func (k *kernel) serve(j job) {
 	switch {
 	case err != nil && j.Type == "execute_request":
 		f := hostFailure(err)
-		k.publish(j.Header, "error", f)
+		k.publish(j.Header, "error", f.raised)
 		k.reply(j, f)
 	case err != nil:
 		k.reply(j, hostFailure(err))

@@ -110,13 +110,13 @@ class Commands:
         path.parent.mkdir(parents=True, exist_ok=True)
         did = "Appending to" if append and path.exists() else "Overwriting" if path.exists() else "Writing"
         with open(path, "a" if append else "w", encoding="utf-8") as f:
-            f.write(body)
+            f.write(body if body.endswith("\n") else body + "\n")  # so that what is appended is a line of its own
         print(did, path)
 
     def _load(self, args: str) -> Any:
         path = self._path(args, "%load")
         text = path.read_text(encoding="utf-8")
-        print(text)
+        print(text, end="" if text.endswith("\n") else "\n")
         return self._session.evaluate(text, str(path))
 
     def _path(self, args: str, magic: str) -> pathlib.Path:

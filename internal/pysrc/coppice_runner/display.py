@@ -20,6 +20,8 @@ _REPRS = (
     ("_repr_jpeg_", "image/jpeg"),
     ("_repr_latex_", "text/latex"),
     ("_repr_json_", "application/json"),
+    ("_repr_javascript_", "application/javascript"),
+    ("_repr_pdf_", "application/pdf"),
 )
 
 _SHORT_TYPES = (int, float, bool, complex)

@@ -22,6 +22,12 @@ async function step(what, run) {
   }
 }
 
+async function until(holds) {
+  for (const over = Date.now() + 300_000; !holds(); await new Promise((r) => setTimeout(r, 50))) {
+    assert.ok(Date.now() < over, `waited for ${holds}`);
+  }
+}
+
 const refused = (status, promise) => assert.rejects(promise, (err) => err.response?.status === status);
 
 const contents = new ContentsManager({ defaultDrive: new Drive({ serverSettings }) });
@@ -112,8 +118,14 @@ await step("a session for a notebook", async () => {
   await new Promise((go) => { endless.onIOPub = (m) => m.header.msg_type === "stream" && go(); });
   await kernel.interrupt();
   assert.equal((await endless.done).content.ename, "KeyboardInterrupt");
+  const states = [];
+  kernel.statusChanged.connect((_, state) => states.push(state));
   await kernel.restart();
   assert.equal((await kernel.requestExecute({ code: "x" }).done).content.ename, "NameError");
+  assert.ok(!states.includes("autorestarting"), `a restart that was asked for is no death: ${states}`);
+  await kernel.requestExecute({ code: "import os; os._exit(3)" }).done;
+  await until(() => states.includes("autorestarting"));
+  assert.equal((await kernel.requestExecute({ code: "1" }).done).content.status, "ok");
   await session.setPath("Renamed.ipynb");
   await session.shutdown();
 });
