@@ -335,6 +335,22 @@ test-papermill: test-env jupyter-venv ## Run notebooks with papermill and nbconv
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B test/dialects/notebooks/run.py "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" test/integration/testdata/notebooks "$(CACHE)/jupyter" $(NOTEBOOKS)
 
+.PHONY: test-lab
+test-lab: test-env ## Drive JupyterLab, with its kernels in coppice serve --jupyter, in a headless Chromium (needs Python 3.11, node 20, npm and Chromium)
+	$(say) "JupyterLab in a browser"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-lab OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
+	@[ -n "$(CHROMIUM)" ] || { echo "make: no Chromium was found; install one, or name it: make test-lab CHROMIUM=/path/to/chromium" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/lab"
+	@cmp -s test/dialects/lab/requirements.txt "$(CACHE)/lab/python-ready.txt" || { \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/lab/venv" && \
+		"$(CACHE)/lab/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/dialects/lab/requirements.txt && \
+		cp test/dialects/lab/requirements.txt "$(CACHE)/lab/python-ready.txt"; }
+	@cp test/dialects/lab/*.json test/dialects/lab/*.mjs test/dialects/lab/*.py "$(CACHE)/lab/"
+	@cd "$(CACHE)/lab" && npm ci --silent --no-audit --no-fund --ignore-scripts
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@CHROMIUM="$(CHROMIUM)" "$(CACHE)/lab/venv/bin/python" -B "$(CACHE)/lab/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/lab" "$(CACHE)/pictures"
+
 .PHONY: docs
 docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)
 	$(say) "the documentation site"
