@@ -125,20 +125,7 @@ func (w *Workspace) sweep() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
-	for {
-		left, err := process.Marked(w.mark)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		if ctx.Err() != nil { // they cannot be killed, or come faster than they are
-			e := &process.NotEndedError{}
-			for _, id := range left {
-				e.PIDs = append(e.PIDs, id.PID)
-			}
-			return e
-		}
-		process.KillAll(ctx, left)
-	}
+	return process.EndMarked(ctx, w.mark)
 }
 
 // over says that a workspace has passed a limit: used so much, where it may have most.

@@ -19,17 +19,18 @@ import (
 
 // Workspace is one workspace. [Set.Open] makes it.
 type Workspace struct {
-	set    *Set
-	name   string
-	o      Options // but for what may change
-	made   time.Time
-	folder string
-	place  Place
-	mark   process.Mark  // of all processes in it
-	group  *cgroup.Group // of all of them; nil: it has none
-	kept   string        // what keeps to the limits of all in it; "": nothing does
-	done   chan struct{} // closed when nothing of it is left
-	once   sync.Once     // closes done
+	set     *Set
+	name    string
+	o       Options // but for what may change
+	made    time.Time
+	folder  string
+	place   Place
+	mark    process.Mark  // of all processes in it
+	unclaim func()        // has its owner forget the mark
+	group   *cgroup.Group // of all of them; nil: it has none
+	kept    string        // what keeps to the limits of all in it; "": nothing does
+	done    chan struct{} // closed when nothing of it is left
+	once    sync.Once     // closes done
 
 	// gate is held for reading while something is begun in the workspace, and for
 	// writing when it ends, so that what was begun is begun before the end.

@@ -26,6 +26,9 @@ type kid struct {
 
 // spawn starts a child.
 func (k *keeper) spawn(o Options) (*Process, error) {
+	if o.Mark == 0 {
+		o.Mark = k.mark
+	}
 	dir := o.Dir
 	if dir == "" {
 		var err error
@@ -57,7 +60,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		defer func() { _ = entry.Close() }()
 		files, join = append(files, entry), "1"
 	}
-	words := append([]string{"spawn", "", how, join, marks(o), limits(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, markWord(o), limits(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -273,8 +276,8 @@ func limits(o Options) string {
 	return strings.Join(all, " ")
 }
 
-// marks are the mark of a child, with its part before it where it has one.
-func marks(o Options) string {
+// markWord is the mark of a child, with its part before it where it has one.
+func markWord(o Options) string {
 	mark := strconv.FormatUint(uint64(o.Mark), 10)
 	if o.Mark == 0 || o.Part == 0 {
 		return mark

@@ -31,10 +31,11 @@
 //     cron, at or a container runtime: that does not descend from the child;
 //   - a process that has become another user's (setuid), which it may not signal;
 //   - what has left its group and lost its parent, when both processes that an owner
-//     consists of were killed with SIGKILL, or are stopped by a signal when the host is
-//     killed: the system makes that a child of the next process above. Children of the
-//     owner end with the one that works even then, and while the host lives also what is
-//     in their groups;
+//     consists of are stopped by a signal when the host is killed, or were killed in the
+//     moment before: the system makes that a child of the next process above. Where they
+//     were killed earlier, an heir has taken their place, which finds what was below them
+//     by its mark ([Mark]). Children of the owner end with the one that works even then,
+//     and while the host lives also what is in their groups;
 //   - processes that fork faster than they are found and killed, for 10 s.
 //
 // Between the end of a child and that of its owner, what has left the child's group

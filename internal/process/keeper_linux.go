@@ -49,6 +49,7 @@ type keeper struct {
 	unable atomic.Bool // it says that it cannot, on this system
 	held   atomic.Bool // its life may hang on others, too
 
+	mark      Mark          // of children that are given none
 	startWait time.Duration // how long a child has to become its program
 
 	write sync.Mutex // held while a request is written
@@ -88,8 +89,10 @@ func (o *order) close() {
 	close(o.done)
 }
 
-// startKeeper starts one and does not wait until it is ready.
-func startKeeper(python string, confine func() error, told func(k *keeper, over bool), once bool) (*keeper, error) {
+// startKeeper starts one and does not wait until it is ready. The words say what it is:
+// "once", one that ends with the last of what is below it, or "heir", followed by marks,
+// one that ends what has these, too.
+func startKeeper(python string, confine func() error, told func(k *keeper, over bool), words []string) (*keeper, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
@@ -105,10 +108,7 @@ func startKeeper(python string, confine func() error, told func(k *keeper, over 
 		_ = conn.Close()
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	args := []string{"-I", "-S", "-c", ownerScript, "coppice-owner"}
-	if once {
-		args = append(args, "once")
-	}
+	args := append([]string{"-I", "-S", "-c", ownerScript, "coppice-owner"}, words...)
 	k := &keeper{conn: conn.(*net.UnixConn), life: w, dead: make(chan struct{}), over: make(chan struct{}), told: told, orders: map[int]*order{}, kids: map[int]*kid{}}
 	// Of a session of its own and with an empty environment: it outlives this process
 	// by the moment that the sweep takes, and what it starts may read what it has.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,13 +14,37 @@ const mostMark = 1 << 62
 
 // NewMark returns a mark that no one else on this machine has. It is below the one of this process, if
 // it has one, since a process without rights cannot raise it.
-func NewMark() Mark {
-	most := uint64(mostMark)
+func NewMark() Mark { return Mark(1 + rand.Uint64N(ownMark()/2)) }
+
+// newHighMark returns one that every process which has it may change for one of NewMark,
+// also without rights.
+func newHighMark() Mark {
+	most := ownMark()
+	return Mark(max(1, most/2+rand.Uint64N(most-most/2)))
+}
+
+// ownMark is the mark of this process, and where it has none, the highest that there is.
+func ownMark() uint64 {
 	var l unix.Rlimit
-	if err := unix.Getrlimit(rlimitLocks, &l); err == nil && l.Max > 1 && l.Max < most {
-		most = l.Max
+	if err := unix.Getrlimit(rlimitLocks, &l); err == nil && l.Max > 1 {
+		return min(l.Max, mostMark)
 	}
-	return Mark(1 + rand.Uint64N(most-1))
+	return mostMark
+}
+
+// marks returns the marks that living processes have, and how many have each.
+func marks() (map[Mark]int, error) {
+	pids, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	found := map[Mark]int{}
+	for _, pid := range pids {
+		if m, err := markOf(pid); err == nil { // else it has ended, or is none of ours
+			found[m]++
+		}
+	}
+	return found, nil
 }
 
 // mostReadings bounds how often the table of processes is read for one answer.
@@ -63,4 +88,23 @@ func Marked(m Mark) ([]Identity, error) {
 		}
 	}
 	return found, nil
+}
+
+// EndMarked ends what has a mark, also what begins meanwhile. The end of ctx ends that: the
+// error is a [*NotEndedError] with what could not be killed, or came faster than it was.
+func EndMarked(ctx context.Context, m Mark) error {
+	for {
+		left, err := Marked(m)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if ctx.Err() != nil {
+			e := &NotEndedError{}
+			for _, id := range left {
+				e.PIDs = append(e.PIDs, id.PID)
+			}
+			return e
+		}
+		KillAll(ctx, left)
+	}
 }

@@ -2,7 +2,10 @@
 
 package process
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
 
 // NewMark returns 0: this system has no marks.
 func NewMark() Mark { return 0 }
@@ -18,3 +21,6 @@ func PartOf(int) (Part, error) { return 0, errors.ErrUnsupported }
 
 // Marked finds nothing: this system has no marks.
 func Marked(Mark) ([]Identity, error) { return nil, nil }
+
+// EndMarked ends nothing: this system has no marks.
+func EndMarked(context.Context, Mark) error { return nil }

@@ -16,7 +16,8 @@ import (
 // A child of an owner is started, signalled, awaited and reaped as any other. The owner
 // is two processes. If the one that works is killed, its children are killed with it at
 // that instant, and the next child gets a new owner; what had left their groups belongs
-// to the one that guards. If that one is killed, the other goes on.
+// to the one that guards. If that one is killed, the other goes on. If both are, an heir
+// takes their place: what is left of theirs it finds by its mark (see [Mark]).
 //
 // It works on Linux, with an interpreter that can call prctl(2). Elsewhere, and while
 // none is known, children start as without one. The zero value is ready to use, a nil
@@ -30,10 +31,14 @@ type Owner struct {
 	shared map[string]*keeper               // guarded by mu: by what confines their children, "" for nothing
 	all    map[*keeper]struct{}             // guarded by mu: those that have not ended
 	over   bool                             // guarded by mu: no child gets this owner any more
+	mark   Mark                             // guarded by mu: of children that have no other; 0 until there are some
+	claims map[Mark]int                     // guarded by mu: other marks of what is below it, and how often each is claimed
+	left   map[Mark]bool                    // guarded by mu: those of what was left when both processes of one were killed
 	hold   func(files []*os.File) error     // guarded by mu; nil: what is below the owner ends with this process
 
 	failed int       // guarded by mu: how many children in a row found none that begins
 	after  time.Time // guarded by mu: when one is tried again
+	unfit  int       // guarded by mu: how many in a row have ended before they could do anything
 
 	startWait time.Duration // of its keepers; 0: the default. Not changed after the first child
 }
@@ -48,6 +53,27 @@ func (o *Owner) Outlive(hold func(files []*os.File) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.hold = hold
+}
+
+// Claim says that everything with a mark is below the owner, until release is called: what
+// is below it was marked with another than it had from [Start].
+func (o *Owner) Claim(m Mark) (release func()) {
+	if o == nil || m == 0 {
+		return func() {}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.claims == nil {
+		o.claims = map[Mark]int{}
+	}
+	o.claims[m]++
+	return sync.OnceFunc(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.claims[m]--; o.claims[m] <= 0 {
+			delete(o.claims, m)
+		}
+	})
 }
 
 // Use says which interpreter, an absolute path, can run the owner. The first call that

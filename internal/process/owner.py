@@ -3,7 +3,8 @@
 It is a subreaper: whatever its descendants start stays its descendant, also what left
 its session and whose parent has ended. It is two processes: the first only waits, and
 has what is left when the second, which works, is killed. If the first is, the second
-goes on.
+goes on. If both are, an heir is started: two processes that have no children, and end
+what has the marks in their arguments (the higher limits of file locks).
 
 Descriptor 0 is a socket to the host. A request is two numbers of 4 bytes, how long it is
 and how many descriptors come with it, and then words with zero bytes between them; an
@@ -27,6 +28,7 @@ TIOCSCTTY, RLIMIT_LOCKS = 0x540E, 10  # of Linux, but for some machines that the
 LIFE = 3
 PATIENCE = 10  # seconds for the last sweep
 me = os.getpid()
+marks = {int(mark) for mark in sys.argv[3:]} if "heir" in sys.argv else set()  # after -c and the name
 host = _socket.socket(fileno=0)
 mine = {}  # children that the host asked for, until it has heard of their end: pid -> it was told
 numbers = {}  # of the orders of those: pid -> number
@@ -171,7 +173,10 @@ def begin(write, how, join, mark, limits, cwd, path, args, env, fds):
             fcntl.ioctl(0, TIOCSCTTY, 0)
         part, _, mark = mark.rpartition(b":")
         if int(mark) and resource is not None:
-            resource.setrlimit(RLIMIT_LOCKS, (int(part or mark), int(mark)))
+            try:
+                resource.setrlimit(RLIMIT_LOCKS, (int(part or mark), int(mark)))
+            except (OSError, ValueError):
+                pass  # there is no such limit: it is found among the descendants
         for number in restored:
             _signal.signal(number, _signal.SIG_DFL)
         if resource is not None:  # last: from here on this process may have less than it uses
@@ -282,20 +287,33 @@ def kill(pid, start):
             os.close(handle)
 
 
+def marked(pid):
+    """Says whether a process has one of the marks."""
+    try:
+        return resource.prlimit(pid, RLIMIT_LOCKS)[1] in marks
+    except (OSError, AttributeError):
+        return False  # it has ended, or is another user's
+
+
 def sweep():
-    """Ends everything below this process."""
-    end, pause = time.monotonic() + PATIENCE, 0.001
+    """Ends everything below this process, and what has one of its marks."""
+    end, pause, clean = time.monotonic() + PATIENCE, 0.001, 0
     while time.monotonic() < end:
         below = table()
+        found = [one for some in below.values() for one in some if marked(one[0])] if marks else []
         queue = list(below.pop(me, ()))
         for pid, start in queue:
             queue += below.pop(pid, ())
             kill(pid, start)
+        for pid, start in found:
+            kill(pid, start)
+        clean = 0 if found else clean + 1
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:
-            return  # what is left of them would be a child
+        except ChildProcessError:  # what is left of them would be a child
+            if not marks or clean > 1:  # one that began while the table was read is in the next
+                return
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
 
@@ -323,7 +341,8 @@ def guard():
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            return
+            if not marks:  # an heir has more than its children
+                return
         for fd, _ in poll.poll():
             if fd == LIFE:
                 return

@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -22,6 +24,9 @@ const (
 	// a pause that is longer each time: until ownerPauseMost.
 	ownerPause     = time.Second
 	ownerPauseMost = time.Minute
+	// mostUnfit is how many in a row may be killed before they can do anything, until it is
+	// taken for the system that does not let them.
+	mostUnfit = 5
 )
 
 // Close ends everything below the owner, and returns when it is gone: at once when
@@ -46,6 +51,15 @@ func (o *Owner) Close(ctx context.Context) error {
 	var failed []error
 	for _, k := range all {
 		failed = append(failed, k.join(ctx))
+	}
+	o.mu.Lock()
+	left := o.left
+	o.left = nil
+	o.mu.Unlock()
+	c, cancel := context.WithTimeout(context.Background(), ownerLeast)
+	defer cancel()
+	for m := range left { // an heir has done that, unless it was killed
+		failed = append(failed, EndMarked(c, m))
 	}
 	return errors.Join(failed...)
 }
@@ -122,23 +136,35 @@ func (o *Owner) keeper(opt Options) *keeper {
 	if k := o.shared[name]; shares && k != nil {
 		return k
 	}
-	k, err := startKeeper(python, opt.Confine, o.forget, !shares)
-	if err != nil {
-		return nil // a host has children all the same
+	var words []string
+	if !shares {
+		words = []string{"once"}
 	}
+	k := o.beginLocked(python, opt.Confine, words)
+	if k != nil && shares {
+		o.shared[name] = k
+	}
+	return k
+}
+
+// beginLocked starts a keeper, nil where that fails: a host has children all the same.
+// o.mu is held.
+func (o *Owner) beginLocked(python string, confine func() error, words []string) *keeper {
+	if o.all == nil {
+		o.all, o.shared, o.mark = map[*keeper]struct{}{}, map[string]*keeper{}, newHighMark()
+	}
+	k, err := startKeeper(python, confine, o.forget, words)
+	if err != nil {
+		return nil
+	}
+	k.mark = o.mark
 	if k.startWait = o.startWait; k.startWait == 0 {
 		k.startWait = keeperStart
-	}
-	if o.all == nil {
-		o.all, o.shared = map[*keeper]struct{}{}, map[string]*keeper{}
 	}
 	o.all[k] = struct{}{}
 	if o.hold != nil && k.hand(o.hold) != nil {
 		k.end()
 		return nil
-	}
-	if shares {
-		o.shared[name] = k
 	}
 	return k
 }
@@ -153,8 +179,42 @@ func (o *Owner) forget(k *keeper, over bool) {
 			delete(o.shared, name)
 		}
 	}
-	if over {
-		delete(o.all, k)
+	if !over {
+		return
+	}
+	delete(o.all, k)
+	var how *ExitError
+	killed := errors.As(k.guard.Err(), &how) && how.Signal != 0 // and so was the other
+	if k.fit.Load() {
+		o.unfit = 0
+	} else {
+		o.unfit++
+	}
+	if killed && o.unfit < mostUnfit {
+		o.inheritLocked()
+	}
+}
+
+// inheritLocked has an heir end, with the host, what is left of keepers that were killed.
+// It has no children of its own. o.mu is held.
+func (o *Owner) inheritLocked() {
+	alive, err := marks()
+	if err != nil { // what lives cannot be looked at: it may be any of them
+		alive = maps.Clone(o.claims)
+		alive[o.mark] = 1
+	}
+	words := []string{"heir"}
+	for m := range alive {
+		if m == o.mark || o.claims[m] > 0 {
+			words = append(words, strconv.FormatUint(uint64(m), 10))
+			if o.left == nil {
+				o.left = map[Mark]bool{}
+			}
+			o.left[m] = true
+		}
+	}
+	if len(words) > 1 && !o.over {
+		o.beginLocked(o.python, nil, words)
 	}
 }
 

@@ -85,17 +85,27 @@ func below(children map[int][]process, roots ...int) []process {
 type faults struct {
 	host *os.Process
 	mark string
+	tmp  string // its folder for temporary files
 	r    *rand.Rand
 	sent map[string]int
 	// owners are those that were seen: when the process is killed that guards one, it is
 	// no descendant of the host any more.
 	owners map[int]bool
-	// escaped are the programs that were left when an owner was killed, which package
-	// process says are left then.
-	escaped map[int]bool
-	mu      sync.Mutex
-	still   [][2]int64     // guarded by mu: when the host was stopped
-	halted  sync.WaitGroup // those that are continued
+	mu     sync.Mutex
+	still  [][2]int64     // guarded by mu: when the host was stopped
+	halted sync.WaitGroup // those that are continued
+}
+
+// strays returns sessions of the host that descend from nothing of it any more.
+func (f *faults) strays(machine map[int][]process) []process {
+	var all []process
+	for _, p := range below(machine, 1) {
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+		if p.kind == "session" && bytes.Contains(env, []byte("TMPDIR="+f.tmp+"\x00")) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // below returns what descends from the host.
@@ -120,7 +130,8 @@ var weighted = []syscall.Signal{
 
 // one sends a signal to a process of a random kind.
 func (f *faults) one() {
-	all := f.below(look(f.mark))
+	machine := look(f.mark)
+	all := f.below(machine)
 	kinds := map[string][]int{"host": {f.host.Pid}}
 	for _, p := range all {
 		kinds[p.kind] = append(kinds[p.kind], p.pid)
@@ -159,22 +170,25 @@ func (f *faults) one() {
 				f.mu.Unlock()
 			}
 		})
-	case kind == "owner" && (sig == syscall.SIGKILL || sig == syscall.SIGSEGV):
-		f.escapees()
+	case kind == "owner" && sig == syscall.SIGKILL && f.r.IntN(2) == 0:
+		f.other(machine, pid)
 	}
 }
 
-// escapees notes what has left its owner just now.
-func (f *faults) escapees() {
-	<-time.After(time.Second)
-	mine := map[int]bool{}
-	machine := look(f.mark)
-	for _, p := range f.below(machine) {
-		mine[p.pid] = true
-	}
-	for _, p := range below(machine, 1) {
-		if p.mark && !mine[p.pid] {
-			f.escaped[p.pid] = true
+// other kills the second of the two processes that an owner consists of.
+func (f *faults) other(machine map[int][]process, pid int) {
+	for parent, children := range machine {
+		for _, c := range children {
+			if c.kind != "owner" || c.pid != pid && parent != pid || !f.owners[parent] {
+				continue
+			}
+			second := parent
+			if parent == pid {
+				second = c.pid
+			}
+			if target, err := os.FindProcess(second); err == nil && target.Kill() == nil {
+				f.sent["KILL both of an owner"]++
+			}
 		}
 	}
 }
@@ -183,15 +197,14 @@ func sigName(s syscall.Signal) string {
 	return map[syscall.Signal]string{syscall.SIGKILL: "KILL", syscall.SIGSTOP: "STOP", syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGSEGV: "SEGV"}[s]
 }
 
-// left returns what has the mark or is one of these, and is neither a zombie nor known
-// to have escaped.
+// left returns what has the mark or is one of these, and is no zombie.
 func (f *faults) left(known []process) []string {
 	var found []string
 	for _, p := range below(look(f.mark), 1) {
 		was := slices.ContainsFunc(known, func(k process) bool {
 			return k.pid == p.pid && k.kind == p.kind && k.kind != "other" && k.kind != "sleep"
 		})
-		if (p.mark || was) && !f.escaped[p.pid] {
+		if p.mark || was {
 			found = append(found, fmt.Sprintf("%s %d", p.kind, p.pid))
 		}
 	}
