@@ -94,11 +94,17 @@ func (k *kernel) up(ctx context.Context) error {
 	return err
 }
 
-// attach lets a client listen.
+// attach lets a client listen, and tells it what the kernel does. JupyterLab connects anew
+// when it hears that a kernel restarts, and shows what it hears after that: a runner has
+// restarted by then.
 func (k *kernel) attach(c *client) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.clients[c] = struct{}{}
+	state := k.state
+	k.mu.Unlock()
+	if state == idle || state == busy { // the others are told by what follows on them
+		c.send(k.make(iopub, "status", nil, status{state}))
+	}
 }
 
 // detach lets a client listen no more; true: the kernel ends with it.

@@ -116,7 +116,14 @@ func (s *server) dial(id string, subprotocols ...string) *socket {
 	_ = resp.Body.Close()
 	s.t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(s.t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
-	return &socket{s.t, conn}
+	c := &socket{s.t, conn}
+	if len(subprotocols) > 0 { // its messages have another form
+		return c
+	}
+	c.until(func(m received) bool { // what the kernel does
+		return m.Parent.ID == "" && (isStatus(m, "idle") || isStatus(m, "busy"))
+	})
+	return c
 }
 
 // received is a message of the kernel.
