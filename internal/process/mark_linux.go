@@ -1,7 +1,6 @@
 package process
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -88,23 +87,4 @@ func Marked(m Mark) ([]Identity, error) {
 		}
 	}
 	return found, nil
-}
-
-// EndMarked ends what has a mark, also what begins meanwhile. The end of ctx ends that: the
-// error is a [*NotEndedError] with what could not be killed, or came faster than it was.
-func EndMarked(ctx context.Context, m Mark) error {
-	for {
-		left, err := Marked(m)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		if ctx.Err() != nil {
-			e := &NotEndedError{}
-			for _, id := range left {
-				e.PIDs = append(e.PIDs, id.PID)
-			}
-			return e
-		}
-		KillAll(ctx, left)
-	}
 }

@@ -2,10 +2,7 @@
 
 package process
 
-import (
-	"context"
-	"errors"
-)
+import "errors"
 
 // NewMark returns 0: this system has no marks.
 func NewMark() Mark { return 0 }
@@ -21,6 +18,3 @@ func PartOf(int) (Part, error) { return 0, errors.ErrUnsupported }
 
 // Marked finds nothing: this system has no marks.
 func Marked(Mark) ([]Identity, error) { return nil, nil }
-
-// EndMarked ends nothing: this system has no marks.
-func EndMarked(context.Context, Mark) error { return nil }

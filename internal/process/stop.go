@@ -102,6 +102,25 @@ func KillAll(ctx context.Context, ids []Identity) []Identity {
 	}
 }
 
+// EndMarked ends what has a mark, also what begins meanwhile. The end of ctx ends that: the
+// error is a [*NotEndedError] with what could not be killed, or came faster than it was.
+func EndMarked(ctx context.Context, m Mark) error {
+	for {
+		left, err := Marked(m)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if ctx.Err() != nil {
+			e := &NotEndedError{}
+			for _, id := range left {
+				e.PIDs = append(e.PIDs, id.PID)
+			}
+			return e
+		}
+		KillAll(ctx, left)
+	}
+}
+
 // killOne kills the process with this identity, and reports whether it has ended by
 // now. The handle is taken before the check: on Linux it is a pidfd, which
 // stays with its process when the number moves on.
