@@ -1,5 +1,6 @@
 # Runs a Kernel Gateway as "python -m kernel_gateway" does, which takes its arguments,
 # and has it answer sooner.
+import gc
 import importlib.util
 import os
 import runpy
@@ -13,4 +14,14 @@ spec = importlib.util.spec_from_file_location("coppice_late", os.path.join(os.pa
 late = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(late)
 late.put_off()
+
+# Nothing of what is imported becomes garbage, and looking for it is a fifth of this.
+collects = gc.isenabled()
+gc.disable()
+import kernel_gateway.gatewayapp
+
+if collects:
+    gc.freeze()
+    gc.unfreeze()
+    gc.enable()
 runpy.run_module("kernel_gateway", run_name="__main__", alter_sys=True)
