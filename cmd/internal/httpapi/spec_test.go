@@ -26,7 +26,7 @@ type spec struct {
 		} `json:"requestBody"`
 		Responses map[string]answer          `json:"responses"`
 		Schemas   map[string]json.RawMessage `json:"schemas"`
-		Security  *[]any            `json:"security"` // none: the document's own
+		Security  *[]any                     `json:"security"` // none: the document's own
 	} `json:"paths"`
 	Components struct {
 		Responses map[string]answer          `json:"responses"`
