@@ -46,7 +46,8 @@ AT_ONCE = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1
 # A program with the race detector sleeps for a second at its end, unless it is told
 # not to; the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=10
-# The race detector needs cgo; without a C compiler Go says 0 here.
+# The race detector needs cgo; without a C compiler Go says 0 here. What vets, lints and
+# sets up for the tests has it, too: packages are compiled once for all of that.
 RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
 say = @printf '==> %s\n'
@@ -72,11 +73,18 @@ demo: build ## Show it: sets up Python once, then runs the demo
 	$(say) "run the demo"
 	@bin/coppice demo
 
+# The command that sets up for the tests, built as they are.
+TEST_COMMAND := $(CACHE)/bin/coppice-test
+
+.PHONY: test-command
+test-command: need-go
+	@mkdir -p "$(CACHE)/bin" && go build $(RACE) -o "$(TEST_COMMAND)" ./cmd/coppice
+
 .PHONY: test-env
-test-env: need-go ## Make the Python environments of the tests: .cache/python, those of the sample tools
+test-env: test-command ## Make the Python environments of the tests: .cache/python, those of the sample tools
 ifeq ($(COPPICE_TEST_PYTHON),)
 	$(say) "Python environment of the tests in .cache/python (made once, about a minute)"
-	@go run ./cmd/coppice setup --dir .cache/python --quiet-if-ready
+	@$(TEST_COMMAND) setup --dir .cache/python --quiet-if-ready
 endif
 	@cmp -s test/testpython/extras.txt $(CACHE)/python-extras/extras.txt || { \
 		printf '==> pandas, matplotlib and tqdm for the tests in .cache/python-extras (once, about a minute)\n'; \
@@ -84,7 +92,7 @@ endif
 		"$(TEST_PYTHON)" -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
 			--target $(CACHE)/python-extras -r test/testpython/extras.txt && \
 		cp test/testpython/extras.txt $(CACHE)/python-extras/extras.txt; }
-	@go run ./cmd/coppice tool setup --all --tools examples/tools --no-server --quiet-if-ready
+	@$(TEST_COMMAND) tool setup --all --tools examples/tools --no-server --quiet-if-ready
 
 .PHONY: test-env-enterprise
 test-env-enterprise: $(if $(COPPICE_TEST_ENTERPRISE_PYTHON),,$(CACHE)/enterprise/ready) ## Make the environment of a Jupyter Enterprise Gateway in .cache/enterprise
@@ -400,7 +408,7 @@ vet: need-go ## gofmt, and go vet for Linux, macOS and Windows
 	@unformatted="$$(git ls-files -z --cached --others --exclude-standard -- '*.go' ':!:**/testdata/**' | xargs -0 gofmt -s -l)"; \
 	[ -z "$$unformatted" ] || { echo "make: not formatted (run make fmt):" >&2; echo "$$unformatted" >&2; exit 1; }
 	$(say) "go vet for $(VET_HERE)"
-	@GOOS=$(VET_HERE) go vet ./...
+	@GOOS=$(VET_HERE) go vet $(RACE) ./...
 	$(say) "the same for $(filter-out $(VET_HERE),linux darwin windows)"
 	@go -C tools/vet run . ../.. $(filter-out $(VET_HERE),linux darwin windows)
 
@@ -412,7 +420,7 @@ test-vet: need-go ## Hold what make vet finds for other systems against go vet, 
 .PHONY: lint
 lint: need-go $(LINT) ## Lint with the golangci-lint that tools/go.mod pins
 	$(say) "golangci-lint"
-	@$(LINT) run --allow-parallel-runners ./...
+	@GOFLAGS="$(strip $(GOFLAGS) $(RACE))" $(LINT) run --allow-parallel-runners ./...
 
 .PHONY: check
 check: vet lint ## Format, vet for three systems, lint

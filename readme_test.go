@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/test/gobuild"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -103,7 +104,7 @@ func TestReadmeCompiles(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "readme.go")
 	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", append(append([]string{"vet"}, gobuild.Flags()...), file)...).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, b.String())
 }
 

@@ -207,19 +207,25 @@ class Keeper:
         os._exit(0)
 
 
+def beside(name):
+    """Imports a file from the directory of this one."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("coppice_" + name, os.path.join(os.path.dirname(__file__), name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def application(arguments):
     """Returns the gateway, or Jupyter Server in its place where that is all."""
+    beside("late").put_off()
     try:
         from kernel_gateway.gatewayapp import KernelGatewayApp
     except ModuleNotFoundError as e:
         if e.name != "kernel_gateway":
             raise
-        import importlib.util
-
-        spec = importlib.util.spec_from_file_location("coppice_server", os.path.join(os.path.dirname(__file__), "server.py"))
-        server = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(server)
-        return server.application(arguments)
+        return beside("server").application(arguments)
     app = KernelGatewayApp.instance()
     app.initialize(arguments)
     return app

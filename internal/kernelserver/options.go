@@ -96,7 +96,7 @@ func (o Options) args(dir private, port int) []string {
 	if o.JupyterServer {
 		return append([]string{dir.join("server.py")}, o.flags(port)...)
 	}
-	return append([]string{"-m", "kernel_gateway"}, o.flags(port)...)
+	return append([]string{dir.join("kernel_gateway.py")}, o.flags(port)...)
 }
 
 // flags are the settings of the gateway. They are those of a Kernel Gateway, which

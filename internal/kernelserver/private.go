@@ -16,8 +16,14 @@ import (
 //go:embed kernel.py
 var kernelScript []byte
 
+//go:embed kernel_gateway.py
+var gatewayStart []byte
+
 //go:embed server.py
 var serverScript []byte
+
+//go:embed late.py
+var lateScript []byte
 
 const (
 	// dirPattern names private directories. It is short, because the path of a
@@ -35,7 +41,9 @@ const (
 //
 //	owner.json                who made it
 //	kernel.py                 what a kernel runs
+//	kernel_gateway.py         runs the Kernel Gateway
 //	server.py                 runs Jupyter Server where there is no Kernel Gateway
+//	late.py                   what both put off
 //	modules.json              what kernels are prepared with
 //	modules.bin               the same, compiled by the first of them
 //	r/                        connection files and sockets
@@ -110,7 +118,7 @@ func (p private) fill(o Options) error {
 	for _, f := range []struct {
 		path string
 		data []byte
-	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
+	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 # its request asks for and nothing else, and no file holds the token. Of Jupyter
 # Server's services, kernels and kernelspecs are left.
 import contextvars
+import importlib.util
 import os
 import sys
 
@@ -15,6 +16,11 @@ if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
 token = os.environ.pop("KG_AUTH_TOKEN", "")
 inherited = set(os.environ.pop("KG_ENV_PROCESS_WHITELIST", "").split(","))
 admitted = set(os.environ.pop("KG_ENV_WHITELIST", "").split(","))
+
+spec = importlib.util.spec_from_file_location("coppice_late", os.path.join(os.path.dirname(__file__), "late.py"))
+late = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(late)
+late.put_off()
 
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.kernels import handlers

@@ -10,6 +10,9 @@ import json
 import sys
 import warnings
 
+# It takes more than a second to be imported, for formats that notebooks have not.
+sys.modules["rfc3987_syntax"] = None
+
 import nbformat
 from nbformat.validator import get_validator
 

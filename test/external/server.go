@@ -151,6 +151,10 @@ func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error
 	return nil
 }
 
+// runs is "python -m" without a package that takes more than a second of processor to be
+// imported, for formats that no server uses.
+const runs = "import runpy, sys; sys.modules['rfc3987_syntax'] = None; runpy.run_module('%s', run_name='__main__', alter_sys=True)"
+
 // arguments are the command line of a server, without its kernels' settings:
 // those are the defaults.
 func arguments(kind Kind, port int, o Options) []string {
@@ -161,7 +165,7 @@ func arguments(kind Kind, port int, o Options) []string {
 	switch kind {
 	case JupyterServer:
 		return []string{
-			"-m", "jupyter_server", "--ServerApp.ip=127.0.0.1", fmt.Sprintf("--ServerApp.port=%d", port),
+			"-c", fmt.Sprintf(runs, "jupyter_server"), "--ServerApp.ip=127.0.0.1", fmt.Sprintf("--ServerApp.port=%d", port),
 			"--ServerApp.port_retries=0", "--ServerApp.allow_root=True", "--ServerApp.open_browser=False", "--ServerApp.base_url=" + base,
 		}
 	case EnterpriseGateway:
@@ -171,7 +175,7 @@ func arguments(kind Kind, port int, o Options) []string {
 		}
 	default:
 		return []string{
-			"-m", "kernel_gateway", "--KernelGatewayApp.ip=127.0.0.1", fmt.Sprintf("--KernelGatewayApp.port=%d", port),
+			"-c", fmt.Sprintf(runs, "kernel_gateway"), "--KernelGatewayApp.ip=127.0.0.1", fmt.Sprintf("--KernelGatewayApp.port=%d", port),
 			"--KernelGatewayApp.port_retries=0", "--KernelGatewayApp.base_url=" + base,
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/coppice-run/coppice/test/gobuild"
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
@@ -45,10 +45,7 @@ func built(t *testing.T) string {
 	t.Helper()
 	command.Do(func() {
 		if command.dir, command.err = os.MkdirTemp("", "coppice-mcp-"); command.err == nil { //nolint:usetesting // it stays for the other tests
-			var said []byte
-			if said, command.err = exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(command.dir, "coppice"), "../../cmd/coppice").CombinedOutput(); command.err != nil {
-				command.err = fmt.Errorf("%w: %s", command.err, said)
-			}
+			_, command.err = gobuild.Coppice(context.Background(), command.dir)
 		}
 	})
 	require.NoError(t, command.err)

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/gobuild"
 	"github.com/coppice-run/coppice/test/terminal"
 	"github.com/coppice-run/coppice/test/testpython"
 )
@@ -188,11 +189,7 @@ var command string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "repl")
 	if err == nil {
-		command = filepath.Join(dir, "coppice")
-		var out []byte
-		if out, err = exec.CommandContext(context.Background(), "go", "build", "-o", command, "github.com/coppice-run/coppice/cmd/coppice").CombinedOutput(); err != nil {
-			err = fmt.Errorf("build the command: %w: %s", err, out)
-		}
+		command, err = gobuild.Coppice(context.Background(), dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
