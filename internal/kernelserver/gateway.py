@@ -207,6 +207,16 @@ class Keeper:
         os._exit(0)
 
 
+def beside(name):
+    """Loads a file that is where this one is."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("coppice_" + name, os.path.join(os.path.dirname(__file__), name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def application(arguments):
     """Returns the gateway, or Jupyter Server in its place where that is all."""
     try:
@@ -214,12 +224,9 @@ def application(arguments):
     except ModuleNotFoundError as e:
         if e.name != "kernel_gateway":
             raise
-        import importlib.util
-
-        spec = importlib.util.spec_from_file_location("coppice_server", os.path.join(os.path.dirname(__file__), "server.py"))
-        server = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(server)
-        return server.application(arguments)
+        return beside("server").application(arguments, forks)
+    if forks is not None:
+        forks.register()
     app = KernelGatewayApp.instance()
     app.initialize(arguments)
     return app
@@ -258,6 +265,10 @@ def bound(manager, limit):
     manager.start_kernel, manager.list_kernels = start_kernel, list_kernels
 
 
+forks = None
+if os.path.exists(os.path.join(os.path.dirname(__file__), "forks.py")):
+    forks = beside("forks")
+    forks.begin()
 keeper = Keeper(load(sys.argv[1]))
 threading.Thread(target=keeper.run, daemon=True).start()
 app = application(sys.argv[2:])

@@ -19,6 +19,15 @@ var kernelScript []byte
 //go:embed server.py
 var serverScript []byte
 
+//go:embed kernel_gateway.py
+var startScript []byte
+
+//go:embed forks.py
+var forksScript []byte
+
+//go:embed zygote.py
+var zygoteScript []byte
+
 const (
 	// dirPattern names private directories. It is short, because the path of a
 	// kernel's socket must be.
@@ -36,6 +45,10 @@ const (
 //	owner.json                who made it
 //	kernel.py                 what a kernel runs
 //	server.py                 runs Jupyter Server where there is no Kernel Gateway
+//	forks.py                  makes kernels by fork; not there where they are spawned,
+//	                          and so are the next two
+//	zygote.py                 runs what they are forked from
+//	kernel_gateway.py         starts a Kernel Gateway with forks.py
 //	modules.json              what kernels are prepared with
 //	modules.bin               the same, compiled by the first of them
 //	r/                        connection files and sockets
@@ -43,6 +56,9 @@ const (
 //	t/                        temporary files of the gateway
 //	c/  i/  w/                configuration, IPython's files, an empty directory
 type private string
+
+// provisioner is the name by which Jupyter knows what starts the kernels; see forks.py.
+const provisioner = "coppice-fork"
 
 func (p private) join(elem ...string) string {
 	return filepath.Join(append([]string{string(p)}, elem...)...)
@@ -84,7 +100,7 @@ func (p private) fill(o Options) error {
 	if err != nil {
 		return err
 	}
-	spec, err := json.MarshalIndent(map[string]any{
+	kernel := map[string]any{
 		"argv": []string{
 			o.Runtime.Path, p.script(), "-f", "{connection_file}",
 			// A history file that all kernels of a user share makes cells wait for
@@ -94,7 +110,11 @@ func (p private) fill(o Options) error {
 		"display_name": "Python 3",
 		"language":     "python",
 		"env":          o.kernelEnv(),
-	}, "", "  ")
+	}
+	if o.forks() {
+		kernel["metadata"] = map[string]any{"kernel_provisioner": map[string]any{"provisioner_name": provisioner}}
+	}
+	spec, err := json.MarshalIndent(kernel, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -107,10 +127,15 @@ func (p private) fill(o Options) error {
 			return err
 		}
 	}
-	for _, f := range []struct {
+	type content struct {
 		path string
 		data []byte
-	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
+	}
+	files := []content{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("server.py"), serverScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}}
+	if o.forks() {
+		files = append(files, content{p.join("forks.py"), forksScript}, content{p.join("zygote.py"), zygoteScript}, content{p.join("kernel_gateway.py"), startScript})
+	}
+	for _, f := range files {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}
