@@ -250,6 +250,7 @@ class Zygote:
         request = {
             "argv": cmd, "env": env, "cwd": None if cwd is None else os.fspath(cwd), "limits": list(limits.items()),
             "nice": os.getpriority(os.PRIO_PROCESS, 0), "cgroup": groups(), "umask": mask(), "parent": os.getpid(),
+            "ignored": [int(s) for s in signal.valid_signals() if signal.getsignal(s) == signal.SIG_IGN],
         }
         await loop.sock_sendall(channel, json.dumps(request).encode() + b"\n")
         answer = b""

@@ -47,7 +47,7 @@ def serve():
         os._exit(1)
     gc.collect()
     gc.freeze()  # its memory stays shared
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     seen = files()
     control = socket.socket(fileno=0)
     tell(b"ready")
@@ -70,7 +70,6 @@ def serve():
                         os._exit(0)
                 except OSError:
                     os._exit(1)
-                signal.signal(signal.SIGINT, before)
                 control.detach()
                 become(channel, between)
                 return
@@ -115,6 +114,7 @@ def become(channel, between):
         for kind, limit in request["limits"]:
             if list(resource.getrlimit(kind)) != limit:
                 resource.setrlimit(kind, tuple(limit))
+        ignore(request["ignored"])
         if request["umask"] is not None:
             os.umask(request["umask"])
         nice = request["nice"]
@@ -145,6 +145,17 @@ def become(channel, between):
             channel.sendall(json.dumps({"error": "%s: %s" % (type(e).__name__, e)}).encode() + b"\n")
         finally:
             os._exit(1)
+
+
+def ignore(signals):
+    """Sets what is done about signals to what a program finds that the gateway runs, and
+    Python then makes of it."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
+        if number == getattr(signal, "SIGXFSZ", None):
+            continue
+        how = signal.SIG_IGN if int(number) in signals else signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        if signal.getsignal(number) not in (how, None):
+            signal.signal(number, how)
 
 
 def line(channel):
