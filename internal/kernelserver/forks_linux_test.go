@@ -121,6 +121,19 @@ func testForks(t *testing.T, o kernelserver.Options) {
 	require.True(t, process.Alive(second))
 	require.True(t, forked(t, third), s.Tail(20))
 
+	// A restart gives another process the same arguments.
+	args, err := process.Arguments(third.PID)
+	require.NoError(t, err)
+	id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(args[3]), "kernel-"), ".json")
+	status, answer := ask(t, http.MethodPost, s.URL()+"/api/kernels/"+id+"/restart", s.Token(), map[string]any{})
+	require.Equal(t, http.StatusOK, status, answer)
+	require.False(t, process.Alive(third))
+	again, err := process.Holding(args[3])
+	require.NoError(t, err)
+	require.Len(t, again, 1)
+	third = again[0]
+	require.True(t, forked(t, third), s.Tail(20))
+
 	// With the gateway, all end.
 	z, _ = zygote(t, s.Identity())
 	require.NoError(t, syscall.Kill(s.Identity().PID, syscall.SIGKILL))

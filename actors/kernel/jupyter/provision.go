@@ -58,11 +58,11 @@ type HostOptions struct {
 	// Negative: none. A positive number is started with the host and stays. External
 	// gateways have none.
 	WarmKernels int
-	// NoFork spawns each kernel, as Jupyter does by itself: for packages that do not
-	// bear a fork. By default, on Linux, the kernels of a gateway that this host starts
-	// are forked from a process that has imported what they need, which takes a fifth
-	// of the time and a third of the memory, and are spawned where that does not work.
-	// false: COPPICE_GATEWAY_NO_FORK from the environment.
+	// NoFork spawns each kernel, as Jupyter does by itself: for an environment that does
+	// not bear a fork. By default, on Linux, the kernels of a gateway that this host
+	// starts are forked from a process that has imported what they need, which takes a
+	// quarter of the processor time and two thirds of the memory, and are spawned where
+	// that does not work. false: COPPICE_GATEWAY_NO_FORK from the environment.
 	NoFork bool
 }
 
