@@ -213,7 +213,7 @@ class Zygote:
 
     async def fork(self, cmd, env, cwd):
         """Returns the pid of a kernel. Whatever else it does, no kernel runs then."""
-        for _ in range(2):
+        for _ in range(3):
             await self.available(env)
             ours, theirs = socket.socketpair()
             kernel = set()
@@ -227,16 +227,17 @@ class Zygote:
                         ours.send(b"g")
                         kernel.add(answer["pid"])
                         return answer["pid"]
+                except ConnectionError:  # it has ended, or what it forked has
+                    answer = {"again": "the process they are forked from ends"}
                 except (OSError, ValueError, asyncio.TimeoutError) as e:
                     answer = {"error": "the process they are forked from did not answer (%s)" % type(e).__name__}
                     if self.process is asked:
-                        self.end()  # it may be stopped; another is begun with the next
-                        self.begin()
-                if "stale" not in answer:
+                        self.begin()  # it may be stopped: another is for the next
+                if "again" not in answer:
                     raise Refused(answer["error"])
                 if self.process is asked:
-                    self.begin()  # packages have changed
-        raise Refused("packages of the environment change all the time")
+                    self.begin()
+        raise Refused(answer["again"])
 
     async def ask(self, channel, cmd, env, cwd):
         channel.setblocking(False)

@@ -60,7 +60,7 @@ def serve():
             os._exit(0)  # the gateway needs no zygote any more, or is gone
         with socket.socket(fileno=descriptors[0]) as channel:
             if files() != seen:
-                channel.sendall(b'{"stale": true}\n')
+                channel.sendall(b'{"again": "packages of their environment change"}\n')
                 continue
             between = os.fork()
             if between == 0:
