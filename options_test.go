@@ -25,6 +25,7 @@ func TestOptionsThatAreWrongAreNamed(t *testing.T) {
 		"GatewayOptions.URL":                {Backend: coppice.Gateway(coppice.GatewayOptions{URL: "ftp://x"})},
 		"a nil backend":                     {Backend: coppice.Auto(nil)},
 		"KERNELS is \"many\"":               {Env: []string{"COPPICE_GATEWAY_KERNELS=many"}},
+		"NO_FORK is \"yes\"":                {Env: []string{"COPPICE_GATEWAY_NO_FORK=yes"}},
 		`the replay policy "twice"`:         {Replay: "twice"},
 		"151 sessions":                      {MaxSessions: 151, Backend: coppice.Gateway(coppice.GatewayOptions{})},
 	} {

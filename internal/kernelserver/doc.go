@@ -29,6 +29,31 @@
 // itself for its hosts while it comes up (package pysrc, KernelModules): the first
 // compiles what all use. What fails of that is left to ipykernel and to the host.
 //
+// # Kernels that are forked
+//
+// With [Options.Fork], on Linux, kernels are forked from a process that has imported what
+// they need (zygote.py), for a provisioner in the gateway (forks.py).
+//
+//   - A forked kernel has what one that is spawned has: the gateway for its parent, a
+//     session and a process group of its own, the working directory, environment,
+//     limits, signals, file mode mask and descriptors, and the arguments by which it is found;
+//     /proc shows its own environment. Its end is told with its exit status.
+//   - At most one kernel comes of one request: one that the gateway has given up
+//     waiting for ends before it has opened its sockets.
+//   - No kernel ends with the process that it was forked from, which ends with the gateway.
+//   - A kernel never has another version of a package than is on disk when it starts,
+//     as far as times and sizes of files tell.
+//   - What cannot be forked is spawned, and the gateway logs each reason once.
+//   - While a kernel is forked, a process below the gateway that loses its parent in that
+//     instant becomes the gateway's child. When it has ended and nobody else has waited for
+//     it, the gateway does.
+//
+// Forked kernels share the random addresses of their memory and the seed of hash.
+//
+//	begin ──▶ loading ──"ready"──▶ ready ──packages changed──▶ another is begun
+//	             │                   │ it ended, or did not answer: another is begun
+//	             └─ it ended twice, or cannot fork: over, kernels are spawned
+//
 // [NewShared] is for a gateway that outlives its host; package sharedgateway says who
 // looks after it.
 //

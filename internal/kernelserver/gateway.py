@@ -208,7 +208,7 @@ class Keeper:
 
 
 def beside(name):
-    """Imports a file from the directory of this one."""
+    """Loads a file that is where this one is."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("coppice_" + name, os.path.join(os.path.dirname(__file__), name + ".py"))
@@ -225,7 +225,9 @@ def application(arguments):
     except ModuleNotFoundError as e:
         if e.name != "kernel_gateway":
             raise
-        return beside("server").application(arguments)
+        return beside("server").application(arguments, forks)
+    if forks is not None:
+        forks.register()
     app = KernelGatewayApp.instance()
     app.initialize(arguments)
     return app
@@ -264,6 +266,10 @@ def bound(manager, limit):
     manager.start_kernel, manager.list_kernels = start_kernel, list_kernels
 
 
+forks = None
+if os.path.exists(os.path.join(os.path.dirname(__file__), "forks.py")):
+    forks = beside("forks")
+    forks.begin()
 keeper = Keeper(load(sys.argv[1]))
 threading.Thread(target=keeper.run, daemon=True).start()
 app = application(sys.argv[2:])

@@ -16,9 +16,15 @@ gc.disable()
 if not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
-os.environ.pop("KERNEL_COPPICE_LEASE", None)  # for the gateway alone
+# It may be the process that kernels are forked from; see zygote.py.
+forks = os.environ.pop("COPPICE_ZYGOTE", None) is not None
 
-if sys.platform == "linux":
+
+def owned():
+    """Makes this process end with the gateway."""
+    os.environ.pop("KERNEL_COPPICE_LEASE", None)  # for the gateway alone
+    if sys.platform != "linux":
+        return
     try:
         import ctypes
 
@@ -28,7 +34,6 @@ if sys.platform == "linux":
     parent = os.environ.get("JPY_PARENT_PID", "")
     if parent.isdigit() and int(parent) != os.getppid():
         os._exit(1)  # it died before it was asked for
-
 
 
 def listen():
@@ -67,7 +72,8 @@ def listen():
     return found
 
 
-early = listen()
+owned()
+early = {} if forks else listen()
 
 # Kernels are not debugged over the gateway, and debugpy would be a third of the
 # start and a sixth of the memory. Cells import it as usual: see the end.
@@ -121,11 +127,10 @@ def settle():
             pass  # not a pipe of ipykernel
 
 
-def prepare():
-    """Does for all hosts what each would do in each kernel: compiled once, for all
-    kernels of the gateway, and done while no answer depends on it."""
+def compiled():
+    """Returns the tag and the code of what kernels are prepared with: compiled once, for
+    all kernels of the gateway."""
     import marshal
-    import types
 
     here = os.path.dirname(os.path.abspath(__file__))
     cache, codes = os.path.join(here, "modules.bin"), {}
@@ -150,6 +155,14 @@ def prepare():
             os.replace(new, cache)
         except OSError:
             pass  # the next kernel compiles them again
+    return tag, codes
+
+
+def prepare(tag, codes):
+    """Does for all hosts what each would do in each kernel, while no answer depends on
+    it."""
+    import types
+
     module = types.ModuleType("coppice_kernel")
     exec(codes["coppice_kernel"], module.__dict__)
     module.start(tag, codes.__getitem__)
@@ -157,10 +170,32 @@ def prepare():
     sys.modules["coppice_kernel"] = module
 
 
+def become():
+    """Returns in each kernel that is forked from this process, with what prepares it."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("coppice_zygote", os.path.join(os.path.dirname(os.path.abspath(__file__)), "zygote.py"))
+    zygote = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(zygote)
+    zygote.preload()
+    try:
+        ready = compiled()
+        zygote.helpers(ready[1])
+    except Exception:
+        ready = None  # each kernel tries
+    zygote.serve()
+    return ready
+
+
+ready = None
+if forks:
+    ready = become()
+    owned()
+    early = listen()
 app = Kernel.instance()
 app.initialize()
 try:
-    prepare()
+    prepare(*(ready or compiled()))
 except Exception:
     pass  # then each host brings its own
 if halted:
@@ -171,7 +206,9 @@ if fcntl is not None and app.shell is not None:
     app.shell.events.register("post_execute", settle)
 if collects:
     # What is there will stay: the first collection must not go through all of it.
+    # Where memory is shared, it must never do so.
     gc.freeze()
-    gc.unfreeze()
+    if not forks:
+        gc.unfreeze()
     gc.enable()
 app.start()

@@ -60,6 +60,10 @@ type Options struct {
 	// KernelVars are the names that KernelEnv may carry for one kernel. Nil is
 	// DefaultKernelVars.
 	KernelVars []string
+	// Fork makes kernels by fork, on Linux: of a process that has imported what they
+	// need, which the gateway starts with itself. Where that does not work they are
+	// spawned, as they are without it, and the gateway logs once why.
+	Fork bool
 	// MaxKernels is where the gateway refuses a further kernel with 403. It
 	// checks before it waits, so that a burst overshoots. 0: no limit.
 	MaxKernels int
@@ -98,6 +102,9 @@ func (o Options) args(dir private, port int) []string {
 	}
 	return append([]string{dir.join("kernel_gateway.py")}, o.flags(port)...)
 }
+
+// forks says whether kernels are forked.
+func (o Options) forks() bool { return o.Fork && runtime.GOOS == "linux" }
 
 // flags are the settings of the gateway. They are those of a Kernel Gateway, which
 // server.py translates.

@@ -25,6 +25,12 @@ var serverScript []byte
 //go:embed late.py
 var lateScript []byte
 
+//go:embed forks.py
+var forksScript []byte
+
+//go:embed zygote.py
+var zygoteScript []byte
+
 const (
 	// dirPattern names private directories. It is short, because the path of a
 	// kernel's socket must be.
@@ -44,6 +50,9 @@ const (
 //	kernel_gateway.py         runs the Kernel Gateway
 //	server.py                 runs Jupyter Server where there is no Kernel Gateway
 //	late.py                   what both put off
+//	forks.py                  makes kernels by fork; not there where they are spawned,
+//	                          and so is the next
+//	zygote.py                 runs what they are forked from
 //	modules.json              what kernels are prepared with
 //	modules.bin               the same, compiled by the first of them
 //	r/                        connection files and sockets
@@ -51,6 +60,9 @@ const (
 //	t/                        temporary files of the gateway
 //	c/  i/  w/                configuration, IPython's files, an empty directory
 type private string
+
+// provisioner is the name by which Jupyter knows what starts the kernels; see forks.py.
+const provisioner = "coppice-fork"
 
 func (p private) join(elem ...string) string {
 	return filepath.Join(append([]string{string(p)}, elem...)...)
@@ -92,7 +104,7 @@ func (p private) fill(o Options) error {
 	if err != nil {
 		return err
 	}
-	spec, err := json.MarshalIndent(map[string]any{
+	kernel := map[string]any{
 		"argv": []string{
 			o.Runtime.Path, p.script(), "-f", "{connection_file}",
 			// A history file that all kernels of a user share makes cells wait for
@@ -102,7 +114,11 @@ func (p private) fill(o Options) error {
 		"display_name": "Python 3",
 		"language":     "python",
 		"env":          o.kernelEnv(),
-	}, "", "  ")
+	}
+	if o.forks() {
+		kernel["metadata"] = map[string]any{"kernel_provisioner": map[string]any{"provisioner_name": provisioner}}
+	}
+	spec, err := json.MarshalIndent(kernel, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -115,10 +131,15 @@ func (p private) fill(o Options) error {
 			return err
 		}
 	}
-	for _, f := range []struct {
+	type content struct {
 		path string
 		data []byte
-	}{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}} {
+	}
+	files := []content{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}}
+	if o.forks() {
+		files = append(files, content{p.join("forks.py"), forksScript}, content{p.join("zygote.py"), zygoteScript})
+	}
+	for _, f := range files {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}

@@ -60,7 +60,10 @@ func kernel(t *testing.T, url, token string, gateway process.Identity, body map[
 			return false
 		}
 		now, err := process.Descendants(gateway)
-		i := slices.IndexFunc(now, func(id process.Identity) bool { return !slices.Contains(before, id) })
+		i := slices.IndexFunc(now, func(id process.Identity) bool {
+			args, err := process.Arguments(id.PID)
+			return err == nil && !slices.Contains(before, id) && !strings.Contains(strings.Join(args, " "), "kernel-zygote")
+		})
 		if err != nil || i < 0 {
 			return false
 		}

@@ -12,6 +12,14 @@ import sys
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
+forks = None
+if __name__ == "__main__" and os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py")):
+
+    spec = importlib.util.spec_from_file_location("coppice_forks", os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py"))
+    forks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(forks)
+    forks.begin()
+
 # Kernels must not find these.
 token = os.environ.pop("KG_AUTH_TOKEN", "")
 inherited = set(os.environ.pop("KG_ENV_PROCESS_WHITELIST", "").split(","))
@@ -71,8 +79,11 @@ def with_env(post):
     return wrapped
 
 
-def application(arguments):
-    """Returns the server, initialized with the arguments of a Kernel Gateway."""
+def application(arguments, forks):
+    """Returns the server, initialized with the arguments of a Kernel Gateway. forks is
+    the module that makes its kernels by fork, or None."""
+    if forks is not None:
+        forks.register()
     args = ["--ServerApp.allow_root=True", "--ServerApp.open_browser=False"]
     for a in arguments:
         name, _, value = a.partition("=")
@@ -90,4 +101,4 @@ def application(arguments):
 
 
 if __name__ == "__main__":
-    application(sys.argv[1:]).start()
+    application(sys.argv[1:], forks).start()

@@ -26,6 +26,9 @@ type Options struct {
 	// MaxKernels is how many kernels a gateway that is started takes, from all its
 	// hosts together; it refuses one more. 0: [DefaultMaxKernels].
 	MaxKernels int
+	// NoFork spawns the kernels of a gateway that is started; by default they are
+	// forked, where that can be.
+	NoFork bool
 	// Check says whether the interpreter can run a gateway. It is asked only when
 	// one could not be started, to say why. nil: the error of the start has to do.
 	Check func(context.Context) error

@@ -193,7 +193,7 @@ func (s *search) launch(ctx context.Context) error {
 	defer func() { _ = own.Close() }() // the gateway has its own copy
 	s.attempt++
 	s.waits.Launches++
-	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime, MaxKernels: s.o.MaxKernels}, kernelserver.Sharing{
+	shared, err := kernelserver.NewShared(ctx, kernelserver.Options{Runtime: s.o.Runtime, MaxKernels: s.o.MaxKernels, Fork: !s.o.NoFork}, kernelserver.Sharing{
 		Dir: s.o.Dir, Name: s.place, IdleEnd: s.o.IdleEnd, Keep: s.o.Keep,
 	})
 	if err != nil {

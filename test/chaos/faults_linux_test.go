@@ -46,6 +46,8 @@ func look(mark string) map[int][]process {
 			p.kind = "session"
 		case strings.Contains(text, "kernel_gateway"):
 			p.kind = "gateway"
+		case strings.Contains(text, "kernel-zygote"):
+			p.kind = "zygote"
 		case strings.Contains(text, "/kernel.py"):
 			p.kind = "kernel"
 		case strings.HasPrefix(text, "sleep"):

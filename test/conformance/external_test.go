@@ -135,7 +135,20 @@ func lateInterrupts(t *testing.T, host *coppice.Host, rounds int) {
 // run that.
 func TestConformanceOfOurJupyterServer(t *testing.T) {
 	t.Parallel()
-	host := start(t, backends.Gateway, coppice.Options{Python: testpython.JupyterServerOnly(t)})
+	conformShortly(t, coppice.Options{Python: testpython.JupyterServerOnly(t)})
+}
+
+// Kernels that are spawned are as those that are forked, with which all other tests of
+// the backend are done.
+func TestConformanceOfSpawnedKernels(t *testing.T) {
+	t.Parallel()
+	conformShortly(t, coppice.Options{}, "COPPICE_GATEWAY_NO_FORK=1")
+}
+
+// conformShortly tests gateways of ours in full, or in short.
+func conformShortly(t *testing.T, o coppice.Options, env ...string) {
+	t.Helper()
+	host := start(t, backends.Gateway, o, env...)
 	if full {
 		conform(t, host, backends.Gateway)
 		return

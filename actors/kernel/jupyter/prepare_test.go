@@ -20,7 +20,7 @@ import (
 // A kernel of our gateway prepares itself while it comes up; one that could not is
 // prepared by its host, and the session is the same.
 func TestKernelsPrepareThemselves(t *testing.T) {
-	server := jupyter.NewServer(jupyter.ServerOptions{Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
+	server := jupyter.NewServer(jupyter.ServerOptions{NoFork: true, Python: testpython.Path(t), Home: t.TempDir(), Env: os.Environ(), Start: opportunity.Starting(5*time.Minute, 0)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx, func(int) {}) }()

@@ -58,6 +58,12 @@ type HostOptions struct {
 	// Negative: none. A positive number is started with the host and stays. External
 	// gateways have none.
 	WarmKernels int
+	// NoFork spawns each kernel, as Jupyter does by itself: for an environment that does
+	// not bear a fork. By default, on Linux, the kernels of a gateway that this host
+	// starts are forked from a process that has imported what they need, which takes a
+	// quarter of the processor time and two thirds of the memory, and are spawned where
+	// that does not work. false: COPPICE_GATEWAY_NO_FORK from the environment.
+	NoFork bool
 }
 
 // Provision returns the backend as a value.
@@ -73,9 +79,10 @@ const (
 	urlVariable     = "PI_PYTHON_GATEWAY_URL"
 	tokenVariable   = "PI_PYTHON_GATEWAY_TOKEN" //nolint:gosec // the name of a variable
 	kernelsVariable = "COPPICE_GATEWAY_KERNELS"
+	noForkVariable  = "COPPICE_GATEWAY_NO_FORK"
 )
 
-// FromEnvironment fills in URL, Token and Kernels.
+// FromEnvironment fills in URL, Token, Kernels and NoFork.
 func (p provisioner) FromEnvironment(env []string) (kernel.Provisioner, error) {
 	filled, err := p.fill(env)
 	if err != nil {
@@ -98,6 +105,13 @@ func (p provisioner) fill(env []string) (provisioner, error) {
 			return p, kernelsError(kernelsVariable, text)
 		}
 		o.Kernels = n
+	}
+	switch text := home.Lookup(env, noForkVariable); text {
+	case "", "0":
+	case "1":
+		o.NoFork = true
+	default:
+		return p, fmt.Errorf("%s is %q; use 1, for kernels that are not forked, or 0", noForkVariable, text)
 	}
 	return provisioner{o}, nil
 }
@@ -207,7 +221,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	warm := warmth(o, s)
 	server := NewServer(ServerOptions{
 		Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: s.IdleTTL, Home: s.Dir, Python: s.Python, Env: s.Env, URL: o.URL, Token: o.Token, HostCalls: s.HostCalls,
-		Start: s.Start, Owner: s.Owner, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, Trace: s.Trace, SkipCheck: s.SkipCheck,
+		Start: s.Start, Owner: s.Owner, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, NoFork: o.NoFork, Trace: s.Trace, SkipCheck: s.SkipCheck,
 	})
 	journal := ""
 	if s.Keep {

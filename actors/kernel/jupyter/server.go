@@ -62,6 +62,8 @@ type ServerOptions struct {
 	// when no session has begun for WarmIdle. 0: they stay.
 	WarmLazy bool
 	WarmIdle time.Duration
+	// NoFork spawns the kernels of a gateway that is started; see [HostOptions].
+	NoFork bool
 	// Trace is where requests and messages are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// SkipCheck takes it for granted that the interpreter has the packages.
@@ -208,7 +210,7 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		}
 	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
-		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner,
+		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
 	})
 	if err != nil {
 		return stopped(ctx, err)

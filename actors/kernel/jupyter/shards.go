@@ -68,7 +68,7 @@ func newShards(ctx context.Context, s *Server, rt pyenv.Runtime, calls *bridge.S
 		s: s, life: ctx, calls: calls, last: make(chan error, 1), rest: shardRest, held: map[int]*Endpoint{}, joining: map[int]chan struct{}{},
 		o: sharedgateway.Options{
 			Dir: sharedgateway.DirIn(s.o.Home), Runtime: rt, Check: check(rt), Start: s.o.Start, Suspicion: s.o.Suspicion,
-			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels,
+			IdleEnd: s.o.IdleEnd, MaxKernels: s.o.ShardKernels, NoFork: s.o.NoFork,
 		},
 	}
 	h.warm = s.pool(func(c context.Context, name string) (spare, error) {

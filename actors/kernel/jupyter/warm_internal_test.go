@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -85,7 +86,10 @@ func (w warmed) kernels(t *testing.T) []process.Identity {
 	require.NoError(t, err)
 	all, err := process.Descendants(id)
 	require.NoError(t, err)
-	return all
+	return slices.DeleteFunc(all, func(id process.Identity) bool { // what they are forked from
+		args, err := process.Arguments(id.PID)
+		return err == nil && slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "kernel-zygote") })
+	})
 }
 
 func (w warmed) session(t *testing.T, name string) *Interpreter {

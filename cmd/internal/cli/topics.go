@@ -53,6 +53,8 @@ COPPICE_IMAGES            how pictures are shown on a terminal: kitty, iterm2, s
                           blocks or none (default: what the terminal is known for)
 COPPICE_GATEWAY_KERNELS   how many kernels a shared gateway takes that is started;
                           when one is full, another is used (default: 150)
+COPPICE_GATEWAY_NO_FORK   1: the kernels of a gateway are spawned, which takes longer
+                          and more memory than to fork them
 COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, may
                           take to start: 90s, 2m or seconds (default: 2m)
 COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
