@@ -197,6 +197,7 @@ class Session:
         signals.serve(None)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.side.close_descriptors()
+        self.output.let_go()
         os.close(self._main.detach())
 
     def _request(self, line: bytes, again: bool = False) -> None:

@@ -9,7 +9,7 @@ import json
 import select
 import socket
 import threading
-from _thread import get_ident
+import time
 from typing import Any, Callable, Dict, Optional
 
 VERSION = 1
@@ -162,8 +162,9 @@ class Channel:
         self.mark = b""
         self._interrupted = interrupted
         self._broken = broken
-        self._lock = threading.Lock()
-        self._owner = 0  # the thread that holds the lock, else 0
+        # It is never taken twice by one thread. What knows its owner is set and cleared in
+        # one step, so that no handler of a signal comes in between and waits for itself.
+        self.lock: Any = threading.RLock()
         self._rest = b""  # frames, or the end of one, that wait for the host
         self._writable = select.poll()  # used by who holds the channel
 
@@ -178,25 +179,29 @@ class Channel:
     def mine(self) -> bool:
         """Says whether the calling thread holds the channel already: a signal
         handler or a finaliser of the user interrupted it there."""
-        return self._owner == get_ident()
+        return self.lock._is_owned()  # type: ignore[no-any-return]
 
     def acquire(self, patience_ms: int = -1) -> bool:
         """Takes the channel for a group of sends. Returns False when patience
         ran out, or when the main thread was interrupted."""
-        while not self._lock.acquire(False):
+        lock = self.lock
+        while lock._is_owned() or not lock.acquire(False):
             if patience_ms >= 0 or self._interrupted():
-                if not self._lock.acquire(timeout=max(patience_ms, 0) / 1000):
-                    return False
+                return self._await(max(patience_ms, 0))
+            if self._await(_STEP_MS):
                 break
-            if self._lock.acquire(timeout=_STEP_MS / 1000):
-                break
-        self._owner = get_ident()
         return True
+
+    def _await(self, patience_ms: int) -> bool:
+        """Waits for the channel. A thread that has it already waits in vain."""
+        if self.lock._is_owned():
+            time.sleep(patience_ms / 1000)
+            return False
+        return self.lock.acquire(timeout=patience_ms / 1000)  # type: ignore[no-any-return]
 
     def release(self) -> None:
         """Gives the channel back."""
-        self._owner = 0
-        self._lock.release()
+        self.lock.release()
 
     def waiting(self) -> bool:
         """Says whether something waits for the host."""
