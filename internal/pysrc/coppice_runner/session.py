@@ -35,6 +35,8 @@ CO_COROUTINE = 0x80
 _SWITCH, _MOST_SWITCH = sys.getswitchinterval(), 0.1
 # How many requests in a row may fail before the session is given up.
 _FAILURES = 3
+# Characters of a number that is sent as it is.
+_SHORT = 1000
 
 
 def prepare() -> None:
@@ -465,20 +467,27 @@ class Session:
                 self.display(figure)
 
     def _compile(self, code: str, filename: str) -> "tuple[Optional[types.CodeType], Optional[types.CodeType]]":
-        short = self.compiler.expression(code, filename)
+        compiler = self.compiler
+        known = compiler.again(code, filename)
+        if known is not None:
+            return known
+        flags = compiler.flags
+        short = compiler.expression(code, filename)
         if short is not None:
+            compiler.keep(code, flags, (None, short))
             return None, short
         try:
-            tree = self.compiler.parse(code, filename)
+            tree = compiler.parse(code, filename)
         except SyntaxError:
             python = magics.transform(code)
             if python is None:
                 raise
-            code = python
-            tree = None
-        if tree is None:  # outside of the handler: what is wrong now has nothing to do with it
-            tree = self.compiler.parse(code, filename)
-        return self.compiler.compile(tree, code, filename)
+        else:
+            compiled = compiler.compile(tree, code, filename)
+            compiler.keep(code, flags, compiled)
+            return compiled
+        # Outside of the handler: what is wrong now has nothing to do with it.
+        return compiler.compile(compiler.parse(python, filename), python, filename)
 
     def evaluate(self, code: str, filename: str) -> Any:
         """Runs code as a cell would and returns the value of its last
@@ -534,6 +543,11 @@ class Session:
             raise
 
     def _result(self, value: Any, frames: List[bytes]) -> None:
+        if type(value) in display.SHORT_TYPES:
+            text = repr(value)
+            if len(text) < _SHORT:
+                frames.append(b'{"type":"result","data":{"text/plain":"%b"},"count":%d}\n' % (text.encode(), self.count))
+                return
         data, metadata = display.bundle(value)
         if (data := self._printed(data, False)) is None:
             return

@@ -51,6 +51,7 @@ class Output:
         self.captured: Dict[str, int] = {}  # name of a stream to the descriptor to read; from attach on
         self._names: Dict[int, str] = {}  # and the other way round
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in _FD}
+        self._decoded = False  # they were given something, since a cell has ended
         self._readable = select.poll()
         # Appending and popping are atomic, so that a signal handler or a
         # finaliser that prints in the middle of a flush needs no lock.
@@ -162,14 +163,9 @@ class Output:
         try:
             self._ident = ident
             self._seq = self._soon = 0
-            out = [b'%b{"type":"started","id":%d}\n' % (channel.mark, ident)]
-            if self._late_dropped:
-                out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
-            for name, text in self._late:
-                out.append(self._text_frame(name, text, b'"late":true,'))
-            self._late.clear()
-            self._late_size = self._late_dropped = 0
-            channel.hold(b"".join(out))
+            channel.hold(b'%b{"type":"started","id":%d}\n' % (channel.mark, ident))
+            if self._late:
+                self._send_late()
         finally:
             channel.release()
 
@@ -180,10 +176,12 @@ class Output:
         while not channel.acquire():
             pass
         try:
-            if self._drain(_MAX_DRAIN, last=True):
+            if self._drain(_MAX_DRAIN, last=True) and self._decoded:
                 self._finish_characters()
-            self._send_parts(last=True)
-            self._scatter()
+            if self._parts:
+                self._send_parts(last=True)
+            if self._gathers:
+                self._scatter()
             channel.send(b"".join([self._stamp(l) for l in lines]), last=True)
             self._ident = 0
         finally:
@@ -402,6 +400,17 @@ class Output:
             self._channel.send(self._text_frame(name, text[at : at + MAX_TEXT]), block, last)
         return ""
 
+    def _send_late(self) -> None:
+        """Has what came between the cells sent with the first frame of this one."""
+        out = []
+        if self._late_dropped:
+            out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
+        for name, text in self._late:
+            out.append(self._text_frame(name, text, b'"late":true,'))
+        self._late.clear()
+        self._late_size = self._late_dropped = 0
+        self._channel.hold(b"".join(out))
+
     def _keep_late(self, name: str, text: str) -> None:
         for at in range(0, len(text), MAX_TEXT):
             piece = text[at : at + MAX_TEXT]
@@ -418,6 +427,7 @@ class Output:
 
     def _finish_characters(self) -> None:
         """Sends what was written of characters whose rest did not come."""
+        self._decoded = False
         for name, decoder in self._decoders.items():
             text = decoder.decode(b"", True)
             if text:
@@ -439,7 +449,7 @@ class Output:
                 if not data:  # the side thread sees to it
                     return True
                 limit -= len(data)
-                name = self._names[fd]
+                name, self._decoded = self._names[fd], True
                 text = self._decoders[name].decode(data)
                 if text:
                     self._send_text(name, text, block, last)

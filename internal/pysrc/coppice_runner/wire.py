@@ -83,7 +83,9 @@ _dump = getattr(json.encoder, "c_make_encoder", None)
 
 def parse(line: bytes) -> Any:
     """Returns what a line says. It raises ValueError."""
-    text = line.decode().strip()
+    text = line.decode()
+    if text[:1] != "{" or text[-1:] != "}":
+        text = text.strip()
     try:
         value, end = _scan(text, 0)
     except StopIteration:
@@ -217,7 +219,7 @@ class Channel:
         does not make it give up."""
         if self._rest:
             data, self._rest = self._rest + data, b""
-        view = memoryview(data)
+        view: Any = data
         while view:
             try:
                 sent = self._sock.send(view, DONTWAIT)
@@ -226,9 +228,9 @@ class Channel:
             except OSError:
                 self._broken()
                 return
-            view = view[sent:]
-            if not view:
-                return
+            if sent == len(view):
+                return  # as nearly always
+            view = memoryview(view)[sent:]
             if not block or (not last and self._interrupted()):
                 self._rest = bytes(view)
                 return
