@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -40,8 +39,16 @@ func newMeter(b *testing.B, s *coppice.Session) meter {
 func (m meter) read() (host, session time.Duration) {
 	var u syscall.Rusage
 	require.NoError(m.b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	session, err := process.CPUTime(m.session)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", m.session))
 	require.NoError(m.b, err)
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		require.NoError(m.b, err)
+		var ns int64
+		_, err = fmt.Sscan(string(text), &ns)
+		require.NoError(m.b, err)
+		session += time.Duration(ns)
+	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), session
 }
 

@@ -455,7 +455,7 @@ class Session:
         filename = f"<cell {self.count}>"
         self.interrupts.check()
         self.compiler.register(filename, code)
-        statements, expression = self._compile(code, filename)
+        statements, expression = self.compiler.cell(code, filename)
         try:
             value = self._call(statements, expression)
             self.interrupts.check()
@@ -466,33 +466,10 @@ class Session:
             for figure in display.figures():
                 self.display(figure)
 
-    def _compile(self, code: str, filename: str) -> "tuple[Optional[types.CodeType], Optional[types.CodeType]]":
-        compiler = self.compiler
-        known = compiler.again(code, filename)
-        if known is not None:
-            return known
-        flags = compiler.flags
-        short = compiler.expression(code, filename)
-        if short is not None:
-            compiler.keep(code, flags, (None, short))
-            return None, short
-        try:
-            tree = compiler.parse(code, filename)
-        except SyntaxError:
-            python = magics.transform(code)
-            if python is None:
-                raise
-        else:
-            compiled = compiler.compile(tree, code, filename)
-            compiler.keep(code, flags, compiled)
-            return compiled
-        # Outside of the handler: what is wrong now has nothing to do with it.
-        return compiler.compile(compiler.parse(python, filename), python, filename)
-
     def evaluate(self, code: str, filename: str) -> Any:
         """Runs code as a cell would and returns the value of its last
         expression."""
-        return self._call(*self._compile(code, filename))
+        return self._call(*self.compiler.cell(code, filename))
 
     def names(self) -> List[str]:
         """Returns the names that cells have defined, sorted."""

@@ -12,6 +12,8 @@ from collections import deque
 from types import CodeType
 from typing import Any, Deque, Dict, Optional, Tuple
 
+from . import magics
+
 # The code of the statements of a cell, and that of its last expression.
 Code = Tuple[Optional[CodeType], Optional[CodeType]]
 
@@ -67,16 +69,31 @@ class Compiler:
             self._size -= size
             linecache.cache.pop(old, None)
 
-    def again(self, text: str, filename: str) -> Optional[Code]:
-        """Returns the code of a cell whose text came before, as compile would return it.
-        None: it is to be compiled, and kept is to be told."""
-        code = self._kept.get((text, self._flags))
-        if code is None:
-            return None
-        statements, expression = code
-        return statements and _renamed(statements, filename), expression and _renamed(expression, filename)
+    def cell(self, text: str, filename: str) -> Code:
+        """Returns the code of a cell, magics and all."""
+        flags = self._flags
+        known = self._kept.get((text, flags))
+        if known is not None:
+            statements, expression = known
+            return statements and _renamed(statements, filename), expression and _renamed(expression, filename)
+        expression = self.expression(text, filename)
+        if expression is not None:
+            self._keep(text, flags, (None, expression))
+            return None, expression
+        try:
+            tree = self.parse(text, filename)
+        except SyntaxError:
+            python = magics.transform(text)
+            if python is None:
+                raise
+        else:
+            code = self.compile(tree, text, filename)
+            self._keep(text, flags, code)
+            return code
+        # Outside of the handler: what is wrong now has nothing to do with it.
+        return self.compile(self.parse(python, filename), python, filename)
 
-    def keep(self, text: str, flags: int, code: Code) -> None:
+    def _keep(self, text: str, flags: int, code: Code) -> None:
         """Keeps the code of a cell that was compiled with flags, if it came before and the
         compiler has nothing to say about it: whoever runs it again is to hear that again."""
         if len(text) > _MAX_KEPT_TEXT or flags != self._flags:
@@ -88,11 +105,6 @@ class Compiler:
         elif _silent(text):
             _make_room(self._kept, _MAX_KEPT)
             self._kept[text, flags] = code
-
-    @property
-    def flags(self) -> int:
-        """What cells are compiled with."""
-        return self._flags
 
     def expression(self, text: str, filename: str) -> Optional[CodeType]:
         """Returns the code of a cell that is one short expression, or None. It

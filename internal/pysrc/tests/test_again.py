@@ -71,19 +71,16 @@ class AgainTest(unittest.TestCase):
     def test_it_is_bounded(self):
         c = Compiler()
         for n in range(1000):
-            c.keep(str(n % 40), c.flags, (None, compile("1", "c", "eval")))
+            c.cell(str(n % 40), "<cell 1>")
         self.assertEqual((32, 40), (len(c._kept), len(c._seen)))
         for n in range(1000):
-            c.keep(f"x{n}", c.flags, (None, None))
+            c.cell(f"x{n} = 1", "<cell 1>")
         self.assertEqual((32, 128), (len(c._kept), len(c._seen)))
         c = Compiler()
-        c.keep("1" * 5000, c.flags, (None, None))
-        self.assertEqual({}, c._kept)
-        code = compile("1", "<cell 1>", "eval")
-        self.assertIsNone(c.again("1", "<cell 1>"))
-        for _ in range(2):
-            c.keep("1", c.flags, (None, code))
-        self.assertEqual("<cell 9>", c.again("1", "<cell 9>")[1].co_filename)
+        for n in range(5):
+            self.assertEqual(f"<cell {n}>", c.cell("lambda: 1", f"<cell {n}>")[1].co_consts[0].co_filename)
+            c.cell("x = '" + "1" * 5000 + "'", "<cell 1>")
+        self.assertEqual(1, len(c._kept))
 
 
 if __name__ == "__main__":
