@@ -95,7 +95,9 @@ type Options struct {
 	// IdleTTL is after how long an idle session's kernel is ended. 0: 5 min;
 	// negative: never.
 	IdleTTL time.Duration
-	// Heartbeat is how often kernels are asked whether they live. One that has been
+	// Heartbeat is how often kernels are asked whether they live; one that has nothing to
+	// do is seen after from outside where the backend can do that, without waking it, and
+	// asked every sixtieth time. One that has been
 	// silent for two and a half times as long is ended; time in which it waited for a
 	// processor, as far as the backend can tell, or in which this process stood still,
 	// is not counted. 0: 5 s.

@@ -47,6 +47,8 @@ type Actor struct {
 	owners   map[string]struct{}
 	asleep   bool
 	pinging  bool
+	answered bool // a ping, since it last ran anything
+	looks    int  // how often it was looked at since, and not asked
 	// silence measures the chance that the interpreter had since it left a ping without
 	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.
 	silence *silence
@@ -169,7 +171,7 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		a.weighing = false
 		a.note()
 	case pingDue:
-		a.ctx.After(a.o.HeartbeatEvery, pingDue{})
+		a.ctx.After(untilRound(time.Now(), a.o.HeartbeatEvery), pingDue{})
 		a.ping()
 	case pong:
 		a.pong(m)
@@ -197,7 +199,7 @@ func (a *Actor) started(m started) error {
 	a.ctx.Beat()
 	a.ctx.Up()
 	if a.o.HeartbeatEvery > 0 {
-		a.ctx.After(a.o.HeartbeatEvery, pingDue{})
+		a.ctx.After(untilRound(time.Now(), a.o.HeartbeatEvery), pingDue{})
 	}
 	return nil
 }
@@ -315,6 +317,11 @@ func (a *Actor) note() {
 		a.weighing = true
 		a.ctx.After(weighEvery, weighDue{})
 	}
+	a.publish()
+}
+
+// publish notes what is known, when that has changed.
+func (a *Actor) publish() {
 	f := supervisor.Facts{PID: a.interp.Info().PID, RSS: a.rss, Detail: a.detail()}
 	if f != a.facts {
 		a.facts = f

@@ -108,6 +108,12 @@ type Backlogged interface{ Ended() bool }
 // ErrEnough says that the rest of a cell's output is not wanted.
 var ErrEnough = errors.New("the rest of the output is not wanted")
 
+// Looker is implemented by interpreters of which it can be seen, without waking them,
+// that they are there and could answer. Look returns at once, with what RSS returns; an
+// error says that this one has to be asked. While nothing is run on it, the actor looks
+// most of the times at which it would ask, so that a session that waits costs nothing.
+type Looker interface{ Look() (rss int64, err error) }
+
 // Killer is implemented by interpreters whose process can be ended at once. Kill
 // does so without asking; Close is still called afterwards. A kernel that hangs
 // would otherwise take the seconds that an orderly end may take.

@@ -17,6 +17,8 @@ import (
 // fakeBackend makes interpreters that obey one-word programs. It counts what is
 // alive, so that a test can see what was left behind.
 type fakeBackend struct {
+	looked bool // its interpreters can be looked at
+
 	startDelay time.Duration
 	startErr   error
 	// waits is what a start waits for before startDelay, one after the other.
@@ -58,7 +60,23 @@ func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.
 	i := &fakeInterp{backend: b, done: make(chan struct{}), interrupts: make(chan struct{}, 8), answers: make(chan answer, 8), left: make(chan messages.HostResult, 8), epoch: o.Epoch}
 	b.all = append(b.all, i)
 	b.alive++
+	if b.looked {
+		return &lookedAt{fakeInterp: i}, nil
+	}
 	return i, nil
+}
+
+// lookedAt is one of which it can be seen that it could answer, unless it is stopped.
+type lookedAt struct{ *fakeInterp }
+
+func (i *lookedAt) Look() (int64, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.looks++
+	if i.silent {
+		return 0, errors.New("stopped")
+	}
+	return 1 << 20, nil
 }
 
 func (b *fakeBackend) living() int {
@@ -96,6 +114,7 @@ type fakeInterp struct {
 	hungryUntil time.Time
 	silent      bool // does not answer pings
 	pings       int
+	looks       int
 	request     kernel.CellRequest // the last one
 }
 

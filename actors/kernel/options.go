@@ -61,7 +61,8 @@ type Options struct {
 	// long as the machine lets it: 5 min at most, or FlushTimeout when that is more.
 	// 0: 10 s.
 	FlushTimeout time.Duration
-	// HeartbeatEvery is how often the interpreter is asked whether it lives. It has as
+	// HeartbeatEvery is how often the interpreter is asked whether it lives, or looked at
+	// (see [Looker]). It has as
 	// long to answer, and up to six times that when it has no processor to answer
 	// with. 0: 5 s; negative: never.
 	HeartbeatEvery time.Duration

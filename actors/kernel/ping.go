@@ -18,7 +18,20 @@ const (
 	// pingCeilings is how long one ping may take when the interpreter has no
 	// processor to answer with.
 	pingCeilings = 6
+	// mostLooks is how many times in a row an interpreter without a run is looked at from
+	// outside instead of being asked.
+	mostLooks = 60
 )
+
+// rounds is how many times in a heartbeat this process wakes up to see after kernels.
+const rounds = 50
+
+// untilRound is a heartbeat, and so much less that it ends together with those of other
+// kernels: waking up costs this process more than what it then does for one of them.
+func untilRound(now time.Time, every time.Duration) time.Duration {
+	round := max(every/rounds, 1)
+	return every - time.Duration(now.UnixNano())%round
+}
 
 // silence is what the interpreter waited for a processor while it owes an answer, and
 // how much of that was said to the supervisor. It goes on over pings that failed. One
@@ -48,7 +61,7 @@ func (s *silence) tell(waited func(time.Duration)) func(opportunity.Measure) {
 // ping asks the interpreter whether it lives, off the actor's goroutine; only
 // an answer beats, so silence is what package supervisor's Heartbeat sees.
 func (a *Actor) ping() {
-	if a.pinging || a.interp == nil {
+	if a.pinging || a.interp == nil || a.look() {
 		return
 	}
 	a.pinging = true
@@ -63,6 +76,25 @@ func (a *Actor) ping() {
 		p.rss = interp.RSS()
 		a.ctx.Tell(p)
 	})
+}
+
+// look spares an interpreter that has nothing to do, and has answered since it had, a
+// ping: it reports whether it is seen from outside that it could answer. Its death is
+// heard without (see started).
+func (a *Actor) look() bool {
+	l, ok := a.interp.(Looker)
+	if !ok || a.run != nil || a.silence != nil || !a.answered || a.looks >= mostLooks {
+		return false
+	}
+	rss, err := l.Look()
+	if err != nil {
+		return false
+	}
+	a.looks++
+	a.ctx.Beat()
+	a.rss, a.weighed = rss, time.Now()
+	a.publish()
+	return true
 }
 
 // await waits for the answer to a ping until the interpreter had the chance to give it
@@ -107,7 +139,7 @@ func (a *Actor) pong(m pong) {
 		}
 		return
 	}
-	a.silence = nil
+	a.silence, a.answered, a.looks = nil, a.run == nil, 0
 	a.ctx.Beat()
 	a.rss, a.weighed = m.rss, time.Now()
 	a.note()

@@ -52,3 +52,35 @@ func TestASilentInterpreterIsHung(t *testing.T) {
 		})
 	}
 }
+
+// One that has nothing to do is asked once, and then looked at: it is asked again when it
+// has run something, when it is seen to be stopped, and now and then. Its end is heard as ever.
+func TestAnIdleInterpreterIsLookedAt(t *testing.T) {
+	counts := func(i *fakeInterp) (pings, looks int) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return i.pings, i.looks
+	}
+	inTree(t, kernel.Options{Backend: &fakeBackend{looked: true}}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		first := tr.backend.last()
+		time.Sleep(4 * time.Minute)
+		pings, looks := counts(first)
+		require.Equal(t, 1, pings, "after its run")
+		require.Greater(t, looks, 40)
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+		time.Sleep(time.Minute)
+		pings, _ = counts(first)
+		require.Equal(t, 2, pings)
+		time.Sleep(10 * time.Minute)
+		pings, _ = counts(first)
+		require.Equal(t, 4, pings, "what cannot be seen is asked for, every five minutes")
+		first.mu.Lock()
+		first.silent = true
+		first.mu.Unlock()
+		begin := time.Now()
+		<-first.Done()
+		require.LessOrEqual(t, time.Since(begin), 16*time.Second)
+		require.Equal(t, messages.StateFresh, tr.run("count").State)
+	})
+}

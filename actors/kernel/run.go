@@ -142,7 +142,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 		r.record = recordOf(a.interp, exec)
 	}
 	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
-	a.run = r
+	a.run, a.answered = r, false
 	a.use(exec.Owner)
 	a.watchSoon()
 	ctx := a.ctx

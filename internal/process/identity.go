@@ -75,4 +75,6 @@ func Exhausted(err error) bool {
 type Activity struct {
 	// Stopped says that it was stopped by a signal or a debugger.
 	Stopped bool
+	// RSS is its resident memory in bytes, 0 when that cannot be told.
+	RSS int64
 }

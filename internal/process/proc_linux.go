@@ -50,6 +50,7 @@ type stat struct {
 	threads int
 	start   uint64 // clock ticks since the boot
 	cpu     uint64 // clock ticks spent in user and in system mode
+	pages   int64  // that are resident
 }
 
 // ended is true of zombies and of the dead. The state is that of the first thread alone,
@@ -63,7 +64,9 @@ func readStat(pid int) (stat, error) {
 	if err := readBoot(); err != nil {
 		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	const enough = 2048 // 52 numbers of 20 digits at most, and a name
+	var room [enough]byte
+	b, err := readShort("/proc/"+strconv.Itoa(pid)+"/stat", room[:])
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return stat{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
@@ -108,7 +111,11 @@ func parseStat(b []byte) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("threads in the stat line: %w", err)
 	}
-	return stat{state: f[0][0], ppid: ppid, threads: threads, start: start, cpu: user + system}, nil
+	var pages int64
+	if len(f) > 21 {
+		pages, _ = strconv.ParseInt(string(f[21]), 10, 64) // 0: it has none that it could tell of
+	}
+	return stat{state: f[0][0], ppid: ppid, threads: threads, start: start, cpu: user + system, pages: pages}, nil
 }
 
 // Look returns what a process is doing.
@@ -120,7 +127,7 @@ func Look(pid int) (Activity, error) {
 	if s.ended() {
 		return Activity{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
-	return Activity{Stopped: s.state == 'T' || s.state == 't'}, nil
+	return Activity{Stopped: s.state == 'T' || s.state == 't', RSS: s.pages * int64(os.Getpagesize())}, nil
 }
 
 // RSS returns the resident memory of a process in bytes.

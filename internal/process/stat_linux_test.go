@@ -15,7 +15,7 @@ func TestParseStat(t *testing.T) {
 		want       stat
 		wrong      string
 	}{
-		{name: "plain", line: statLine, want: stat{state: 'R', ppid: 7161, threads: 1, start: 160218}},
+		{name: "plain", line: statLine, want: stat{state: 'R', ppid: 7161, threads: 1, start: 160218, pages: 382}},
 		{name: "a name that imitates the line", line: "1 (a) Z 9 (b c) S 5 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77", want: stat{state: 'S', ppid: 5, threads: 1, start: 77}},
 		{name: "empty", wrong: "no process name in the stat line"},
 		{name: "cut", line: "1 (a) S 5", wrong: "2 fields after the name in the stat line"},

@@ -131,7 +131,7 @@ var weighted = []syscall.Signal{
 // one sends a signal to a process of a random kind.
 func (f *faults) one() {
 	machine := look(f.mark)
-	all := f.below(machine)
+	all := append(f.below(machine), f.strays(machine)...)
 	kinds := map[string][]int{"host": {f.host.Pid}}
 	for _, p := range all {
 		kinds[p.kind] = append(kinds[p.kind], p.pid)

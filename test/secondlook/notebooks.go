@@ -1,7 +1,7 @@
 package secondlook
 
 var notebooks = []Row{
-	{ID: "N1", Defect: "a process that left its session outlived a killed host without a control group, against what the documents promised", Held: []string{"test/integration TestNothingThatEscapesOutlivesItsHost"}, Said: []string{"ARCHITECTURE.md: a subreaper that ends all that descends from it when the host does, also by SIGKILL"}},
+	{ID: "N1", Defect: "a process that left its session outlived a killed host without a control group, against what the documents promised", Held: []string{"test/integration TestNothingThatEscapesOutlivesItsHost", "internal/process TestBothProcessesOfAnOwnerAreKilled"}, Said: []string{"ARCHITECTURE.md: a subreaper that ends all that descends from it when the host does, also by SIGKILL"}},
 	{ID: "N2", Defect: "fixed times for starts failed many runs on a busy machine, and one failure refused every later call at once", Held: []string{"actors/kernel TestAStartIsBoundedByItsChance", "actors/kernel TestAvailability", "test/integration TestCallsWaitForAServerThatIsKilled"}},
 	{ID: "N3", Defect: "a notebook that was saved while one of its cells ran ended the watch, without the output", Held: []string{"cmd/internal/cli/notebook TestSavedWhileACellRuns"}},
 	{ID: "N4", Defect: "a result with an id of its own was not updated when the display of that id was", Held: []string{"internal/recording TestCell", "internal/recording/cell_test.go: an update of a value"}},

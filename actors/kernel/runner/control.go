@@ -49,6 +49,21 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	return err
 }
 
+// Look sees whether the session's process is there and not stopped. What is not seen is
+// one whose threads wait for each other: it has to be asked.
+func (i *Interpreter) Look() (rss int64, err error) {
+	switch is, err := process.Look(i.info.PID); {
+	case err != nil:
+		return 0, err
+	case is.Stopped:
+		return 0, fmt.Errorf("process %d was stopped by a signal", i.info.PID)
+	case is.RSS == 0 || i.group != nil:
+		return i.RSS(), nil
+	default:
+		return is.RSS, nil
+	}
+}
+
 // Subject is the session's process: nobody else has to pass its answers on.
 func (i *Interpreter) Subject() opportunity.Subject {
 	id, err := process.Identify(i.info.PID)
