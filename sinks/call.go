@@ -171,9 +171,14 @@ func (c *Call) leaveOut(i int, e messages.Event) {
 // them; if it is the result sink that is late, the Output says Lost.
 func (c *Call) Flush(ctx context.Context) messages.Output {
 	barriers := make([]barrier, len(c.subs))
-	for i, sub := range c.subs {
+	for i := range barriers {
 		barriers[i].done = make(chan struct{})
-		sub.ask(&barriers[i])
+	}
+	for i, sub := range c.subs[1:] {
+		sub.ask(&barriers[i+1])
+	}
+	if !c.result.flushHere(&barriers[0]) {
+		c.result.ask(&barriers[0])
 	}
 	out := c.output(ctx, &barriers[0])
 	defer c.flushed()

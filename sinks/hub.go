@@ -216,6 +216,7 @@ func (h *Hub) subscribeResult(exec messages.Execute) *subscription {
 	return h.add(h.shards[shard], &subscription{
 		name: "result", sink: s, credit: supervisor.NewCredit(h.o.Credit), max: h.o.Credit,
 		lazy:  true,
+		brief: len(exec.Cells) <= 1 && o.Tokens == 0 && o.Budget.Brief(briefBytes),
 		again: func() Sink { return s }, // what it gathered is worth more than a clean start
 	})
 }

@@ -28,6 +28,8 @@ type subscription struct {
 	// actor is woken by a flush, and before that only when much waits. A short call
 	// then wakes it once, and not with its first event, just as its code begins.
 	lazy bool
+	// brief says that little output can be flushed by who asks, see flushHere.
+	brief bool
 
 	// taken says that the emitting goroutine holds credit for the event that it
 	// is about to put in. Only that goroutine uses it.
@@ -41,6 +43,8 @@ type subscription struct {
 	busy   bool  // hand is something
 	woken  bool  // the actor has been woken, and will look
 	inside bool  // an incarnation is in the sink
+	// here is closed when who asked for a flush has left the sink; nil: nobody is there.
+	here   chan struct{}
 	dead   error
 	ended  bool // closed in order; the subscription can be forgotten
 	report SinkReport
@@ -204,7 +208,7 @@ func (sub *subscription) ask(b *barrier) {
 // file, as after nearly every call, without its actor. False: the actor has to.
 func (sub *subscription) retire() bool {
 	sub.mu.Lock()
-	if sub.inside || sub.woken || sub.busy || sub.dead != nil || sub.head < len(sub.queue) {
+	if sub.inside || sub.here != nil || sub.woken || sub.busy || sub.dead != nil || sub.head < len(sub.queue) {
 		sub.mu.Unlock()
 		return false
 	}
@@ -296,6 +300,12 @@ func (sub *subscription) pending() bool {
 // has not come back from there: the subscription then is dead.
 func (sub *subscription) enter() bool {
 	sub.mu.Lock()
+	for sub.here != nil { // it runs nothing that waits
+		here := sub.here
+		sub.mu.Unlock()
+		<-here
+		sub.mu.Lock()
+	}
 	if sub.inside {
 		sub.mu.Unlock()
 		sub.die(errAbandoned)

@@ -43,6 +43,12 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Brief reports whether a text of so many bytes is shown as it is, however it is made up.
+func (o Options) Brief(bytes int) bool {
+	o = o.WithDefaults()
+	return o.Columns == 0 && !o.TailOnly && o.HeadBytes >= bytes && o.headLines() >= bytes
+}
+
 // headLines is the head's part of the lines.
 func (o Options) headLines() int {
 	return int(int64(o.Lines) * int64(o.HeadBytes) / int64(o.Bytes))

@@ -295,6 +295,9 @@ func (f *Fold) truncation(uri string) *messages.Truncation {
 	return &t
 }
 
+// Begun reports whether something was shown.
+func (f *Fold) Begun() bool { return len(f.cells) > 0 }
+
 // Held reports whether there is an artifact to close.
 func (f *Fold) Held() bool { return f.spill.file != nil }
 

@@ -22,7 +22,8 @@ const lines = 1500
 // printing prints, waits until there is a file, and prints on.
 func printing(gate string) []string {
 	return []string{
-		fmt.Sprintf("for n in range(%d): print('line', n, '.' * 60)", lines),
+		// One stream after the other, so that no two lines come as one event.
+		fmt.Sprintf("import sys\nfor n in range(%d): print('line', n, '.' * 60, file=(sys.stdout, sys.stderr)[n %% 2])", lines),
 		fmt.Sprintf(`import os, sys, time
 while not os.path.exists(%q): time.sleep(.005)
 for n in range(%d, %d): print('line', n, '.' * 60)
@@ -60,12 +61,12 @@ func TestAHostIsKilled(t *testing.T) {
 		v.until(t, func() bool {
 			seen = 0
 			for _, events := range v.seen {
-				seen += len(events)
+				seen += strings.Count(textOf(events), "\n")
 			}
 			return seen > most && len(v.seen) == calls || seen >= calls*lines
 		})
 		v.kill()
-		t.Logf("killed when %d events were seen", seen)
+		t.Logf("killed when %d lines were seen", seen)
 
 		host := next(t, r)
 		kept := byID(host)

@@ -24,7 +24,8 @@ _REPRS = (
     ("_repr_pdf_", "application/pdf"),
 )
 
-_SHORT_TYPES = (int, float, bool, complex)
+# Their text has nothing that JSON writes in another way.
+SHORT_TYPES = (int, float, bool, complex)
 _PLAIN_TYPES = (int, str, float, bool, bytes, complex, range, slice)
 
 
@@ -39,7 +40,7 @@ def bundle(value: Any) -> Tuple[Bundle, Bundle]:
     repr() raises; what the richer forms raise leaves them out."""
     data: Bundle = {}
     metadata: Bundle = {}
-    if type(value) in _SHORT_TYPES:
+    if type(value) in SHORT_TYPES:
         return {"text/plain": repr(value)}, metadata
     if type(value) not in _PLAIN_TYPES and not isinstance(value, type):
         _rich(value, data, metadata)

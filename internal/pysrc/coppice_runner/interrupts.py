@@ -55,12 +55,12 @@ class Interrupts:
         self.current = 0  # the cell that runs, 0 between cells; written by the main thread
         # The cell that is to be interrupted: set by the side thread, cleared by
         # the main thread when it raises.
-        self._wanted = 0
+        self.wanted = 0
         self._asked = 0  # the cell that the side thread asked for last
         self._sent = 0  # the cell that it sent a signal for, until the main thread has got that
         self._told: Dict[Tuple[int, bytes], object] = {}  # programs that the interrupt was sent to
         self._begun = 0.0  # when the cell began, by the monotonic clock
-        self._kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
+        self.kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
         self.told = 0  # how often that belonged to no cell since the last one
         self.forking = False  # the main thread forks: what is raised in what is registered for that is dropped
         self.masked = False  # code has changed which signals its threads get
@@ -84,7 +84,7 @@ class Interrupts:
         """Interrupts a cell, or the one of that number when it begins, and what
         the cell has started: a terminal would do the same. It is called by the
         side thread."""
-        self._asked = self._wanted = ident
+        self._asked = self.wanted = ident
         if self.current == ident:
             self._told = {}
             self._deliver(ident)
@@ -119,7 +119,7 @@ class Interrupts:
 
     def raise_now(self, frame: Optional[FrameType]) -> None:
         """Interrupts the cell from another signal's handler."""
-        self._wanted = self.current
+        self.wanted = self.current
         self._obey(frame)
 
     def unheeded(self) -> bool:
@@ -127,7 +127,7 @@ class Interrupts:
         package's own code on its way back, or was swallowed below Python, as
         os.system() does while its child runs. The side thread then asks again.
         """
-        return self._wanted != 0 and self._wanted == self.current and self.installed()
+        return self.wanted != 0 and self.wanted == self.current and self.installed()
 
     def again(self) -> None:
         """Interrupts once more what did not heed it, and what has started
@@ -149,38 +149,38 @@ class Interrupts:
     def end(self) -> None:
         """Closes the gate. What still waits came too late."""
         ended, self.current = self.current, 0
-        if self._wanted == ended:
-            self._wanted = 0
+        if self.wanted == ended:
+            self.wanted = 0
 
     def keep(self, err: BaseException) -> bool:
         """Keeps what a handler of the user raised in this package's code, until
         check. Returns False when no cell runs that could get it."""
         if not self.current:
             return False
-        self._kept = err
+        self.kept = err
         return True
 
     def left(self) -> Optional[BaseException]:
         """Returns what was kept and came too late for its cell."""
-        err, self._kept = self._kept, None
+        err, self.kept = self.kept, None
         return err
 
     def pending(self) -> bool:
         """Says whether check would raise."""
-        return self.waiting() or (self._kept is not None and get_ident() == self.main and not self.forking)
+        return self.waiting() or (self.kept is not None and get_ident() == self.main and not self.forking)
 
     def waiting(self) -> bool:
         """Says whether the calling thread has an interrupt to obey."""
-        return self._wanted != 0 and self._wanted == self.current and get_ident() == self.main and not self.forking
+        return self.wanted != 0 and self.wanted == self.current and get_ident() == self.main and not self.forking
 
     def check(self) -> None:
         """Raises the interrupt that waits. It is called where this package
         hands control back to the user's code, and when the code has ended."""
-        if self._wanted and self.waiting():
-            self._wanted = 0
+        if self.wanted and self.waiting():
+            self.wanted = 0
             raise KeyboardInterrupt
-        if self._kept is not None and get_ident() == self.main and not self.forking:
-            err, self._kept = self._kept, None
+        if self.kept is not None and get_ident() == self.main and not self.forking:
+            err, self.kept = self.kept, None
             raise err
 
     def reaches_user(self, frame: Optional[FrameType]) -> bool:
@@ -201,11 +201,11 @@ class Interrupts:
         self._obey(frame)
 
     def _obey(self, frame: Optional[FrameType]) -> None:
-        if not self._wanted and self._asked != self.current:
-            self._wanted = self.current  # somebody else sent the signal
-        if self._wanted != self.current:
+        if not self.wanted and self._asked != self.current:
+            self.wanted = self.current  # somebody else sent the signal
+        if self.wanted != self.current:
             return  # another cell was meant, or the interrupt was raised already
         if not self.reaches_user(frame):
             return  # check() raises it
-        self._wanted = 0
+        self.wanted = 0
         raise KeyboardInterrupt

@@ -35,6 +35,8 @@ CO_COROUTINE = 0x80
 _SWITCH, _MOST_SWITCH = sys.getswitchinterval(), 0.1
 # How many requests in a row may fail before the session is given up.
 _FAILURES = 3
+# Characters of a number that is sent as it is.
+_SHORT = 1000
 
 
 def prepare() -> None:
@@ -197,6 +199,7 @@ class Session:
         signals.serve(None)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self.side.close_descriptors()
+        self.output.let_go()
         os.close(self._main.detach())
 
     def _request(self, line: bytes, again: bool = False) -> None:
@@ -452,7 +455,7 @@ class Session:
         filename = f"<cell {self.count}>"
         self.interrupts.check()
         self.compiler.register(filename, code)
-        statements, expression = self._compile(code, filename)
+        statements, expression = self.compiler.cell(code, filename)
         try:
             value = self._call(statements, expression)
             self.interrupts.check()
@@ -463,26 +466,10 @@ class Session:
             for figure in display.figures():
                 self.display(figure)
 
-    def _compile(self, code: str, filename: str) -> "tuple[Optional[types.CodeType], Optional[types.CodeType]]":
-        short = self.compiler.expression(code, filename)
-        if short is not None:
-            return None, short
-        try:
-            tree = self.compiler.parse(code, filename)
-        except SyntaxError:
-            python = magics.transform(code)
-            if python is None:
-                raise
-            code = python
-            tree = None
-        if tree is None:  # outside of the handler: what is wrong now has nothing to do with it
-            tree = self.compiler.parse(code, filename)
-        return self.compiler.compile(tree, code, filename)
-
     def evaluate(self, code: str, filename: str) -> Any:
         """Runs code as a cell would and returns the value of its last
         expression."""
-        return self._call(*self._compile(code, filename))
+        return self._call(*self.compiler.cell(code, filename))
 
     def names(self) -> List[str]:
         """Returns the names that cells have defined, sorted."""
@@ -533,6 +520,11 @@ class Session:
             raise
 
     def _result(self, value: Any, frames: List[bytes]) -> None:
+        if type(value) in display.SHORT_TYPES:
+            text = repr(value)
+            if len(text) < _SHORT:
+                frames.append(b'{"type":"result","data":{"text/plain":"%b"},"count":%d}\n' % (text.encode(), self.count))
+                return
         data, metadata = display.bundle(value)
         if (data := self._printed(data, False)) is None:
             return

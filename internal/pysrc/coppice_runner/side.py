@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import traceback
+from time import monotonic
 from typing import Any, Dict
 
 from .wire import DONTWAIT, Lines, RequestTooLong, encode, parse
@@ -107,10 +108,29 @@ class Side:
         blocked.register(main, select.POLLOUT)
         writable = select.poll()  # the channel has one for its own threads: none serves two
         writable.register(main, select.POLLOUT)
+        # Nor while those who print gather lines there, and send them.
+        left = select.poll()
+        left.register(control, select.POLLIN)
+        left.register(self._lifeline, select.POLLIN)
         channel, interrupts, limits = self._session._channel, self._session.interrupts, self._session.limits
+        due = 0.0  # when there is something to do besides, while lines are gathered
         while True:
-            events = (blocked if channel.waiting() or not writable.poll(0) else poll).poll(_AGAIN_MS if interrupts.unheeded() else limits.patience())
+            leave = output.patience()
+            wait = _AGAIN_MS if interrupts.unheeded() else limits.patience()
+            if channel.waiting() or not writable.poll(0):
+                leave, due, events = None, 0.0, blocked.poll(wait)
+            elif leave is None:
+                due, events = 0.0, poll.poll(wait)
+            else:
+                events = left.poll(leave)
             with self._working:
+                if leave is not None and not events:
+                    output.gathered()
+                    now = monotonic()
+                    if wait is None or not due or now < due:
+                        due = 0.0 if wait is None else due or now + wait / 1000
+                        continue
+                    due = 0.0
                 if not events:
                     interrupts.again()
                 if limits.processes and interrupts.current:
@@ -127,7 +147,7 @@ class Side:
                             poll.unregister(fd)
                     else:
                         written = True
-                if written:
+                if written and (channel.waiting() or output.patience() is None):
                     output.pump()
 
     def serve(self) -> None:

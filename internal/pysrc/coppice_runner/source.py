@@ -10,7 +10,12 @@ import linecache
 import re
 from collections import deque
 from types import CodeType
-from typing import Deque, Optional, Tuple
+from typing import Any, Deque, Dict, Optional, Tuple
+
+from . import magics
+
+# The code of the statements of a cell, and that of its last expression.
+Code = Tuple[Optional[CodeType], Optional[CodeType]]
 
 # Cells whose text is kept for tracebacks and inspect, and how much of it.
 _MAX_CELLS = 2000
@@ -25,6 +30,17 @@ _STATEMENT = re.compile(r"(?<![=!<>:])=(?!=)|^(?:import|from|del|assert|raise|pa
 
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
+# Cells whose code is kept, cells that are known to have come before, and the characters
+# of one.
+_MAX_KEPT, _MAX_SEEN = 32, 128
+_MAX_KEPT_TEXT = 2000
+
+_TRY_STAR = getattr(ast, "TryStar", ast.Try)
+# What can be called, or taken a part of, without a word of the compiler.
+_USUAL = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+# Escapes and numbers that run into a word, of which it may say something too.
+_TOLD = re.compile(r"\\|[0-9][A-Za-z_]").search
+
 
 class Compiler:
     """Compiles the cells of one session. `from __future__ import x` in a cell
@@ -34,20 +50,61 @@ class Compiler:
         self._flags = _AWAIT
         self._known: Deque[Tuple[str, int]] = deque()
         self._size = 0
+        # The code of cells that came twice, by their text and the flags, and the hashes of
+        # those that came once.
+        self._kept: Dict[Tuple[str, int], Code] = {}
+        self._seen: Dict[int, None] = {}
 
     def register(self, filename: str, text: str) -> None:
         """Makes the lines of a cell known under its file name, for as long as
         there is room."""
-        lines = text.splitlines(True)
+        lines, size, known = text.splitlines(True), len(text), self._known
         if lines and not lines[-1].endswith("\n"):
             lines[-1] += "\n"
-        linecache.cache[filename] = (len(text), None, lines, filename)
-        self._known.append((filename, len(text)))
-        self._size += len(text)
-        while len(self._known) > 1 and (len(self._known) > _MAX_CELLS or self._size > _MAX_TEXT):
-            old, size = self._known.popleft()
+        linecache.cache[filename] = (size, None, lines, filename)
+        known.append((filename, size))
+        self._size += size
+        while (len(known) > _MAX_CELLS or self._size > _MAX_TEXT) and len(known) > 1:
+            old, size = known.popleft()
             self._size -= size
             linecache.cache.pop(old, None)
+
+    def cell(self, text: str, filename: str) -> Code:
+        """Returns the code of a cell, magics and all."""
+        flags = self._flags
+        known = self._kept.get((text, flags))
+        if known is not None:
+            statements, expression = known
+            return statements and _renamed(statements, filename), expression and _renamed(expression, filename)
+        expression = self.expression(text, filename)
+        if expression is not None:
+            self._keep(text, flags, (None, expression))
+            return None, expression
+        try:
+            tree = self.parse(text, filename)
+        except SyntaxError:
+            python = magics.transform(text)
+            if python is None:
+                raise
+        else:
+            code = self.compile(tree, text, filename)
+            self._keep(text, flags, code)
+            return code
+        # Outside of the handler: what is wrong now has nothing to do with it.
+        return self.compile(self.parse(python, filename), python, filename)
+
+    def _keep(self, text: str, flags: int, code: Code) -> None:
+        """Keeps the code of a cell that was compiled with flags, if it came before and the
+        compiler has nothing to say about it: whoever runs it again is to hear that again."""
+        if len(text) > _MAX_KEPT_TEXT or flags != self._flags:
+            return
+        key = hash(text)
+        if key not in self._seen:
+            _make_room(self._seen, _MAX_SEEN)
+            self._seen[key] = None
+        elif _silent(text):
+            _make_room(self._kept, _MAX_KEPT)
+            self._kept[text, flags] = code
 
     def expression(self, text: str, filename: str) -> Optional[CodeType]:
         """Returns the code of a cell that is one short expression, or None. It
@@ -78,6 +135,40 @@ class Compiler:
             self._flags |= statements.co_flags & _FUTURE
         expression = compile(last, filename, "eval", self._flags, True) if last is not None else None
         return statements, expression
+
+
+def _make_room(of: Dict[Any, Any], most: int) -> None:
+    while len(of) >= most:
+        del of[next(iter(of))]
+
+
+def _renamed(code: CodeType, filename: str) -> CodeType:
+    """Returns code as if it came from another file."""
+    nested = [isinstance(c, CodeType) for c in code.co_consts]
+    if True not in nested:
+        return code.replace(co_filename=filename)
+    return code.replace(co_filename=filename, co_consts=tuple([_renamed(c, filename) if is_code else c for c, is_code in zip(code.co_consts, nested)]))
+
+
+def _silent(text: str) -> bool:
+    """Says whether the compiler has no warning about a cell, as far as its form tells."""
+    if _TOLD(text):
+        return False
+    try:
+        tree = ast.parse(text)
+    except Exception:  # it needs the flags
+        return False
+    for node in ast.walk(tree):
+        part: Any = None
+        if isinstance(node, ast.Call):
+            part = node.func
+        elif isinstance(node, ast.Subscript):
+            part = node.value
+        elif isinstance(node, (ast.Assert, ast.Try, _TRY_STAR)) or isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return False
+        if part is not None and not isinstance(part, _USUAL):
+            return False
+    return True
 
 
 def _silenced(node: ast.Expr, text: str) -> bool:

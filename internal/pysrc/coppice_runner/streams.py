@@ -1,5 +1,10 @@
 """Output: sys.stdout, sys.stderr, and whatever else is written to the
-descriptors 1 and 2, as frames in the order in which it was written."""
+descriptors 1 and 2, as frames in the order in which it was written.
+
+The first line goes to the host at once. Those that come soon after it wait for each
+other, some milliseconds, in the pipe that is behind their descriptor: there they are
+out of the process, whatever becomes of it, and in order with what others write.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import io
 import os
 import select
 from collections import deque
+from time import monotonic
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from .interrupts import Interrupts
@@ -22,6 +28,13 @@ _MANY_PARTS = 256
 _MAX_LATE = 64 << 10
 # What is read from a descriptor at once, in bytes.
 _CHUNK = 16 << 10
+# Lines that come one soon after the other are gathered in the pipe of their stream,
+# where they outlive the process: after how many that begins, how soon that is and
+# how long they stay there, in seconds, and how much, in bytes. A pipe takes a
+# write of up to _WHOLE as a whole.
+_FEW, _SOON, _GATHERED, _WHOLE = 2, 0.004, 32 << 10, 4 << 10
+# What a pipe holds, in bytes, if nobody has made it larger.
+_PIPE = 64 << 10
 # What is read from the descriptors at the end of a cell at most: a pipe holds
 # no more, unless somebody goes on writing, and that is output of the next cell.
 _MAX_DRAIN = 1 << 20
@@ -38,6 +51,7 @@ class Output:
         self.captured: Dict[str, int] = {}  # name of a stream to the descriptor to read; from attach on
         self._names: Dict[int, str] = {}  # and the other way round
         self._decoders = {name: codecs.getincrementaldecoder("utf-8")("replace") for name in _FD}
+        self._decoded = False  # they were given something, since a cell has ended
         self._readable = select.poll()
         # Appending and popping are atomic, so that a signal handler or a
         # finaliser that prints in the middle of a flush needs no lock.
@@ -53,6 +67,11 @@ class Output:
         # Write ends of the pipes that nothing was left to write to, by name: code
         # has closed the descriptor, or put another file in its place.
         self.loose: Dict[str, int] = {}
+        # The stream whose lines are gathered, "" for none, the way into its pipe, how
+        # many bytes of them are there, and when they are due at the host.
+        self._gathers, self._into, self._size, self._due = "", -1, 0, 0.0
+        # The stream whose text was sent last, when, and how often in a row it came soon.
+        self._last, self._sent, self._soon = "", 0.0, 0
 
     def attach(self, captured: Dict[str, int]) -> None:
         """Begins to read what is written to the descriptors 1 and 2. A copy of a
@@ -65,6 +84,7 @@ class Output:
         for fd in self.loose.values():
             os.close(fd)
         self.loose.clear()
+        self.let_go()
         for name, fd in captured.items():
             self._names[fd] = name
             os.set_blocking(fd, False)
@@ -81,19 +101,24 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what was written so far."""
-        channel = self._channel
-        while self._parts and not self.forked and not channel.mine():
-            if not channel.acquire():
+        """Passes on what was written so far: to the host, or for some milliseconds to
+        where lines are gathered."""
+        # What this does for a line is most of what a program costs that prints many:
+        # that is why it does not call what it could.
+        channel, interrupts, parts = self._channel, self._interrupts, self._parts
+        lock = channel.lock
+        while parts and not self.forked and not lock._is_owned():
+            if not lock.acquire(False) and not channel.acquire():
                 break
             try:
-                self._drain(_CHUNK)
-                self._send_parts()
+                if not self._gathers or not self._gather():
+                    self._pass_on()
             finally:
-                channel.release()
-            if self._interrupts.pending():
+                lock.release()
+            if (interrupts.wanted or interrupts.kept is not None) and interrupts.pending():
                 break
-        self._interrupts.check()
+        if interrupts.wanted or interrupts.kept is not None:
+            interrupts.check()
 
     def send(self, frame: Dict[str, Any]) -> None:
         """Sends a frame of the running cell, after all output before it."""
@@ -103,7 +128,7 @@ class Output:
             self._interrupts.check()
             return
         try:
-            self._drain(_CHUNK)
+            self._drain(self._most())
             self._send_parts()
             if self._capture is not None:
                 self._capture.outputs.append(frame)
@@ -121,7 +146,7 @@ class Output:
             self._interrupts.check()
             return False
         try:
-            self._drain(_CHUNK)
+            self._drain(self._most())
             self._send_parts()
             if not self._ident:
                 return False
@@ -137,15 +162,10 @@ class Output:
             pass
         try:
             self._ident = ident
-            self._seq = 0
-            out = [b'%b{"type":"started","id":%d}\n' % (channel.mark, ident)]
-            if self._late_dropped:
-                out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
-            for name, text in self._late:
-                out.append(self._text_frame(name, text, b'"late":true,'))
-            self._late.clear()
-            self._late_size = self._late_dropped = 0
-            channel.hold(b"".join(out))
+            self._seq = self._soon = 0
+            channel.hold(b'%b{"type":"started","id":%d}\n' % (channel.mark, ident))
+            if self._late:
+                self._send_late()
         finally:
             channel.release()
 
@@ -156,9 +176,12 @@ class Output:
         while not channel.acquire():
             pass
         try:
-            if self._drain(_MAX_DRAIN, last=True):
+            if self._drain(_MAX_DRAIN, last=True) and self._decoded:
                 self._finish_characters()
-            self._send_parts(last=True)
+            if self._parts:
+                self._send_parts(last=True)
+            if self._gathers:
+                self._scatter()
             channel.send(b"".join([self._stamp(l) for l in lines]), last=True)
             self._ident = 0
         finally:
@@ -184,6 +207,41 @@ class Output:
             pass
         self._drain(_MAX_DRAIN, last=True)
         self._send_parts(last=True)
+        self._scatter()
+
+    def patience(self) -> Optional[int]:
+        """Returns for how many milliseconds the side thread leaves the pipes to those who
+        print: what they gather there is theirs to send, while they go on. None: it does
+        not."""
+        if not self._gathers:
+            return None
+        return max(0, int((self._due + _SOON - monotonic()) * 1000) + 1)
+
+    def gathered(self) -> None:
+        """Sends what was gathered, when nothing was printed any more that would have sent
+        it. The side thread calls it."""
+        channel = self._channel
+        if not channel.acquire(20):
+            return
+        try:
+            if not self._gathers or channel.waiting() or monotonic() < self._due + _SOON:
+                return
+            if not self._size:
+                self._scatter()
+            self._drain(_PIPE, block=False)
+            self._size, self._due = 0, monotonic() + _SOON
+        finally:
+            channel.release()
+
+    def let_go(self) -> None:
+        """Gathers no more, and leaves what is in the pipe to others: in a process that was
+        forked off."""
+        into, self._gathers, self._into, self._size = self._into, "", -1, 0
+        if into >= 0:
+            try:
+                os.close(into)
+            except OSError:
+                pass  # the user's code has closed it
 
     def pump(self) -> None:
         """Forwards what was written to the descriptors. The side thread calls
@@ -226,6 +284,82 @@ class Output:
 
     # The methods below are called with the channel held.
 
+    def _pass_on(self) -> None:
+        """Sends what was written. Lines of one stream that come soon after each other
+        are gathered from then on: to wake the host for each costs more than all else."""
+        self._drain(self._most())
+        parts = self._parts
+        name = parts[-1][0] if parts else self._last
+        self._send_parts()
+        now = monotonic()
+        if name != self._last or now - self._sent > _SOON:
+            self._soon = 0
+        else:
+            self._soon += 1
+        self._last, self._sent = name, now
+        if self._soon >= _FEW and name != self._gathers and self._ident and self._capture is None:
+            self._begin_gathering(name, now)
+
+    def _begin_gathering(self, name: str, now: float) -> None:
+        self._scatter()
+        self._soon = -1 << 30  # not again in this cell, if it cannot be done
+        try:
+            into = os.open(f"/proc/self/fd/{self.captured[name]}", os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            if into <= 2:  # code has closed one of these
+                into, closed = fcntl.fcntl(into, fcntl.F_DUPFD_CLOEXEC, 3), into
+                os.close(closed)
+        except OSError:
+            return  # this system has no such way, or there is no descriptor left
+        self._soon = 0
+        self._into, self._size, self._due = into, 0, now + _SOON
+        self._gathers = name
+
+    def _gather(self) -> bool:
+        """Puts text into the pipe of its stream. False: it is to be sent."""
+        parts, name = self._parts, self._gathers
+        if not parts:
+            return True  # another thread has passed it on
+        first, text = parts.popleft()
+        if first != name:
+            parts.appendleft((first, text))
+            return False
+        while parts and parts[0][0] == name:
+            text += parts.popleft()[1]
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            if len(data) > _WHOLE:
+                raise BlockingIOError
+            os.write(self._into, data)
+        except OSError as err:
+            parts.appendleft((name, text))
+            if not isinstance(err, BlockingIOError):
+                self._gathers, self._into = "", -1  # the user's code has closed it
+            return False
+        self._size += len(data)
+        now = monotonic()
+        if now >= self._due or self._size >= _GATHERED:
+            self._drain(_PIPE)
+            self._size, self._due = 0, now + _SOON
+        return True
+
+    def _most(self) -> int:
+        """Returns how much is taken from the descriptors at least, before what follows."""
+        return _PIPE if self._gathers else _CHUNK
+
+    def _scatter(self) -> None:
+        """Gathers no more. What was gathered has been taken from the pipe."""
+        if not self._gathers:
+            return
+        name, into = self._gathers, self._into
+        self._gathers, self._into = "", -1
+        try:
+            os.get_inheritable(_FD[name])
+        except OSError:
+            if name not in self.loose:  # else nothing would be left to write to
+                self.loose[name] = into
+                return
+        os.close(into)
+
     def _stamp(self, line: bytes) -> bytes:
         self._seq += 1
         return b'%b{"id":%d,"seq":%d,%b' % (self._channel.mark, self._ident, self._seq, line[1:])
@@ -256,14 +390,26 @@ class Output:
         if not self._ident:
             self._keep_late(name, text)
             return ""
-        if len(text) <= MAX_TEXT:
-            self._channel.send(self._text_frame(name, text), block, last)
+        if len(text) <= _PIPE:
+            frames = [self._text_frame(name, text[at : at + MAX_TEXT]) for at in range(0, len(text), MAX_TEXT)]
+            self._channel.send(frames[0] if len(frames) == 1 else b"".join(frames), block, last)
             return ""
         for at in range(0, len(text), MAX_TEXT):
             if not last and self._interrupts.pending():
                 return text[at:]
             self._channel.send(self._text_frame(name, text[at : at + MAX_TEXT]), block, last)
         return ""
+
+    def _send_late(self) -> None:
+        """Has what came between the cells sent with the first frame of this one."""
+        out = []
+        if self._late_dropped:
+            out.append(self._stamp(encode({"type": "dropped", "chars": self._late_dropped})))
+        for name, text in self._late:
+            out.append(self._text_frame(name, text, b'"late":true,'))
+        self._late.clear()
+        self._late_size = self._late_dropped = 0
+        self._channel.hold(b"".join(out))
 
     def _keep_late(self, name: str, text: str) -> None:
         for at in range(0, len(text), MAX_TEXT):
@@ -281,6 +427,7 @@ class Output:
 
     def _finish_characters(self) -> None:
         """Sends what was written of characters whose rest did not come."""
+        self._decoded = False
         for name, decoder in self._decoders.items():
             text = decoder.decode(b"", True)
             if text:
@@ -289,19 +436,20 @@ class Output:
     def _drain(self, limit: int, block: bool = True, last: bool = False) -> bool:
         """Takes what was written to the descriptors, at most limit bytes, and says
         whether that was all."""
+        most = min(max(limit, _CHUNK), _PIPE)
         while limit > 0:
             events = self._readable.poll(0)
             if not events:
                 return True
             for fd, _ in events:
                 try:
-                    data = os.read(fd, _CHUNK)
+                    data = os.read(fd, most)
                 except (BlockingIOError, InterruptedError):
                     return True
                 if not data:  # the side thread sees to it
                     return True
                 limit -= len(data)
-                name = self._names[fd]
+                name, self._decoded = self._names[fd], True
                 text = self._decoders[name].decode(data)
                 if text:
                     self._send_text(name, text, block, last)

@@ -9,7 +9,7 @@ import json
 import select
 import socket
 import threading
-from _thread import get_ident
+import time
 from typing import Any, Callable, Dict, Optional
 
 VERSION = 1
@@ -83,7 +83,9 @@ _dump = getattr(json.encoder, "c_make_encoder", None)
 
 def parse(line: bytes) -> Any:
     """Returns what a line says. It raises ValueError."""
-    text = line.decode().strip()
+    text = line.decode()
+    if text[:1] != "{" or text[-1:] != "}":
+        text = text.strip()
     try:
         value, end = _scan(text, 0)
     except StopIteration:
@@ -162,8 +164,9 @@ class Channel:
         self.mark = b""
         self._interrupted = interrupted
         self._broken = broken
-        self._lock = threading.Lock()
-        self._owner = 0  # the thread that holds the lock, else 0
+        # It is never taken twice by one thread. What knows its owner is set and cleared in
+        # one step, so that no handler of a signal comes in between and waits for itself.
+        self.lock: Any = threading.RLock()
         self._rest = b""  # frames, or the end of one, that wait for the host
         self._writable = select.poll()  # used by who holds the channel
 
@@ -178,25 +181,29 @@ class Channel:
     def mine(self) -> bool:
         """Says whether the calling thread holds the channel already: a signal
         handler or a finaliser of the user interrupted it there."""
-        return self._owner == get_ident()
+        return self.lock._is_owned()  # type: ignore[no-any-return]
 
     def acquire(self, patience_ms: int = -1) -> bool:
         """Takes the channel for a group of sends. Returns False when patience
         ran out, or when the main thread was interrupted."""
-        while not self._lock.acquire(False):
+        lock = self.lock
+        while lock._is_owned() or not lock.acquire(False):
             if patience_ms >= 0 or self._interrupted():
-                if not self._lock.acquire(timeout=max(patience_ms, 0) / 1000):
-                    return False
+                return self._await(max(patience_ms, 0))
+            if self._await(_STEP_MS):
                 break
-            if self._lock.acquire(timeout=_STEP_MS / 1000):
-                break
-        self._owner = get_ident()
         return True
+
+    def _await(self, patience_ms: int) -> bool:
+        """Waits for the channel. A thread that has it already waits in vain."""
+        if self.lock._is_owned():
+            time.sleep(patience_ms / 1000)
+            return False
+        return self.lock.acquire(timeout=patience_ms / 1000)  # type: ignore[no-any-return]
 
     def release(self) -> None:
         """Gives the channel back."""
-        self._owner = 0
-        self._lock.release()
+        self.lock.release()
 
     def waiting(self) -> bool:
         """Says whether something waits for the host."""
@@ -212,7 +219,7 @@ class Channel:
         does not make it give up."""
         if self._rest:
             data, self._rest = self._rest + data, b""
-        view = memoryview(data)
+        view: Any = data
         while view:
             try:
                 sent = self._sock.send(view, DONTWAIT)
@@ -221,9 +228,9 @@ class Channel:
             except OSError:
                 self._broken()
                 return
-            view = view[sent:]
-            if not view:
-                return
+            if sent == len(view):
+                return  # as nearly always
+            view = memoryview(view)[sent:]
             if not block or (not last and self._interrupted()):
                 self._rest = bytes(view)
                 return

@@ -15,9 +15,10 @@ PATIENCE = 60.0
 
 class Driver:
     """Starts a session and talks to it. A spare has waited for its init: its side
-    thread serves already."""
+    thread serves already. With pipes, leftovers tells what the session has left there."""
 
-    def __init__(self, spare=False, **init):
+    def __init__(self, spare=False, pipes=False, **init):
+        keep = pipes
         self.main, main = socket.socketpair()
         self.control, control = socket.socketpair()
         pipes = [*os.pipe(), *os.pipe()]
@@ -40,6 +41,7 @@ class Driver:
         main.close()
         control.close()
         os.close(self.life)
+        self.kept = [os.dup(pipes[at]) for at in (0, 2)] if keep else []
         for fd in pipes:
             os.close(fd)
         self.buffers = {self.main: b"", self.control: b""}
@@ -139,7 +141,7 @@ class Driver:
             socket.send_fds(self.main, [b"\n"], fds)
             for fd in fds:
                 os.close(fd)
-            copy.lifeline, copy.cells, copy.parent = os.dup(self.lifeline), self.cells, self
+            copy.lifeline, copy.cells, copy.parent, copy.kept = os.dup(self.lifeline), self.cells, self, []
             copy.buffers = {copy.main: b"", copy.control: b""}
             made.append(copy)
         assert self.frame() == {"type": "done", "id": 0, "ok": True}
@@ -149,12 +151,21 @@ class Driver:
             copy.pid = ready["pid"]
         return made
 
+    def leftovers(self):
+        """Returns what a session that has ended had printed and not sent."""
+        from coppice_runner.streams import drain_descriptor
+
+        return [drain_descriptor(fd) for fd in self.kept]
+
     def close(self):
         """Ends the session and returns its wait status, 0 of a copy, which is no
         child of this process."""
         self.main.close()
         self.control.close()
         os.close(self.lifeline)
+        for fd in self.kept:
+            os.close(fd)
+        self.kept = []
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):

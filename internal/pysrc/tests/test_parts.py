@@ -355,14 +355,14 @@ class InterruptsTest(unittest.TestCase):
         gate.check()
         gate.begin(3, 0.0)
         gate.check()
-        gate._asked = gate._wanted = 2  # another cell
+        gate._asked = gate.wanted = 2  # another cell
         gate.check()
-        gate._asked = gate._wanted = 3
+        gate._asked = gate.wanted = 3
         self.assertTrue(gate.waiting())
         with self.assertRaises(KeyboardInterrupt):
             gate.check()
         gate.check()
-        gate._wanted = 3
+        gate.wanted = 3
         gate.end()
         gate.begin(4, 0.0)
         gate.check()
