@@ -14,7 +14,6 @@ if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
 
 forks = None
 if __name__ == "__main__" and os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py")):
-
     spec = importlib.util.spec_from_file_location("coppice_forks", os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py"))
     forks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(forks)

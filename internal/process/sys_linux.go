@@ -1,11 +1,8 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -85,85 +82,8 @@ func lower(pid, resource int, to uint64) error {
 // began with.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
 
-// rlimitLocks is the limit that marks are.
-const rlimitLocks = 10
-
 // rlimitFileSize is the limit of the size of files.
 const rlimitFileSize = unix.RLIMIT_FSIZE
-
-// SetMark marks a process: what it starts from now on has the mark, too. The error says that
-// this process may not, as with one of another user.
-func SetMark(pid int, m Mark) error {
-	if now, err := markOf(pid); err == nil && now == m {
-		return nil
-	}
-	if err := unix.Prlimit(pid, rlimitLocks, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}, nil); err != nil {
-		return fmt.Errorf("mark process %d: %w", pid, err)
-	}
-	return nil
-}
-
-// SetPart says which part of what has its mark a process belongs to; what it starts from
-// now on belongs there, too. The process has to have its mark. The error says that this process may not, as
-// with one of another user.
-func SetPart(pid int, p Part) error {
-	m, _, err := marksOf(pid)
-	if err == nil {
-		err = unix.Prlimit(pid, rlimitLocks, &unix.Rlimit{Cur: uint64(p), Max: uint64(m)}, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("say to which part process %d belongs: %w", pid, err)
-	}
-	return nil
-}
-
-// PartOf reads to which part of what has its mark a process belongs, 0 for none.
-func PartOf(pid int) (Part, error) {
-	_, p, err := marksOf(pid)
-	return p, err
-}
-
-// markOf reads the mark of a process.
-func markOf(pid int) (Mark, error) {
-	m, _, err := marksOf(pid)
-	return m, err
-}
-
-// marksOf reads the mark of a process, and its part of what has that.
-func marksOf(pid int) (Mark, Part, error) {
-	var l unix.Rlimit
-	err := unix.Prlimit(pid, rlimitLocks, nil, &l)
-	if err == nil {
-		return Mark(l.Max), partIn(l.Cur, l.Max), nil
-	}
-	if !errors.Is(err, unix.EPERM) {
-		return 0, 0, err
-	}
-	// The limits of other users' processes stand where everyone may read them.
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
-	if err != nil {
-		return 0, 0, err
-	}
-	_, rest, ok := bytes.Cut(b, []byte("\nMax file locks"))
-	f := bytes.Fields(rest)
-	if !ok || len(f) < 2 {
-		return 0, 0, errors.New("no limit of file locks among those of the process")
-	}
-	most, err := strconv.ParseUint(string(f[1]), 10, 64)
-	if err != nil {
-		return 0, 0, err // it has none
-	}
-	now, err := strconv.ParseUint(string(f[0]), 10, 64)
-	return Mark(most), partIn(now, most), err
-}
-
-// partIn reads the part from the two limits, which are the same where there is none.
-func partIn(now, most uint64) Part {
-	if now == most {
-		return 0
-	}
-	return Part(now)
-}
 
 // LimitFileSize bounds how long a file a process may make, and what it starts from now on, in bytes.
 // The error says that this process may not, as with one of another user.
