@@ -107,7 +107,9 @@ func TestErrorPlaces(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(cwd, "of_the_user.py"), []byte("def fail(x):\n    return {}[x]\n"), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(cwd, "broken.py"), []byte("x = 1\nx = = 2\n"), 0o600))
 			s := plain(t, backend).Session("errors", coppice.In(cwd))
-			ran := 0
+			// What one case leaves behind, the collector may find in another.
+			run(t, s, step{cells: []string{"import warnings\nwarnings.filterwarnings('ignore', 'coroutine .* was never awaited')"}})
+			ran := 1
 			for _, name := range slices.Sorted(maps.Keys(errorCases)) {
 				t.Run(name, func(t *testing.T) {
 					held(t, backend)
