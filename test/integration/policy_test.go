@@ -5,6 +5,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -96,14 +97,16 @@ func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 		require.Contains(t, run(t, s, cells("x")).Text, "1", "the session's own kernel is not touched")
 
 		ctx, cancel := context.WithCancel(t.Context())
-		slow := cells("import time; time.sleep(600)")
+		ran := filepath.Join(t.TempDir(), "ran")
+		slow := cells(fmt.Sprintf("open(%q, 'w').close(); import time; time.sleep(600)", ran))
 		slow.Mode = messages.ModePerCall
 		done := make(chan messages.Result, 1)
 		go func() {
 			r, _ := s.Execute(ctx, slow)
 			done <- r
 		}()
-		require.Eventually(t, func() bool { return len(kernels(t, host)) == 2 }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool { _, err := os.Stat(ran); return err == nil }, 3*time.Minute, 20*time.Millisecond)
+		require.Len(t, kernels(t, host), 2)
 		cancel()
 		require.Equal(t, messages.OutcomeCancelled, (<-done).Outcome)
 		require.Eventually(t, func() bool { return len(kernels(t, host)) == 1 }, 30*time.Second, 20*time.Millisecond, "also when its caller leaves")
