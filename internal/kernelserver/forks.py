@@ -26,12 +26,14 @@ NAME = "coppice-fork"
 MODULE = "coppice_forks"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What a zygote may take until it is ready, and a fork, before a kernel is spawned in
-# its place. Nothing is lost by waiting but time.
+# What a zygote may take until it is ready, and a fork, in seconds in which it could have
+# got on (Chance), before a kernel is spawned in its place. Nothing is lost by waiting
+# but time.
 READY, FORK = 30.0, 15.0
 
-# So many zygotes in a row may end before they are ready.
-ATTEMPTS = 2
+# So many zygotes in a row may end before they are ready. Then kernels are spawned for so
+# many seconds, and for twice as many each time that another one ends so.
+ATTEMPTS, PAUSE, LONGEST = 2, 15.0, 900.0
 
 # Room in the environment of the zygote for that of a kernel, which is written over it.
 SPARE = 4096
@@ -116,12 +118,45 @@ class Adoption:
                     os.waitpid(pid, os.WNOHANG)
 
 
-def children():
+def children(pid=None):
+    pid = pid or os.getpid()
     try:
-        with open("/proc/self/task/%d/children" % os.getpid()) as f:
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
             return set(map(int, f.read().split()))
     except OSError:
         return set()
+
+
+class Chance:
+    """How long processes say nothing although they could: what they wait for a processor
+    meanwhile does not count, nor what this process does not run itself."""
+
+    LOOK = 0.05  # seconds between two looks
+
+    def __init__(self, pids):
+        self.pids = pids  # returns whose chance it is
+        self.passed, self.last = 0.0, time.monotonic()
+        self.waited = self.waits()
+
+    def waits(self):
+        """How many seconds each has waited for a processor, as proc(5) tells."""
+        told = {}
+        for pid in self.pids():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open("/proc/%d/schedstat" % pid) as f:
+                    told[pid] = int(f.read().split()[1]) / 1e9
+        return told
+
+    def look(self):
+        """Returns how many seconds count so far."""
+        since = time.monotonic() - self.last
+        if since < self.LOOK:
+            return self.passed
+        waited = self.waits()
+        starved = sum(w - self.waited.get(pid, 0.0) for pid, w in waited.items())
+        self.passed += max(0.0, min(since, 2 * self.LOOK) - starved)
+        self.last, self.waited = self.last + since, waited
+        return self.passed
 
 
 class Zygote:
@@ -133,8 +168,9 @@ class Zygote:
         self.script = self.spec["argv"][1]
         self.adoption = Adoption()
         self.process = self.control = None
-        self.failed = 0
-        self.over = ""  # why there is none any more
+        self.failed = 0  # in a row
+        self.why, self.rest = "", 0.0  # why there is none, and until when
+        self.over = ""  # why there will be none any more
         self.env = env
         self.begin()
 
@@ -148,12 +184,17 @@ class Zygote:
                 argv, stdin=theirs, env=dict(self.env, JPY_PARENT_PID=str(os.getpid()), **{MARK: "x" * SPARE})
             )
         except OSError as e:
-            self.over = "the process they are forked from cannot be started: %s" % e
-            self.end()
+            self.pause("the process they are forked from cannot be started: %s" % e)
         finally:
             theirs.close()
         if self.control is not None:
             self.control.setblocking(False)
+            self.chance = Chance(lambda pid=self.process.pid: {pid})
+
+    def pause(self, why):
+        """Has no zygote for a while."""
+        self.end()
+        self.why, self.rest = why, time.monotonic() + min(PAUSE * 2 ** max(self.failed - ATTEMPTS, 0), LONGEST)
 
     @staticmethod
     def title():
@@ -182,15 +223,19 @@ class Zygote:
         if common != self.env:
             names = sorted(k for k in set(common) | set(self.env) if common.get(k) != self.env.get(k))
             raise Refused("their environment differs in %s" % ", ".join(names))
-        until = time.monotonic() + READY
         while not self.over:
+            if self.process is None:
+                if time.monotonic() < self.rest:
+                    raise Refused(self.why)
+                self.begin()
+                continue
             if self.ready and self.process.poll() is None:
                 return
             if not self.ready and self.process.poll() is None:
                 try:
                     told = self.control.recv(200)
                 except BlockingIOError:
-                    if time.monotonic() > until:
+                    if self.chance.look() > READY:
                         raise Refused("the process they are forked from is not ready") from None
                     await asyncio.sleep(0.003)
                     continue
@@ -204,9 +249,9 @@ class Zygote:
                     break
             if not self.ready:
                 self.failed += 1
-            if self.failed >= ATTEMPTS:
-                self.over = "the process they are forked from ends before it is ready"
-                break
+                if self.failed >= ATTEMPTS:
+                    self.pause("the process they are forked from ends before it is ready")
+                    continue
             self.begin()
         self.end()
         raise Refused(self.over)
@@ -222,7 +267,7 @@ class Zygote:
                 try:
                     socket.send_fds(self.control, [b"f"], [theirs.fileno()])
                     theirs.close()
-                    answer = await asyncio.wait_for(self.ask(ours, cmd, env, cwd), FORK)
+                    answer = await self.answer(asked.pid, self.ask(ours, cmd, env, cwd))
                     if "pid" in answer:
                         ours.send(b"g")
                         kernel.add(answer["pid"])
@@ -238,6 +283,22 @@ class Zygote:
                 if self.process is asked:
                     self.begin()
         raise Refused(answer["again"])
+
+    @staticmethod
+    async def answer(zygote, asking):
+        """Awaits what is asked of a zygote, for as long as FORK says."""
+        task = asyncio.ensure_future(asking)
+        chance = Chance(lambda: {zygote} | children(zygote) | children())
+        try:
+            while not task.done():
+                if chance.look() > FORK:
+                    raise asyncio.TimeoutError
+                await asyncio.wait({task}, timeout=Chance.LOOK)
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     async def ask(self, channel, cmd, env, cwd):
         channel.setblocking(False)

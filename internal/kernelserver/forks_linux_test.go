@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -202,4 +203,11 @@ func TestPackagesThatChange(t *testing.T) {
 	after, _ := zygote(t, s.Identity())
 	require.NotEqual(t, before, after, "another zygote has loaded what is there now")
 	require.True(t, process.Alive(first))
+}
+
+// How long a zygote is waited for, and when another is tried.
+func TestTheProvisioner(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), realPython(t).Python, "testdata/test_forks.py", "forks.py").CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
