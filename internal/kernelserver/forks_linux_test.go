@@ -208,6 +208,6 @@ func TestPackagesThatChange(t *testing.T) {
 // How long a zygote is waited for, and when another is tried.
 func TestTheProvisioner(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), realPython(t).Python, "testdata/test_forks.py", "forks.py").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), realPython(t).Path, "testdata/test_forks.py", "forks.py").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
