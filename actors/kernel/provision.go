@@ -110,7 +110,11 @@ func (s *Site) Look(ctx context.Context) error {
 }
 
 func (s *Site) look(ctx context.Context) (*pyenv.Runtime, error) {
-	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: s.Python, Home: s.Dir, Env: s.Env})
+	o := pyenv.Options{Python: s.Python, Home: s.Dir, Env: s.Env}
+	if s.Dir != "" {
+		o.Memory = pyenv.MemoryDir(s.Dir)
+	}
+	rt, err := pyenv.Resolve(ctx, o)
 	if err != nil {
 		return nil, err
 	}

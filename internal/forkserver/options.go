@@ -45,6 +45,9 @@ type Options struct {
 	// sessions begin with. It must leave nothing open and start no threads; when
 	// it raises, sessions are as without it.
 	Prelude string
+	// Code is the folder in which the compiled code of the runner is kept from one start to
+	// the next. "", and under Rules that close the host's files: it is compiled each time.
+	Code string
 	// Rules confine the fork server and all its sessions. The zero value does not.
 	Rules sandbox.Rules
 	// Owner owns the fork server and its sessions, and all that they start. nil: nothing
@@ -64,6 +67,9 @@ func (o Options) withDefaults() Options {
 		o.Start = opportunity.Starting(0, o.Start.Ceiling)
 	}
 	o.Env = environment(o.Env)
+	if o.Rules.Level >= sandbox.Landlock {
+		o.Code = "" // which is not theirs to read
+	}
 	return o
 }
 

@@ -47,7 +47,7 @@ type Server struct {
 // pass descriptors, and else says what the interpreter printed last.
 func Launch(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude, Scopes: o.Rules.Scopes()})
+	args, load, err := pysrc.Program(pysrc.Server, 1, pysrc.Ahead{Preload: o.Preload, Prelude: o.Prelude, Scopes: o.Rules.Scopes(), Code: o.Code})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func Spawn(ctx context.Context, o Options, g *cgroup.Group, u *ndjson.User) (*Ch
 		return nil, context.Cause(ctx)
 	}
 	o = o.withDefaults()
-	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{})
+	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{Code: o.Code})
 	if err != nil {
 		return nil, err
 	}

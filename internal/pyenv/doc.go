@@ -5,7 +5,8 @@
 //
 //   - [Filter] keeps what it lists and nothing else. Names that look like secrets are
 //     never kept, whatever prefix they carry.
-//   - [Resolve] and [Preflight] change nothing. They run an interpreter for at
+//   - [Resolve] and [Preflight] change nothing, but for what Resolve keeps in
+//     Options.Memory where that is named. They run an interpreter for at
 //     most a minute, in a filtered environment. One that is ended by a signal in that
 //     time is run again: the signal says nothing about it.
 //   - [Setup] may be interrupted at any instant and run again. An environment

@@ -59,6 +59,12 @@ type Options struct {
 	// Env is the host's environment; nil is that of the process. It may hold
 	// secrets: only what Filter leaves reaches an interpreter.
 	Env []string
+	// Memory is a directory in which the answers of interpreters are kept, for the
+	// processes that come: one that has answered is not run again, until its file or its
+	// environment is another. "" keeps none.
+	Memory string
+	// Fresh runs each interpreter, whatever Memory knows of it, and corrects that.
+	Fresh bool
 }
 
 // Runtime is an interpreter that runs and is new enough.
@@ -76,6 +82,8 @@ type Runtime struct {
 	Env []string `json:"-"`
 	// Steps are the places that were tried, the chosen one last.
 	Steps []Step `json:"steps"`
+	// Recalled says that it was not run: Options.Memory knew it.
+	Recalled bool `json:"-"`
 }
 
 // Resolve finds the interpreter of a host: Options.Python, or else the
@@ -83,7 +91,8 @@ type Runtime struct {
 // environment, and python and python3 on PATH; after VIRTUAL_ENV comes an active
 // conda environment, but not conda's base, which is on PATH. What cannot be used is passed
 // over and told in Runtime.Steps, which is set also when Resolve fails. Each
-// candidate is run once, for at most a minute of time in which it could run.
+// candidate that Options.Memory does not know is run once, for at most a minute of time
+// in which it could run.
 //
 // The error is a [*NoPythonError].
 func Resolve(ctx context.Context, o Options) (Runtime, error) {
@@ -91,7 +100,7 @@ func Resolve(ctx context.Context, o Options) (Runtime, error) {
 	if o.Env == nil {
 		env = os.Environ()
 	}
-	r := resolver{env: Filter(env), home: env.get(homeVar), cwd: o.Cwd}
+	r := resolver{env: Filter(env), home: env.get(homeVar), cwd: o.Cwd, memory: o.Memory, fresh: o.Fresh}
 	if info, err := os.Stat(o.Cwd); err == nil && info.IsDir() {
 		r.dir = o.Cwd
 	}
@@ -145,12 +154,15 @@ func Broken(o Options) []Step {
 
 // resolver carries one search. It belongs to the goroutine of Resolve.
 type resolver struct {
-	env   environ // filtered
-	home  string  // the user's home directory, for ~
-	cwd   string  // where relative paths start
-	dir   string  // where candidates run; "" when cwd is not a directory
-	steps []Step
-	found Runtime
+	env  environ // filtered
+	home string  // the user's home directory, for ~
+	cwd  string  // where relative paths start
+	dir  string  // where candidates run; "" when cwd is not a directory
+	// memory and fresh are those of the Options.
+	memory string
+	fresh  bool
+	steps  []Step
+	found  Runtime
 	// disturbed says that what was wrong with one of them says nothing about it.
 	disturbed bool
 }
@@ -243,11 +255,15 @@ func (r *resolver) try(ctx context.Context, s Source, python, venv string, onPat
 		return
 	}
 	env := r.env.inVenv(venv)
-	p, err := probe(ctx, python, env, r.dir)
-	if err != nil {
-		r.skip(s, python, OutcomeBroken, err.Error())
-		r.disturbed = r.disturbed || errors.As(err, new(*passingError))
-		return
+	p, kept, recalled := r.recall(ctx, python, env)
+	if !recalled {
+		var err error
+		if p, err = probe(ctx, python, env, r.dir); err != nil {
+			r.skip(s, python, OutcomeBroken, err.Error())
+			r.disturbed = r.disturbed || errors.As(err, new(*passingError))
+			return
+		}
+		remember(kept, python, p)
 	}
 	if !p.recent() {
 		r.skip(s, python, OutcomeBroken, fmt.Sprintf("is Python %s, and %s or newer is needed", p.version(), minVersion))
@@ -262,7 +278,7 @@ func (r *resolver) try(ctx context.Context, s Source, python, venv string, onPat
 			env = r.env.inVenv(venv)
 		}
 	}
-	r.found = Runtime{Path: path, Version: p.version(), Venv: venv, Source: s, Env: env}
+	r.found = Runtime{Path: path, Version: p.version(), Venv: venv, Source: s, Env: env, Recalled: recalled}
 	r.steps = append(r.steps, Step{Name: s, Path: python, Outcome: OutcomeChosen})
 }
 

@@ -1,11 +1,16 @@
 package pysrc
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +63,18 @@ var locate string
 // interpreter of another kind can use it.
 func Locate() string { return locate }
 
+// digest tells the sources of both packages from those of any other version.
+var digest = sync.OnceValue(func() string {
+	m, _ := modules()
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		for _, part := range []string{name, m[name][0], m[name][1]} {
+			_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+})
+
 // Role is what an interpreter becomes.
 type Role string
 
@@ -77,6 +94,10 @@ type Ahead struct {
 	// Scopes are the bits of Landlock by which a session is kept from the processes and
 	// the abstract sockets of its siblings. 0: it is not. They take no_new_privs.
 	Scopes uint64 `json:"scopes,omitempty"`
+	// Code is the folder in which the compiled code of the package is kept from one start
+	// to the next, and made by the first of them, for its user alone. "": it is compiled
+	// at each start.
+	Code string `json:"-"`
 }
 
 // firstLine is all that stands in the arguments: the rest comes over the socket.
@@ -91,10 +112,15 @@ func Program(role Role, others int, ahead Ahead) (args []string, load []byte, er
 	if err != nil {
 		return nil, nil, err
 	}
+	code := ""
+	if ahead.Code != "" {
+		code = filepath.Join(ahead.Code, "runner-"+digest())
+	}
 	line, err := json.Marshal(struct {
 		Modules map[string][2]string `json:"modules"`
+		Code    string               `json:"code,omitempty"`
 		Ahead
-	}{m, ahead})
+	}{m, code, ahead})
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the Python sources: %w", err)
 	}

@@ -81,6 +81,7 @@ var DefaultPreload = []string{
 type Server struct {
 	o      ServerOptions // Found belongs to Run
 	served pyenv.Known   // the interpreter of a fork server that was up; belongs to Run
+	doubt  bool          // what was remembered of it was of no use; belongs to Run
 	copies copies
 	keep   *keeper // nil: sessions end with their host
 
@@ -207,7 +208,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
-	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start, Owner: s.o.Owner}
+	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start, Owner: s.o.Owner, Code: s.kept()}
 	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
 	pool, err := s.openUsers(ctx, rt.Path, rules)
 	if err != nil {
@@ -223,6 +224,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return s.withoutFork(ctx, p, o, err.Error(), up)
 	}
 	if err != nil {
+		s.doubt = rt.Recalled // it may not be what it was
 		return err
 	}
 	defer func() {
@@ -315,7 +317,17 @@ func (s *Server) resolve(ctx context.Context) (pyenv.Runtime, error) {
 	if rt, ok := s.served.Recall(); ok {
 		return rt, nil
 	}
-	return pyenv.Resolve(ctx, pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env})
+	o := pyenv.Options{Python: s.o.Python, Home: s.o.Home, Env: s.o.Env, Memory: s.kept(), Fresh: s.doubt}
+	s.doubt = false
+	return pyenv.Resolve(ctx, o)
+}
+
+// kept is the directory of what one start leaves for the next, "" without a home.
+func (s *Server) kept() string {
+	if s.o.Home == "" {
+		return ""
+	}
+	return pyenv.MemoryDir(s.o.Home)
 }
 
 // withoutFork serves where an interpreter is started for each session.

@@ -104,6 +104,8 @@ in its own environment shows the data of charts and tables beside their pictures
   python-env/               the Python environment of coppice setup
   agent/modules/*.py        your own modules, for all sessions
   agent/pycache/            what those offer, by their content
+  agent/starts/             what makes starts quicker: what interpreters have said of
+                            themselves, and code of ours as they have compiled it
   agent/python-gateway/     the shared gateways, their token, and kept sessions
   hibernated/               sessions on disk, for 30 days and up to 16 GiB; sealed with
   hibernate.key             this key, and not encrypted

@@ -39,6 +39,7 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
 
         def warm() -> Dict[str, str]:
             nonlocal session
+            load["keep"]()
             failed = server.preload(load.get("preload") or [])
             rehearse(Session, prelude)
             forks.settle()

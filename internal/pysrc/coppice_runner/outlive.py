@@ -17,14 +17,13 @@ from . import copies
 def bring(name: str) -> Any:
     """Returns a module of this package that is not there from the beginning."""
     package, full = sys.modules[__package__], f"{__package__}.{name}"
-    late, names = getattr(package, "late", ({}, None))
+    late, names, execute = getattr(package, "late", ({}, None, None))
     if full in sys.modules or full not in late:
         return importlib.import_module(full)
-    path, text = late[full]
     module = types.ModuleType(full)
-    module.__package__, module.__spec__ = __package__, importlib.machinery.ModuleSpec(full, None, origin=path)
+    module.__package__, module.__spec__ = __package__, importlib.machinery.ModuleSpec(full, None, origin=late[full])
     module.__dict__["__builtins__"] = names
-    exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+    execute(full, module)
     sys.modules[full] = module
     setattr(package, name, module)
     return module
