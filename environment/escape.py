@@ -125,6 +125,19 @@ def attribute():
     return "set"
 
 
+def watch():
+    queue = libc.inotify_init1(os.O_NONBLOCK)
+    if queue < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    try:
+        # IN_OPEN: who opens what there, by its name.
+        if libc.inotify_add_watch(queue, outside.encode(), 0x20) < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(queue)
+    return "it hears who opens what"
+
+
 # The network.
 
 
@@ -437,6 +450,7 @@ attempt("change the attributes of a file outside", attribute)
 attempt("change the permissions of a file outside", mode)
 attempt("change the permissions of a file outside by a program", mode_by_shell)
 attempt("change the permissions of a file that may be read", mode_of_readable)
+attempt("watch a folder outside", watch)
 attempt("connect to a port of this machine", connect)
 attempt("connect to a port by multipath TCP", multipath)
 attempt("connect to a port by a message", fast)

@@ -64,6 +64,7 @@ func Walls() []Wall {
 		{Attempt: "change the permissions of a file outside", root: filter, user: filter},
 		{Attempt: "change the permissions of a file outside by a program", root: filter, user: filter},
 		{Attempt: "change the permissions of a file that may be read", root: filter, user: filter},
+		{Attempt: "watch a folder outside", root: filter, user: filter},
 
 		{Attempt: "connect to a port of this machine", root: landlock, user: landlock, version: withTCP, network: true},
 		{Attempt: "connect to a port by multipath TCP", root: filter, user: filter},

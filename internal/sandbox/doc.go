@@ -12,7 +12,8 @@
 //	             done to limits, priorities and memory of others, no System V memory, no
 //	             namespaces, keys, io_uring and other parts of the kernel that few
 //	             programs need; permissions, owners, times and attributes of files are
-//	             changed in the folders that may be written, by a broker
+//	             changed in the folders that may be written, and files are watched (inotify)
+//	             in those and in the ones that [Rules.Read] names, by a broker
 //	user         and a user of its own for each session, see package users
 //	bubblewrap   in place of that, file system, network, IPC and shared memory of its
 //	             own, by namespaces; with [Rules.Users] the users too
@@ -48,7 +49,8 @@
 //
 // # What it does not do
 //
-// It does not hide that files exist: their names and times can still be read. Landlock
+// It does not hide that files exist: their names and times can still be read, and on the
+// rung landlock whoever may read a file outside may hear of what happens to it. Landlock
 // before ABI 10 knows TCP, not UDP. Below the rung user, sockets with a path (that of an
 // SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
 // host share what they may write; [Rules.Private] closes /dev/shm. The command lines of all processes can be read on
