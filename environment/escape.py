@@ -71,6 +71,12 @@ def read():
         return f.read()
 
 
+def read_of_system():
+    # A file that root keeps from others: whoever is root without its rights still owns it.
+    with open(aim["closed"], "rb") as f:
+        return f"{len(f.read())} bytes"
+
+
 def remove():
     os.remove(os.path.join(outside, "spare"))
     return "removed"
@@ -440,6 +446,7 @@ def other_kernel():
 attempt("gain rights by a setuid program", gain)
 attempt("have rights beyond other users", rights)
 attempt("read a file outside", read)
+attempt("read a file of the system that is closed to others", read_of_system)
 attempt("write a file outside", write)
 attempt("write a file outside by a program", child)
 attempt("remove a file outside", remove)

@@ -54,6 +54,7 @@ func Walls() []Wall {
 		{Attempt: "have rights beyond other users", root: landlock, user: off},
 
 		{Attempt: "read a file outside", root: landlock, user: landlock},
+		{Attempt: "read a file of the system that is closed to others", root: landlock, user: off},
 		{Attempt: "write a file outside", root: landlock, user: landlock},
 		{Attempt: "write a file outside by a program", root: landlock, user: landlock},
 		{Attempt: "remove a file outside", root: landlock, user: landlock},

@@ -42,7 +42,10 @@
 //     lower rung. [Strongest] is the highest available.
 //
 //   - Reading is confined as well: to system folders, the interpreter's own and
-//     those that the rules name. A home folder is not among them.
+//     those that the rules name. A home folder is not among them. For a host of root,
+//     which is the owner of what the system closes to others, /etc and /opt are opened in
+//     parts: what others may read when the rules are made. A folder of them in which one is
+//     closed cannot be listed with Landlock, whose rules hold for all below.
 //
 //   - From seccomp on, Confine leaves a goroutine, the broker, which ends with the last
 //     process under the filter.
