@@ -213,7 +213,7 @@ func bounded(host *coppice.Host) func(*workspace.Options) error {
 		switch {
 		case o.Folder != "":
 			return &workspace.OptionsError{Field: "folder", Problem: "the folder of a workspace is one of its own here: leave folder out"}
-		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Users:
+		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Private || i.Users:
 			return &workspace.OptionsError{Field: "isolation", Problem: "the isolation is the server's to choose: leave isolation out"}
 		case o.Limits == (kernel.Limits{}):
 			return nil // those of the host
