@@ -80,6 +80,7 @@ func (s *server) workspaces() {
 	s.processes()
 	require.NoError(t, s.EndWorkspace(ctx, "w"))
 	s.totals()
+	s.proves()
 }
 
 // notJSON sends what is no JSON, is not said to be any, or is too large.

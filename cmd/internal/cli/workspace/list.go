@@ -82,32 +82,6 @@ func one(name string) console.Arguments {
 	return console.Arguments{Least: 1, Most: 1, Wants: name + " wants the name of one workspace; coppice workspace list shows them"}
 }
 
-func (a *app) showCommand() *cobra.Command {
-	return console.Command{
-		Use: "show WORKSPACE", Short: "Show a workspace, its isolation, and its processes", Errors: console.ServerFailure, Args: one("show"),
-		Run: func(ctx context.Context, args []string) error {
-			return a.WithServer(func(c *client.Client) error {
-				w, err := c.Workspace(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				list, err := c.Processes(ctx, w.Name)
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.WriteJSON(map[string]any{"workspace": w, "processes": list})
-				}
-				a.showWorkspace(w)
-				for _, p := range list {
-					a.Out.Lines(processLine(p))
-				}
-				return nil
-			})
-		},
-	}.Make()
-}
-
 // showWorkspace writes what is known of one.
 func (a *app) showWorkspace(w client.Workspace) {
 	say := func(name, text string) {

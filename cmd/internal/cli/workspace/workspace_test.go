@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -180,5 +181,27 @@ func TestWhatAServerCallsAFile(t *testing.T) {
 		entries, err := os.ReadDir(to)
 		require.NoError(t, err)
 		require.Empty(t, entries)
+	}
+}
+
+// TestAProofThatFails: what was allowed is shown, and the exit code says so.
+func TestAProofThatFails(t *testing.T) {
+	const proof = `{"isolation":"landlock","holds":%s,"attempts":[{"attempt":"read a file outside","state":"%s","from":"landlock","detail":"secret"},{"attempt":"read the command line of the host","state":"documented","detail":"7 bytes"}]}`
+	for state, holds := range map[string]string{"allowed": "false", "refused": "true"} {
+		home, _ := serve(t, map[string]string{
+			"GET /api/workspaces/w": `{"name":"w"}`, "GET /api/workspaces/w/processes": `{"processes":[]}`, "POST /api/workspaces/w/prove": fmt.Sprintf(proof, holds, state),
+		})
+		out, _, err := run(t, home, "", "show", "w", "--prove")
+		require.Regexp(t, state+" +read a file outside +landlock +secret", out)
+		require.Regexp(t, "documented +read the command line of the host +no rung +7 bytes", out)
+		if holds == "true" {
+			require.NoError(t, err)
+			require.Contains(t, out, "1 of 2 attempts were refused on the rung landlock")
+		} else {
+			require.ErrorContains(t, err, "the isolation landlock of w does not hold here")
+		}
+		out, _, err = run(t, home, "", "show", "w", "--prove", "--json")
+		require.Equal(t, holds == "true", err == nil)
+		require.Contains(t, out, `"proof"`)
 	}
 }
