@@ -108,7 +108,10 @@ func (t *tenants) options(dir, work string, m *metrics, v *vitals.Vitals) (coppi
 	o.Launcher = nil // tools have the rights of the server
 	o.Home, o.Python, o.Env, o.Logger = dir, t.python, t.environment(work), t.logger
 	o.MaxSessions, o.MaxWaiting = t.f.listen.sessions, 16*t.f.listen.sessions
-	o.Workspaces = workspace.SetOptions{Max: 4 * t.f.listen.sessions}
+	o.Workspaces.Max = 4 * t.f.listen.sessions
+	if most := t.f.places.Max; most > 0 {
+		o.Workspaces.Max = min(o.Workspaces.Max, most)
+	}
 	asked := t.f.Isolation()
 	o.Isolation = kernel.Isolation{Level: t.rung, Write: []string{work}, Read: asked.Read, Network: asked.Network, Users: asked.Users, Private: true}
 	if !t.walled {
