@@ -62,32 +62,18 @@ func (b *broker) mayWatch(of process, fd int) error {
 	if err != nil {
 		return unix.EPERM
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || !permits(st, uid, groups, unix.R_OK) {
+	if !permits(link(fd), uid, groups, unix.R_OK) {
 		return unix.EACCES
 	}
 	// This process may pass where that one may not.
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if err := unix.Stat(dir, &st); err != nil || !permits(st, uid, groups, unix.X_OK) {
+		if !permits(dir, uid, groups, unix.X_OK) {
 			return unix.EACCES
 		}
 		if dir == "/" {
 			return nil
 		}
 	}
-}
-
-// permits reports whether the permissions of a file let a user do something with it, as
-// they do for one who is not root.
-func permits(st unix.Stat_t, uid uint32, groups []uint32, what uint32) bool {
-	const owner, group = 6, 3 // bits
-	switch {
-	case st.Uid == uid:
-		return st.Mode>>owner&what == what
-	case slices.Contains(groups, st.Gid):
-		return st.Mode>>group&what == what
-	}
-	return st.Mode&what == what
 }
 
 // take returns a copy of a descriptor of the process. The caller closes it.
