@@ -32,7 +32,7 @@ type Options struct {
 type handler struct {
 	o       Options
 	landing landing
-	proving chan struct{} // held by whoever proves an isolation
+	prover  prover
 }
 
 // Mounts returns the parts of a server that are about workspaces.
@@ -46,7 +46,7 @@ func Mounts(o Options) []httpserver.Mount {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{o: o, proving: make(chan struct{}, 1)}
+	h := &handler{o: o, prover: newProver()}
 	const one, file, process = "/api/workspaces/{workspace}", "/api/workspaces/{workspace}/files", "/api/workspaces/{workspace}/processes/{process}"
 	looks := map[string]http.HandlerFunc{
 		"GET /api/workspaces": h.list, "GET " + one: h.in(h.show),

@@ -3,15 +3,14 @@ package workspaceapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"reflect"
 	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
-	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
@@ -23,19 +22,26 @@ const (
 	proveEnd  = 10 * time.Second
 )
 
-// prove has code in a session of its own try to get out of the workspace, and tells what
-// came of it. There is one proof at a time: the attempts are on this process.
-func (h *handler) prove(w http.ResponseWriter, r *http.Request, at place) error {
-	ctx := r.Context()
+// errNotProven is matched when the code could not run in the workspace.
+var errNotProven = errors.New("the attempts could not be made")
+
+// prover proves isolations, one at a time: the attempts are on this process.
+type prover struct{ turn chan struct{} }
+
+func newProver() prover { return prover{make(chan struct{}, 1)} }
+
+// prove has code in a session of its own try to get out of a workspace, and returns what
+// came of it. The error matches errNotProven, is a *workspace.EndedError, or that of ctx.
+func (p prover) prove(ctx context.Context, host *coppice.Host, w *workspace.Workspace) (client.WorkspaceProof, error) {
 	select {
-	case h.proving <- struct{}{}:
-		defer func() { <-h.proving }()
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return client.WorkspaceProof{}, context.Cause(ctx)
 	}
-	proof := client.WorkspaceProof{Isolation: at.w.Info().Isolation, Network: online(h.o.Host, at.w), Holds: true}
-	escapes, err := environment.TryToEscape(ctx, h.o.Host.Dir(), func(ctx context.Context, code string) (environment.Escaped, error) {
-		s := h.o.Host.Session("prove-"+rand.Text(), coppice.InWorkspace(at.w.Name()))
+	proof := client.WorkspaceProof{Isolation: w.Info().Isolation, Network: online(host, w), Holds: true}
+	escapes, err := environment.TryToEscape(ctx, host.Dir(), func(ctx context.Context, code string) (environment.Escaped, error) {
+		s := host.Session("prove-"+rand.Text(), coppice.InWorkspace(w.Name()))
 		defer func() {
 			c, cancel := context.WithTimeout(context.WithoutCancel(ctx), proveEnd)
 			defer cancel()
@@ -43,19 +49,19 @@ func (h *handler) prove(w http.ResponseWriter, r *http.Request, at place) error 
 		}()
 		got, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}, Timeout: proveTime})
 		switch {
-		case at.w.Err() != nil:
-			return environment.Escaped{}, at.w.Err()
+		case w.Err() != nil:
+			return environment.Escaped{}, w.Err()
 		case err != nil && ctx.Err() != nil:
 			return environment.Escaped{}, err
 		case err != nil:
-			return environment.Escaped{}, unfit("", "the attempts could not be made: %v", err)
+			return environment.Escaped{}, fmt.Errorf("%w: %w", errNotProven, err)
 		case got.Outcome != messages.OutcomeOK || len(got.JSON) != 1:
-			return environment.Escaped{}, unfit("", "the attempts could not be made: %s: %.500s", got.Outcome, got.Text)
+			return environment.Escaped{}, fmt.Errorf("%w: %s: %.500s", errNotProven, got.Outcome, got.Text)
 		}
 		return environment.Escaped{JSON: got.JSON[0], Level: proof.Isolation, Network: proof.Network}, nil
 	})
 	if err != nil {
-		return err
+		return client.WorkspaceProof{}, err
 	}
 	walls := map[string]environment.Wall{}
 	for _, wall := range environment.Walls() {
@@ -76,10 +82,9 @@ func (h *handler) prove(w http.ResponseWriter, r *http.Request, at place) error 
 		proof.Attempts = append(proof.Attempts, one)
 	}
 	if len(proof.Attempts) == 0 {
-		return fmt.Errorf("prove the isolation of the workspace %s: the code told nothing", at.w.Name())
+		return client.WorkspaceProof{}, fmt.Errorf("%w: the code told nothing", errNotProven)
 	}
-	httpserver.JSON(w, http.StatusOK, proof)
-	return nil
+	return proof, nil
 }
 
 // online reports whether the isolation of a workspace leaves it the network.

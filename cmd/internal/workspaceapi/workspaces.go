@@ -254,6 +254,16 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, at place) error
 	return nil
 }
 
+// prove tells how the isolation of a workspace holds.
+func (h *handler) prove(w http.ResponseWriter, r *http.Request, at place) error {
+	proof, err := h.prover.prove(r.Context(), h.o.Host, at.w)
+	if err != nil {
+		return err
+	}
+	httpserver.JSON(w, http.StatusOK, proof)
+	return nil
+}
+
 // end ends a workspace. One that has ended is no error.
 func (h *handler) end(w http.ResponseWriter, r *http.Request) {
 	ws, err := h.o.Host.Workspaces().Get(r.PathValue("workspace"))
