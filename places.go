@@ -38,6 +38,9 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	own := !reflect.ValueOf(o.Isolation).IsZero()
 	if own {
 		site.Isolation = o.Isolation
+		if o.Isolation.Level == "" { // what is asked for besides does not take the host's walls down
+			site.Isolation.Level = h.o.Isolation.Level
+		}
 	}
 	// The folder of the workspace is open to it, in place of the folders of the host.
 	site.Isolation.Write = append([]string{folder}, o.Isolation.Write...)

@@ -28,6 +28,14 @@ type Workspace struct {
 	// Quota is how many bytes its files may have; 0: no limit.
 	Quota  int64           `json:"quota_bytes,omitempty"`
 	Limits WorkspaceLimits `json:"limits"`
+	// Total is the limits of everything in it together, and Kept says in words what keeps to
+	// those of memory, processes and processors, and why not another thing does; "": none is
+	// set. What each cell and process prints is kept where it is read.
+	Total WorkspaceTotal `json:"total,omitzero"`
+	Kept  string         `json:"total_kept,omitempty"`
+	// Usage is what it used when it was looked at; nil: it is not looked at, since neither
+	// limits as a whole nor a quota ask for it, or was not yet.
+	Usage *WorkspaceUsage `json:"usage,omitempty"`
 	// Isolation is the rung that its sessions are on, and IsolationText what that does.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
@@ -46,10 +54,39 @@ type WorkspaceLimits struct {
 	Processors float64 `json:"processors,omitempty"`
 }
 
+// WorkspaceTotal bounds what everything in a workspace uses together: sessions, processes,
+// and what they have started; 0 of each: no limit.
+type WorkspaceTotal struct {
+	// Memory is in bytes, without files that were read. The process that has most is ended,
+	// or by a control group all that is in the workspace.
+	Memory int64 `json:"memory_bytes,omitempty"`
+	// Processes is how many may live, those of sessions included, and Processors how many may
+	// be kept busy, 0.5 for half of one: the server needs a control group for that, and refuses
+	// it where it has none.
+	Processes  int     `json:"processes,omitempty"`
+	Processors float64 `json:"processors,omitempty"`
+	// Output is how many bytes each cell and each process may print. It is stopped then.
+	Output int64 `json:"output_bytes,omitempty"`
+}
+
+// WorkspaceUsage is what everything in a workspace used when it was looked at.
+type WorkspaceUsage struct {
+	// At is when that was. Zero: what has ended something for a limit was not a look.
+	At time.Time `json:"at,omitzero"`
+	// Memory is in bytes, without files that were read; Processes is how many lived.
+	Memory    int64 `json:"memory_bytes"`
+	Processes int   `json:"processes"`
+	// Ends is how often something was ended or stopped for a limit of the workspace, and
+	// Last the newest of them, in words.
+	Ends int    `json:"ends,omitempty"`
+	Last string `json:"last,omitempty"`
+}
+
 // Isolation says what sessions and processes are kept from. The zero value: that of the
 // server.
 type Isolation struct {
-	// Level is a rung: off, privileges, landlock, seccomp, user, bubblewrap, strongest.
+	// Level is a rung: off, privileges, landlock, seccomp, user, bubblewrap, strongest. "":
+	// that of the server.
 	Level string `json:"level,omitempty"`
 	// Write and Read name folders that may be changed, and read, besides the workspace's
 	// own and the system's.
@@ -57,6 +94,10 @@ type Isolation struct {
 	Read  []string `json:"read,omitempty"`
 	// Network allows network connections.
 	Network bool `json:"network,omitempty"`
+	// Private closes what all programs of the user share (/dev/shm, so that Python's
+	// multiprocessing finds no semaphores below the rung bubblewrap), for those whose
+	// neighbours are not to be trusted.
+	Private bool `json:"private,omitempty"`
 	// Users gives each session a user of its own on the rung bubblewrap.
 	Users bool `json:"users,omitempty"`
 }
@@ -85,6 +126,7 @@ type NewWorkspace struct {
 	Pass      []string          `json:"pass,omitzero"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Limits    WorkspaceLimits   `json:"limits,omitzero"`
+	Total     WorkspaceTotal    `json:"total,omitzero"`
 	Isolation *Isolation        `json:"isolation,omitempty"`
 	// Quota is how many bytes its files may have. 0: no limit.
 	Quota    int64    `json:"quota_bytes,omitempty"`

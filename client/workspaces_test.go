@@ -38,7 +38,8 @@ func TestWorkspacesAreAskedForTheirRoutes(t *testing.T) {
 		"change nothing": {func(c *client.Client) (any, error) {
 			return c.ChangeWorkspace(ctx, "a b", client.ChangeWorkspace{})
 		}, asked{method: "PATCH", path: p, body: `{}`}, `{}`},
-		"end": {func(c *client.Client) (any, error) { return nil, c.EndWorkspace(ctx, "a b") }, asked{method: "DELETE", path: p}, ``},
+		"prove": {func(c *client.Client) (any, error) { return c.ProveWorkspace(ctx, "a b") }, asked{method: "POST", path: p + "/prove"}, `{}`},
+		"end":   {func(c *client.Client) (any, error) { return nil, c.EndWorkspace(ctx, "a b") }, asked{method: "DELETE", path: p}, ``},
 		"list files": {func(c *client.Client) (any, error) {
 			return c.ListFiles(ctx, "a b", client.ListFiles{Depth: -7, Most: 3})
 		}, asked{method: "GET", path: p + "/files/list?depth=-1&most=3&path=."}, `{}`},

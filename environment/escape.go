@@ -123,8 +123,21 @@ func aims(ctx context.Context, outside string) (aim map[string]any, withdraw fun
 		"outside": outside, "host": os.Getpid(),
 		"port": port.Addr().(*net.TCPAddr).Port, "udp": datagrams.LocalAddr().(*net.UDPAddr).Port,
 	}
+	aim["closed"] = closed()
 	more, err := aimsHere(ctx, outside, aim)
 	return aim, func() error { return errors.Join(more(), back()) }, err
+}
+
+// closed is a file of the system that others than its owner may not read, "" where none is
+// known.
+func closed() string {
+	const others = 0o004
+	for _, path := range []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/.pwd.lock"} {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Mode()&others == 0 {
+			return path
+		}
+	}
+	return ""
 }
 
 // loose says that a rung leaves sessions the files, the network and the processes

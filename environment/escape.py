@@ -71,6 +71,12 @@ def read():
         return f.read()
 
 
+def read_of_system():
+    # A file that root keeps from others: whoever is root without its rights still owns it.
+    with open(aim["closed"], "rb") as f:
+        return f"{len(f.read())} bytes"
+
+
 def remove():
     os.remove(os.path.join(outside, "spare"))
     return "removed"
@@ -123,6 +129,19 @@ def times():
 def attribute():
     os.setxattr(secret, "user.coppice", b"x")
     return "set"
+
+
+def watch():
+    queue = libc.inotify_init1(os.O_NONBLOCK)
+    if queue < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    try:
+        # IN_OPEN: who opens what there, by its name.
+        if libc.inotify_add_watch(queue, outside.encode(), 0x20) < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(queue)
+    return "it hears who opens what"
 
 
 # The network.
@@ -427,6 +446,7 @@ def other_kernel():
 attempt("gain rights by a setuid program", gain)
 attempt("have rights beyond other users", rights)
 attempt("read a file outside", read)
+attempt("read a file of the system that is closed to others", read_of_system)
 attempt("write a file outside", write)
 attempt("write a file outside by a program", child)
 attempt("remove a file outside", remove)
@@ -437,6 +457,7 @@ attempt("change the attributes of a file outside", attribute)
 attempt("change the permissions of a file outside", mode)
 attempt("change the permissions of a file outside by a program", mode_by_shell)
 attempt("change the permissions of a file that may be read", mode_of_readable)
+attempt("watch a folder outside", watch)
 attempt("connect to a port of this machine", connect)
 attempt("connect to a port by multipath TCP", multipath)
 attempt("connect to a port by a message", fast)

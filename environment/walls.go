@@ -54,6 +54,7 @@ func Walls() []Wall {
 		{Attempt: "have rights beyond other users", root: landlock, user: off},
 
 		{Attempt: "read a file outside", root: landlock, user: landlock},
+		{Attempt: "read a file of the system that is closed to others", root: landlock, user: off},
 		{Attempt: "write a file outside", root: landlock, user: landlock},
 		{Attempt: "write a file outside by a program", root: landlock, user: landlock},
 		{Attempt: "remove a file outside", root: landlock, user: landlock},
@@ -64,6 +65,7 @@ func Walls() []Wall {
 		{Attempt: "change the permissions of a file outside", root: filter, user: filter},
 		{Attempt: "change the permissions of a file outside by a program", root: filter, user: filter},
 		{Attempt: "change the permissions of a file that may be read", root: filter, user: filter},
+		{Attempt: "watch a folder outside", root: filter, user: filter},
 
 		{Attempt: "connect to a port of this machine", root: landlock, user: landlock, version: withTCP, network: true},
 		{Attempt: "connect to a port by multipath TCP", root: filter, user: filter},

@@ -28,7 +28,10 @@ type (
 		w  *Workspace
 		on bool
 	}
-	end struct {
+	// withdraw says that no one waits for a workspace any more. It is answered with whether
+	// there is one that ends now.
+	withdraw struct{ w *Workspace }
+	end      struct {
 		w      *Workspace
 		reason Reason
 		detail string
@@ -84,6 +87,12 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	switch m := w.Msg.(type) {
 	case create:
 		h.create(s, w, m)
+	case withdraw:
+		if h.lives(m.w) {
+			h.end(s, m.w, ReasonAsked, "no one waited for it any more")
+		}
+		_, there := s.Child(m.w.name)
+		w.Settle(there && h.of(m.w.name) == m.w)
 	case occupy:
 		if !h.lives(m.w) {
 			w.Settle(m.w.Err())
@@ -166,7 +175,9 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 // end ends a workspace.
 func (h *handler) end(s *supervisor.Supervisor, w *Workspace, reason Reason, detail string) {
 	w.close(reason, detail)
-	s.End(w.name, supervisor.Exit{Kind: messages.ExitShutdown, Err: w.Err()})
+	if !s.End(w.name, supervisor.Exit{Kind: messages.ExitShutdown, Err: w.Err()}) {
+		h.gone(s, w) // it never began: no one waited for it any more
+	}
 }
 
 // arm sets the timer of a workspace to when it may have to end.

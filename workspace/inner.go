@@ -188,8 +188,12 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	}
 }
 
-// discard removes what was made for the kernels of a workspace, none of which lives.
+// discard removes what was made for the kernels of a workspace, none of which lives. Only
+// the first call does.
 func (w *Workspace) discard() {
+	if !w.discarded.CompareAndSwap(false, true) {
+		return
+	}
 	w.unclaim()
 	if err := w.place.Owner.Close(context.Background()); err != nil {
 		w.set.o.Logger.Warn("processes of a workspace did not end", "workspace", w.name, "err", err)

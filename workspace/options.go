@@ -40,7 +40,7 @@ type Options struct {
 	Total Total
 	// Isolation says what sessions and processes are kept from; the folder of the
 	// workspace is always one that they may write, in place of the host's Write. The zero value: that of the
-	// host. A backend that cannot isolate refuses.
+	// host, and without a Level the rung of the host. A backend that cannot isolate refuses.
 	Isolation kernel.Isolation
 	// Quota is how many bytes the files of the folder may have; see files.Options. No file
 	// that a session or a process makes may be longer, and what runs is stopped when the folder

@@ -151,7 +151,10 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	made, err := supervisor.Ask[*Workspace](ctx, s.ref(), create{w, asked})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		s.tell(end{w, ReasonAsked, "no one waited for it any more"}) // it may be on its way
+		// It may be on its way: then it removes what is its own when it ends.
+		if there, err := supervisor.Ask[bool](context.WithoutCancel(ctx), s.ref(), withdraw{w}); err != nil || !there {
+			w.discard()
+		}
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	case made != w:
 		w.discard()

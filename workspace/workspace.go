@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -31,6 +32,8 @@ type Workspace struct {
 	kept    string        // what keeps to the limits of all in it; "": nothing does
 	done    chan struct{} // closed when nothing of it is left
 	once    sync.Once     // closes done
+
+	discarded atomic.Bool // what was made for its kernels was removed, or is
 
 	// gate is held for reading while something is begun in the workspace, and for
 	// writing when it ends, so that what was begun is begun before the end.

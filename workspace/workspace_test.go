@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
@@ -218,6 +220,66 @@ func TestTheNameIsFreeWhenNothingIsLeft(t *testing.T) {
 	close(w.gateway.hold)
 	require.NoError(t, <-ended)
 	require.Equal(t, "other", (<-again).Owner())
+}
+
+// backend is one that has something to remove.
+type backend struct {
+	kernel.Backend
+	closed atomic.Int32
+}
+
+func (b *backend) Close() error { b.closed.Add(1); return nil }
+
+// Whoever gives up while the name is still another's leaves nothing behind.
+func TestWhatNoOneWaitsForIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{}
+		w := startIn(t, nil, workspace.Place{Backend: b}, workspace.SetOptions{})
+		defer w.stop(t)
+		w.gateway.hold = make(chan struct{})
+		one := w.open(t, "a", workspace.Options{})
+		ended := make(chan error, 1)
+		go func() { ended <- one.End(context.Background()) }()
+		<-w.gateway.ended
+		ctx, cancel := context.WithCancel(t.Context())
+		again := make(chan error, 1)
+		go func() {
+			_, err := w.Open(ctx, "a", workspace.Options{Owner: "other"})
+			again <- err
+		}()
+		synctest.Wait() // it waits for the name
+		cancel()
+		require.ErrorIs(t, <-again, context.Canceled)
+		require.EqualValues(t, 1, b.closed.Load(), "what was made for the second")
+		close(w.gateway.hold)
+		require.NoError(t, <-ended)
+		require.EqualValues(t, 2, b.closed.Load(), "and for the first, once")
+		w.open(t, "a", workspace.Options{})
+	})
+}
+
+// Whoever asks with a context that has ended does not keep the name from others.
+func TestANameIsFreeThatNoOneWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{}
+		w := startIn(t, nil, workspace.Place{Backend: b}, workspace.SetOptions{})
+		defer w.stop(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		const tries = 20
+		for range tries {
+			made, err := w.Open(ctx, "a", workspace.Options{})
+			if err == nil { // it was made before that was seen
+				require.NoError(t, made.End(t.Context()))
+				continue
+			}
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		one := w.open(t, "a", workspace.Options{Owner: "other"})
+		require.NoError(t, one.End(t.Context()))
+		synctest.Wait()
+		require.EqualValues(t, tries+1, b.closed.Load())
+	})
 }
 
 func TestLifetimes(t *testing.T) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"unsafe"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -10,7 +11,8 @@ import (
 )
 
 // broker does, for confined processes, what changes a file's permissions, owner, times
-// or attributes: in the folders that are theirs to write, and nowhere else. The filter
+// or attributes: in the folders that are theirs to write, and nowhere else. And it has them
+// hear what happens in those, and in the folders that are theirs to read. The filter
 // cannot tell such calls apart, since it does not see what a path points to, and to let
 // the kernel go on with a call that was looked at would be of no use: the process
 // may have put another path there meanwhile. So the call is never made. The broker reads
@@ -19,6 +21,7 @@ type broker struct {
 	listener *os.File
 	folders  []string // resolved; what is in them may be changed, and they themselves
 	within   []string // what is in these may be changed, not they themselves
+	readable []string // resolved; what is in them may be watched, and they themselves
 	calls    map[int32]string
 }
 
@@ -49,8 +52,13 @@ func newBroker(listener *os.File, r Rules) *broker {
 	for _, dir := range r.Write {
 		b.folders = append(b.folders, resolved(dir))
 	}
+	for _, dir := range r.Read {
+		if filepath.IsAbs(dir) {
+			b.readable = append(b.readable, resolved(filepath.Clean(dir)))
+		}
+	}
 	if machine, err := arch.GetInfo(""); err == nil {
-		for _, call := range inodes {
+		for _, call := range brokered {
 			if n, there := machine.SyscallNames[call]; there {
 				b.calls[int32(n)] = call //nolint:gosec // a number of a call
 			}
@@ -99,12 +107,20 @@ func look(fd int) (ready, over bool) {
 // answer does what a call asked for and tells the kernel how it went.
 func (b *broker) answer(n notice) {
 	a := answer{id: n.id}
-	if err := b.do(n); err != nil {
+	var err error
+	if b.calls[n.nr] == watching {
+		var number int
+		number, err = b.watch(n)
+		a.value = int64(max(number, 0))
+	} else {
+		err = b.do(n)
+	}
+	if err != nil {
 		errno, ok := errors.AsType[unix.Errno](err)
 		if !ok || errno == 0 {
 			errno = unix.EPERM
 		}
-		a.errno = -int32(errno) //nolint:gosec // below 4096
+		a.value, a.errno = 0, -int32(errno) //nolint:gosec // below 4096
 	}
 	// Who asked may have been killed, and then hears nothing.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, b.listener.Fd(), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))

@@ -90,13 +90,35 @@ func (r Rules) bubblewrapArgs(dir string) []string {
 			args = append(args, "--perms", "0711", "--dir", p)
 		}
 	}
+	guards := r.guards()
+	for _, p := range guards {
+		if _, err := os.Stat(p); err == nil {
+			args = append(args, "--ro-bind", p, p)
+			args = append(args, cover(surveyed.of(p))...)
+		}
+	}
 	for _, p := range r.readable() {
-		args = append(args, "--ro-bind", p, p)
+		if !slices.Contains(guards, p) { // behind those: what is named in one is open
+			args = append(args, "--ro-bind", p, p)
+		}
 	}
 	for _, p := range r.Write {
 		args = append(args, "--bind", p, p)
 	}
 	return append(args, "--chdir", dir)
+}
+
+// cover returns what hides the parts of a folder of the system that are closed to others.
+func cover(s survey) []string {
+	var args []string
+	for _, p := range s.closed {
+		if info, err := os.Lstat(p); err == nil && info.IsDir() {
+			args = append(args, "--tmpfs", p, "--remount-ro", p)
+		} else if err == nil {
+			args = append(args, "--ro-bind", "/dev/null", p)
+		}
+	}
+	return args
 }
 
 // above returns the folders above those that may be read or written, the outer ones

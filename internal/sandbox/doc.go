@@ -12,7 +12,8 @@
 //	             done to limits, priorities and memory of others, no System V memory, no
 //	             namespaces, keys, io_uring and other parts of the kernel that few
 //	             programs need; permissions, owners, times and attributes of files are
-//	             changed in the folders that may be written, by a broker
+//	             changed in the folders that may be written, and files are watched (inotify)
+//	             in those and in the ones that [Rules.Read] names, by a broker
 //	user         and a user of its own for each session, see package users
 //	bubblewrap   in place of that, file system, network, IPC and shared memory of its
 //	             own, by namespaces; with [Rules.Users] the users too
@@ -41,14 +42,18 @@
 //     lower rung. [Strongest] is the highest available.
 //
 //   - Reading is confined as well: to system folders, the interpreter's own and
-//     those that the rules name. A home folder is not among them.
+//     those that the rules name. A home folder is not among them. For a host of root,
+//     which is the owner of what the system closes to others, /etc and /opt are opened in
+//     parts: what others may read when the rules are made. A folder of them in which one is
+//     closed cannot be listed with Landlock, whose rules hold for all below.
 //
 //   - From seccomp on, Confine leaves a goroutine, the broker, which ends with the last
 //     process under the filter.
 //
 // # What it does not do
 //
-// It does not hide that files exist: their names and times can still be read. Landlock
+// It does not hide that files exist: their names and times can still be read, and on the
+// rung landlock whoever may read a file outside may hear of what happens to it. Landlock
 // before ABI 10 knows TCP, not UDP. Below the rung user, sockets with a path (that of an
 // SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
 // host share what they may write; [Rules.Private] closes /dev/shm. The command lines of all processes can be read on

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -61,6 +62,9 @@ var inodes = []string{
 	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
 }
 
+// brokered are the calls that the broker makes.
+var brokered = append(slices.Clone(inodes), watching)
+
 // test is one look at an argument: at its lower half, and where wide is set, as with
 // an address, at all of it. It holds when the argument has the value, or, with a mask,
 // any bit of that.
@@ -108,7 +112,7 @@ func (r Rules) sandboxRules() []rule {
 		all = append(all, rule{call, nil, refused})
 	}
 	if r.Level != Bubblewrap { // whose file system is the session's own where it can be written
-		for _, call := range inodes {
+		for _, call := range brokered {
 			all = append(all, rule{call, nil, asked})
 		}
 	}

@@ -222,7 +222,14 @@ func (r Rules) landlock(abi int) error {
 
 // paths adds what may be read and written.
 func (r Rules) paths(set int, handled uint64) error {
+	guards := r.guards()
 	for _, p := range r.readable() {
+		if slices.Contains(guards, p) {
+			if err := parts(set, surveyed.of(p), handled); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := allow(set, p, readDir&handled); err != nil {
 			return err
 		}
@@ -239,6 +246,21 @@ func (r Rules) paths(set int, handled uint64) error {
 	for _, p := range write {
 		const special = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 		if err := allow(set, p, handled&^special); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts adds what others may read of a folder of the system.
+func parts(set int, s survey, handled uint64) error {
+	for _, p := range s.open {
+		if err := allow(set, p, readDir&handled); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.listed {
+		if err := allow(set, p, unix.LANDLOCK_ACCESS_FS_READ_DIR&handled); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,9 @@ assert await main() == b'hi\n'
 db = sqlite3.connect('x.db'); db.execute('pragma journal_mode=wal'); db.execute('create table t (x)'); db.execute('insert into t values (1)'); db.commit()
 assert db.execute('select x from t').fetchall() == [(1,)]; db.close()
 ssl.create_default_context(); assert socket.socketpair()
+import ctypes
+libc = ctypes.CDLL(None); watch = libc.inotify_init1(0)
+assert libc.inotify_add_watch(watch, b'.', 0x100) > 0; open('heard', 'w').close(); assert b'heard' in os.read(watch, 4096); os.close(watch)
 for n in os.listdir('.'): os.remove(n)
 print('good')`
 

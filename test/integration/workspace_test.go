@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
@@ -119,6 +120,19 @@ func TestAWorkspaceWithLimitsAndAnEnvironmentOfItsOwn(t *testing.T) {
 	require.True(t, found, "the fork server stands below the workspace")
 	require.NoError(t, host.ReleaseOwner(t.Context(), "no one"))
 	require.NoError(t, made.End(t.Context()))
+}
+
+// TestAWorkspaceWithoutARungHasThatOfTheHost: what is asked for besides takes no wall down.
+func TestAWorkspaceWithoutARungHasThatOfTheHost(t *testing.T) {
+	t.Parallel()
+	if why := environment.LacksRung("landlock"); why != nil {
+		t.Logf("not here: %v", why)
+		return
+	}
+	host := start(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Isolation: coppice.Isolation{Level: "landlock"}})
+	made, err := host.Workspace(t.Context(), "w", workspace.Options{Isolation: coppice.Isolation{Network: true}})
+	require.NoError(t, err)
+	require.Equal(t, "landlock", made.Info().Isolation)
 }
 
 func TestAWorkspaceThatTheBackendCannotKeepTo(t *testing.T) {

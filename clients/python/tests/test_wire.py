@@ -71,9 +71,9 @@ class Requests(unittest.TestCase):
         nothing = (None, False, None, None, None, None, None, 0, 0, 0, "")
         self.assertEqual(_asks.workspace_body("w", *nothing), {"name": "w"})
         self.assertEqual(
-            _asks.workspace_body("w", "/f", True, {"A": "b"}, [], {"l": ""}, {"files": 7}, {"level": "off"}, 9, 1.5, 0, "me"),
+            _asks.workspace_body("w", "/f", True, {"A": "b"}, [], {"l": ""}, {"files": 7}, {"level": "off"}, 9, 1.5, 0, "me", {"processes": 5}),
             {"name": "w", "folder": "/f", "keep_folder": True, "env": {"A": "b"}, "pass": [], "labels": {"l": ""}, "limits": {"files": 7},
-             "isolation": {"level": "off"}, "quota_bytes": 9, "lifetime": {"end_in_seconds": 1.5}, "owner": "me"},
+             "total": {"processes": 5}, "isolation": {"level": "off"}, "quota_bytes": 9, "lifetime": {"end_in_seconds": 1.5}, "owner": "me"},
         )
         query = _asks.workspace_query({"a": "b=c", "d": ""}, "me")
         self.assertEqual(_wire.Address("http://x", "t").target("w", query), "/w?label=a%3Db%3Dc&label=d&owner=me")

@@ -52,6 +52,12 @@ class Behaviours:
         with self.assertRaises(ValueError):
             self.client.workspace("")
 
+    def test_limits_of_everything_together(self):
+        place = self.client.create_workspace(self.made_up + ".total", total={"output_bytes": 100000}, isolation={"private": True})
+        self.addCleanup(place.end)
+        self.assertEqual(place.info().total, {"output_bytes": 100000})
+        self.assertEqual(self.place.info().total, {})
+
     def test_sessions(self):
         self.place.files.write("data.csv", "a,b\n")
         session = self.place.session("s")

@@ -16,5 +16,6 @@ export { Session, type RunOptions, type SessionOptions, type StreamOptions } fro
 export type {
   Cell, CellResult, Checkpoint, Code, Event, File, Health, InputRequest, InputStatus, Isolation, Listing, Outcome, ProcessEvent, ProcessExit,
   ProcessInfo, ProcessResult, Result, SessionInfo, WorkspaceInfo, WorkspaceLimits,
+  WorkspaceTotal, WorkspaceUsage,
 } from "./types.js";
 export { Workspace, type WorkspaceOptions } from "./workspace.js";

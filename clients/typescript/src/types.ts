@@ -132,6 +132,26 @@ export interface WorkspaceLimits {
   processors?: number;
 }
 
+/** Bound everything in a workspace together. Default of each: no limit. */
+export interface WorkspaceTotal {
+  memory_bytes?: number;
+  /** How many processes may live, and how many processors may be kept busy. */
+  processes?: number;
+  processors?: number;
+  /** How many bytes each cell and each process may print. */
+  output_bytes?: number;
+}
+
+/** What everything in a workspace used when it was looked at. */
+export interface WorkspaceUsage {
+  at?: string;
+  memory_bytes: number;
+  processes: number;
+  /** How often something was ended for a limit of the workspace, and the newest of those. */
+  ends?: number;
+  last?: string;
+}
+
 /** What sessions and processes are kept from. */
 export interface Isolation {
   level?: "off" | "privileges" | "landlock" | "seccomp" | "user" | "bubblewrap" | "strongest";
@@ -140,6 +160,8 @@ export interface Isolation {
   read?: string[];
   /** Allows network connections. */
   network?: boolean;
+  /** Closes what all programs of the user share. */
+  private?: boolean;
   /** Gives each session a user of its own, on the rung bubblewrap. */
   users?: boolean;
 }
@@ -160,6 +182,10 @@ export interface WorkspaceInfo {
   pinned?: boolean;
   quota_bytes?: number;
   limits: WorkspaceLimits;
+  total?: WorkspaceTotal;
+  /** What keeps to those, and why not a control group. */
+  total_kept?: string;
+  usage?: WorkspaceUsage;
   /** The rung that its sessions are on, and what that does. */
   isolation?: string;
   isolation_text?: string;

@@ -3,7 +3,7 @@ import { CoppiceError, ServerError } from "./errors.js";
 import { Files } from "./files.js";
 import { type Data, type ExecOptions, Process, type StartOptions } from "./process.js";
 import { Session, type SessionOptions } from "./session.js";
-import type { Isolation, ProcessExit, ProcessInfo, ProcessResult, WorkspaceInfo, WorkspaceLimits } from "./types.js";
+import type { Isolation, ProcessExit, ProcessInfo, ProcessResult, WorkspaceInfo, WorkspaceLimits, WorkspaceTotal } from "./types.js";
 import { bytesOf, defined, joined, seconds, workspacePath } from "./wire.js";
 
 /** What a new workspace is besides its name. */
@@ -19,6 +19,8 @@ export interface WorkspaceOptions {
   labels?: Record<string, string>;
   /** Bound each session of it. */
   limits?: WorkspaceLimits;
+  /** Bound everything in it together. */
+  total?: WorkspaceTotal;
   /** What sessions and processes are kept from. Default: the server's. */
   isolation?: Isolation;
   /** How many bytes its files may have. Default: no limit. */
@@ -34,7 +36,7 @@ export function workspaceBody(name: string, o: WorkspaceOptions): unknown {
   workspacePath(name);
   const lifetime = o.endIn || o.idleEnd ? defined({ end_in_seconds: o.endIn, idle_end_seconds: o.idleEnd }) : undefined;
   return {
-    name, folder: o.folder, keep_folder: o.keepFolder, env: o.env, pass: o.pass, labels: o.labels, limits: o.limits,
+    name, folder: o.folder, keep_folder: o.keepFolder, env: o.env, pass: o.pass, labels: o.labels, limits: o.limits, total: o.total,
     isolation: o.isolation, quota_bytes: o.quota, lifetime, owner: o.owner,
   };
 }

@@ -45,6 +45,12 @@ test("a life", async (t) => {
   assert.throws(() => client.workspace(""), RangeError);
 });
 
+test("limits of everything together", async (t) => {
+  const w = await client.createWorkspace("together", { total: { output_bytes: 100000 }, isolation: { private: true } });
+  t.after(() => w.end());
+  assert.deepEqual((await w.info()).total, { output_bytes: 100000 });
+});
+
 test("sessions in a workspace", async (t) => {
   const w = await workspace(t);
   await w.files.write("data.csv", "a,b");

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,7 @@ type mcpFlags struct {
 	notebooks bool
 	tools     console.ToolDir
 	sessions  int
+	idle      time.Duration
 	shared    bool
 }
 
@@ -82,10 +84,16 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
+	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
 	f.AddBounded(cmd)
 	f.tools.Add(cmd)
 	return cmd
+}
+
+// hostOptions are those of the server's host; bash: it has the tool bash.
+func (f mcpFlags) hostOptions(bash bool) coppice.Options {
+	return coppice.Options{Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Launcher: f.tools.Launcher()}
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {
@@ -101,8 +109,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	walled := f.Walled(a.Env)
 	asked := agent.Mode(cmp.Or(f.mode, home.ToolMode(a.Getenv("PI_PY"))))
 	bash := !walled || asked == agent.ModeBoth || asked == agent.ModeBash
-	ho := coppice.Options{Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, Launcher: f.tools.Launcher()}
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, ho)
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(bash))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // serveSessions is how many kernels a server keeps at once.
@@ -42,6 +43,7 @@ type serveFlags struct {
 	tools     string
 	cwd       string
 	sessions  int
+	places    workspace.SetOptions
 	idle      time.Duration
 	timeout   console.CallTimeout
 	hibernate hibernation
@@ -112,6 +114,8 @@ a second interrupt waits for nothing.`,
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.IntVar(&f.sessions, "max-sessions", serveSessions, "how many kernels may live at once")
+	flags.IntVar(&f.places.Max, "max-workspaces", 0, "how many workspaces there may be, of each tenant too; for one more, the one that was unused for longest is ended (0: any number)")
+	flags.IntVar(&f.places.MaxPerOwner, "workspaces-per-owner", 0, "how many workspaces one owner may have; for one more, one of the owner is ended (0: any number)")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 1h; negative: never)")
 	flags.IntVar(&f.warmMax, "warm-max", 0, "how many tools may be warm at once (default: 5)")
 	flags.IntVar(&f.budget, "memory-budget", 0, "megabytes that all warm tools may use together, by their tool.json (default: no limit)")
@@ -138,7 +142,7 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
-		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle,
+		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Workspaces: f.places,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),
 		OnEvent: func(e messages.Lifecycle) { m.tree.Hear(e); v.Hear(e) },
@@ -148,6 +152,9 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.sessions < 1 {
 		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
+	}
+	if f.places.Max < 0 || f.places.MaxPerOwner < 0 {
+		return console.Usagef("--max-workspaces and --workspaces-per-owner must not be negative; use 0 for any number")
 	}
 	if err := f.listen.check(&f, a.Env); err != nil {
 		return err

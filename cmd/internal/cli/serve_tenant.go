@@ -108,7 +108,10 @@ func (t *tenants) options(dir, work string, m *metrics, v *vitals.Vitals) (coppi
 	o.Launcher = nil // tools have the rights of the server
 	o.Home, o.Python, o.Env, o.Logger = dir, t.python, t.environment(work), t.logger
 	o.MaxSessions, o.MaxWaiting = t.f.listen.sessions, 16*t.f.listen.sessions
-	o.Workspaces = workspace.SetOptions{Max: 4 * t.f.listen.sessions}
+	o.Workspaces.Max = 4 * t.f.listen.sessions
+	if most := t.f.places.Max; most > 0 {
+		o.Workspaces.Max = min(o.Workspaces.Max, most)
+	}
 	asked := t.f.Isolation()
 	o.Isolation = kernel.Isolation{Level: t.rung, Write: []string{work}, Read: asked.Read, Network: asked.Network, Users: asked.Users, Private: true}
 	if !t.walled {
@@ -213,7 +216,7 @@ func bounded(host *coppice.Host) func(*workspace.Options) error {
 		switch {
 		case o.Folder != "":
 			return &workspace.OptionsError{Field: "folder", Problem: "the folder of a workspace is one of its own here: leave folder out"}
-		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Users:
+		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Private || i.Users:
 			return &workspace.OptionsError{Field: "isolation", Problem: "the isolation is the server's to choose: leave isolation out"}
 		case o.Limits == (kernel.Limits{}):
 			return nil // those of the host

@@ -283,7 +283,7 @@ func TestTenantsAreApart(t *testing.T) {
 		require.Equal(t, 201, status, text)
 		for _, body := range []string{
 			`{"name":"w","folder":"` + work + `"}`, `{"name":"w","folder":"mine"}`, `{"name":"w","isolation":{"level":"off"}}`,
-			`{"name":"w","isolation":{"read":["/"]}}`, `{"name":"w","isolation":{"network":true}}`,
+			`{"name":"w","isolation":{"read":["/"]}}`, `{"name":"w","isolation":{"network":true}}`, `{"name":"w","isolation":{"private":true}}`,
 		} {
 			status, text := s.ask(blue, "POST", "/api/workspaces", body)
 			require.Equal(t, 422, status, "%s: %s", body, text)

@@ -59,6 +59,11 @@ func (s *server) workspaces() {
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"files":-1}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"cpu_seconds":1e300}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","limits":{"processors":-1}}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","total":{"memory_bytes":-1}}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","total":{"processes":1.5}}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","total":{"processors":-1}}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","total":{"output_bytes":9007199254740993}}`, 400},
+		{"POST", "/api/workspaces", `{"name":"x","total":{"disk_bytes":1}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","lifetime":{"end_in_seconds":-1}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","lifetime":{"idle_end_seconds":-1}}`, 400},
 		{"POST", "/api/workspaces", `{"name":"x","shell":true}`, 400},
@@ -74,6 +79,8 @@ func (s *server) workspaces() {
 	s.files()
 	s.processes()
 	require.NoError(t, s.EndWorkspace(ctx, "w"))
+	s.totals()
+	s.proves()
 }
 
 // notJSON sends what is no JSON, is not said to be any, or is too large.

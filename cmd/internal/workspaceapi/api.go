@@ -32,6 +32,7 @@ type Options struct {
 type handler struct {
 	o       Options
 	landing landing
+	prover  prover
 }
 
 // Mounts returns the parts of a server that are about workspaces.
@@ -45,7 +46,7 @@ func Mounts(o Options) []httpserver.Mount {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{o: o}
+	h := &handler{o: o, prover: newProver()}
 	const one, file, process = "/api/workspaces/{workspace}", "/api/workspaces/{workspace}/files", "/api/workspaces/{workspace}/processes/{process}"
 	looks := map[string]http.HandlerFunc{
 		"GET /api/workspaces": h.list, "GET " + one: h.in(h.show),
@@ -53,7 +54,7 @@ func Mounts(o Options) []httpserver.Mount {
 		"GET " + one + "/processes": h.in(h.processes), "GET " + process: h.process(h.showProcess), "GET " + process + "/events": h.process(h.events),
 	}
 	runs := map[string]http.HandlerFunc{
-		"POST /api/workspaces": h.create, "PATCH " + one: h.in(h.change), "DELETE " + one: h.end,
+		"POST /api/workspaces": h.create, "PATCH " + one: h.in(h.change), "DELETE " + one: h.end, "POST " + one + "/prove": h.in(h.prove),
 		"PUT " + file: h.files(h.write), "POST " + file: h.files(h.upload), "DELETE " + file: h.files(h.remove),
 		"POST " + file + "/make": h.files(h.makeDir), "POST " + file + "/move": h.files(h.move),
 		"POST " + one + "/processes": h.in(h.start), "DELETE " + process: h.process(h.endProcess),

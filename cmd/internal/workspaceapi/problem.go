@@ -50,6 +50,7 @@ var answers = []struct {
 	{workspace.ErrNoPlace, http.StatusServiceUnavailable, "overloaded", ""},
 	{coppice.ErrClosed, http.StatusServiceUnavailable, "draining", ""},
 	{coppice.ErrOptions, http.StatusUnprocessableEntity, "bad_request", ""},
+	{errNotProven, http.StatusUnprocessableEntity, "bad_request", ""},
 	{procs.ErrAhead, http.StatusUnprocessableEntity, "bad_request", "start with 0"},
 	{procs.ErrSignal, http.StatusBadRequest, "bad_request", "use INT, TERM, KILL, HUP, QUIT, USR1, USR2, STOP, CONT or WINCH"},
 	{procs.ErrOver, http.StatusConflict, "ended", ""},

@@ -21,6 +21,7 @@ type create struct {
 	Pass       []string          `json:"pass,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Limits     limits            `json:"limits,omitzero"`
+	Total      total             `json:"total,omitzero"`
 	Isolation  client.Isolation  `json:"isolation,omitzero"`
 	Quota      float64           `json:"quota_bytes,omitempty"`
 	Lifetime   lifetime          `json:"lifetime,omitzero"`
@@ -34,6 +35,13 @@ type limits struct {
 	Files      float64 `json:"files,omitempty"`
 	Processes  float64 `json:"processes,omitempty"`
 	Processors float64 `json:"processors,omitempty"`
+}
+
+type total struct {
+	Memory     float64 `json:"memory_bytes,omitempty"`
+	Processes  float64 `json:"processes,omitempty"`
+	Processors float64 `json:"processors,omitempty"`
+	Output     float64 `json:"output_bytes,omitempty"`
 }
 
 type lifetime struct {
@@ -72,6 +80,26 @@ func (l limits) options() (kernel.Limits, error) {
 	return o, nil
 }
 
+// options reads the limits of everything together.
+func (t total) options() (o workspace.Total, err error) {
+	var processes int64
+	for _, one := range []struct {
+		name string
+		n    float64
+		most int64
+		to   *int64
+	}{{"total.memory_bytes", t.Memory, maxWhole, &o.Memory}, {"total.processes", t.Processes, maxCount, &processes}, {"total.output_bytes", t.Output, maxWhole, &o.Output}} {
+		if *one.to, err = whole(one.name, one.n, one.most); err != nil {
+			return o, err
+		}
+	}
+	o.Processes = int(processes)
+	if o.Processors = t.Processors; t.Processors < 0 || t.Processors > maxCount {
+		return o, bad("", "total.processors must be from 0 to %d, not %v", maxCount, t.Processors)
+	}
+	return o, nil
+}
+
 // times reads a lifetime: when it ends, zero for never, and after how long without use.
 func (l lifetime) times() (end time.Time, idle time.Duration, err error) {
 	in, err := seconds("lifetime.end_in_seconds", l.EndIn)
@@ -89,9 +117,12 @@ func (l lifetime) times() (end time.Time, idle time.Duration, err error) {
 func (c create) options() (o workspace.Options, err error) {
 	o = workspace.Options{
 		Folder: c.Folder, KeepFolder: c.KeepFolder, Env: c.Env, Pass: c.Pass, Labels: c.Labels, Owner: c.Owner,
-		Isolation: kernel.Isolation{Level: c.Isolation.Level, Write: c.Isolation.Write, Read: c.Isolation.Read, Network: c.Isolation.Network, Users: c.Isolation.Users},
+		Isolation: kernel.Isolation{Level: c.Isolation.Level, Write: c.Isolation.Write, Read: c.Isolation.Read, Network: c.Isolation.Network, Private: c.Isolation.Private, Users: c.Isolation.Users},
 	}
 	if o.Limits, err = c.Limits.options(); err != nil {
+		return o, err
+	}
+	if o.Total, err = c.Total.options(); err != nil {
 		return o, err
 	}
 	if o.Quota, err = whole("quota_bytes", c.Quota, maxWhole); err != nil {
@@ -132,12 +163,22 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) {
 func describe(ws *workspace.Workspace) client.Workspace {
 	i, l := ws.Info(), ws.Limits()
 	return client.Workspace{
+		Total: client.WorkspaceTotal{Memory: i.Total.Memory, Processes: i.Total.Processes, Processors: i.Total.Processors, Output: i.Total.Output},
+		Kept:  i.Kept, Usage: usage(i.Usage),
 		Name: i.Name, Folder: i.Folder, Owner: i.Owner, Labels: i.Labels, Made: i.Made, EndAt: i.EndAt, IdleEnd: i.IdleEnd.Seconds(),
 		Used: i.Used, InUse: i.InUse, Pinned: i.Pinned, Quota: i.Quota, Isolation: i.Isolation, IsolationText: i.IsolationText,
 		Limits: client.WorkspaceLimits{
 			Memory: l.Memory, CPU: l.CPU.Seconds(), Runtime: l.Runtime.Seconds(), Files: l.Files, Processes: l.Processes, Processors: l.Processors,
 		},
 	}
+}
+
+// usage is what was seen when a workspace was looked at; nil: it was not.
+func usage(u workspace.Usage) *client.WorkspaceUsage {
+	if u.At.IsZero() && u.Ends == 0 {
+		return nil
+	}
+	return &client.WorkspaceUsage{At: u.At, Memory: u.Memory, Processes: u.Processes, Ends: u.Ends, Last: u.Last}
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
@@ -210,6 +251,16 @@ func (h *handler) change(w http.ResponseWriter, r *http.Request, at place) error
 		}
 	}
 	httpserver.JSON(w, http.StatusOK, describe(at.w))
+	return nil
+}
+
+// prove tells how the isolation of a workspace holds.
+func (h *handler) prove(w http.ResponseWriter, r *http.Request, at place) error {
+	proof, err := h.prover.prove(r.Context(), h.o.Host, at.w)
+	if err != nil {
+		return err
+	}
+	httpserver.JSON(w, http.StatusOK, proof)
 	return nil
 }
 

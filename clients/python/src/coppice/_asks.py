@@ -119,14 +119,14 @@ def workspace_query(labels: Optional[Mapping[str, str]], owner: str) -> Dict[str
 def workspace_body(
     name: str, folder: Optional[str], keep_folder: bool, env: Optional[Mapping[str, str]], pass_env: Optional[Sequence[str]],
     labels: Optional[Mapping[str, str]], limits: Optional[Mapping[str, float]], isolation: Optional[Mapping[str, Any]],
-    quota: int, end_in: float, idle_end: float, owner: str,
+    quota: int, end_in: float, idle_end: float, owner: str, total: Optional[Mapping[str, float]] = None,
 ) -> Dict[str, Any]:
     """A request for a workspace."""
     workspace_path(name)
     body: Dict[str, Any] = {"name": name}
     for key, value in (
         ("folder", folder), ("keep_folder", keep_folder), ("env", env and dict(env)), ("labels", labels and dict(labels)),
-        ("limits", limits and dict(limits)), ("isolation", isolation and dict(isolation)), ("quota_bytes", quota), ("owner", owner),
+        ("limits", limits and dict(limits)), ("total", total and dict(total)), ("isolation", isolation and dict(isolation)), ("quota_bytes", quota), ("owner", owner),
         ("lifetime", {k: v for k, v in (("end_in_seconds", end_in), ("idle_end_seconds", idle_end)) if v}),
     ):
         if value:

@@ -58,9 +58,10 @@ class AsyncClient:
         self, name: str, *, folder: Optional[str] = None, keep_folder: bool = False, env: Optional[Mapping[str, str]] = None,
         pass_env: Optional[Sequence[str]] = None, labels: Optional[Mapping[str, str]] = None, limits: Optional[Mapping[str, float]] = None,
         isolation: Optional[Mapping[str, Any]] = None, quota: int = 0, end_in: float = 0, idle_end: float = 0, owner: str = "",
+        total: Optional[Mapping[str, float]] = None,
     ) -> AsyncWorkspace:
         """Make a workspace, or return the one that is there: as ``Client.create_workspace``."""
-        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner)
+        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner, total)
         await self._ask("POST", "api/workspaces", body)
         return AsyncWorkspace(self, name)
 

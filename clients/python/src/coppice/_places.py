@@ -28,6 +28,12 @@ class WorkspaceInfo:
     #: The rung that its sessions and processes are on, "": none.
     isolation: str
     raw: Mapping[str, Any] = field(repr=False)
+    #: The limits of everything in it together: ``memory_bytes``, ``processes``, ``processors``, ``output_bytes``.
+    total: Mapping[str, float] = field(default_factory=dict)
+    #: What keeps to those, and why not a control group; "": there are none.
+    total_kept: str = ""
+    #: What there was when it was looked at: ``at``, ``memory_bytes``, ``processes``, ``ends``, ``last``; None: it was not.
+    usage: Optional[Mapping[str, Any]] = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +184,7 @@ def workspace_of(raw: Mapping[str, Any]) -> WorkspaceInfo:
     return WorkspaceInfo(
         name=raw["name"], folder=raw["folder"], owner=raw.get("owner", ""), labels=raw.get("labels") or {}, made=time_of(raw["made"]),
         in_use=raw.get("in_use", 0), quota=raw.get("quota_bytes", 0), isolation=raw.get("isolation", ""), raw=raw,
+        total=raw.get("total") or {}, total_kept=raw.get("total_kept", ""), usage=raw.get("usage"),
     )
 
 

@@ -95,6 +95,7 @@ class Client:
         self, name: str, *, folder: Optional[str] = None, keep_folder: bool = False, env: Optional[Mapping[str, str]] = None,
         pass_env: Optional[Sequence[str]] = None, labels: Optional[Mapping[str, str]] = None, limits: Optional[Mapping[str, float]] = None,
         isolation: Optional[Mapping[str, Any]] = None, quota: int = 0, end_in: float = 0, idle_end: float = 0, owner: str = "",
+        total: Optional[Mapping[str, float]] = None,
     ) -> Workspace:
         """Make a workspace, or return the one of this name that is there and was made alike.
 
@@ -103,11 +104,13 @@ class Client:
         environment, beside the variables of the server that ``pass_env`` names; default:
         those that all sessions get. ``limits`` bound each session: ``memory_bytes``,
         ``cpu_seconds``, ``runtime_seconds``, ``files``, ``processes``, ``processors``.
-        ``isolation`` has ``level``, ``write``, ``read``, ``network``, ``users``. ``quota``
-        is how many bytes its files may have. It ends ``end_in`` seconds from now, and
+        ``total`` bounds everything in it together: ``memory_bytes``, ``processes``,
+        ``processors``, and ``output_bytes`` of each cell and process. ``isolation`` has
+        ``level``, ``write``, ``read``, ``network``, ``private``, ``users``. ``quota`` is
+        how many bytes its files may have. It ends ``end_in`` seconds from now, and
         after ``idle_end`` seconds without use; 0 of each: never.
         """
-        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner)
+        body = _asks.workspace_body(name, folder, keep_folder, env, pass_env, labels, limits, isolation, quota, end_in, idle_end, owner, total)
         self._ask("POST", "api/workspaces", body)
         return Workspace(self, name)
 

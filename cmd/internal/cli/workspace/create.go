@@ -22,9 +22,13 @@ type createFlags struct {
 	owner, quota            string
 	memory, cpu, runtime    string
 	files, processes, cores string
+	total                   totalFlags
 	isolation               client.Isolation
 	life                    lifeFlags
 }
+
+// totalFlags bound everything in a workspace together.
+type totalFlags struct{ memory, processes, cores, output string }
 
 // lifeFlags say when a workspace ends.
 type lifeFlags struct{ end, idle console.Time }
@@ -76,10 +80,15 @@ func (a *app) createCommand() *cobra.Command {
 	flags.StringVar(&f.files, "max-files", "", "how many files a session or process may have open")
 	flags.StringVar(&f.processes, "max-processes", "", "how many processes of its own a session may have at a time")
 	flags.StringVar(&f.cores, "max-processors", "", "how many processors a session may keep busy, 0.5 for half of one")
+	flags.StringVar(&f.total.memory, "total-memory", "", "how much memory everything in it may take together: 512M, 2G or bytes (default: no limit)")
+	flags.StringVar(&f.total.processes, "total-processes", "", "how many processes may live in it, those of sessions included")
+	flags.StringVar(&f.total.cores, "total-processors", "", "how many processors everything in it may keep busy, 0.5 for half of one; the server needs a control group for it")
+	flags.StringVar(&f.total.output, "total-output", "", "how much each cell and each process may print: 10M or bytes")
 	flags.StringVar(&f.isolation.Level, "isolation", "", "what sessions and processes are kept from (default: as the server says)")
 	flags.StringArrayVar(&f.isolation.Write, "isolation-write", nil, "a folder that they may change besides that of the workspace; may be repeated")
 	flags.StringArrayVar(&f.isolation.Read, "isolation-read", nil, "a folder that they may read besides the system's; may be repeated")
 	flags.BoolVar(&f.isolation.Network, "isolation-network", false, "let them use the network")
+	flags.BoolVar(&f.isolation.Private, "isolation-private", false, "close what all programs of the user share to them: /dev/shm")
 	f.life.add(cmd)
 	return cmd
 }
@@ -116,7 +125,7 @@ func (f createFlags) workspace(name string) (n client.NewWorkspace, err error) {
 			}
 		}
 	}
-	if i.Level != "" || i.Write != nil || i.Read != nil || i.Network {
+	if i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Private {
 		n.Isolation = &i
 	}
 	if n.Env, err = pairs("env", f.env); err != nil {
@@ -145,6 +154,10 @@ func (f createFlags) bounds(n *client.NewWorkspace) error {
 		{"max-files", f.files, reads(&n.Limits.Files, home.Count)},
 		{"max-processes", f.processes, reads(&n.Limits.Processes, home.Count)},
 		{"max-processors", f.cores, reads(&n.Limits.Processors, home.Share)},
+		{"total-memory", f.total.memory, reads(&n.Total.Memory, home.Size)},
+		{"total-processes", f.total.processes, reads(&n.Total.Processes, home.Count)},
+		{"total-processors", f.total.cores, reads(&n.Total.Processors, home.Share)},
+		{"total-output", f.total.output, reads(&n.Total.Output, home.Size)},
 	} {
 		if one.text == "" {
 			continue

@@ -82,32 +82,6 @@ func one(name string) console.Arguments {
 	return console.Arguments{Least: 1, Most: 1, Wants: name + " wants the name of one workspace; coppice workspace list shows them"}
 }
 
-func (a *app) showCommand() *cobra.Command {
-	return console.Command{
-		Use: "show WORKSPACE", Short: "Show a workspace, its isolation, and its processes", Errors: console.ServerFailure, Args: one("show"),
-		Run: func(ctx context.Context, args []string) error {
-			return a.WithServer(func(c *client.Client) error {
-				w, err := c.Workspace(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				list, err := c.Processes(ctx, w.Name)
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.WriteJSON(map[string]any{"workspace": w, "processes": list})
-				}
-				a.showWorkspace(w)
-				for _, p := range list {
-					a.Out.Lines(processLine(p))
-				}
-				return nil
-			})
-		},
-	}.Make()
-}
-
 // showWorkspace writes what is known of one.
 func (a *app) showWorkspace(w client.Workspace) {
 	say := func(name, text string) {
@@ -125,6 +99,13 @@ func (a *app) showWorkspace(w client.Workspace) {
 		say("quota", render.Bytes(w.Quota))
 	}
 	say("limits", limitText(w.Limits))
+	for i, line := range totalLines(w) {
+		name := ""
+		if i == 0 {
+			name = "together"
+		}
+		say(name, line)
+	}
 	say("isolation", w.Isolation)
 	say("", w.IsolationText)
 	if w.Pinned {
@@ -148,6 +129,34 @@ func limitText(l client.WorkspaceLimits) string {
 	add(l.Processes > 0, "processes %d", l.Processes)
 	add(l.Processors > 0, "processors %v", l.Processors)
 	return strings.Join(parts, ", ")
+}
+
+// totalLines are the limits of everything together, one in a line, with what is used of each,
+// and what keeps to them.
+func totalLines(w client.Workspace) []string {
+	t, u := w.Total, w.Usage
+	used := func(text string) string {
+		if u == nil || u.At.IsZero() {
+			return "not looked at yet"
+		}
+		return text
+	}
+	if u == nil {
+		u = &client.WorkspaceUsage{}
+	}
+	var lines []string
+	add := func(given bool, format string, args ...any) {
+		if given {
+			lines = append(lines, fmt.Sprintf(format, args...))
+		}
+	}
+	add(t.Memory > 0, "memory %s (%s)", render.Bytes(t.Memory), used(render.Bytes(u.Memory)+" used"))
+	add(t.Processes > 0, "processes %d (%s)", t.Processes, used(fmt.Sprintf("%d live", u.Processes)))
+	add(t.Processors > 0, "processors %v", t.Processors)
+	add(w.Kept != "", "kept by %s", w.Kept)
+	add(t.Output > 0, "output %s of each cell and process, kept where it is read", render.Bytes(t.Output))
+	add(u.Ends > 0, "ended for a limit %d times, at last: %s", u.Ends, u.Last)
+	return lines
 }
 
 // processLine is a process in one line.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -77,6 +78,8 @@ func TestWrongLines(t *testing.T) {
 		"create w --env =x":                `--env wants NAME=VALUE`,
 		"create w --quota much":            "--quota: ",
 		"create w --max-files -1":          "--max-files: ",
+		"create w --total-processes -1":    "--total-processes: ",
+		"create w --total-memory lots":     "--total-memory: ",
 		"create w --end-in -5":             "must not be negative",
 		"create w --pass A --pass-none":    "exclude each other",
 		"change w --label a=b --no-labels": "exclude each other",
@@ -107,6 +110,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	home, asked := serve(t, map[string]string{"POST /api/workspaces": `{"name":"w"}`, "PATCH /api/workspaces/w": `{"name":"w"}`})
 	for _, line := range []string{
 		"create w --folder /srv --keep-folder --env A=b=c --pass-none --label t=d --owner me --quota 1K --max-memory 1M --max-cpu 90s --max-runtime 2m --max-files 3 --max-processes 4 --max-processors 0.5 --isolation landlock --isolation-network --end-in 8h --idle-end 60 --json",
+		"create w --total-memory 2G --total-processes 60 --total-processors 1.5 --total-output 10M --isolation-private",
 		"change w --no-labels --idle-end 1h --unpin",
 		"change w --label a=b",
 	} {
@@ -115,6 +119,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`POST /api/workspaces {"name":"w","folder":"/srv","keep_folder":true,"env":{"A":"b=c"},"pass":[],"labels":{"t":"d"},"limits":{"memory_bytes":1048576,"cpu_seconds":90,"runtime_seconds":120,"files":3,"processes":4,"processors":0.5},"isolation":{"level":"landlock","network":true},"quota_bytes":1024,"lifetime":{"end_in_seconds":28800,"idle_end_seconds":60},"owner":"me"}`,
+		`POST /api/workspaces {"name":"w","total":{"memory_bytes":2147483648,"processes":60,"processors":1.5,"output_bytes":10485760},"isolation":{"private":true}}`,
 		`PATCH /api/workspaces/w {"labels":{},"lifetime":{"idle_end_seconds":3600},"pinned":false}`,
 		`PATCH /api/workspaces/w {"labels":{"a":"b"}}`,
 	}, asked())
@@ -176,5 +181,27 @@ func TestWhatAServerCallsAFile(t *testing.T) {
 		entries, err := os.ReadDir(to)
 		require.NoError(t, err)
 		require.Empty(t, entries)
+	}
+}
+
+// TestAProofThatFails: what was allowed is shown, and the exit code says so.
+func TestAProofThatFails(t *testing.T) {
+	const proof = `{"isolation":"landlock","holds":%s,"attempts":[{"attempt":"read a file outside","state":"%s","from":"landlock","detail":"secret"},{"attempt":"read the command line of the host","state":"documented","detail":"7 bytes"}]}`
+	for state, holds := range map[string]string{"allowed": "false", "refused": "true"} {
+		home, _ := serve(t, map[string]string{
+			"GET /api/workspaces/w": `{"name":"w"}`, "GET /api/workspaces/w/processes": `{"processes":[]}`, "POST /api/workspaces/w/prove": fmt.Sprintf(proof, holds, state),
+		})
+		out, _, err := run(t, home, "", "show", "w", "--prove")
+		require.Regexp(t, state+" +read a file outside +landlock +secret", out)
+		require.Regexp(t, "documented +read the command line of the host +no rung +7 bytes", out)
+		if holds == "true" {
+			require.NoError(t, err)
+			require.Contains(t, out, "1 of 2 attempts were refused on the rung landlock")
+		} else {
+			require.ErrorContains(t, err, "the isolation landlock of w does not hold here")
+		}
+		out, _, err = run(t, home, "", "show", "w", "--prove", "--json")
+		require.Equal(t, holds == "true", err == nil)
+		require.Contains(t, out, `"proof"`)
 	}
 }
