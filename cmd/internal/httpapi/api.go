@@ -74,6 +74,7 @@ type API struct {
 	changes *changes
 	kept    checkpoints
 	asleep  count
+	cpu     func(pid int) float64 // of a process, in seconds; as cpu
 	unwatch func()
 
 	mu    sync.Mutex
@@ -127,7 +128,7 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}
-	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges()}
+	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu}
 	a.kept.in = o.Host.Workspaces()
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)

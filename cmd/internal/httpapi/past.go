@@ -109,12 +109,19 @@ func texts(b *strings.Builder, v any) {
 }
 
 // page returns the changes that fit between two numbers: the newest of them, or with
-// forward the oldest, and whether there are more.
+// forward the oldest, and whether there are more. Of those up to the number forgotten only
+// the notable ones are there.
 func (c *changes) page(after, before uint64, forward bool, most int, fits func(client.Change) bool) (list []client.Change, more bool, newest, forgotten uint64) {
 	c.mu.Lock()
 	all := make([]client.Change, 0, min(c.last, keptChanges))
 	if c.last > keptChanges {
 		forgotten = c.last - keptChanges
+	}
+	for i := range uint64(len(c.notable)) { // those that the newest have pushed out
+		one := c.notable[(c.noted-uint64(len(c.notable))+i)%keptNotable]
+		if one.Seq > after && one.Seq <= forgotten && one.Seq < before {
+			all = append(all, one)
+		}
 	}
 	for n := max(after, forgotten); n < c.last && n+1 < before; n++ {
 		all = append(all, c.ring[n%keptChanges])
