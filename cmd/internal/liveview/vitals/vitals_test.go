@@ -144,6 +144,44 @@ func TestALookThatFails(t *testing.T) {
 	})
 }
 
+// Whoever comes while a look fails does not wait for one of its own after it.
+func TestALookThatFailsIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, looks := New(), 0
+		v.source = Source{Sessions: func(ctx context.Context) ([]client.Session, error) {
+			looks++
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				_, err := v.Overview(t.Context(), 0)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		require.Equal(t, patience, time.Since(began))
+		require.Equal(t, 1, looks)
+
+		gone, leave := context.WithCancel(t.Context())
+		all.Go(func() {
+			_, err := v.Overview(gone, 0)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			_, err := v.Overview(t.Context(), 0)
+			require.ErrorIs(t, err, context.DeadlineExceeded, "that another one has gone is no answer")
+		})
+		synctest.Wait()
+		leave()
+		all.Wait()
+		require.Equal(t, 3, looks)
+	})
+}
+
 func TestTheStoryOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := New()
