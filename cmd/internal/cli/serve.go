@@ -185,8 +185,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	m.hibernated(api.Hibernated)
-	backend, _ := host.Backend()
-	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, Hibernated: api.Hibernated, MaxSessions: f.sessions, Fork: backend == "runner"})
+	v.Show(source(host.Host, api, f.sessions))
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
