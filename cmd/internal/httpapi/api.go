@@ -222,9 +222,8 @@ func (a *API) Mounts() []httpserver.Mount {
 	return mounts
 }
 
-func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI) // who has gone cannot be told
+func (a *API) openAPI(w http.ResponseWriter, r *http.Request) {
+	httpserver.AnswerText(w, r, http.StatusOK, openAPI)
 }
 
 // healthRoute answers without the token too: a probe has none.
@@ -257,7 +256,7 @@ func (a *API) tree(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, node)
+	httpserver.Answer(w, r, http.StatusOK, node)
 }
 
 // key is the session that a request names.

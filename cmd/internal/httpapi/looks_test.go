@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -75,4 +77,28 @@ func TestTheStoryOfACopy(t *testing.T) {
 	require.NoError(t, s.Rewind(ctx, key("data~backup"), c.ID))
 	s.run("data~backup", "x")
 	require.Contains(t, last("data~backup").Why, "as it was at a checkpoint")
+}
+
+// Long answers are compressed for those who take that; a stream never is, or what is in it
+// would come late.
+func TestAnswersAreCompressedAndStreamsAreNot(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{}, httpapi.Options{})
+	transport := &http.Transport{DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	for path, want := range map[string]string{"/api/openapi.json": "gzip", "/api/sessions": "", "/api/changes": ""} {
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Accept-Encoding", "gzip")
+		resp, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		require.Equal(t, want, resp.Header.Get("Content-Encoding"), path)
+		leave()
+		require.NoError(t, resp.Body.Close())
+	}
+	status, body := s.ask("GET", "/api/openapi.json", "")
+	require.Equal(t, http.StatusOK, status)
+	require.True(t, json.Valid([]byte(body)))
 }

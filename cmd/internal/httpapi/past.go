@@ -184,7 +184,7 @@ func (a *API) past(w http.ResponseWriter, r *http.Request) {
 	told.Events, told.More, told.Newest, told.Forgotten = a.changes.page(uint64(after), end, forward, most, func(c client.Change) bool { //nolint:gosec // it is at least 0
 		return within.holds(c.At) && (len(wanted) == 0 || has(textOf(c), wanted))
 	})
-	httpserver.JSON(w, http.StatusOK, told)
+	httpserver.Answer(w, r, http.StatusOK, told)
 }
 
 // list answers with executions, the newest first: all of a session, those whose code or
@@ -230,5 +230,5 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, info)
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"executions": list, "more": more})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"executions": list, "more": more})
 }

@@ -62,7 +62,7 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"sessions": list})
 }
 
 // at is the session of a name, in a directory and a workspace. The error is for the
