@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
@@ -23,7 +24,7 @@ type metrics struct {
 
 func newMetrics(v version.Info) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{}), tree: prom.NewTree(prom.TreeOptions{}),
+		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{Exemplar: traced}), tree: prom.NewTree(prom.TreeOptions{}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "coppice", Name: "http_request_duration_seconds",
 			Help:    "HTTP requests that were served, by the API's route and the class of the answer; a stream counts when it ends.",
@@ -49,5 +50,14 @@ func (m *metrics) hibernated(n func(context.Context) int) {
 
 // instrument measures the requests that a server serves.
 func (m *metrics) instrument(next http.Handler) http.Handler {
-	return promhttp.InstrumentHandlerDuration(m.requests, next, promhttp.WithLabelFromCtx("route", httpserver.Route))
+	return promhttp.InstrumentHandlerDuration(m.requests, next, promhttp.WithLabelFromCtx("route", httpserver.Route), promhttp.WithExemplarFromContext(traced))
+}
+
+// traced names the trace that ctx belongs to, for an exemplar: nil where none is sent.
+func traced(ctx context.Context) prometheus.Labels {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsSampled() {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": span.TraceID().String()}
 }

@@ -198,7 +198,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler {
-		return m.instrument(host.Traces.Handler(next, httpserver.Route))
+		return host.Traces.Handler(m.instrument(next), httpserver.Route) // so that what is measured belongs to a trace
 	}}
 	f.member.attach(host.Host, api, m, logger)
 	mounts = f.member.wrap(mounts, &so)

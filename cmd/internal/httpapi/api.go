@@ -196,7 +196,7 @@ func (a *API) Mounts() []httpserver.Mount {
 		"GET /api/sessions/{session}/notebook": a.transcript, "GET /api/events": a.past,
 		"GET /api/executions": a.list, "GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
 		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
-		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP,
+		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP,
 	}
 	runs := map[string]http.HandlerFunc{
 		"POST /api/sessions": a.open, "DELETE /api/sessions/{session}": a.act(a.known, (*coppice.Session).Close),

@@ -98,7 +98,10 @@ func TestAnswersAreCompressedAndStreamsAreNot(t *testing.T) {
 		leave()
 		require.NoError(t, resp.Body.Close())
 	}
-	status, body := s.ask("GET", "/api/openapi.json", "")
+	status, body := s.ask("GET", "/metrics", "", "Accept", "application/openmetrics-text")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "# EOF")
+	status, body = s.ask("GET", "/api/openapi.json", "")
 	require.Equal(t, http.StatusOK, status)
 	require.True(t, json.Valid([]byte(body)))
 }

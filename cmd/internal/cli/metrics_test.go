@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-run/coppice/cmd/internal/version"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// scrape reads metrics as Prometheus does.
+func scrape(t *testing.T, m *metrics, accept string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return w
+}
+
+const openMetrics = "application/openmetrics-text;version=1.0.0"
+
+// However many sessions there are, a scrape stays small: none of them has a series.
+func TestAScrapeOfManySessionsIsSmall(t *testing.T) {
+	t.Parallel()
+	const sessions = 5000
+	m, now := newMetrics(version.Read()), time.Now()
+	backend := messages.Node{Name: "runner", Kind: "supervisor", State: messages.ChildIdle}
+	for i := range sessions {
+		key := messages.SessionKey{Session: fmt.Sprintf("a session of %d", i), Cwd: fmt.Sprintf("/work/%d", i)}
+		state := []messages.ChildState{messages.ChildIdle, messages.ChildBusy, messages.ChildFailed, messages.ChildRestarting}[i%4]
+		backend.Children = append(backend.Children, messages.Node{Name: key.ID(), Kind: "kernel", State: state, Epoch: 1, Since: now, Owner: fmt.Sprint("owner", i), PID: i + 1, RSS: 1 << 24, Queue: i % 3})
+		for _, c := range []messages.ChildChanged{
+			{At: now, Key: key.ID(), Kind: "kernel", Epoch: 1, To: messages.ChildStarting},
+			{At: now, Key: key.ID(), Kind: "kernel", Epoch: 1, From: messages.ChildStarting, To: messages.ChildIdle},
+			{At: now, Key: key.ID(), Kind: "kernel", Epoch: 1, From: messages.ChildIdle, To: messages.ChildGone, Exit: &messages.Exit{Kind: messages.ExitEvicted, Reason: key.String()}},
+		} {
+			m.tree.Hear(c)
+		}
+		sink := m.calls.For(t.Context(), messages.Execute{ID: fmt.Sprint(i), Key: key})
+		for _, e := range []messages.Event{messages.Status{Status: messages.CellRunning}, messages.Error{ErrorDetails: messages.ErrorDetails{Name: fmt.Sprint("Error", i)}}, messages.Status{Status: messages.CellError}} {
+			require.NoError(t, sink.Consume(t.Context(), e))
+		}
+		require.NoError(t, sink.Close())
+		m.requests.WithLabelValues("GET /api/sessions/{session}", "200").Observe(.01)
+	}
+	m.tree.Show(func(context.Context) (messages.Node, error) {
+		return messages.Node{Name: "supervisor", Kind: "supervisor", State: messages.ChildIdle, Children: []messages.Node{backend}}, nil
+	})
+	for _, accept := range []string{"text/plain", openMetrics} {
+		began := time.Now()
+		w := scrape(t, m, accept)
+		t.Logf("%s: %d bytes of %d sessions in %v", accept, w.Body.Len(), sessions, time.Since(began))
+		require.Less(t, w.Body.Len(), 200<<10)
+		require.Contains(t, w.Body.String(), fmt.Sprintf(`} %d`, sessions/4), "they are counted by state")
+		require.NotContains(t, w.Body.String(), "a session of")
+	}
+}
+
+// What a request and its cells took is noted with their trace, where there is one.
+func TestDurationsNameTheirTraces(t *testing.T) {
+	t.Parallel()
+	m := newMetrics(version.Read())
+	cell := func(ctx context.Context) {
+		sink := m.calls.For(ctx, messages.Execute{ID: "x"})
+		for _, s := range []messages.CellStatus{messages.CellRunning, messages.CellComplete} {
+			require.NoError(t, sink.Consume(ctx, messages.Status{Status: s}))
+		}
+		require.NoError(t, sink.Close())
+	}
+	served := m.instrument(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cell(r.Context()) }))
+	serve := func(ctx context.Context) {
+		served.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+	}
+	of := trace.SpanContextConfig{TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4}}
+	serve(t.Context())
+	serve(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(of))) // it is not sent
+	require.NotContains(t, scrape(t, m, openMetrics).Body.String(), "trace_id")
+	of.TraceFlags = trace.FlagsSampled
+	serve(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(of)))
+	w := scrape(t, m, openMetrics)
+	require.Contains(t, w.Header().Get("Content-Type"), "application/openmetrics-text")
+	const exemplar = ` # {trace_id="01020300000000000000000000000000"} `
+	require.Regexp(t, `coppice_cell_duration_seconds_bucket.*`+exemplar, w.Body.String())
+	require.Regexp(t, `coppice_http_request_duration_seconds_bucket.*`+exemplar, w.Body.String())
+	require.Regexp(t, `# EOF\n$`, w.Body.String())
+	require.NotContains(t, scrape(t, m, "text/plain").Body.String(), "trace_id")
+}
