@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/sinks/prom"
 )
@@ -55,9 +55,14 @@ func (m *metrics) instrument(next http.Handler) http.Handler {
 
 // traced names the trace that ctx belongs to, for an exemplar: nil where none is sent.
 func traced(ctx context.Context) prometheus.Labels {
-	span := trace.SpanContextFromContext(ctx)
-	if !span.IsSampled() {
-		return nil
+	if id := telemetry.TraceID(ctx); id != "" {
+		return prometheus.Labels{"trace_id": id}
 	}
-	return prometheus.Labels{"trace_id": span.TraceID().String()}
+	return nil
+}
+
+// observe measures the requests that a server serves, each within its span, so that what is
+// measured belongs to a trace.
+func (m *metrics) observe(t *telemetry.Traces) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler { return t.Handler(m.instrument(next), httpserver.Route) }
 }

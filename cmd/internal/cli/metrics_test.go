@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -36,7 +37,7 @@ func TestAScrapeOfManySessionsIsSmall(t *testing.T) {
 	m, now := newMetrics(version.Read()), time.Now()
 	backend := messages.Node{Name: "runner", Kind: "supervisor", State: messages.ChildIdle}
 	for i := range sessions {
-		key := messages.SessionKey{Session: fmt.Sprintf("a session of %d", i), Cwd: fmt.Sprintf("/work/%d", i)}
+		key := messages.SessionKey{Session: fmt.Sprintf("a session of %d", i), Cwd: fmt.Sprintf("/w/%d", i)}
 		state := []messages.ChildState{messages.ChildIdle, messages.ChildBusy, messages.ChildFailed, messages.ChildRestarting}[i%4]
 		backend.Children = append(backend.Children, messages.Node{Name: key.ID(), Kind: "kernel", State: state, Epoch: 1, Since: now, Owner: fmt.Sprint("owner", i), PID: i + 1, RSS: 1 << 24, Queue: i % 3})
 		for _, c := range []messages.ChildChanged{
@@ -66,30 +67,34 @@ func TestAScrapeOfManySessionsIsSmall(t *testing.T) {
 	}
 }
 
-// What a request and its cells took is noted with their trace, where there is one.
+// What a request and its cells took is noted with their trace, where one is sent.
 func TestDurationsNameTheirTraces(t *testing.T) {
-	t.Parallel()
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	traces, err := telemetry.Start(t.Context(), telemetry.Options{Getenv: os.Getenv, Warn: func(text string) { t.Error(text) }})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, traces.End(context.Background())) }()
 	m := newMetrics(version.Read())
-	cell := func(ctx context.Context) {
-		sink := m.calls.For(ctx, messages.Execute{ID: "x"})
-		for _, s := range []messages.CellStatus{messages.CellRunning, messages.CellComplete} {
-			require.NoError(t, sink.Consume(ctx, messages.Status{Status: s}))
-		}
-		require.NoError(t, sink.Close())
+	serve := func(traces *telemetry.Traces, id string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Traceparent", id)
+		m.observe(traces)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			sink := m.calls.For(r.Context(), messages.Execute{ID: "x"})
+			for _, s := range []messages.CellStatus{messages.CellRunning, messages.CellComplete} {
+				require.NoError(t, sink.Consume(r.Context(), messages.Status{Status: s}))
+			}
+			require.NoError(t, sink.Close())
+		})).ServeHTTP(httptest.NewRecorder(), r)
 	}
-	served := m.instrument(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cell(r.Context()) }))
-	serve := func(ctx context.Context) {
-		served.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
-	}
-	of := trace.SpanContextConfig{TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4}}
-	serve(t.Context())
-	serve(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(of))) // it is not sent
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	serve(nil, "00-"+id+"-b7ad6b7169203331-01")    // traces are not on
+	serve(traces, "00-"+id+"-b7ad6b7169203331-00") // this one is not sent
 	require.NotContains(t, scrape(t, m, openMetrics).Body.String(), "trace_id")
-	of.TraceFlags = trace.FlagsSampled
-	serve(trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(of)))
+	serve(traces, "00-"+id+"-b7ad6b7169203331-01")
 	w := scrape(t, m, openMetrics)
 	require.Contains(t, w.Header().Get("Content-Type"), "application/openmetrics-text")
-	const exemplar = ` # {trace_id="01020300000000000000000000000000"} `
+	const exemplar = ` # {trace_id="` + id + `"} `
 	require.Regexp(t, `coppice_cell_duration_seconds_bucket.*`+exemplar, w.Body.String())
 	require.Regexp(t, `coppice_http_request_duration_seconds_bucket.*`+exemplar, w.Body.String())
 	require.Regexp(t, `# EOF\n$`, w.Body.String())

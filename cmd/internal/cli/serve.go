@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -197,9 +196,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer kernels.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
-	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler {
-		return host.Traces.Handler(m.instrument(next), httpserver.Route) // so that what is measured belongs to a trace
-	}}
+	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: m.observe(host.Traces)}
 	f.member.attach(host.Host, api, m, logger)
 	mounts = f.member.wrap(mounts, &so)
 	server, err := a.listen(ctx, f, path, so, mounts)
