@@ -43,7 +43,7 @@ func TestChangesThatAreNotableStay(t *testing.T) {
 	require.Equal(t, last, newest)
 	require.Equal(t, last-keptChanges, forgotten)
 	ns := numbers(list)
-	require.Equal(t, 4+keptChanges, len(ns), "what is notable and new is there once")
+	require.Len(t, ns, 4+keptChanges, "what is notable and new is there once")
 	require.Equal(t, []uint64{3, 4, 5, 6, forgotten + 1}, ns[:5])
 	require.IsIncreasing(t, ns)
 
@@ -57,7 +57,7 @@ func TestChangesThatAreNotableStay(t *testing.T) {
 	for i := range 2 * keptNotable {
 		c.execution(client.Execution{ID: fmt.Sprint(i), Outcome: messages.OutcomeError})
 	}
-	require.Equal(t, keptNotable, len(c.notable))
+	require.Len(t, numbers(c.notable), keptNotable)
 	list, _, newest, _ = c.page(0, 1<<62, true, 3*keptChanges, all)
 	require.IsIncreasing(t, numbers(list))
 	require.Equal(t, newest, list[len(list)-1].Seq)
