@@ -145,6 +145,24 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
+// Find returns the session of a key, which [Session.Key] tells, if it has a kernel now;
+// has is false when it has none. It looks at no other session. The error is that of
+// [Host.Snapshot], or of ctx when the tree does not answer in time. Any goroutine may call
+// it.
+func (h *Host) Find(ctx context.Context, key messages.SessionKey) (info SessionInfo, has bool, err error) {
+	if ctx == nil {
+		return SessionInfo{}, false, fmt.Errorf("look for the session %s: %w", key, errNoContext)
+	}
+	n, found, err := h.system.Child(ctx, h.backend.Name(), key.ID())
+	switch {
+	case errors.Is(err, supervisor.ErrStopped):
+		return SessionInfo{}, false, fmt.Errorf("look for the session %s: %w", key, ErrClosed)
+	case err != nil:
+		return SessionInfo{}, false, fmt.Errorf("look for the session %s: %w", key, err)
+	}
+	return SessionInfo{Key: key, Node: n}, found && n.Kind == "kernel", nil
+}
+
 // Watch calls fn for every change in the tree, from one goroutine at a time, until stop
 // is called. fn must not block. If it panics, that is logged and it is not called again.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }

@@ -246,7 +246,8 @@ type Past struct {
 	More bool `json:"more"`
 	// Newest is the number of the newest event of the server, 0: there is none yet.
 	Newest uint64 `json:"newest"`
-	// Forgotten is how many older ones the server no longer has.
+	// Forgotten is the number up to which the server has no longer all events, but only
+	// those that are notable: ends of interpreters, restarts, executions that failed.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 }
 

@@ -63,7 +63,7 @@ var events = []messages.Event{
 }
 
 var lifecycle = []messages.Lifecycle{
-	messages.ChildChanged{At: at, Path: "root/gateway/a", Key: "a", Kind: "kernel", Epoch: 2, From: messages.ChildBusy, To: messages.ChildSuspended, Exit: &messages.Exit{Kind: messages.ExitFailed, Reason: "killed by signal 9"}, PID: 42},
+	messages.ChildChanged{At: at, Path: "root/gateway/a", Key: "a", Kind: "kernel", Epoch: 2, From: messages.ChildBusy, To: messages.ChildSuspended, Exit: &messages.Exit{Kind: messages.ExitFailed, Reason: "killed by signal 9"}, PID: 42, CopyOf: "b"},
 	messages.Decided{At: at, Path: "root/gateway/a", Directive: "restart", After: time.Second},
 	messages.Dropped{At: at, Path: "root/gateway/a", Epoch: 1, Count: 3, What: "output"},
 }

@@ -152,6 +152,10 @@ type ChildChanged struct {
 	Exit *Exit `json:"exit,omitempty"`
 	// PID is the process behind the child, if known.
 	PID int `json:"pid,omitempty"`
+	// CopyOf is the name of the session that the child began as a copy of, in the same
+	// directory and workspace, with all that it had in memory; its own name where it was
+	// put back to a checkpoint of its own. "": it began with nothing, or from disk.
+	CopyOf string `json:"copy_of,omitempty"`
 }
 
 // Decided says what a strategy decided about a child, when that is more than

@@ -67,4 +67,7 @@ type Facts struct {
 	PID int
 	// RSS is the resident memory of that process in bytes, 0 if not known.
 	RSS int64
+	// CopyOf is what the child began as a copy of, "" if it did not; see
+	// [messages.ChildChanged].
+	CopyOf string
 }

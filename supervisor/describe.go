@@ -19,17 +19,30 @@ func (s *Supervisor) askFor(p *snap) {
 // those that are supervisors.
 func (s *Supervisor) describe(p *snap) {
 	defer p.round.leave()
-	nodes := make([]messages.Node, 0, len(s.table))
+	var nodes []messages.Node
 	var below []*Supervisor
 	var at []int
-	for ch := s.first; ch != nil; ch = ch.behind {
+	add := func(ch *child) {
 		nodes = append(nodes, s.node(ch))
 		if sh := supervisorOf(ch.live); sh != nil {
 			below, at = append(below, sh), append(at, len(nodes)-1)
 		}
 	}
+	if p.only != nil {
+		if ch := s.table[p.only[0]]; ch != nil {
+			add(ch)
+		}
+		if len(p.only) == 1 {
+			below = nil
+		}
+	} else {
+		nodes = make([]messages.Node, 0, len(s.table))
+		for ch := s.first; ch != nil; ch = ch.behind {
+			add(ch)
+		}
+	}
 	for i, sh := range below {
-		sh.askFor(&snap{of: p.of, round: p.round, node: &nodes[at[i]]})
+		sh.askFor(&snap{of: p.of, round: p.round, node: &nodes[at[i]], only: p.rest()})
 	}
 	p.answer(nodes, s.abandoned())
 }

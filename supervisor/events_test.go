@@ -253,6 +253,52 @@ func TestSnapshotHung(t *testing.T) {
 	})
 }
 
+// TestChild: one child is described without its siblings, and one that a supervisor does
+// not tell of in time is not said to be missing.
+func TestChild(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("s", supervisor.Options{Handler: d, Children: []supervisor.Spec{
+				{Key: "a", New: of(echo)},
+				{Key: "b", Kind: "sink", New: of(echo)},
+				supervise("below", supervisor.Options{Children: []supervisor.Spec{{Key: "c", New: of(echo)}}}),
+			}}),
+		}})
+		tree, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		s := tree.Children[0]
+		for _, want := range s.Children {
+			got, found, err := sys.Child(t.Context(), "s", want.Name)
+			require.NoError(t, err)
+			require.True(t, found)
+			want.Children = nil
+			got.Detail = ""
+			require.Equal(t, want, got)
+		}
+		c, found, err := sys.Child(t.Context(), "s", "below", "c")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, s.Children[2].Children[0], c)
+		for _, path := range [][]string{nil, {"none"}, {"s", "none"}, {"s", "a", "none"}, {"s", "none", "c"}} {
+			_, found, err := sys.Child(t.Context(), path...)
+			require.NoError(t, err)
+			require.False(t, found, path)
+		}
+		require.True(t, sys.Ref("s").Tell("hang"))
+		synctest.Wait()
+		_, found, err = sys.Child(t.Context(), "s", "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, found)
+		close(release)
+		stop(t, sys)
+		_, _, err = sys.Child(t.Context(), "s", "a")
+		require.ErrorIs(t, err, supervisor.ErrStopped)
+	})
+}
+
 // TestRefs: places, by their names from the root.
 func TestRefs(t *testing.T) {
 	t.Parallel()

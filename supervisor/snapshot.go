@@ -22,6 +22,8 @@ type snap struct {
 	of    *snapshot
 	round *round
 	node  *messages.Node
+	// only are the names on the way down to the one child that is asked for. nil: all.
+	only []string
 }
 
 // answer fills the node in, unless the time for it is over.
@@ -35,4 +37,12 @@ func (p *snap) answer(children []messages.Node, abandoned []messages.Leftover) {
 	if p.node.Detail == unanswered {
 		p.node.Detail = ""
 	}
+}
+
+// rest is what a supervisor below is asked for.
+func (p *snap) rest() []string {
+	if p.only == nil {
+		return nil
+	}
+	return p.only[1:]
 }

@@ -17,22 +17,52 @@ const snapshotPatience = time.Second
 // [ErrStopped]. Any goroutine may call it, but not an actor of this system that
 // the snapshot would have to wait for.
 func (s *System) Snapshot(ctx context.Context) (messages.Node, error) {
+	node, _, err := s.describe(ctx, nil)
+	return node, err
+}
+
+// Child describes one child of the tree, without those below it and without a look at its
+// siblings: path has the names on the way to it, from those of Options.Children on. found is false
+// when there is no such child. The error is that of ctx, a [context.DeadlineExceeded] when
+// a supervisor on the way does not answer within a second, or [ErrStopped]. Who may call it
+// is as for Snapshot.
+func (s *System) Child(ctx context.Context, path ...string) (node messages.Node, found bool, err error) {
+	if len(path) == 0 {
+		return messages.Node{}, false, nil
+	}
+	node, late, err := s.describe(ctx, path)
+	if err != nil {
+		return messages.Node{}, false, err
+	}
+	for range path {
+		if len(node.Children) == 0 {
+			return messages.Node{}, false, late
+		}
+		node = node.Children[0]
+	}
+	return node, true, nil
+}
+
+// describe asks for the tree, or for the one child at a path. late says why somebody was
+// not waited for any longer.
+func (s *System) describe(ctx context.Context, only []string) (node messages.Node, late, err error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotPatience)
 	defer cancel()
-	node := s.root.node(s)
-	p := &snap{of: &snapshot{}, round: newRound(), node: &node}
+	node = s.root.node(s)
+	p := &snap{of: &snapshot{}, round: newRound(), node: &node, only: only}
 	sh := s.root.supervisor()
 	if sh == nil {
-		return node, ErrStopped
+		return node, nil, ErrStopped
 	}
 	sh.askFor(p)
 	p.round.leave()
 	select {
 	case <-p.round.done:
 	case <-ctx.Done():
+		late = context.Cause(ctx)
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	p.of.closed = true
-	return node, nil
+	return node, late, nil
 }

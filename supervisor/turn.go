@@ -180,7 +180,7 @@ func (s *Supervisor) announceChange(ch *child, from messages.ChildState, exit *E
 	}
 	if ch.live != nil {
 		if f := ch.live.facts.Load(); f != nil {
-			ev.PID = f.PID
+			ev.PID, ev.CopyOf = f.PID, f.CopyOf
 		}
 	}
 	if s.o.Handler != nil {

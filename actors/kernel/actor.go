@@ -322,7 +322,7 @@ func (a *Actor) note() {
 
 // publish notes what is known, when that has changed.
 func (a *Actor) publish() {
-	f := supervisor.Facts{PID: a.interp.Info().PID, RSS: a.rss, Detail: a.detail()}
+	f := supervisor.Facts{PID: a.interp.Info().PID, RSS: a.rss, Detail: a.detail(), CopyOf: a.interp.Info().Of}
 	if f != a.facts {
 		a.facts = f
 		a.ctx.Note(f)

@@ -54,6 +54,9 @@ type Info struct {
 	// Copy says that the interpreter is a copy of another session's, or of an
 	// earlier state of this one's.
 	Copy bool
+	// Of is the name of the session that it is a copy of, see Copy. "": it is none, or
+	// that is not known.
+	Of string
 	// Kept says that the interpreter is the one of an earlier host, with what the
 	// session has done there.
 	Kept bool

@@ -96,9 +96,10 @@ class Adoption:
             self.reap()
 
     def set(self, by):
-        self.users += by
-        if self.users == (1 if by > 0 else 0) and self.prctl(PR_SET_CHILD_SUBREAPER, int(by > 0), 0, 0, 0):
+        first, last = by > 0 and self.users == 0, by < 0 and self.users == 1
+        if (first or last) and self.prctl(PR_SET_CHILD_SUBREAPER, int(first), 0, 0, 0) and first:
             raise Refused("the system lets no process adopt others")
+        self.users += by
 
     def reap(self):
         now = time.monotonic()

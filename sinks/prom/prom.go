@@ -19,12 +19,17 @@ type Options struct {
 	Buckets []float64
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
+	// Exemplar returns what a cell's duration is noted with, from the context of its call:
+	// the id of its trace. They are shown as OpenMetrics alone. Any goroutine calls it. It
+	// may return nil, for none. nil: none.
+	Exemplar func(context.Context) prometheus.Labels
 }
 
 // Collector counts the events of all calls. Any goroutine may use it.
 type Collector struct {
 	hub sinks.Metrics
 	now func() time.Time
+	ex  func(context.Context) prometheus.Labels
 
 	cells    *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -45,11 +50,14 @@ func New(o Options) *Collector {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Exemplar == nil {
+		o.Exemplar = func(context.Context) prometheus.Labels { return nil }
+	}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(o.Namespace, "", name), help, labels, nil)
 	}
 	return &Collector{
-		now: o.Now,
+		now: o.Now, ex: o.Exemplar,
 		cells: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: o.Namespace, Name: "cells_total", Help: "Cells that ended, by how.",
 		}, []string{"status"}),
@@ -82,7 +90,9 @@ func (c *Collector) Attachment() sinks.Attachment {
 }
 
 // For returns the sink of one call.
-func (c *Collector) For(context.Context, messages.Execute) sinks.Sink { return &call{c: c} }
+func (c *Collector) For(ctx context.Context, _ messages.Execute) sinks.Sink {
+	return &call{c: c, exemplar: c.ex(ctx)}
+}
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
@@ -129,8 +139,9 @@ var classes = map[string]bool{
 
 // call is the sink of one call; its begun belongs to the actor that calls it.
 type call struct {
-	c     *Collector
-	begun time.Time
+	c        *Collector
+	begun    time.Time
+	exemplar prometheus.Labels // of its cells, nil for none; not changed
 }
 
 // Consume counts e.
@@ -151,13 +162,22 @@ func (s *call) Consume(_ context.Context, e messages.Event) error {
 		case messages.CellComplete, messages.CellError:
 			s.c.cells.WithLabelValues(string(e.Status)).Inc()
 			if !s.begun.IsZero() {
-				s.c.duration.Observe(s.c.now().Sub(s.begun).Seconds())
+				s.took(s.c.now().Sub(s.begun).Seconds())
 				s.begun = time.Time{}
 			}
 		case messages.CellPending:
 		}
 	}
 	return nil
+}
+
+// took notes how long a cell ran.
+func (s *call) took(seconds float64) {
+	if o, can := s.c.duration.(prometheus.ExemplarObserver); can && s.exemplar != nil {
+		o.ObserveWithExemplar(seconds, s.exemplar)
+		return
+	}
+	s.c.duration.Observe(seconds)
 }
 
 // Flush does nothing: counters are visible at once.

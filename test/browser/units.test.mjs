@@ -122,3 +122,155 @@ test("tags take a time that grows with the text alone", () => {
     assert.ok(large < 12 * small + 50_000, `${part}: ${small} and ${large} microseconds of processor`); // 16 times as much is the square
   }
 });
+
+// The parts that ask a server, which answers as a test says; nothing here waits for a page.
+globalThis.document ??= { hidden: false };
+globalThis.requestAnimationFrame ??= (f) => setTimeout(f, 0);
+const api = await of("api.js"), st = await of("state.js");
+const answer = (v, status = 200) => new Response(JSON.stringify(v), { status, headers: { "Content-Type": "application/json" } });
+const quiet = { "/api/sessions": { sessions: [] }, "/api/overview": { samples: [], marks: [] }, "/api/health": { started: "now" }, "/api/executions": { executions: [] } };
+
+/** server has fetch answer with what a path says: a value, or a function. */
+function server(t, paths, asked = []) {
+  const before = globalThis.fetch;
+  t.after(() => { globalThis.fetch = before; });
+  globalThis.fetch = async (path, o = {}) => {
+    asked.push(path);
+    const v = { ...quiet, ...paths }[path.split("?")[0]];
+    return typeof v === "function" ? v(path, o) : answer(v);
+  };
+  st.forget();
+  return asked;
+}
+
+/** clock has time pass when a test says so. */
+function clock(t) {
+  const real = [globalThis.setTimeout, globalThis.clearTimeout], due = new Map();
+  let now = 0, last = 0;
+  globalThis.setTimeout = (f, ms = 0) => { due.set(++last, { at: now + ms, f }); return last; };
+  globalThis.clearTimeout = (id) => { due.delete(id); };
+  t.mock.method(performance, "now", () => now); // how long a look took is no matter of the machine
+  t.after(() => { [globalThis.setTimeout, globalThis.clearTimeout] = real; });
+  return { tick(ms) { now += ms; for (const [id, one] of [...due]) if (one.at <= now && due.delete(id)) one.f(); } };
+}
+
+/** turns lets all that is due happen, without a time that passes. */
+const turns = async () => { for (let i = 0; i < 50; i++) await new Promise((f) => setImmediate(f)); };
+
+test("the oldest executions make room, not the newest", async (t) => {
+  const at = (i) => new Date(2026, 0, 1, 0, 0, i).toISOString(), list = Array.from({ length: 600 }, (_, i) => ({ id: "x-" + i, state: "ended", outcome: "ok", started: at(i) })).reverse(), end = new AbortController();
+  server(t, { "/api/executions": { executions: list }, "/api/changes": () => { end.abort(); return answer({}); } });
+  await st.watch(end.signal, () => {});
+  assert.deepEqual([st.state.executions.has("x-599"), st.state.executions.has("x-0")], [true, false]);
+  for (let i = 600; i < 700; i++) st.takeExecution({ id: "x-" + i, state: "ended", outcome: "ok", started: at(i) });
+  assert.equal(st.state.executions.size, 512);
+  assert.deepEqual([...st.state.executions.keys()].at(0), "x-188");
+  assert.deepEqual([...st.state.executions.keys()].at(-1), "x-699");
+});
+
+test("a look that was asked for while another one was made comes soon, and nothing stays behind", async (t) => {
+  const time = clock(t);
+  let hold = null, listeners = 0;
+  const asked = server(t, { "/api/sessions": (path, o) => new Promise((f, fail) => { o.signal.addEventListener("abort", () => fail(o.signal.reason)); hold = () => f(answer({ sessions: [] })); }) });
+  const end = new AbortController(), { signal } = end, add = signal.addEventListener.bind(signal), remove = signal.removeEventListener.bind(signal);
+  signal.addEventListener = (...a) => { listeners++; add(...a); };
+  signal.removeEventListener = (...a) => { listeners--; remove(...a); };
+  const over = st.look(signal), looks = () => asked.filter((p) => p.startsWith("/api/sessions")).length;
+  for (let n = 1; n < 20; n++) {
+    st.hurry();
+    await turns();
+    time.tick(400); // a look by its time alone comes after 2 s
+    await turns();
+    assert.equal(looks(), n);
+    st.hurry(); // while the look is under way
+    hold();
+    await turns();
+  }
+  assert.ok(listeners <= 2, `${listeners} listeners`);
+  end.abort(new Error("signed out"));
+  await over;
+  assert.equal(listeners <= 0, true, `${listeners} listeners are left`);
+});
+
+test("a look that fails, or is not answered, is told of", async (t) => {
+  const time = clock(t);
+  let how = () => answer({ error: { message: "the sessions could not be looked at" } }, 503);
+  server(t, { "/api/overview": (path, o) => how(path, o) });
+  const end = new AbortController(), over = st.look(end.signal), next = async (ms) => { await turns(); time.tick(ms); await turns(); };
+  st.say("live");
+  assert.deepEqual(st.connected(), { text: "live", well: true });
+  await next(2000);
+  assert.deepEqual(st.connected(), { text: "live, but what is shown is old: the sessions could not be looked at", well: false });
+  how = () => answer(quiet["/api/overview"]);
+  await next(2000);
+  assert.deepEqual(st.connected(), { text: "live", well: true });
+  how = (path, o) => new Promise((_, fail) => { o.signal.addEventListener("abort", () => fail(o.signal.reason)); });
+  await next(2000);
+  await next(api.patience.look);
+  assert.match(st.connected().text, /said nothing for 20 s/);
+  end.abort();
+  await next(10_000);
+  await over;
+});
+
+test("a stream on which nothing comes is given up, and one with signs of life is not", async (t) => {
+  const time = clock(t);
+  let body = null;
+  server(t, { "/api/changes": (path, o) => {
+    const stream = new ReadableStream({ start(c) { body = c; } });
+    o.signal.addEventListener("abort", () => body.error(o.signal.reason));
+    return new Response(stream);
+  } });
+  const end = new AbortController(), seen = [];
+  let failed = null;
+  const over = api.follow("/api/changes", null, end.signal, (e) => seen.push(e.seq)).catch((err) => { failed = err; });
+  for (let i = 0; i < 5; i++) {
+    await turns();
+    body.enqueue(new TextEncoder().encode(i === 2 ? 'data: {"seq": 1}\n\n' : ": alive\n\n"));
+    await turns();
+    time.tick(api.patience.silence - 1);
+  }
+  assert.deepEqual([seen, failed], [[1], null]);
+  await turns();
+  time.tick(2);
+  await over;
+  assert.match(String(failed), /said nothing for 45 s/);
+});
+
+test("those on disk are read when somebody wants them, and are apart from those that live", async (t) => {
+  const all = [{ session: "up", cwd: "/w", state: "idle", queue: 0, done: 0 }, { session: "down", cwd: "/w", state: "hibernated", queue: 0, done: 0, hibernated: { bytes: 5 } }];
+  const asked = server(t, { "/api/sessions": (path) => answer({ sessions: path.includes("hibernated=true") ? all : all.slice(0, 1) }), "/api/overview": { samples: [], marks: [], hibernated: 1 } });
+  await st.refresh();
+  assert.equal(st.state.asleep.size, 0);
+  st.state.wantAsleep = true;
+  await st.refresh();
+  assert.deepEqual([[...st.state.sessions.keys()], [...st.state.asleep.keys()]], [["up@/w"], ["down@/w"]]);
+  assert.equal(st.sessionOf("down@/w").hibernated.bytes, 5);
+  assert.equal(asked.filter((p) => p === "/api/sessions?hibernated=true").length, 1);
+  const rows = [...st.state.sessions.values(), ...st.state.asleep.values()];
+  assert.deepEqual(rows.filter((r) => filter.matches(r, filter.parse("state:hibernated").terms)).map((r) => r.session), ["down"]);
+  st.state.wantAsleep = false;
+});
+
+test("a row that goes leaves no other in its place for the keys that act", () => {
+  const list = ["a", "b", "c"].map((id) => ({ id }));
+  let at = filter.hold(list, { id: null, at: 0, lost: false }, true);
+  assert.deepEqual(at, { id: "a", at: 0, lost: false });
+  at = filter.hold(list, { id: "b", at: 0, lost: false });
+  assert.deepEqual(at, { id: "b", at: 1, lost: false });
+  const fewer = [list[0], list[2]];
+  at = filter.hold(fewer, at);
+  assert.deepEqual(at, { id: null, at: 1, lost: true });
+  at = filter.hold(fewer, at);
+  assert.deepEqual(at, { id: null, at: 1, lost: true }, "it stays so with the next look");
+  assert.deepEqual(["ArrowDown", "ArrowUp", "End", "i"].map((k) => filter.moved(k, at, 5, 2)), [1, 0, 1, null]);
+  assert.deepEqual(["ArrowDown", "ArrowUp", "PageDown", "Home"].map((k) => filter.moved(k, { id: "c", at: 1 }, 5, 2)), [2, 0, 6, 0]);
+  assert.deepEqual(filter.hold(fewer, at, true), { id: "a", at: 0, lost: false }, "a person asked for another list");
+});
+
+test("a node is a column by which rows are found and sorted", () => {
+  const some = [{ ...rows[0], node: "node-b" }, { ...rows[1], node: "node-a" }];
+  assert.deepEqual(some.filter((r) => filter.matches(r, filter.parse("node:node-a").terms)).map((r) => r.session), ["s-9"]);
+  assert.deepEqual(filter.sort([...some], "node").map((r) => r.node), ["node-a", "node-b"]);
+  assert.ok(filter.sorts("-node"));
+});

@@ -50,6 +50,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	copied := b.o.Server.copies.take(o.Key.ID())
 	if o.Once {
 		if copied != nil {
+			copied.name = o.Key.Session
 			return copied, nil
 		}
 		return b.begin(ctx, o, progress)
@@ -57,14 +58,19 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 	i := copied
 	if i == nil {
 		kept, err := b.o.Server.adopt(ctx, o.Key, b.o.Server.o.Trace)
-		if kept != nil || err != nil {
-			return kept, err
+		if err != nil {
+			return nil, err
+		}
+		if kept != nil {
+			kept.name = o.Key.Session
+			return kept, nil
 		}
 		if i, err = b.begin(ctx, o, progress); err != nil {
 			return nil, err
 		}
 		i.info.Earlier = b.o.Server.keep.earlierEnd(o.Key)
 	}
+	i.name = o.Key.Session
 	b.o.Server.keep.hold(ctx, i, o.Key)
 	return i, nil
 }

@@ -181,6 +181,10 @@ func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpre
 		if l := i.lease.Load(); l != nil {
 			made[at].own(l.share())
 		}
+		made[at].info.Of = i.name
+		if i.name == "" { // a copy that is set aside
+			made[at].info.Of = i.info.Of
+		}
 		made[at].copies, made[at].limits, made[at].groups = i.copies, i.limits, i.groups
 	}
 	f, err := i.answer(ctx)
@@ -244,7 +248,7 @@ func (i *Interpreter) begun(ctx context.Context) error {
 		return fmt.Errorf("a copy answered %q: %s", f.Type, f.Message)
 	}
 	i.child.Known(f.PID)
-	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python, Copy: true}
+	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python, Copy: true, Of: i.info.Of}
 	return nil
 }
 

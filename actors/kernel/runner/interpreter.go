@@ -26,6 +26,7 @@ import (
 type Interpreter struct {
 	child *forkserver.Child
 	info  kernel.Info // set before the interpreter is handed out
+	name  string      // the name of its session, "" for a copy that waits; as info
 	// copies is where copies of the session wait; set before it is handed out.
 	copies *copies
 	mark   []byte // what its lines begin with from init on; never changed

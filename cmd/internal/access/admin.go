@@ -40,7 +40,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, info)
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"tenants": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"tenants": list})
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) {

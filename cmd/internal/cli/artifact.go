@@ -25,9 +25,9 @@ func (a *app) artifactCommand() *cobra.Command {
 		Long: `Output that is too long for a result is kept in full, and the result names it:
 artifact://N. Drawings (SVG, Plotly, Vega) are kept too.
 
-They are in PI_ARTIFACTS_DIR if that is set, else beside the file that
-PI_SESSION_FILE names, else in artifacts in Coppice's home, for 7 days and up to
-2 GiB.`,
+They are in COPPICE_ARTIFACTS_DIR if that is set, else beside the file that
+COPPICE_SESSION_FILE names, else in artifacts in Coppice's home, for 7 days and up
+to 2 GiB.`,
 	}.Make()
 	var dir string
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "the folder with the artifacts")

@@ -76,7 +76,7 @@ func envLines(s render.Style, r coppice.EnvReport) []string {
 		{"backend", backend, r.BackendWhy},
 	}
 	if r.GatewayURL != "" {
-		rows = append(rows, []string{"gateway", r.GatewayURL, "PI_PYTHON_GATEWAY_URL"})
+		rows = append(rows, []string{"gateway", r.GatewayURL, "COPPICE_PYTHON_GATEWAY_URL"})
 	}
 	if r.Python != nil {
 		rows = append(rows, []string{"python", r.Python.Path, string(r.Python.Source) + ", Python " + r.Python.Version})

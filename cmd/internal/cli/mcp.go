@@ -81,7 +81,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token for HTTP (default: mcp-token in Coppice's folder)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
 	flags.StringVar(&f.style, "style", string(agent.StylePython), "the shape of the Python tool: python, eval or repl")
-	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: PI_PY, else both)")
+	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: COPPICE_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")

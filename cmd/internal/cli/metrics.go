@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/sinks/prom"
 )
@@ -23,7 +24,7 @@ type metrics struct {
 
 func newMetrics(v version.Info) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{}), tree: prom.NewTree(prom.TreeOptions{}),
+		registry: prometheus.NewRegistry(), calls: prom.New(prom.Options{Exemplar: traced}), tree: prom.NewTree(prom.TreeOptions{}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "coppice", Name: "http_request_duration_seconds",
 			Help:    "HTTP requests that were served, by the API's route and the class of the answer; a stream counts when it ends.",
@@ -49,5 +50,19 @@ func (m *metrics) hibernated(n func(context.Context) int) {
 
 // instrument measures the requests that a server serves.
 func (m *metrics) instrument(next http.Handler) http.Handler {
-	return promhttp.InstrumentHandlerDuration(m.requests, next, promhttp.WithLabelFromCtx("route", httpserver.Route))
+	return promhttp.InstrumentHandlerDuration(m.requests, next, promhttp.WithLabelFromCtx("route", httpserver.Route), promhttp.WithExemplarFromContext(traced))
+}
+
+// traced names the trace that ctx belongs to, for an exemplar: nil where none is sent.
+func traced(ctx context.Context) prometheus.Labels {
+	if id := telemetry.TraceID(ctx); id != "" {
+		return prometheus.Labels{"trace_id": id}
+	}
+	return nil
+}
+
+// observe measures the requests that a server serves, each within its span, so that what is
+// measured belongs to a trace.
+func (m *metrics) observe(t *telemetry.Traces) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler { return t.Handler(m.instrument(next), httpserver.Route) }
 }

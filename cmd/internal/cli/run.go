@@ -68,7 +68,7 @@ Without --session nothing is left behind. A session that is named is one of the
 --interrupt-grace, --isolation and the like, or one of --max-..., it is kept, with its variables, in a gateway that the
 commands of this user share, for an hour after its last use; "coppice gateway
 stop" ends it. The runner backend and a gateway that someone else runs
-(PI_PYTHON_GATEWAY_URL) keep none.
+(COPPICE_PYTHON_GATEWAY_URL) keep none.
 
 --timeout does not count the start of Python, but for a session that is named,
 where it counts everything: another command may use that session, which is waited
@@ -226,7 +226,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 func whyNotKept(host *coppice.Host) string {
 	backend, _ := host.Backend()
 	if backend == "gateway" {
-		return "a gateway that someone else runs (PI_PYTHON_GATEWAY_URL) keeps none for the next command; coppice serve keeps its sessions there while it runs"
+		return "a gateway that someone else runs (COPPICE_PYTHON_GATEWAY_URL) keeps none for the next command; coppice serve keeps its sessions there while it runs"
 	}
 	return "the " + backend + " backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs"
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -192,8 +191,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return err
 	}
 	m.hibernated(api.Hibernated)
-	backend, _ := host.Backend()
-	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, Hibernated: api.Hibernated, MaxSessions: f.sessions, Fork: backend == "runner"})
+	v.Show(source(host.Host, api, f.sessions))
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
@@ -205,9 +203,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer kernels.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
-	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler {
-		return m.instrument(host.Traces.Handler(next, httpserver.Route))
-	}}
+	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: m.observe(host.Traces)}
 	f.member.attach(host.Host, api, m, logger)
 	mounts = f.member.wrap(mounts, &so)
 	server, err := a.listen(ctx, f, path, so, mounts)

@@ -168,7 +168,7 @@ func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work strin
 	if err != nil {
 		return nil, err
 	}
-	v.Show(vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, Hibernated: api.Hibernated, MaxSessions: t.f.listen.sessions, Fork: true})
+	v.Show(source(host, api, t.f.listen.sessions))
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: work, Vitals: v})
 	if err != nil {
 		v.Close()
@@ -205,6 +205,12 @@ func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work strin
 			return err
 		},
 	}, nil
+}
+
+// source is what the live view of a host shows, of which at most so many sessions may live.
+func source(host *coppice.Host, api *httpapi.API, most int) vitals.Source {
+	backend, _ := host.Backend()
+	return vitals.Source{Sessions: api.Sessions, Tree: host.Snapshot, Hibernated: api.Hibernated, MaxSessions: most, Fork: backend == "runner"}
 }
 
 // bounded refuses what a tenant may not have in a workspace: any folder but one of its own,

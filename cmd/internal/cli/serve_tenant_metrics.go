@@ -43,5 +43,5 @@ func (r *registry) forget(tenant string, m *metrics) {
 
 // allMetrics are the metrics of all tenants, for admins.
 func (t *tenants) allMetrics() httpserver.Mount {
-	return httpserver.Mount{Pattern: "GET /api/tenants/metrics", Scope: httpserver.Admin, Handler: promhttp.HandlerFor(t.metrics.all, promhttp.HandlerOpts{})}
+	return httpserver.Mount{Pattern: "GET /api/tenants/metrics", Scope: httpserver.Admin, Handler: promhttp.HandlerFor(t.metrics.all, promhttp.HandlerOpts{EnableOpenMetrics: true})}
 }

@@ -109,7 +109,7 @@ in its own environment shows the data of charts and tables beside their pictures
   agent/python-gateway/     the shared gateways, their token, and kept sessions
   hibernated/               sessions on disk, for 30 days and up to 16 GiB; sealed with
   hibernate.key             this key, and not encrypted
-  agent/trace/              with PI_PYTHON_IPC_TRACE: at most 64 MiB for a program
+  agent/trace/              with COPPICE_PYTHON_IPC_TRACE: at most 64 MiB for a program
   artifacts/                long outputs, for 7 days and up to 2 GiB
   repl_history.jsonl        what was typed into coppice repl
   mcp-token, serve.json     what opens coppice mcp --http and coppice serve

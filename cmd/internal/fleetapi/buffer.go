@@ -15,6 +15,13 @@ type buffer struct {
 
 func newBuffer() *buffer { return &buffer{header: http.Header{}, status: http.StatusOK} }
 
+// serve has a handler answer, in a form that can be read here.
+func (b *buffer) serve(h http.Handler, r *http.Request) {
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding")
+	h.ServeHTTP(b, r)
+}
+
 // Header implements [http.ResponseWriter].
 func (b *buffer) Header() http.Header { return b.header }
 

@@ -1,6 +1,9 @@
 package fleetapi
 
 import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,6 +15,36 @@ import (
 	"github.com/coppice-run/coppice/fleet/fleettest"
 	"github.com/coppice-run/coppice/messages"
 )
+
+// A long list is one of all nodes, too, when the client takes it compressed.
+func TestALongListOfAllNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		defer a.leave()
+		defer b.leave()
+		const each = 200
+		for _, s := range []*server{a, b} {
+			s.mu.Lock()
+			for i := range each {
+				s.sessions[messages.SessionKey{Session: fmt.Sprint("a session of ", s.node.ID(), i), Cwd: "/w"}] = 1
+			}
+			s.mu.Unlock()
+		}
+		rec := a.ask(http.MethodGet, "/api/sessions", "", 0, "Accept-Encoding", "gzip")
+		require.Equal(t, http.StatusOK, rec.Code)
+		require.Equal(t, "gzip", rec.Header().Get("Content-Encoding"))
+		z, err := gzip.NewReader(rec.Body)
+		require.NoError(t, err)
+		var all struct{ Sessions []struct{ Node string } }
+		require.NoError(t, json.NewDecoder(z).Decode(&all))
+		at := map[string]int{}
+		for _, s := range all.Sessions {
+			at[s.Node]++
+		}
+		require.Equal(t, map[string]int{a.node.ID(): each, b.node.ID(): each}, at)
+	})
+}
 
 // TestOneSession: it is at the node that was asked first, whichever is asked later, and so
 // is what was begun in it. Lists show all nodes', and each node can be named.

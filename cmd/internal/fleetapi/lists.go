@@ -18,7 +18,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			held, me := newBuffer(), n.ID()
-			h.ServeHTTP(held, r)
+			held.serve(h, r)
 			all := []json.RawMessage{}
 			if held.status != http.StatusOK {
 				held.to(w)
@@ -52,7 +52,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 				}
 			}
 			out[member] = all
-			httpserver.JSON(w, http.StatusOK, out)
+			httpserver.Answer(w, r, http.StatusOK, out)
 		})
 	}
 }

@@ -208,7 +208,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	keys, _ := s.Live(r.Context())
-	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": keys})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"sessions": keys})
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) {

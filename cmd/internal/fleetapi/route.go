@@ -286,7 +286,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		return
 	}
 	held := newBuffer()
-	h.ServeHTTP(held, r)
+	held.serve(h, r)
 	if t.forks && held.status == http.StatusCreated {
 		err = n.adopt(r.Context(), held.body.Bytes())
 	}

@@ -74,6 +74,7 @@ type API struct {
 	changes *changes
 	kept    checkpoints
 	asleep  count
+	cpu     func(pid int) float64 // of a process, in seconds; as cpu
 	unwatch func()
 
 	mu    sync.Mutex
@@ -127,7 +128,7 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}
-	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges()}
+	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu}
 	a.kept.in = o.Host.Workspaces()
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)
@@ -195,7 +196,7 @@ func (a *API) Mounts() []httpserver.Mount {
 		"GET /api/sessions/{session}/notebook": a.transcript, "GET /api/events": a.past,
 		"GET /api/executions": a.list, "GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
 		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
-		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{}).ServeHTTP,
+		"GET /metrics": promhttp.HandlerFor(a.o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP,
 	}
 	runs := map[string]http.HandlerFunc{
 		"POST /api/sessions": a.open, "DELETE /api/sessions/{session}": a.act(a.known, (*coppice.Session).Close),
@@ -221,9 +222,8 @@ func (a *API) Mounts() []httpserver.Mount {
 	return mounts
 }
 
-func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI) // who has gone cannot be told
+func (a *API) openAPI(w http.ResponseWriter, r *http.Request) {
+	httpserver.AnswerText(w, r, http.StatusOK, openAPI)
 }
 
 // healthRoute answers without the token too: a probe has none.
@@ -256,7 +256,7 @@ func (a *API) tree(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, node)
+	httpserver.Answer(w, r, http.StatusOK, node)
 }
 
 // key is the session that a request names.

@@ -16,7 +16,7 @@ import (
 // maxLines bounds what is read of an artifact by lines, in bytes.
 const maxLines = 1 << 20
 
-func (a *API) artifacts(w http.ResponseWriter, _ *http.Request) {
+func (a *API) artifacts(w http.ResponseWriter, r *http.Request) {
 	infos, err := a.o.Host.Artifacts().List()
 	if err != nil && !errors.Is(err, artifact.ErrNoDirectory) {
 		a.problem(w, err)
@@ -26,7 +26,7 @@ func (a *API) artifacts(w http.ResponseWriter, _ *http.Request) {
 	for _, i := range infos {
 		list = append(list, client.Artifact{ID: i.ID, URI: i.URI(), Bytes: i.Bytes, Modified: i.Modified})
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"artifacts": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"artifacts": list})
 }
 
 // artifact answers with the bytes of one, or a range of them (Range), or with
@@ -82,5 +82,5 @@ func (a *API) lines(w http.ResponseWriter, r *http.Request, id int) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"first": part.First, "last": part.Last, "more": part.More, "text": string(part.Text)})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"first": part.First, "last": part.Last, "more": part.More, "text": string(part.Text)})
 }

@@ -14,6 +14,10 @@ import (
 // keptChanges is how many changes wait for those who come back, and are there to look back at.
 const keptChanges = 8192
 
+// keptNotable is how many changes that are notable are there to look back at when they are
+// no longer among the newest: thousands of calls in a second leave those of a few seconds.
+const keptNotable = 4096
+
 // changes are the newest changes of a server, for any number of watchers. They
 // are lossy: one that is too slow learns how many it missed.
 type changes struct {
@@ -21,6 +25,9 @@ type changes struct {
 	ring []client.Change // guarded by mu; the change with number n is at (n-1) % keptChanges
 	last uint64          // guarded by mu
 	bell chan struct{}   // closed and replaced at each change; guarded by mu
+
+	notable []client.Change // guarded by mu; the one with number n among them is at n % keptNotable
+	noted   uint64          // how many there were of them; guarded by mu
 }
 
 func newChanges() *changes {
@@ -30,21 +37,36 @@ func newChanges() *changes {
 // tree takes a change in the supervision tree. It does not block.
 func (c *changes) tree(e messages.Lifecycle) {
 	if data, err := messages.AppendLifecycle(nil, e); err == nil {
-		c.add(client.Change{Type: "tree", Tree: data})
+		c.add(client.Change{Type: "tree", Tree: data}, notable(e))
 	}
 }
 
 // execution says that an execution began or ended.
 func (c *changes) execution(x client.Execution) {
-	c.add(client.Change{Type: "execution", Execution: &x})
+	c.add(client.Change{Type: "execution", Execution: &x}, x.Outcome != "" && x.Outcome != messages.OutcomeOK)
 }
 
-func (c *changes) add(change client.Change) {
+// notable says whether a change in the tree is one that a person looks for later: that an
+// interpreter ended or was started again, and what was decided about it.
+func notable(e messages.Lifecycle) bool {
+	c, is := e.(messages.ChildChanged)
+	return !is || c.Exit != nil || c.To == messages.ChildRestarting || c.From == messages.ChildRestarting
+}
+
+func (c *changes) add(change client.Change, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
 	change.Seq, change.At = c.last, time.Now()
 	c.ring[(c.last-1)%keptChanges] = change
+	if keep {
+		if len(c.notable) < keptNotable {
+			c.notable = append(c.notable, change)
+		} else {
+			c.notable[c.noted%keptNotable] = change
+		}
+		c.noted++
+	}
 	close(c.bell)
 	c.bell = make(chan struct{})
 }

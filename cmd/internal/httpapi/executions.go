@@ -115,7 +115,7 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	}
-	httpserver.JSON(w, http.StatusOK, x.show())
+	httpserver.Answer(w, r, http.StatusOK, x.show())
 }
 
 func (a *API) input(w http.ResponseWriter, r *http.Request) {

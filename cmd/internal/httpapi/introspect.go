@@ -77,7 +77,7 @@ func (a *API) introspect(w http.ResponseWriter, r *http.Request, ask func(ctx co
 		a.problem(w, fmt.Errorf("%w, or could not say: %w", errBusy, err))
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, answer)
+	httpserver.Answer(w, r, http.StatusOK, answer)
 }
 
 // complete tells what could stand at the cursor.

@@ -1,9 +1,16 @@
 package httpapi_test
 
 import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -29,4 +36,72 @@ func (s *server) looks(key messages.SessionKey) {
 		status, body := s.ask("GET", path, "")
 		require.Equal(t, want, status, body)
 	}
+}
+
+// The story of a copy says whose it is, whatever its name is, and nothing of that is said of
+// a session that only has such a name.
+func TestTheStoryOfACopy(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{}, httpapi.Options{})
+	ctx := t.Context()
+	key := func(name string) messages.SessionKey { return messages.SessionKey{Session: name, Cwd: s.cwd} }
+	moments := func(name string) []client.Moment {
+		story, err := s.Story(ctx, key(name))
+		require.NoError(t, err)
+		require.NotEmpty(t, story.Moments, name)
+		return story.Moments
+	}
+	first := func(name string) client.Moment { return moments(name)[0] }
+	last := func(name string) client.Moment { return moments(name)[len(moments(name))-1] }
+	s.run("data", "x = 1")
+	s.run("data~backup", "x = 2")
+	status, body := s.ask("POST", "/api/sessions/data/fork", `{"names": ["mine"]}`)
+	require.Equal(t, http.StatusCreated, status, body)
+	_, err := s.Fork(ctx, key("mine"), 1, "")
+	require.NoError(t, err)
+	require.Equal(t, "started", last("data~backup").What)
+	require.Equal(t, "from data, with all that it had in memory", first("mine").Why)
+	require.Equal(t, "to mine", last("data").Why)
+	o, err := s.Overview(ctx, 0)
+	require.NoError(t, err)
+	parents := map[string]string{}
+	for _, m := range o.Marks {
+		parents[m.Parent] = m.Key.Session
+	}
+	require.Len(t, parents, 2)
+	require.Equal(t, "mine", parents["data"])
+	require.Contains(t, parents["mine"], "mine~")
+
+	c, err := s.Checkpoint(ctx, key("data~backup"))
+	require.NoError(t, err)
+	require.NoError(t, s.Rewind(ctx, key("data~backup"), c.ID))
+	s.run("data~backup", "x")
+	require.Contains(t, last("data~backup").Why, "as it was at a checkpoint")
+}
+
+// Long answers are compressed for those who take that; a stream never is, or what is in it
+// would come late.
+func TestAnswersAreCompressedAndStreamsAreNot(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{}, httpapi.Options{})
+	transport := &http.Transport{DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	for path, want := range map[string]string{"/api/openapi.json": "gzip", "/api/sessions": "", "/api/changes": ""} {
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Accept-Encoding", "gzip")
+		resp, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		require.Equal(t, want, resp.Header.Get("Content-Encoding"), path)
+		leave()
+		require.NoError(t, resp.Body.Close())
+	}
+	status, body := s.ask("GET", "/metrics", "", "Accept", "application/openmetrics-text")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "# EOF")
+	status, body = s.ask("GET", "/api/openapi.json", "")
+	require.Equal(t, http.StatusOK, status)
+	require.True(t, json.Valid([]byte(body)))
 }

@@ -39,7 +39,7 @@ func (a *API) showNotebook(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, out)
+	httpserver.Answer(w, r, http.StatusOK, out)
 }
 
 func (a *API) shown(ctx context.Context, in client.Show) (client.Shown, error) {
@@ -94,7 +94,7 @@ func (a *API) applyNotebook(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, out)
+	httpserver.Answer(w, r, http.StatusOK, out)
 }
 
 func (a *API) applied(ctx context.Context, in client.Apply) (client.Applied, error) {

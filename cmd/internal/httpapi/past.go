@@ -109,12 +109,19 @@ func texts(b *strings.Builder, v any) {
 }
 
 // page returns the changes that fit between two numbers: the newest of them, or with
-// forward the oldest, and whether there are more.
+// forward the oldest, and whether there are more. Of those up to the number forgotten only
+// the notable ones are there.
 func (c *changes) page(after, before uint64, forward bool, most int, fits func(client.Change) bool) (list []client.Change, more bool, newest, forgotten uint64) {
 	c.mu.Lock()
 	all := make([]client.Change, 0, min(c.last, keptChanges))
 	if c.last > keptChanges {
 		forgotten = c.last - keptChanges
+	}
+	for i := range uint64(len(c.notable)) { // those that the newest have pushed out
+		one := c.notable[(c.noted-uint64(len(c.notable))+i)%keptNotable]
+		if one.Seq > after && one.Seq <= forgotten && one.Seq < before {
+			all = append(all, one)
+		}
 	}
 	for n := max(after, forgotten); n < c.last && n+1 < before; n++ {
 		all = append(all, c.ring[n%keptChanges])
@@ -177,7 +184,7 @@ func (a *API) past(w http.ResponseWriter, r *http.Request) {
 	told.Events, told.More, told.Newest, told.Forgotten = a.changes.page(uint64(after), end, forward, most, func(c client.Change) bool { //nolint:gosec // it is at least 0
 		return within.holds(c.At) && (len(wanted) == 0 || has(textOf(c), wanted))
 	})
-	httpserver.JSON(w, http.StatusOK, told)
+	httpserver.Answer(w, r, http.StatusOK, told)
 }
 
 // list answers with executions, the newest first: all of a session, those whose code or
@@ -223,5 +230,5 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, info)
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"executions": list, "more": more})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"executions": list, "more": more})
 }

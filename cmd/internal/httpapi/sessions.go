@@ -19,29 +19,32 @@ import (
 // kernels lists the sessions that have a kernel.
 func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
 	list := []client.Session{}
-	live, err := a.o.Host.Sessions(ctx)
-	for _, s := range live {
-		list = append(list, client.Session{
-			Session: s.Key.Session, Cwd: s.Key.Cwd, Workspace: s.Key.Workspace, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
-			Restarts: s.Restarts, LastExit: s.LastExit, Owner: s.Owner, PID: s.PID, RSS: s.RSS, CPU: cpu(s.PID),
-			Since: s.Since, Expires: s.TTL, Detail: s.Detail,
-		})
+	all, err := a.o.Host.Sessions(ctx)
+	for _, s := range all {
+		list = append(list, a.live(s))
 	}
 	return list, err
 }
 
-// find returns a session that has a kernel.
+// live is a session that has a kernel, as clients see it.
+func (a *API) live(s coppice.SessionInfo) client.Session {
+	return client.Session{
+		Session: s.Key.Session, Cwd: s.Key.Cwd, Workspace: s.Key.Workspace, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
+		Restarts: s.Restarts, LastExit: s.LastExit, Owner: s.Owner, PID: s.PID, RSS: s.RSS, CPU: a.cpu(s.PID),
+		Since: s.Since, Expires: s.TTL, Detail: s.Detail,
+	}
+}
+
+// find returns a session that has a kernel. It costs the same however many there are.
 func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session, error) {
-	list, err := a.kernels(ctx)
+	s, has, err := a.o.Host.Find(ctx, key)
 	if err != nil {
 		return client.Session{}, err
 	}
-	for _, s := range list {
-		if s.Session == key.Session && s.Cwd == key.Cwd && s.Workspace == key.Workspace {
-			return s, nil
-		}
+	if !has {
+		return client.Session{}, fmt.Errorf("the session %s has no kernel: %w", key, errNotFound)
 	}
-	return client.Session{}, fmt.Errorf("the session %s has no kernel: %w", key, errNotFound)
+	return a.live(s), nil
 }
 
 func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +62,7 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"sessions": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"sessions": list})
 }
 
 // at is the session of a name, in a directory and a workspace. The error is for the
@@ -120,7 +123,7 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := http.StatusOK
-	if _, err := a.find(r.Context(), key); err != nil {
+	if _, has, err := a.o.Host.Find(r.Context(), key); err == nil && !has {
 		status = http.StatusCreated
 	}
 	// A call without cells returns when there is a kernel.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -315,16 +314,4 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"`
 	// Epoch is the one that a session of a fleet is in, where that is the problem.
 	Epoch uint64 `json:"epoch,omitempty"`
-}
-
-// JSON answers a request with one value.
-func JSON(w http.ResponseWriter, status int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "the answer could not be written", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // who has gone cannot be told
 }

@@ -152,13 +152,13 @@ func TestThePageRunsCodeInAChosenSessionOnly(t *testing.T) {
 				require.Contains(t, m[2], "session: key.session, cwd: key.cwd")
 				runs++
 			case `"/api/sessions"`:
-				require.Regexp(t, `^\{ session: (name|wanted)\b`, m[2])
+				require.Regexp(t, `^\{ session: (name|wanted|s\.session)\b`, m[2])
 				runs++
 			}
 		}
 		require.NotRegexp(t, `(?i)session:\s*["'`+"`"+`]`, script, "%s: no session is named by the page itself", name)
 	}
-	require.Equal(t, 3, runs)
+	require.Equal(t, 4, runs)
 }
 
 func TestTheOverviewAndStoriesAreServed(t *testing.T) {

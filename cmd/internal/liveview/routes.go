@@ -22,7 +22,7 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 				httpserver.Error(w, http.StatusServiceUnavailable, "unavailable", "the sessions could not be looked at: "+err.Error(), "ask again")
 				return
 			}
-			httpserver.JSON(w, http.StatusOK, o)
+			httpserver.Answer(w, r, http.StatusOK, o)
 		})},
 		{Pattern: "GET /api/story", Scope: httpserver.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
@@ -31,7 +31,7 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", "no session is named", "GET /api/story?session=analysis")
 				return
 			}
-			httpserver.JSON(w, http.StatusOK, v.Story(key))
+			httpserver.Answer(w, r, http.StatusOK, v.Story(key))
 		})},
 	}
 }

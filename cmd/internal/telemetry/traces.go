@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/sinks/spans"
@@ -124,6 +125,15 @@ func (t *Traces) Handler(next http.Handler, route func(context.Context) string) 
 	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider),
 		otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})),
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return route(r.Context()) }))
+}
+
+// TraceID is the id of the trace that ctx belongs to, "" where none is sent.
+func TraceID(ctx context.Context) string {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsSampled() {
+		return ""
+	}
+	return span.TraceID().String()
 }
 
 // End sends what is left until ctx ends.

@@ -88,7 +88,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		problem(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, Summarise(entries, s, checks))
+	httpserver.Answer(w, r, http.StatusOK, Summarise(entries, s, checks))
 }
 
 func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +107,7 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	httpserver.JSON(w, http.StatusOK, report)
+	httpserver.Answer(w, r, http.StatusOK, report)
 }
 
 func (h *handler) pin(on bool) http.HandlerFunc {
@@ -152,7 +152,7 @@ func (h *handler) logs(w http.ResponseWriter, r *http.Request) {
 	case !log.Known:
 		httpserver.Error(w, http.StatusNotFound, "not_found", "the tool had no process since the server was started", "")
 	default:
-		httpserver.JSON(w, http.StatusOK, client.ToolLogs{Lines: lastLines(log.Text, limit), Live: log.Live})
+		httpserver.Answer(w, r, http.StatusOK, client.ToolLogs{Lines: lastLines(log.Text, limit), Live: log.Live})
 	}
 }
 

@@ -107,7 +107,7 @@ func (h *handler) entries(w http.ResponseWriter, r *http.Request, at place) erro
 	for i, info := range list {
 		told.Files[i] = entry(info)
 	}
-	httpserver.JSON(w, http.StatusOK, told)
+	httpserver.Answer(w, r, http.StatusOK, told)
 	return nil
 }
 
@@ -218,6 +218,6 @@ func (h *handler) write(w http.ResponseWriter, r *http.Request, at place) error 
 	told := entry(info)
 	w.Header().Set("ETag", told.ETag)
 	w.Header().Set("Last-Modified", info.Modified.UTC().Format(http.TimeFormat))
-	httpserver.JSON(w, http.StatusOK, told)
+	httpserver.Answer(w, r, http.StatusOK, told)
 	return nil
 }

@@ -83,12 +83,12 @@ func tellProcess(p *workspace.Process) client.Process {
 	return told
 }
 
-func (h *handler) processes(w http.ResponseWriter, _ *http.Request, at place) error {
+func (h *handler) processes(w http.ResponseWriter, r *http.Request, at place) error {
 	list := []client.Process{}
 	for _, p := range at.w.Processes() {
 		list = append(list, tellProcess(p))
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"processes": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"processes": list})
 	return nil
 }
 

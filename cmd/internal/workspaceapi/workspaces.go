@@ -193,7 +193,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 			list = append(list, describe(ws))
 		}
 	}
-	httpserver.JSON(w, http.StatusOK, map[string]any{"workspaces": list})
+	httpserver.Answer(w, r, http.StatusOK, map[string]any{"workspaces": list})
 }
 
 // filter reads which workspaces are asked for: label=NAME=VALUE, or label=NAME for any

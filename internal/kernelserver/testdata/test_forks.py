@@ -42,6 +42,24 @@ class ChanceTest(unittest.TestCase):
         self.assertIn(os.getpid(), forks.Chance(lambda: {os.getpid()}).waited)
 
 
+class AdoptionTest(unittest.TestCase):
+    def test_what_failed_is_tried_again(self):
+        a, calls, refuses = forks.Adoption(), [], [True, True, False]
+
+        def prctl(what, on, *rest):
+            calls.append(on)
+            return -1 if on and refuses.pop(0) else 0
+
+        a.prctl = prctl
+        for _ in range(2):
+            with self.assertRaises(forks.Refused), a.window(set()):
+                self.fail("nothing adopts")
+            self.assertEqual(a.users, 0)
+        with a.window(set()), a.window(set()):
+            self.assertEqual(a.users, 2)
+        self.assertEqual((a.users, calls), (0, [1, 1, 1, 0]))
+
+
 class ZygoteTest(unittest.TestCase):
     def zygote(self, *lives):
         """A zygote whose lives are these programs, one after the other."""

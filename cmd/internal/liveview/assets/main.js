@@ -9,7 +9,7 @@ import { place } from "./route.js";
 import { clearEditor, focusEditor } from "./run.js";
 import { leaveSession, newSession, showSession, startSession } from "./session.js";
 import { forgetSources } from "./source.js";
-import { forget, hello, listen, look, pause, say, state, watch } from "./state.js";
+import { connected, forget, hello, hurry, listen, look, pause, say, state, watch } from "./state.js";
 import { clearTable, leaveTable, showTable, startTable } from "./table.js";
 import { clearTree, leaveTree, showTree, startTree } from "./tree.js";
 import { leaveWorkspaces, showWorkspace, showWorkspaces, startWorkspaces } from "./workspaces.js";
@@ -64,9 +64,9 @@ function signOut(why) {
 
 /** draw shows what belongs to no view. */
 function draw() {
-  const { health, connection, paused, overview } = state;
-  klass($("connection"), connection === "live" ? "ok" : connection === "signed out" ? "" : "bad");
-  set($("connection"), paused ? `paused; ${state.held.length} new` : connection);
+  const { health, connection, paused, overview } = state, { text, well } = connected();
+  klass($("connection"), well ? "ok" : connection === "signed out" ? "" : "bad");
+  set($("connection"), paused ? `paused; ${state.held.length} new` : text);
   set($("health"), health ? `${health.backend} backend, process ${health.pid}, ${health.cwd}` : "");
   attribute($("health"), "title", health?.why ?? "");
   const problems = (overview?.problems?.length ?? 0) + (overview?.more_problems ?? 0);
@@ -108,6 +108,9 @@ async function show() {
   const other = next !== view;
   leave(next);
   view = next;
+  const asleep = next === "sessions" || next === "session";
+  if (asleep && !state.wantAsleep) hurry();
+  state.wantAsleep = asleep;
   for (const v of views) hide($("view-" + v), v !== next);
   for (const a of document.querySelectorAll("#nav a")) {
     const mine = a.getAttribute("href") === "#/" + (["session", "workspace"].includes(next) ? next + "s" : next);

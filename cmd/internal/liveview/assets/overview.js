@@ -96,7 +96,7 @@ function drawTotals() {
   const list = [["all", limit ? `of ${limit}` : "sessions", state.sessions.size, to("sessions")]];
   for (const [name, n] of [...by].sort()) if (!down.has(name)) list.push([name, name, n, to("sessions", "", { q: "state:" + name })]);
   const asleep = state.overview?.hibernated;
-  if (asleep) list.push(["hibernated", "on disk", asleep, to("sessions")]);
+  if (asleep) list.push(["hibernated", "on disk", asleep, to("sessions", "", { q: "state:hibernated" })]);
   for (const [level, text] of [["bad", "down"], ["asks", "ask a person"], ["shaky", "to look at"]]) {
     const n = [...state.sessions.values()].filter((s) => s.level === level).length;
     if (n) list.push(["l-" + level, text, n, to("sessions", "", { q: "health:" + level })]);

@@ -104,7 +104,7 @@ function draw() {
   set($("events-state"), failed ? "They could not be read: " + failed : state.paused ? `Paused; ${state.held.length} new` : many(all.length, "event") + (more ? ", and older ones" : ""));
   hide($("more-events"), !more);
   hide($("no-events"), all.length > 0 || Boolean(failed));
-  set($("events-cut"), !more && forgotten && !$("events-since").value ? `${many(forgotten, "older event")} ${forgotten === 1 ? "is" : "are"} forgotten.` : "");
+  set($("events-cut"), !more && forgotten && !$("events-since").value ? `Of ${many(forgotten, "older event")} only ends, restarts and failures are kept.` : "");
   put($("events"), all.reverse().map((c) => { const e = made.get(c) ?? eventOf(c); made.set(c, e); return e; }));
   cost = performance.now() - last;
 }

@@ -4,7 +4,7 @@ import { act, actions } from "./actions.js";
 import { call, download } from "./api.js";
 import { tell } from "./dialog.js";
 import { to, toSession } from "./route.js";
-import { changed, listen, state } from "./state.js";
+import { changed, listen, sessionOf, state } from "./state.js";
 import { leaveEditor, showEditor, startEditor } from "./run.js";
 import { drawTranscript, leaveTranscript, showTranscript } from "./transcript.js";
 import { ago, bytes, clock, exitOf, idOf, pathOf, same, shortName, span } from "./words.js";
@@ -43,7 +43,7 @@ export const heldBy = () => key;
 /** drawSession draws the view. */
 function drawSession() {
   if (!key) return;
-  const s = state.sessions.get(idOf(key)) ?? null, level = s?.level ?? "";
+  const s = sessionOf(idOf(key)) ?? null, level = s?.level ?? "";
   document.title = `${shortName(key.session)} · Coppice`;
   set($("session-title"), shortName(key.session));
   attribute($("session-title"), "title", key.session);
@@ -70,12 +70,17 @@ function drawSession() {
 function drawFacts(s) {
   /** @type {[string, string][]} */
   const facts = [];
-  if (s) {
+  if (s?.state === "hibernated") {
+    facts.push(["hibernated for", ago(s.since)], ["on disk", bytes(s.hibernated?.bytes) || "not known"], ["next", "Its next call restores it."]);
+    if (s.owner) facts.push(["owner", s.owner]);
+    if (s.expires) facts.push(["forgotten in", span(Math.max(0, new Date(s.expires).getTime() - Date.now()))]);
+  } else if (s) {
     const limit = state.overview?.limits?.memory;
     facts.push([s.state + " for", ago(s.since)], ["calls answered", String(s.done)], ["calls waiting", String(s.queue)],
       ["memory", s.rss ? bytes(s.rss) + (limit && s.rss > limit / 100 ? ` (${Math.round(100 * s.rss / limit)} %)` : "") : "not known"], ["processor", s.cpu === null || s.cpu === undefined ? (s.pid ? "measuring" : "not known") : s.cpu.toFixed(0) + " %"],
       ["restarts", String(s.restarts)], ["pinned", s.pinned ? "yes" : "no"]);
     if (s.owner) facts.push(["owner", s.owner]);
+    if (s.node) facts.push(["node", s.node]);
     if (s.parent) facts.push(["copy of", shortName(s.parent)]);
     if (s.expires && !s.pinned && s.state === "idle") facts.push(["evicted in", span(Math.max(0, new Date(s.expires).getTime() - Date.now()))]);
     if (s.pid) facts.push(["process", String(s.pid)]);
@@ -94,7 +99,7 @@ function drawFacts(s) {
 
 /** @param {any} s */
 function drawActions(s) {
-  const list = s ? actions.filter((a) => !a.why(s)) : [], not = s ? actions.filter((a) => a.why(s) && !["pin", "unpin"].includes(a.name)) : [];
+  const list = s ? actions.filter((a) => !a.why(s)) : [], not = s ? actions.filter((a) => a.why(s) && !["pin", "unpin", "restore", "forget"].includes(a.name)) : [];
   const made = $("actions");
   put(made, list.map((a) => {
     const b = made.querySelector(`[data-act=${a.name}]`)?.parentElement;
@@ -160,14 +165,14 @@ export async function newSession(name) {
 /** startSession connects the page of a session, once. */
 export function startSession() {
   listen(drawSession);
-  setInterval(() => { if (key && !document.hidden && !state.paused) { const s = state.sessions.get(idOf(key)); drawFacts(s); drawQuestion(s); } }, 1000);
+  setInterval(() => { if (key && !document.hidden && !state.paused) { const s = sessionOf(idOf(key)); drawFacts(s); drawQuestion(s); } }, 1000);
   startEditor();
   on("export", "click", async () => {
     if (!key) return;
     try { await download(pathOf(key, "notebook"), key.session + ".ipynb"); } catch (err) { tell("not saved: " + /** @type {Error} */ (err).message, true); }
   });
   on("actions", "click", async (e) => {
-    const name = e.target.dataset.act, s = key && state.sessions.get(idOf(key));
+    const name = e.target.dataset.act, s = key && sessionOf(idOf(key));
     if (!name || !s) return;
     await act(name, [s]);
   });
@@ -177,7 +182,7 @@ export function startSession() {
     try {
       const { status } = await call("POST", `/api/executions/${encodeURIComponent(execution)}/input`, { id, value });
       if (status === "accepted") tell("answered"); else tell(`the answer came to nothing: ${status}`, true);
-      const s = state.sessions.get(idOf(key));
+      const s = sessionOf(idOf(key));
       if (s?.mark) { s.mark = { ...s.mark, question: null }; s.level = s.level === "asks" ? "" : s.level; }
       changed(true);
     } catch (err) {

@@ -2,9 +2,9 @@
 // thousand cost no more than fifty.
 import { $, attribute, element, hide, klass, on, set } from "./dom.js";
 import { act, actions } from "./actions.js";
-import { levels, matches, parse, sort, sorts, words } from "./filter.js";
+import { hold, levels, matches, moved, parse, sort, sorts, words } from "./filter.js";
 import { go, rewrite, to, toSession } from "./route.js";
-import { listen, state } from "./state.js";
+import { listen, sessionOf, state } from "./state.js";
 import { ago, bytes, exitOf, many, places, shortName } from "./words.js";
 
 /** @typedef {import("./state.js").Session} Session */
@@ -16,13 +16,14 @@ const columns = [
   { id: "health", title: "Health", cls: "c-health", text: (s) => ({ bad: "down", asks: "asks", shaky: "look" }[s.level] ?? "well"), long: (s) => s.why ?? "" },
   { id: "name", title: "Session", cls: "c-name", text: (s) => shortName(s.session), long: (s) => s.session + " in " + s.cwd + (s.parent ? `, a copy of ${s.parent}` : "") },
   { id: "dir", title: "Directory", cls: "c-dir", text: (s) => where.get(s.cwd) ?? s.cwd, long: (s) => s.cwd },
-  { id: "state", title: "State", cls: "c-state", text: (s) => s.state, long: (s) => s.detail ?? "" },
+  { id: "state", title: "State", cls: "c-state", text: (s) => s.state, long: (s) => s.detail ?? (s.hibernated ? `${bytes(s.hibernated.bytes) || "nothing"} on disk; its next call restores it` : "") },
   { id: "age", title: "For", cls: "c-age num", text: (s) => ago(s.since) },
   { id: "queue", title: "Waiting", cls: "c-queue num", text: (s) => (s.queue ? String(s.queue) : "") },
   { id: "done", title: "Calls", cls: "c-done num", text: (s) => String(s.done) },
   { id: "rss", title: "Memory", cls: "c-rss num", text: (s) => bytes(s.rss) },
   { id: "cpu", title: "CPU", cls: "c-cpu num", text: (s) => (s.cpu === null || s.cpu === undefined ? "" : s.cpu.toFixed(0) + " %") },
   { id: "restarts", title: "Restarts", cls: "c-restarts num", text: (s) => (s.restarts ? String(s.restarts) : "") },
+  { id: "node", title: "Node", cls: "c-node", text: (s) => s.node ?? "", long: (s) => s.node ?? "" },
   { id: "owner", title: "Owner", cls: "c-owner", text: (s) => s.owner ?? "", long: (s) => s.owner ?? "" },
   { id: "exit", title: "Last end", cls: "c-exit", text: (s) => exitOf(s.last_exit), long: (s) => exitOf(s.last_exit) },
 ];
@@ -33,6 +34,7 @@ let where = new Map();
 let list = [];
 /** @type {string | null} */
 let active = null; // the id of the row that keys act on
+let spot = 0, lost = false, anew = true; // where it is, or was when it was lost; whether another list was asked for
 /** @type {string | null} */
 let anchor = null; // where a selection of several began
 /** @type {Set<string>} */
@@ -47,6 +49,7 @@ const pool = [];
 export function showTable(params) {
   shown = true;
   filter = params.get("q") ?? "";
+  anew = true;
   by = sorts(params.get("sort") ?? "") ? String(params.get("sort")) : "health";
   if ($("find").value !== filter) $("find").value = filter;
   rowHeight = 0;
@@ -57,7 +60,7 @@ export function showTable(params) {
 export function leaveTable() { shown = false; }
 
 /** clearTable forgets who was chosen. */
-export function clearTable() { chosen.clear(); active = anchor = null; list = []; filter = ""; $("find").value = ""; }
+export function clearTable() { chosen.clear(); active = anchor = null; lost = false; anew = true; list = []; filter = ""; $("find").value = ""; }
 
 const address = () => to("sessions", "", { q: filter, sort: by === "health" ? "" : by });
 
@@ -67,19 +70,23 @@ export function drawTable() {
   last = performance.now();
   const { terms, problems } = parse(filter);
   list = [];
-  for (const s of state.sessions.values()) if (matches(s, terms)) list.push(s);
+  let nodes = false;
+  for (const some of [state.sessions, state.asleep]) for (const s of some.values()) { nodes ||= Boolean(s.node); if (matches(s, terms)) list.push(s); }
+  $("grid").classList.toggle("nodes", nodes);
   sort(list, by);
   locate();
-  for (const id of chosen) if (!state.sessions.has(id)) chosen.delete(id);
-  if (!active || !state.sessions.has(active) || filter && !list.some((s) => s.id === active)) active = list.length ? list[0].id : null;
+  for (const id of chosen) if (!sessionOf(id)) chosen.delete(id);
+  ({ id: active, at: spot, lost } = hold(list, { id: active, at: spot, lost }, anew));
+  anew = anew && !list.length;
   for (const th of $("head").children) {
     const id = th.dataset.by;
     attribute(th, "aria-sort", id === by.replace(/^-/, "") ? (by.startsWith("-") ? "descending" : "ascending") : "none");
   }
-  set($("count"), filter ? `${list.length.toLocaleString("en")} of ${many(state.sessions.size, "session")}` : many(state.sessions.size, "session"));
+  const all = state.sessions.size + state.asleep.size;
+  set($("count"), filter ? `${list.length.toLocaleString("en")} of ${many(all, "session")}` : many(all, "session"));
   set($("find-problem"), problems.join("; "));
   hide($("no-sessions"), list.length > 0 || !state.asked);
-  if (!list.length) set($("no-sessions"), state.sessions.size ? "No session is like that. Escape clears the filter." : "No session has a kernel. Start one here, or with coppice run --session NAME -c CODE.");
+  if (!list.length) set($("no-sessions"), all ? "No session is like that. Escape clears the filter." : "No session has a kernel. Start one here, or with coppice run --session NAME -c CODE.");
   attribute($("grid"), "aria-rowcount", list.length + 1);
   drawRows();
   drawBulk();
@@ -88,7 +95,7 @@ export function drawTable() {
 
 /** locate says how the directories are told apart, when there is a new one. */
 function locate() {
-  for (const s of list) if (!where.has(s.cwd)) { where = places([...state.sessions.values()].map((one) => one.cwd)); return; }
+  for (const s of list) if (!where.has(s.cwd)) { where = places([...state.sessions.values(), ...state.asleep.values()].map((one) => one.cwd)); return; }
 }
 
 /** drawRows draws those that are in sight. */
@@ -149,7 +156,7 @@ function fill(r, s, at) {
 }
 
 function drawBulk() {
-  const some = [...chosen].map((id) => state.sessions.get(id)).filter(Boolean);
+  const some = [...chosen].map(sessionOf).filter(Boolean);
   hide($("bulk"), !some.length);
   if (!some.length) return;
   set($("bulk-count"), `${many(some.length, "session")} chosen`);
@@ -169,7 +176,7 @@ function moveTo(at, extend) {
     const from = list.findIndex((s) => s.id === anchor);
     for (let i = Math.min(from, at); i <= Math.max(from, at); i++) if (i >= 0) chosen.add(list[i].id);
   } else anchor = null;
-  active = list[at].id;
+  [active, spot, lost] = [list[at].id, at, false];
   const box = $("rows-box"), head = $("head").offsetHeight, top = at * rowHeight;
   if (top < box.scrollTop) box.scrollTop = top;
   else if (top + rowHeight > box.scrollTop + box.clientHeight - head) box.scrollTop = top + rowHeight - box.clientHeight + head;
@@ -185,22 +192,21 @@ function gridKey(e) {
   const at = list.findIndex((s) => s.id === active), page = Math.max(1, Math.floor($("rows-box").clientHeight / rowHeight) - 2);
   if ((e.ctrlKey || e.metaKey) && e.key === "a") { e.preventDefault(); list.forEach((s) => chosen.add(s.id)); drawRows(); drawBulk(); return; }
   if (e.ctrlKey || e.metaKey || e.altKey) return;
-  /** @type {Record<string, number>} */
-  const steps = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: list.length - 1 };
+  const next = moved(e.key, { id: at < 0 ? null : active, at: at < 0 ? spot : at }, page, list.length);
   /** @type {Record<string, string>} */
   const keys = { i: "interrupt", r: "reset", p: "pin", u: "unpin", f: "fork", x: "stop", Delete: "stop" };
-  if (e.key in steps) moveTo(steps[e.key], e.shiftKey);
+  if (next !== null) moveTo(next, e.shiftKey);
   else if (e.key === " " && active) { toggle(active); anchor = null; drawRows(); drawBulk(); }
   else if (e.key === "Enter" && list[at]) go(toSession(list[at]));
   else if (e.key === "Escape" && chosen.size) { chosen.clear(); drawRows(); drawBulk(); }
-  else if (keys[e.key] && list[at]) doIt(keys[e.key], chosen.size ? null : list[at]);
+  else if (keys[e.key] && (chosen.size || list[at])) doIt(keys[e.key], chosen.size ? null : list[at]);
   else return;
   e.preventDefault();
 }
 
 /** @param {string} name @param {Session | null} one null: those that are chosen */
 async function doIt(name, one) {
-  const some = one ? [one] : /** @type {Session[]} */ ([...chosen].map((id) => state.sessions.get(id)).filter(Boolean));
+  const some = one ? [one] : /** @type {Session[]} */ ([...chosen].map(sessionOf).filter(Boolean));
   if (await act(name, some) && !one) chosen.clear();
   drawTable();
 }
@@ -234,16 +240,16 @@ export function startTable() {
   on("grid", "click", (e) => {
     const tr = e.target.closest("tr[data-session]");
     if (!tr || e.target.closest("a")) return;
-    active = tr.dataset.session;
+    [active, lost] = [tr.dataset.session, false];
     if (e.target.closest(".c-mark") || e.ctrlKey || e.metaKey) toggle(tr.dataset.session);
     else if (e.shiftKey) { moveTo(list.findIndex((s) => s.id === tr.dataset.session), true); return; }
-    else { const s = state.sessions.get(tr.dataset.session); if (s) go(toSession(s)); }
+    else { const s = sessionOf(tr.dataset.session); if (s) go(toSession(s)); }
     drawRows();
     drawBulk();
   });
-  on("find", "input", () => { filter = $("find").value; $("rows-box").scrollTop = 0; rewrite(address()); drawTable(); });
+  on("find", "input", () => { filter = $("find").value; anew = true; $("rows-box").scrollTop = 0; rewrite(address()); drawTable(); });
   on("find", "keydown", (e) => {
-    if (e.key === "Escape") { $("find").value = filter = ""; rewrite(address()); drawTable(); }
+    if (e.key === "Escape") { $("find").value = filter = ""; anew = true; rewrite(address()); drawTable(); }
     else if (e.key === "ArrowDown") { e.preventDefault(); $("grid").focus(); }
     else if (e.key === "Enter") { e.preventDefault(); if (list[0]) go(toSession(list[0])); }
   });

@@ -72,22 +72,33 @@ func (v *Vitals) startedLocked(key messages.SessionKey, c messages.ChildChanged)
 		m.Why = fmt.Sprintf("in %v", c.At.Sub(s.began).Round(time.Millisecond))
 		s.began = time.Time{}
 	}
-	if c.Epoch > 1 {
+	switch {
+	case c.CopyOf == key.Session: // it was put back
+		v.now.Restarts++
+		m.What, m.Why = "restarted", strings.TrimPrefix(m.Why+"; as it was at a checkpoint", "; ")
+	case c.CopyOf != "":
+		v.copiedLocked(s, c, &m)
+	case c.Epoch > 1:
 		v.now.Restarts++
 		m.What, m.Why = "restarted", strings.TrimPrefix(m.Why+"; with no variables", "; ")
-	} else {
+	default:
 		v.now.Starts++
-		if parent, _, ok := strings.Cut(s.key.Session, "~"); ok && len(s.moments) == 0 {
-			of := key
-			of.Session = parent
-			if v.stories[of.ID()] != nil {
-				s.parent = parent
-				m.What, m.Why = "copied", "from "+parent+", with all that it had in memory"
-				v.tellLocked(of, client.Moment{At: c.At, What: "forked", Why: "to " + key.Session})
-			}
-		}
+		s.parent = "" // of an earlier session with that name
 	}
 	v.tellLocked(key, m)
+}
+
+// copiedLocked says that a kernel began as a copy of another session's, in the stories of
+// both.
+func (v *Vitals) copiedLocked(s *story, c messages.ChildChanged, m *client.Moment) {
+	v.now.Starts++
+	s.parent = c.CopyOf
+	m.What, m.Why = "copied", "from "+c.CopyOf+", with all that it had in memory"
+	of := s.key
+	of.Session = c.CopyOf
+	if v.stories[of.ID()] != nil {
+		v.tellLocked(of, client.Moment{At: c.At, What: "forked", Why: "to " + s.key.Session})
+	}
 }
 
 // exitLocked says that a kernel ended, and why: once for each of its lives.

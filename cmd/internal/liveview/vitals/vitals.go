@@ -54,8 +54,10 @@ type Vitals struct {
 	touch   uint64                // counts what happens to stories; guarded by mu
 	cpu     map[string]cpuReading // of the step before; the sampler's own
 
-	looking sync.Mutex // held while a look is made
-	seen    look       // guarded by looking
+	looking chan struct{} // holds one token while a look is made
+	seen    look          // guarded by looking
+	failed  error         // of the last look, nil: it went well; guarded by looking
+	tried   time.Time     // when that ended; guarded by looking
 	source  Source
 	end     context.CancelFunc
 	done    sync.WaitGroup
@@ -74,7 +76,7 @@ type look struct {
 func New() *Vitals {
 	return &Vitals{
 		stories: map[string]*story{}, calls: map[string]*question{}, asking: map[string][]string{},
-		cpu: map[string]cpuReading{}, end: func() {},
+		cpu: map[string]cpuReading{}, end: func() {}, looking: make(chan struct{}, 1),
 	}
 }
 
@@ -133,13 +135,36 @@ func (v *Vitals) Story(key messages.SessionKey) client.Story {
 	return s
 }
 
-// look asks the source, unless that was done a moment ago.
+// look asks the source, unless that was done a moment ago. Who comes while a look is made
+// has what it finds, or why it failed: a look that fails takes all of its patience, and those
+// who wait would otherwise do so one after another.
 func (v *Vitals) look(ctx context.Context, old time.Duration) (look, error) {
-	v.looking.Lock()
-	defer v.looking.Unlock()
-	if !v.seen.at.IsZero() && time.Since(v.seen.at) < old {
+	came := time.Now()
+	select {
+	case v.looking <- struct{}{}:
+	case <-ctx.Done():
+		return look{}, context.Cause(ctx)
+	}
+	defer func() { <-v.looking }()
+	switch {
+	case v.tried.After(came):
+		return v.seen, v.failed
+	case v.failed == nil && !v.tried.IsZero() && time.Since(v.seen.at) < old:
 		return v.seen, nil
 	}
+	seen, err := v.see(ctx)
+	if err != nil && ctx.Err() != nil { // who asked has gone, which says nothing to others
+		return look{}, err
+	}
+	v.failed, v.tried = err, time.Now()
+	if err == nil {
+		v.seen = seen
+	}
+	return seen, err
+}
+
+// see looks at the source.
+func (v *Vitals) see(ctx context.Context) (look, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	sessions, err := v.source.Sessions(ctx)
@@ -155,8 +180,7 @@ func (v *Vitals) look(ctx context.Context, old time.Duration) (look, error) {
 	if v.source.Hibernated != nil {
 		asleep = v.source.Hibernated(ctx)
 	}
-	v.seen = look{at: time.Now(), sessions: sessions, tree: tree, limits: limits, asleep: asleep}
-	return v.seen, nil
+	return look{at: time.Now(), sessions: sessions, tree: tree, limits: limits, asleep: asleep}, nil
 }
 
 // keyOf is the key of a session.

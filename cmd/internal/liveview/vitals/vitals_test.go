@@ -144,6 +144,44 @@ func TestALookThatFails(t *testing.T) {
 	})
 }
 
+// Whoever comes while a look fails does not wait for one of its own after it.
+func TestALookThatFailsIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, looks := New(), 0
+		v.source = Source{Sessions: func(ctx context.Context) ([]client.Session, error) {
+			looks++
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				_, err := v.Overview(t.Context(), 0)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		require.Equal(t, patience, time.Since(began))
+		require.Equal(t, 1, looks)
+
+		gone, leave := context.WithCancel(t.Context())
+		all.Go(func() {
+			_, err := v.Overview(gone, 0)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			_, err := v.Overview(t.Context(), 0)
+			require.ErrorIs(t, err, context.DeadlineExceeded, "that another one has gone is no answer")
+		})
+		synctest.Wait()
+		leave()
+		all.Wait()
+		require.Equal(t, 3, looks)
+	})
+}
+
 func TestTheStoryOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := New()
@@ -190,23 +228,36 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A copy is one because it was made as one, whatever the names are.
 func TestACopyKnowsItsParent(t *testing.T) {
 	v := New()
 	v.Hear(state(1, messages.ChildStarting, messages.ChildIdle, nil))
-	copied := key
-	copied.Session = "a~1"
-	c := state(1, messages.ChildStarting, messages.ChildIdle, nil)
-	c.Key = copied.ID()
-	v.Hear(c)
+	begins := func(name, of string, epoch uint64) messages.SessionKey {
+		k := key
+		k.Session = name
+		c := state(epoch, messages.ChildStarting, messages.ChildIdle, nil)
+		c.Key, c.CopyOf = k.ID(), of
+		v.Hear(c)
+		return k
+	}
+	copied := begins("of its own name", "a", 1)
 	require.Equal(t, "copied", words(v.Story(copied)))
+	require.Equal(t, "from a, with all that it had in memory", v.Story(copied).Moments[0].Why)
 	require.Equal(t, "started forked", words(v.Story(key)))
-	other := c
-	other.Key = messages.SessionKey{Session: "b~1", Cwd: "/w"}.ID()
-	v.Hear(other)
-	require.Equal(t, "started", words(v.Story(messages.SessionKey{Session: "b~1", Cwd: "/w"})), "nobody knows b")
-	v.Show((&source{sessions: []client.Session{{Session: "a~1", Cwd: "/w", State: messages.ChildIdle}}}).all())
+	require.Equal(t, "to of its own name", v.Story(key).Moments[1].Why)
+	backup := begins("a~backup", "", 1)
+	require.Equal(t, "started", words(v.Story(backup)), "a name says nothing")
+	require.Equal(t, "started forked", words(v.Story(key)))
+	require.Equal(t, "copied", words(v.Story(begins("c", "unknown", 1))))
+	v.Show((&source{sessions: []client.Session{{Session: copied.Session, Cwd: "/w", State: messages.ChildIdle}, {Session: "a~backup", Cwd: "/w", State: messages.ChildIdle}}}).all())
 	defer v.Close()
 	require.Equal(t, []client.Mark{{Key: copied, Parent: "a"}}, overview(t, v, 0).Marks)
+
+	begins(copied.Session, copied.Session, 2)
+	require.Equal(t, "copied restarted", words(v.Story(copied)))
+	require.Equal(t, "as it was at a checkpoint", v.Story(copied).Moments[1].Why)
+	begins(copied.Session, "", 1)
+	require.Empty(t, overview(t, v, 0).Marks, "another session that has its name now is no copy")
 }
 
 // A session is shaky from its death to the next call that goes well, and a reset ends
