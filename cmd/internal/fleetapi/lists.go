@@ -110,7 +110,7 @@ func (n *Node) byID(h http.Handler) http.Handler {
 				return
 			}
 			w.Header().Del(HeaderNode)
-			state, err := n.forward(w, r, p, body)
+			state, err := n.forward(w, r, p, body, false)
 			switch {
 			case state == answered:
 				return

@@ -85,7 +85,7 @@ func (n *Node) addressed(h http.Handler) http.Handler {
 			return
 		}
 		w.Header().Del(HeaderNode)
-		if state, err := n.forward(w, r, p, nil); state != answered {
+		if state, err := n.forward(w, r, p, nil, false); state != answered {
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 		}
 	})
@@ -208,7 +208,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		if p := n.peer(id); p != nil && p.URL != n.url {
 			n.place(t.execution, id)
 			w.Header().Del(HeaderNode)
-			if state, failed = n.forward(w, r, p, t.body); state == answered {
+			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != ""); state == answered {
 				return
 			}
 			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) {
