@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi/contents"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,6 +32,7 @@ const (
 type Host interface {
 	Session(name string, options ...coppice.SessionOption) *coppice.Session
 	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
+	Hibernated(ctx context.Context) ([]hibernate.Asleep, error)
 	Watch(fn func(messages.Lifecycle)) (stop func())
 }
 

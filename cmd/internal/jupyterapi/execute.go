@@ -89,6 +89,9 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		k.publish(j.Header, "error", f.raised)
 	}
 	defer k.asked("")
+	if !o.Silent {
+		printed.tell(k.tidings())
+	}
 	for e, err := range k.s.Stream(k.life, coppice.Request{
 		Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: o.counted(), AllowStdin: o.AllowStdin,
 	}) {
@@ -106,6 +109,14 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 			k.asked(e.ID)
 			j.from.send(k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password}))
 		case messages.Final:
+			if k.woke(e.Result.Restored); !o.Silent {
+				printed.tell(k.tidings())
+			}
+			for _, notice := range e.Result.Notices {
+				if !strings.HasPrefix(notice, messages.BusyNotice) { // which is for those who run the host
+					printed.tell(notice)
+				}
+			}
 			if f, failed := ended(e.Result); failed && problem == nil {
 				fail(f)
 			}
@@ -245,6 +256,7 @@ func (k *kernel) evaluate(ctx context.Context, expression string) any {
 			b := bundleOf(unadorned(e.Data), e.Metadata, "", 0)
 			value["data"], value["metadata"] = b.Data, b.Metadata
 		case messages.Final:
+			k.woke(e.Result.Restored)
 			if f, failed := ended(e.Result); failed {
 				return f
 			}
@@ -268,6 +280,7 @@ func (k *kernel) say(code string) (string, error) {
 		case messages.Error:
 			return "", fmt.Errorf("ask the kernel: %s: %s", e.Name, e.Message)
 		case messages.Final:
+			k.woke(e.Result.Restored)
 			if f, failed := ended(e.Result); failed {
 				return "", fmt.Errorf("ask the kernel: %s: %s", f.Name, f.Value)
 			}

@@ -36,12 +36,14 @@ type server struct {
 	http *http.Client
 }
 
-// serve starts one.
-func serve(t *testing.T) *server {
+// serve starts one, whose host has these options besides its own.
+func serve(t *testing.T, more ...func(*coppice.Options)) *server {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{
-		Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(),
-	})
+	o := coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ()}
+	for _, change := range more {
+		change(&o)
+	}
+	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	cwd := t.TempDir()
 	api := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: cwd, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})

@@ -132,7 +132,7 @@ func (k *kernel) shutdown(j job) {
 	_ = json.Unmarshal(j.Content, &o) // without it, the kernel ends
 	k.publish(j.Header, "status", status{busy})
 	if o.Restart {
-		err := k.restart(k.life)
+		err := k.restart()
 		if err != nil {
 			k.reply(j, hostFailure(err))
 		} else {
