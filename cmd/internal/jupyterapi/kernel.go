@@ -21,6 +21,10 @@ const (
 	dead       = "dead"
 )
 
+// protocol is the version of Jupyter's messages: as of it, a kernel is shut down by the
+// control channel.
+const protocol = "5.4"
+
 // maxQueue is how many requests may wait for one kernel.
 const maxQueue = 1024
 
@@ -44,9 +48,16 @@ type kernel struct {
 	news    string               // what the next code that is shown has to say of that
 	clients map[*client]struct{} // those who listen
 	queue   []job                // what waits on the shell channel
-	asks    string               // the question that waits for an answer, "" for none
+	asks    question             // what waits for an answer
 	past    history              // the code that was counted
 	leased  bool                 // it ends when the last client goes
+}
+
+// question is what code asks of a client; the zero value is none.
+type question struct {
+	id      string
+	session string  // of the client, see [client]
+	asked   message // as it was sent
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -98,16 +109,20 @@ func (k *kernel) up(ctx context.Context) (messages.Result, error) {
 	return r, err
 }
 
-// attach lets a client listen, and tells it what the kernel does. JupyterLab connects anew
+// attach lets a client listen, and tells it what the kernel does, and what it was asked by a
+// connection that it had before. JupyterLab connects anew
 // when it hears that a kernel restarts, and shows what it hears after that: a runner has
 // restarted by then.
 func (k *kernel) attach(c *client) {
 	k.mu.Lock()
 	k.clients[c] = struct{}{}
-	state := k.state
+	state, asks := k.state, k.asks
 	k.mu.Unlock()
 	if state == idle || state == busy { // the others are told by what follows on them
 		c.send(k.make(iopub, "status", nil, status{state}))
+	}
+	if asks.id != "" && c.session != "" && asks.session == c.session {
+		c.send(asks.asked)
 	}
 }
 
@@ -135,7 +150,7 @@ func (k *kernel) make(channel, kind string, parent json.RawMessage, content any)
 	k.mu.Lock()
 	k.active = time.Now()
 	head := map[string]string{
-		"msg_id": m.ID, "msg_type": kind, "username": "coppice", "session": k.process, "date": stamp(k.active), "version": "5.3",
+		"msg_id": m.ID, "msg_type": kind, "username": "coppice", "session": k.process, "date": stamp(k.active), "version": protocol,
 	}
 	k.mu.Unlock()
 	var err error

@@ -112,8 +112,14 @@ type socket struct {
 // dial connects to a kernel.
 func (s *server) dial(id string, subprotocols ...string) *socket {
 	s.t.Helper()
+	return s.dialAs("x", id, subprotocols...)
+}
+
+// dialAs connects as a client that calls itself so.
+func (s *server) dialAs(session, id string, subprotocols ...string) *socket {
+	s.t.Helper()
 	d := websocket.Dialer{Subprotocols: subprotocols}
-	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id=x&token="+token, nil)
+	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id="+session+"&token="+token, nil)
 	require.NoError(s.t, err)
 	_ = resp.Body.Close()
 	s.t.Cleanup(func() { _ = conn.Close() })
