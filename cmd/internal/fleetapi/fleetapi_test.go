@@ -160,6 +160,32 @@ func TestReleased(t *testing.T) {
 	})
 }
 
+// TestWhatIsToldFirst: the first execution of an epoch that has its place tells what was
+// lost, whoever was refused before, and no later one does.
+func TestWhatIsToldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		defer b.leave()
+		defer a.leave()
+		require.Equal(t, "1", a.run("e1", "k", 0).Body.String())
+		a.kill()
+		require.Equal(t, "epoch_gone", code(b.run("e2", "k", 1)))
+		b.mu.Lock()
+		b.full = true
+		b.mu.Unlock()
+		require.Equal(t, "overloaded", code(b.run("e2", "k", 2)))
+		b.mu.Lock()
+		b.full = false
+		b.mu.Unlock()
+		require.Equal(t, "1", b.run("e3", "k", 2).Body.String())
+		require.Equal(t, "2", b.run("e4", "k", 2).Body.String())
+		require.Len(t, b.news, 2)
+		require.Contains(t, b.news[0], "what it had in memory in epoch 1 is gone")
+		require.Empty(t, b.news[1])
+	})
+}
+
 // TestForks are claimed: they are where the session is. One whose name is another node's is
 // ended.
 func TestForks(t *testing.T) {

@@ -18,7 +18,8 @@ type entry struct {
 	// users counts who holds on to the entry.
 	users int
 	own   *fleet.Ownership
-	// told is the ownership whose first execution was told what was lost before.
+	// told is the ownership of which an execution that has its place tells what was lost
+	// before.
 	told *fleet.Ownership
 	// active counts what needs the claim, and uses grows with each.
 	active int
@@ -231,17 +232,27 @@ type turn struct {
 	news string
 }
 
-// News is for the first execution of an epoch.
+// News is for the first executions of an epoch: those that began before one of them had its
+// place.
 func (t turn) News() string { return t.news }
 
-// news is what the next execution of a claim has to say first, once.
+// Begun has later executions not tell the news again.
+func (t turn) Begun() {
+	if t.news == "" {
+		return
+	}
+	t.c.n.mu.Lock()
+	defer t.c.n.mu.Unlock()
+	t.c.e.told = t.c.own
+}
+
+// news is what an execution of a claim has to say first, until one has said it.
 func (c *claim) news() string {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	if c.own.Used() == 0 || c.e.told == c.own {
 		return ""
 	}
-	c.e.told = c.own
 	return fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone, with its node or its end", c.own.Epoch(), c.own.Used())
 }
 

@@ -69,6 +69,8 @@ type server struct {
 	sessions map[messages.SessionKey]int // guarded by mu
 	known    map[string]string           // executions, with what they came to; guarded by mu
 	ended    int                         // how many sessions were ended from outside; guarded by mu
+	news     []string                    // of the executions that had their place; guarded by mu
+	full     bool                        // no execution has one; guarded by mu
 	// between is called between the end of a cell and its answer; guarded by mu.
 	between func()
 	changed func()
@@ -176,8 +178,18 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer turn.End()
+	news := turn.News()
+	s.mu.Lock()
+	full := s.full
+	s.mu.Unlock()
+	if full {
+		httpserver.Error(w, http.StatusServiceUnavailable, "overloaded", "too many wait", "")
+		return
+	}
+	turn.Begun()
 	key := messages.SessionKey{Session: in.Session, Cwd: "/w"}
 	s.mu.Lock()
+	s.news = append(s.news, news)
 	s.sessions[key]++
 	told = strconv.Itoa(s.sessions[key])
 	between := s.between
