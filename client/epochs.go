@@ -41,6 +41,14 @@ func (e *epochs) saw(session string, epoch uint64) {
 	e.seen[session] = epoch
 }
 
+// forget is for a session that the client has ended: what it had in memory is gone, as the
+// client knows.
+func (e *epochs) forget(session string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.seen, session)
+}
+
 // start starts an execution of a session, until there is an answer or patience ends. In a
 // fleet it sends the epoch that the client has seen the session in, so that what is sent
 // again never begins twice, and code that counts on variables that are gone does not begin

@@ -30,6 +30,9 @@ func TestEpochs(t *testing.T) {
 		"lost":                {[]step{{"", "ok 1"}, {"1", "epoch_gone 2"}, {"2", "ok 2"}}, []string{"", "epoch_gone", ""}},
 		"sent before":         {[]step{{"", "cut"}, {"", "epoch_needed 2"}, {"2", "ok 2"}}, []string{"epoch_needed", ""}},
 		"lost, sent before":   {[]step{{"", "ok 1"}, {"1", "cut"}, {"1", "epoch_gone 2"}}, []string{"", "epoch_gone"}},
+		"closed":              {[]step{{"", "ok 1"}, {"", "ok 1"}, {"", "epoch_needed 2"}, {"2", "ok 2"}}, []string{"", "close", ""}},
+		"closed, and was not": {[]step{{"", "ok 1"}, {"", "cut"}, {"1", "epoch_gone 2"}}, []string{"", "close", "epoch_gone"}},
+		"ended before":        {[]step{{"", "ok 1"}, {"", "not_found 0"}, {"", "epoch_needed 2"}, {"2", "ok 2"}}, []string{"", "close", ""}},
 		"needed twice in one": {[]step{{"", "epoch_needed 2"}, {"2", "epoch_gone 3"}, {"3", "ok 3"}}, []string{"epoch_gone", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +54,10 @@ func TestEpochs(t *testing.T) {
 				switch {
 				case code == "cut":
 					panic(http.ErrAbortHandler)
+				case code == "not_found":
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = fmt.Fprint(w, `{"error":{"code":"not_found","message":"no"}}`)
+					return
 				case code != "ok":
 					w.WriteHeader(http.StatusConflict)
 					_, _ = fmt.Fprintf(w, `{"error":{"code":%q,"message":"no","epoch":%d}}`, code, epoch)
@@ -65,6 +72,10 @@ func TestEpochs(t *testing.T) {
 			require.NoError(t, err)
 			defer c.Close()
 			for _, want := range tc.codes {
+				if want == "close" {
+					_ = c.CloseSession(t.Context(), messages.SessionKey{Session: "s"}) // what it says is for others to test
+					continue
+				}
 				_, err := c.Start(t.Context(), client.Execute{Session: "s", Cells: []messages.Cell{{Code: "1"}}})
 				if want == "" {
 					require.NoError(t, err)

@@ -239,8 +239,30 @@ func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
 }
 
 // Watch implements [fleetapi.Sessions].
-func (h hostSessions) Watch(f func()) (stop func()) {
-	return h.host.Watch(func(messages.Lifecycle) { f() })
+func (h hostSessions) Watch(f func(ended messages.SessionKey, why string)) (stop func()) {
+	return h.host.Watch(func(e messages.Lifecycle) {
+		var key messages.SessionKey
+		why := ""
+		if c, ok := e.(messages.ChildChanged); ok && c.Exit != nil {
+			key, _ = messages.ParseSessionKey(c.Key) // what has no key is no session
+			why = inOrder(*c.Exit)
+		}
+		f(key, why)
+	})
+}
+
+// inOrder is why a kernel has ended, "" where that was no end in order.
+func inOrder(exit messages.Exit) string {
+	switch {
+	case exit.Kind == messages.ExitEvicted && exit.Reason != "":
+		return "it was ended, " + exit.Reason
+	case exit.Kind == messages.ExitEvicted:
+		return "it was ended to make room"
+	case exit.Kind == messages.ExitShutdown && strings.HasPrefix(exit.Reason, messages.SessionClosed):
+		return messages.SessionClosed
+	default:
+		return ""
+	}
 }
 
 // tellFleet says which node the server is.

@@ -90,7 +90,7 @@ func (n *Node) giveUp(ctx context.Context) {
 			err = n.o.Sessions.End(ctx, e.key)
 		}
 		if err == nil {
-			err = n.release(ctx, e.entry, e.uses)
+			err = n.release(ctx, e.entry, e.uses, false)
 		}
 		if err != nil {
 			n.o.Logger.Info("a session was not given up", "session", e.key.String(), "error", err)

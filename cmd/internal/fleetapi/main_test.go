@@ -73,7 +73,7 @@ type server struct {
 	full     bool                        // no execution has one; guarded by mu
 	// between is called between the end of a cell and its answer; guarded by mu.
 	between func()
-	changed func()
+	changed func(ended messages.SessionKey, why string)
 }
 
 // join makes a node and has it join.
@@ -142,7 +142,7 @@ func (s *server) End(_ context.Context, key messages.SessionKey) error {
 }
 
 // Watch implements Sessions.
-func (s *server) Watch(f func()) func() {
+func (s *server) Watch(f func(messages.SessionKey, string)) func() {
 	s.changed = f
 	return func() {}
 }
@@ -224,11 +224,17 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	delete(s.sessions, messages.SessionKey{Session: r.PathValue("session"), Cwd: "/w"})
-	s.mu.Unlock()
-	s.changed()
+	s.end(r.PathValue("session"), "the session was closed")
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// end ends a session for a reason.
+func (s *server) end(session, why string) {
+	key := messages.SessionKey{Session: session, Cwd: "/w"}
+	s.mu.Lock()
+	delete(s.sessions, key)
+	s.mu.Unlock()
+	s.changed(key, why)
 }
 
 func (s *server) fork(w http.ResponseWriter, r *http.Request) {

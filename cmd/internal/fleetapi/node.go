@@ -22,8 +22,9 @@ type Sessions interface {
 	Live(ctx context.Context) ([]messages.SessionKey, error)
 	// End ends one, with what runs in it.
 	End(ctx context.Context, key messages.SessionKey) error
-	// Watch calls f, which does not block, after what may have ended one.
-	Watch(f func()) (stop func())
+	// Watch calls f, which does not block, after each change: with the key of a session whose
+	// kernel has ended, and with the reason when that was in order, a clause; else "".
+	Watch(f func(ended messages.SessionKey, why string)) (stop func())
 }
 
 // Options make a Node. The zero value of a field is its default.
@@ -111,7 +112,7 @@ func (n *Node) Join(ctx context.Context, url string) error {
 	}
 	n.running, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.roster = fleet.NewRoster(n.o.Directory, n.o.Transport)
-	stop := n.o.Sessions.Watch(func() { nudge(n.sweep) })
+	stop := n.o.Sessions.Watch(n.changed)
 	n.joined.Go(func() { n.living(n.running) })
 	n.joined.Go(func() { n.watching(n.running) })
 	n.joined.Go(func() {
