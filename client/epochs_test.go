@@ -89,3 +89,49 @@ func TestEpochs(t *testing.T) {
 		})
 	}
 }
+
+// TestWhereAnExecutionIs, as a fleet says it, is sent with what is asked about it.
+func TestWhereAnExecutionIs(t *testing.T) {
+	t.Parallel()
+	const place = "cwd=%2Fw&epoch=1&session=s"
+	want := []string{"", place, place + "&wait=30", place, place, place, ""}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(want) == 0 || r.URL.RawQuery != want[0] {
+			t.Errorf("%s %s: the query is %q", r.Method, r.URL.Path, r.URL.RawQuery)
+		} else {
+			want = want[1:]
+		}
+		if r.URL.Path == "/api/executions" {
+			w.Header().Set("Location", "/api/executions/x?"+place)
+			_, _ = fmt.Fprint(w, `{"id":"x"}`)
+			return
+		}
+		w.WriteHeader(http.StatusGone)
+		_, _ = fmt.Fprint(w, `{"error":{"code":"lost","message":"no"}}`)
+	}))
+	defer s.Close()
+	c, err := client.New(client.Options{URL: s.URL, Token: "t"})
+	require.NoError(t, err)
+	defer c.Close()
+	ctx := t.Context()
+	_, err = c.Start(ctx, client.Execute{ID: "x", Session: "s", Cells: []messages.Cell{{Code: "1"}}})
+	require.NoError(t, err)
+	for _, ask := range []func() error{
+		func() error { _, err := c.Execution(ctx, "x"); return err },
+		func() error { _, err := c.Wait(ctx, "x"); return err },
+		func() error { _, err := c.Answer(ctx, "x", "q", "v"); return err },
+		func() error { return c.Cancel(ctx, "x") },
+		func() error {
+			for _, err := range c.Events(ctx, "x", 0) {
+				return err
+			}
+			return nil
+		},
+		func() error { _, err := c.Execution(ctx, "y"); return err },
+	} {
+		var told *client.Error
+		require.ErrorAs(t, ask(), &told)
+		require.Equal(t, "lost", told.Code)
+	}
+	require.Empty(t, want)
+}

@@ -65,6 +65,8 @@ func TestTheOwnerDies(t *testing.T) {
 		require.Equal(t, "epoch_needed", code(c.run("e2", "k", 0)), "wherever it is sent")
 		require.Equal(t, "epoch_gone", code(c.run("e2", "k", 1)))
 		require.Equal(t, http.StatusGone, a.ask(http.MethodGet, "/api/executions/e2", "", 0).Code)
+		require.Equal(t, "lost", code(c.ask(http.MethodGet, "/api/executions/e2?session=k&cwd=%2Fw&epoch=1", "", 0)), "also where nobody has heard of it")
+		require.Equal(t, "not_found", code(c.ask(http.MethodGet, "/api/executions/e2", "", 0)), "who does not say where it was learns no more")
 		require.Equal(t, "1", c.run("e3", "k", 2).Body.String(), "it begins anew, for who knows")
 		require.Equal(t, "2", a.run("e4", "k", 2).Body.String())
 	})
