@@ -13,11 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/coppice-run/coppice/cmd/internal/cli"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/fleet/natskv"
 	"github.com/coppice-run/coppice/fleet/natskv/embed"
-	"github.com/nats-io/nats.go"
 )
 
 // routes is how far the port at which servers that run here find each other is from that of

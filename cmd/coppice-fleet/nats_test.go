@@ -5,9 +5,10 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/coppice-run/coppice/cmd/internal/cli"
 	"github.com/coppice-run/coppice/fleet/natskv/embed"
-	"github.com/stretchr/testify/require"
 )
 
 // TestWhoVouches: servers that are none of this program's are refused, with the next step,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -159,7 +160,7 @@ func (n *Node) sweeping(ctx context.Context) {
 		case <-n.sweep:
 		}
 		// Each change of the tree nudges: many of them are looked at together.
-		if wait := sweepPause; !pause(ctx, &wait) {
+		if wait := sweepPause; !pause.Wait(ctx, &wait) {
 			return
 		}
 		for _, e := range n.idle(ctx) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -127,7 +128,7 @@ func (n *Node) byID(h http.Handler) http.Handler {
 			case state == unknown && r.Method != http.MethodGet:
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 				return
-			case time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait):
+			case time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait):
 				n.refuse(r.Context(), w, n.away(id, err))
 				return
 			}

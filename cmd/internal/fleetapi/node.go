@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -166,7 +167,7 @@ func (n *Node) living(ctx context.Context) {
 				break
 			}
 			n.o.Logger.Warn("the node could not begin another life", "error", err)
-			if !pause(ctx, &wait) {
+			if !pause.Wait(ctx, &wait) {
 				return
 			}
 		}
@@ -199,7 +200,7 @@ func (n *Node) clear(ctx context.Context) bool {
 		if err != nil {
 			n.o.Logger.Warn("a session of the life before could not be ended", "error", err)
 		}
-		if !pause(ctx, &wait) {
+		if !pause.Wait(ctx, &wait) {
 			return false
 		}
 	}
@@ -255,24 +256,8 @@ func (n *Node) leased() bool {
 	return m != nil && m.Check() == nil
 }
 
-// The pauses between two attempts.
-const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = time.Second
-)
-
-// pause waits, each time twice as long, and reports whether ctx goes on.
-func pause(ctx context.Context, wait *time.Duration) bool {
-	t := time.NewTimer(*wait)
-	defer t.Stop()
-	*wait = min(2**wait, lastPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return ctx.Err() == nil
-	}
-}
+// firstPause is the first between two attempts.
+const firstPause = 10 * time.Millisecond
 
 // nudge sends without waiting to a channel with room for one.
 func nudge(c chan<- struct{}) {

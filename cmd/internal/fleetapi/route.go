@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -218,7 +219,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 				return
 			}
 		}
-		if time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait) {
+		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
 			n.refuse(r.Context(), w, n.away(id, failed))
 			return
 		}
