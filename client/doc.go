@@ -20,7 +20,7 @@
 //     whose repetition changes nothing.
 //   - At a fleet, code that counts on variables which are gone with a node does not begin:
 //     the first Start after the loss returns an error with the code epoch_gone, and the next
-//     one begins in the new epoch.
+//     one begins in the new epoch. After [Client.CloseSession] nothing is expected to be there.
 //   - [Client.ProcessEvents] does the same for what a process of a workspace prints, and a
 //     [FileReader] for what a file holds: they go on where a connection broke.
 //   - Files stream: none is in memory as a whole. One that is written is not sent a second time.

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"path"
 	"strconv"
 	"sync"
 )
@@ -17,6 +20,8 @@ const headerEpoch = "Coppice-Epoch"
 type epochs struct {
 	mu   sync.Mutex
 	seen map[string]uint64 // guarded by mu
+	// begun is what executions say of their place, by id; guarded by mu.
+	begun map[string]url.Values
 }
 
 // mostEpochs bounds what is remembered. Whoever is forgotten learns what became of a
@@ -41,30 +46,68 @@ func (e *epochs) saw(session string, epoch uint64) {
 	e.seen[session] = epoch
 }
 
+// placed notes where a fleet has an execution, as its Location says.
+func (e *epochs) placed(location string) {
+	at, err := url.Parse(location)
+	if err != nil || at.RawQuery == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.begun == nil || len(e.begun) >= mostEpochs {
+		e.begun = map[string]url.Values{}
+	}
+	e.begun[path.Base(at.Path)] = at.Query()
+}
+
+// place is what a request about an execution says of its place, so that any server of the
+// fleet can say what became of it: with more of one's own, which come in pairs.
+func (e *epochs) place(id string, more ...string) url.Values {
+	e.mu.Lock()
+	query := maps.Clone(e.begun[id])
+	e.mu.Unlock()
+	for i := 0; i+1 < len(more); i += 2 {
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set(more[i], more[i+1])
+	}
+	return query
+}
+
+// forget is for a session that the client has ended: what it had in memory is gone, as the
+// client knows.
+func (e *epochs) forget(session string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.seen, session)
+}
+
 // start starts an execution of a session, until there is an answer or patience ends. In a
 // fleet it sends the epoch that the client has seen the session in, so that what is sent
 // again never begins twice, and code that counts on variables that are gone does not begin
 // at all: the error has the code epoch_gone then, once. Who has seen none goes on in the
 // one that there is, unless an attempt before may have arrived.
-func (c *Client) start(ctx context.Context, path, session string, in any) (Execution, error) {
+func (c *Client) start(ctx context.Context, route, session string, in any) (Execution, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return Execution{}, fmt.Errorf("POST %s: %w", path, err)
+		return Execution{}, fmt.Errorf("POST %s: %w", route, err)
 	}
 	wait := newPause(c.o.Patience)
 	defer wait.end()
 	epoch, sent := c.epochs.of(session), false
 	for {
-		data, header, err := c.startOnce(ctx, path, body, epoch)
+		data, header, err := c.startOnce(ctx, route, body, epoch)
 		if err == nil {
 			now, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
 			c.epochs.saw(session, now)
+			c.epochs.placed(header.Get("Location"))
 			var x Execution
 			if len(data) == 0 {
 				return x, nil
 			}
 			if err := json.Unmarshal(data, &x); err != nil {
-				return x, fmt.Errorf("POST %s: read the answer: %w", path, err)
+				return x, fmt.Errorf("POST %s: read the answer: %w", route, err)
 			}
 			return x, nil
 		}
@@ -78,13 +121,13 @@ func (c *Client) start(ctx context.Context, path, session string, in any) (Execu
 		}
 		sent = true
 		if !wait.next(ctx) {
-			return Execution{}, fmt.Errorf("POST %s: %w", path, err)
+			return Execution{}, fmt.Errorf("POST %s: %w", route, err)
 		}
 	}
 }
 
-func (c *Client) startOnce(ctx context.Context, path string, body []byte, epoch uint64) ([]byte, http.Header, error) {
-	req, err := c.request(ctx, http.MethodPost, path, nil, body)
+func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch uint64) ([]byte, http.Header, error) {
+	req, err := c.request(ctx, http.MethodPost, route, nil, body)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -51,7 +51,7 @@ func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Exe
 // Execution describes one, with its result when it has ended.
 func (c *Client) Execution(ctx context.Context, id string) (Execution, error) {
 	var x Execution
-	err := c.ask(ctx, http.MethodGet, execution(id, ""), nil, nil, &x)
+	err := c.ask(ctx, http.MethodGet, execution(id, ""), c.epochs.place(id), nil, &x)
 	return x, err
 }
 
@@ -59,7 +59,7 @@ func (c *Client) Execution(ctx context.Context, id string) (Execution, error) {
 func (c *Client) Wait(ctx context.Context, id string) (Execution, error) {
 	for {
 		var x Execution
-		err := c.ask(ctx, http.MethodGet, execution(id, ""), url.Values{"wait": {"30"}}, nil, &x)
+		err := c.ask(ctx, http.MethodGet, execution(id, ""), c.epochs.place(id, "wait", "30"), nil, &x)
 		if err != nil || x.State == Ended {
 			return x, err
 		}
@@ -80,14 +80,14 @@ func (c *Client) Answer(ctx context.Context, id, question, value string) (messag
 	var out struct {
 		Status messages.InputStatus `json:"status"`
 	}
-	err := c.once(ctx, http.MethodPost, execution(id, "/input"), nil, in, &out)
+	err := c.once(ctx, http.MethodPost, execution(id, "/input"), c.epochs.place(id), in, &out)
 	return out.Status, err
 }
 
 // Cancel ends one execution, whether it runs or waits; its session is kept. It
 // does not wait for the end.
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	return c.ask(ctx, http.MethodPost, execution(id, "/cancel"), nil, nil, nil)
+	return c.ask(ctx, http.MethodPost, execution(id, "/cancel"), c.epochs.place(id), nil, nil)
 }
 
 // Events yields the events of an execution after the one with the given number, 0
@@ -97,8 +97,12 @@ func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[
 	return func(yield func(messages.Event, error) bool) {
 		wait := newPause(c.o.Patience)
 		defer wait.end()
+		route := execution(id, "/events")
+		if place := c.epochs.place(id); len(place) > 0 {
+			route += "?" + place.Encode()
+		}
 		for {
-			end, err := c.stream(ctx, http.MethodGet, execution(id, "/events"), nil, after, wait.alive, func(got sse.Event) (bool, error) {
+			end, err := c.stream(ctx, http.MethodGet, route, nil, after, wait.alive, func(got sse.Event) (bool, error) {
 				e, err := messages.ParseEvent([]byte(got.Data))
 				if err != nil {
 					return false, &brokenError{err}

@@ -111,7 +111,11 @@ func (c *Client) CloseSession(ctx context.Context, key messages.SessionKey) erro
 	if err != nil {
 		return err
 	}
-	return c.once(ctx, http.MethodDelete, path, query, nil, nil)
+	err = c.once(ctx, http.MethodDelete, path, query, nil, nil)
+	if told, ok := errors.AsType[*Error](err); err == nil || ok && told.Status == http.StatusNotFound {
+		c.epochs.forget(sessionOf(key.Session, key.Cwd, key.Workspace))
+	}
+	return err
 }
 
 // Interrupt stops what runs in the session, which is kept.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Ownership is a key that belongs to this node, in one epoch. It ends with
@@ -16,6 +17,7 @@ type Ownership struct {
 	epoch uint64
 	first uint64
 	used  uint64
+	past  Past
 
 	// turn is taken by who reads or changes what follows.
 	turn lock
@@ -118,9 +120,9 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		if !ok {
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
-		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, Recent: was.Recent}
+		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Recent: was.Recent}
 		if over || was.Node == m.id && was.Epoch <= gone {
-			next.Used = was.Epoch // nobody can say what its owner has begun
+			next.Used, next.By, next.Why = was.Epoch, "", "" // nobody can say what its owner has begun
 		}
 		if !found || epoch > was.Epoch+1 {
 			next.First = epoch
@@ -142,7 +144,7 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		}
 		if epoch > floor {
 			return &Ownership{
-				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, turn: newLock(), entry: e, claim: next,
+				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why}, turn: newLock(), entry: e, claim: next,
 				recent: slices.Clone(next.Recent), ended: make(chan struct{}),
 			}, nil
 		}
@@ -253,6 +255,19 @@ func (o *Ownership) Epoch() uint64 { return o.epoch }
 // memory is not here, and who has not heard of that has to be told. 0: there is none.
 func (o *Ownership) Used() uint64 { return o.used }
 
+// Past is how the epoch [Ownership.Used] came to its end, when its owner has ended it in
+// order; the zero value says that nobody has said so.
+type Past struct {
+	// Node is the ID of that owner. While it lives, it knows what was begun in that epoch: of
+	// the rest nothing was.
+	Node string
+	// Why is the reason, a clause.
+	Why string
+}
+
+// Past returns how the epoch Used came to its end.
+func (o *Ownership) Past() Past { return o.past }
+
 // First returns the first epoch of the key since it was forgotten, if it ever was: whoever
 // names an earlier one knows the key from before.
 func (o *Ownership) First() uint64 { return o.first }
@@ -265,7 +280,25 @@ func (o *Ownership) Ended() <-chan struct{} { return o.ended }
 // that run are lost. Call it once what the key has is ended. When the error is not nil, the
 // directory may still say that the key belongs to this node, until the node claims it again
 // or its life is over; the ownership has ended in any case. A later call does nothing.
-func (o *Ownership) Release(ctx context.Context) error {
+func (o *Ownership) Release(ctx context.Context) error { return o.release(ctx, "") }
+
+// End is Release where what the key had has come to its end in order, with all turns
+// answered: the next owner learns for what reason, a clause of at most 200 bytes, and may let
+// whoever names this epoch go on ([Ownership.Past]).
+func (o *Ownership) End(ctx context.Context, why string) error {
+	for i := range why {
+		if i+utf8.UTFMax > maxWhy {
+			why = why[:i]
+			break
+		}
+	}
+	return o.release(ctx, why)
+}
+
+// maxWhy bounds what a claim says of an end, in bytes.
+const maxWhy = 200
+
+func (o *Ownership) release(ctx context.Context, why string) error {
 	s := o.m.hold(o.key)
 	defer o.m.letGo(o.key, s)
 	if err := s.turn.take(ctx); err != nil {
@@ -287,7 +320,10 @@ func (o *Ownership) Release(ctx context.Context) error {
 	next := o.claim
 	next.Node, next.Ended = "", time.Now().Unix()
 	if o.begun {
-		next.Used = o.epoch
+		next.Used, next.By, next.Why = o.epoch, "", ""
+		if why != "" {
+			next.By, next.Why = o.m.id, why
+		}
 	}
 	if err := o.write(ctx, next); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("release a key: %w", err)

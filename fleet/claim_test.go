@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -256,5 +257,31 @@ func TestRoster(t *testing.T) {
 		}
 		require.Len(t, last, 1)
 		require.NoError(t, d.Close())
+	})
+}
+
+// TestPast: the next owner learns how the last epoch in which anything was begun has ended,
+// also over epochs in which nothing was.
+func TestPast(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.join("a"), w.join("b")
+		o := w.claim(a, "k")
+		require.Zero(t, o.Past())
+		_, err := o.Begin(t.Context(), fleet.Call{})
+		require.NoError(t, err)
+		long := strings.Repeat("ä", 200)
+		require.NoError(t, o.End(t.Context(), long))
+		o = w.claim(b, "k")
+		require.Equal(t, a.ID(), o.Past().Node)
+		require.True(t, utf8.ValidString(o.Past().Why) && strings.HasPrefix(long, o.Past().Why), o.Past().Why)
+		require.InDelta(t, 200, len(o.Past().Why), 4)
+		require.NoError(t, o.End(t.Context(), "nothing was begun"))
+		o = w.claim(b, "k")
+		require.Equal(t, a.ID(), o.Past().Node)
+		require.EqualValues(t, 1, o.Used())
+		_, err = o.Begin(t.Context(), fleet.Call{})
+		require.NoError(t, err)
+		require.NoError(t, o.Release(t.Context()))
+		require.Zero(t, w.claim(a, "k").Past(), "who has released it has not said why")
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // Revision names one version of an entry. It is opaque: two are the same or not, and none
@@ -110,7 +112,7 @@ func settle(ctx context.Context, d Directory, e Entry, value []byte, stale func(
 			}
 			return now, ErrConflict
 		}
-		if errors.Is(err, ErrClosed) || !pause(ctx, &wait) {
+		if errors.Is(err, ErrClosed) || !pause.Wait(ctx, &wait) {
 			return Entry{}, fmt.Errorf("swap %s: %w", e.Key, unknown(ctx, err))
 		}
 	}
@@ -127,7 +129,7 @@ func later(ctx context.Context, d Directory, e Entry, stale func(Entry) bool) (E
 		if err == nil {
 			err = errors.New("the directory still has an older entry")
 		}
-		if errors.Is(err, ErrClosed) || !pause(ctx, &wait) {
+		if errors.Is(err, ErrClosed) || !pause.Wait(ctx, &wait) {
 			return Entry{}, fmt.Errorf("read %s: %w", e.Key, unknown(ctx, err))
 		}
 	}
@@ -141,21 +143,5 @@ func unknown(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// The pauses between two attempts.
-const (
-	firstPause = 5 * time.Millisecond
-	lastPause  = time.Second
-)
-
-// pause waits, each time twice as long, and reports whether ctx goes on.
-func pause(ctx context.Context, wait *time.Duration) bool {
-	t := time.NewTimer(*wait)
-	defer t.Stop()
-	*wait = min(2**wait, lastPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return ctx.Err() == nil
-	}
-}
+// firstPause is the first between two attempts.
+const firstPause = 5 * time.Millisecond

@@ -111,6 +111,9 @@
 // the epoch of the first ([Call].Epoch), or uses the strict mode: without either, the new
 // owner cannot know that the turn was begun before.
 //
+// Where an ownership has come to its end in order ([Ownership.End]), the next owner learns
+// who knows what was begun in it ([Ownership.Past]), and may ask there.
+//
 // # Strict mode
 //
 // With [Options].Strict, a swap of the claim stands in place of each of the two looks at

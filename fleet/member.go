@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // Options says what a node is.
@@ -98,7 +100,7 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 		if err == nil {
 			break
 		}
-		if m.Err() != nil || errors.Is(err, ErrClosed) || !pause(ctx, &wait) {
+		if m.Err() != nil || errors.Is(err, ErrClosed) || !pause.Wait(ctx, &wait) {
 			return nil, fmt.Errorf("join the fleet: %w", err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // Nodes is which nodes there are and how they are reached, for who sends work to them. Any
@@ -74,7 +76,7 @@ func (r *Roster) watch(ctx context.Context, d Directory) {
 			wait = firstPause
 			r.take(e)
 		})
-		if !pause(ctx, &wait) {
+		if !pause.Wait(ctx, &wait) {
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // watching sees the renewals of all nodes, until ctx ends.
@@ -12,7 +14,7 @@ func (m *Member) watching(ctx context.Context) {
 			wait = firstPause
 			m.seen(e)
 		})
-		if !pause(ctx, &wait) {
+		if !pause.Wait(ctx, &wait) {
 			return
 		}
 		m.o.Log.Warn("the watch of the nodes broke off", "node", m.id, "error", err)

@@ -71,6 +71,10 @@ type Claim struct {
 	Write uint64 `json:"write"`
 	// Used is the last epoch before this one in which a turn may have begun; 0: none.
 	Used uint64 `json:"used,omitempty"`
+	// By is the node that has ended what Used had in order, and Why a clause that says for
+	// what reason; "" when no owner has said so.
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
 	// Ended is when the key was released, in seconds of Unix by the clock of who has: it
 	// says when the record has served, and decides nothing else.
 	Ended int64 `json:"ended,omitempty"`

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // renewing sends a renewal four times in a TTL, and more often while they fail. It ends
@@ -87,7 +89,7 @@ func (m *Member) reread(ctx context.Context) error {
 		if m.Err() != nil {
 			return m.Err()
 		}
-		if !pause(ctx, &wait) {
+		if !pause.Wait(ctx, &wait) {
 			return fmt.Errorf("read the node's record after a conflict: %w", errors.Join(err, ctx.Err()))
 		}
 	}

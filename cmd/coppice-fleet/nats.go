@@ -26,8 +26,8 @@ import (
 const routes = 2000
 
 // open opens the directory of a fleet over NATS JetStream, and runs the server of it that
-// is to run in this process. Its servers sync their disks always; whoever names servers of
-// their own vouches that they do.
+// is to run in this process. Such servers sync their disks always; whoever names others has
+// to vouch that they do.
 func open(ctx context.Context, o cli.DirectoryOptions) (d fleet.Directory, stop func() error, err error) {
 	for _, u := range o.URLs {
 		if u.Scheme != "nats" {
@@ -102,7 +102,7 @@ func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, er
 		names = append(names, u.String())
 	}
 	with := natskv.Options{
-		URL: strings.Join(names, ","), Synced: true,
+		URL: strings.Join(names, ","), Synced: o.Synced || o.Embed > 0,
 		Connect: []nats.Option{nats.Token(secret(o)), nats.ReconnectWait(250 * time.Millisecond)},
 	}
 	if len(o.URLs) >= 3 { // whichever node makes the bucket
@@ -111,10 +111,13 @@ func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, er
 	told := ""
 	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		d, err := natskv.Open(try, with)
+		d, err := trusted(try, with)
 		cancel()
 		if err == nil {
 			return d, nil
+		}
+		if !with.Synced && errors.Is(err, natskv.ErrUnsafe) {
+			return nil, fmt.Errorf("%w: the servers at %s are none of --fleet-embed, and one that does not sync its disk always forgets who has which session: run them with jetstream { sync_interval: always } and add --fleet-synced, or have nodes run them with --fleet-embed", cli.ErrFleetUsage, with.URL)
 		}
 		if errors.Is(err, natskv.ErrUnsafe) || errors.Is(err, nats.ErrAuthorization) || ctx.Err() != nil {
 			return nil, err
@@ -129,4 +132,18 @@ func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, er
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// trusted opens the bucket. Where nobody vouches for its servers, they have to be such as this
+// program runs: those want the secret of the fleet, which none else knows.
+func trusted(ctx context.Context, o natskv.Options) (*natskv.Directory, error) {
+	if !o.Synced {
+		nc, err := nats.Connect(o.URL, o.Connect...)
+		if err != nil {
+			return nil, fmt.Errorf("connect to NATS: %w", err)
+		}
+		o.Synced = nc.AuthRequired()
+		nc.Close()
+	}
+	return natskv.Open(ctx, o)
 }

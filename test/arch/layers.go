@@ -41,6 +41,7 @@ var layers = []layer{
 	{dir: "internal/home"},
 	{dir: "internal/highlight", theirs: []string{"github.com/alecthomas/chroma/v2"}}, // not its lexers and styles: every start would read them all
 	{dir: "internal/loopback"},
+	{dir: "internal/pause"},
 	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file", "internal/highlight"}, theirs: []string{"github.com/alecthomas/chroma/v2", "github.com/alecthomas/chroma/v2/formatters/html", "github.com/yuin/goldmark/...", terminal}},
 	{dir: "internal/pylit"},
 	{dir: "internal/recording", ours: []string{"messages", "notebook"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -97,7 +98,7 @@ var layers = []layer{
 
 	// Which node has which session: for programs that serve sessions on many machines. No
 	// client of a directory is linked: those are modules of their own.
-	{dir: "fleet", ours: []string{"fleet/fleettest"}, theirs: []string{"golang.org/x/sys/unix"}}, // fleettest is for its tests
+	{dir: "fleet", ours: []string{"fleet/fleettest", "internal/pause"}, theirs: []string{"golang.org/x/sys/unix"}}, // fleettest is for its tests
 	{dir: "fleet/fleettest", ours: []string{"fleet"}, theirs: testOnly},
 
 	// Fourth floor: programs and tests that use it.
@@ -107,7 +108,7 @@ var layers = []layer{
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
-	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "messages", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
+	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/pause", "messages", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/recording", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
 	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},

@@ -25,8 +25,9 @@ const copyPiece = 64 << 20
 // a socket or a FIFO, fails with a *file.NotRegularError, and so does what may not be read.
 // After an error the other folder holds a part.
 //
-// What changes meanwhile is copied as it was met: whoever wants the folder as it was at one
-// moment keeps others from it.
+// What changes meanwhile is copied as it was met, and what goes is not copied: whoever wants
+// the folder as it was at one moment keeps others from it. Temporary files of writes that are
+// under way are left out.
 func (f *Folder) CopyTo(ctx context.Context, to *Folder) error {
 	from, err := f.root.OpenRoot(".")
 	if err != nil {
@@ -64,6 +65,9 @@ func (c copying) directory(from, into *os.Root, at string) (failed string, err e
 		}
 		switch i.Mode().Type() {
 		case 0:
+			if unfinished.MatchString(i.Name()) {
+				continue
+			}
 			err = c.file(from, into, i)
 		case fs.ModeSymlink:
 			err = c.link(from, into, i.Name())
@@ -87,7 +91,7 @@ func (c copying) directory(from, into *os.Root, at string) (failed string, err e
 func (c copying) below(from, into *os.Root, i fs.FileInfo, at string) (failed string, err error) {
 	inner, err := from.OpenRoot(i.Name() + "/")
 	if err != nil {
-		return "", err
+		return "", unlessGone(err)
 	}
 	if err := into.Mkdir(i.Name(), 0o700); err != nil {
 		return "", errors.Join(err, inner.Close())
@@ -102,11 +106,19 @@ func (c copying) below(from, into *os.Root, i fs.FileInfo, at string) (failed st
 	return "", errors.Join(into.Chmod(i.Name(), i.Mode().Perm()), into.Chtimes(i.Name(), i.ModTime(), i.ModTime()))
 }
 
+// unlessGone is why something of a folder cannot be read, nil when it is there no more.
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // link copies a symbolic link.
 func (c copying) link(from, into *os.Root, name string) error {
 	target, err := from.Readlink(name)
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	if rest, ok := strings.CutPrefix(target, c.from.dir); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
 		target = filepath.Join(c.to.dir, rest)
@@ -118,7 +130,7 @@ func (c copying) link(from, into *os.Root, name string) error {
 func (c copying) file(from, into *os.Root, i fs.FileInfo) (err error) {
 	in, err := file.OpenIn(from, i.Name())
 	if err != nil {
-		return err
+		return unlessGone(err)
 	}
 	defer drop(in, &err)
 	account, err := c.to.store(c.ctx, 0)

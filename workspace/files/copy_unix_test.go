@@ -3,6 +3,7 @@
 package files_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,6 +15,36 @@ import (
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/workspace/files"
 )
+
+// TestCopyToWhileAFileIsWritten leaves out what is not there yet, and nothing of people's.
+func TestCopyToWhileAFileIsWritten(t *testing.T) {
+	t.Parallel()
+	at, other := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(at, ".mine.tmp"), nil, 0o600))
+	from, err := files.Open(at, files.Options{})
+	require.NoError(t, err)
+	to, err := files.Open(other, files.Options{})
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, from.Close())
+		require.NoError(t, to.Close())
+	}()
+	in, feed := io.Pipe()
+	written := make(chan error)
+	go func() { // ends with the pipe
+		_, err := from.Write(t.Context(), "late", in, files.WriteOptions{})
+		written <- err
+	}()
+	_, err = feed.Write([]byte("the first part"))
+	require.NoError(t, err)
+	require.NoError(t, from.CopyTo(t.Context(), to))
+	require.NoError(t, feed.Close())
+	require.NoError(t, <-written)
+	left, err := os.ReadDir(other)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, ".mine.tmp", left[0].Name())
+}
 
 // TestCopyTo: another folder has all that is in this one, and is apart from it.
 func TestCopyTo(t *testing.T) {

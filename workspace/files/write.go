@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 
 	"github.com/coppice-run/coppice/internal/file"
 )
@@ -72,7 +73,7 @@ func (f *Folder) replace(ctx context.Context, dir *os.Root, base string, r io.Re
 		return Info{}, err
 	}
 	defer func() { account.done(err == nil) }()
-	temp := "." + rand.Text() + ".tmp" // as file.Unfinished says
+	temp := temporary()
 	out, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|file.NonBlock, mode)
 	if err != nil {
 		return Info{}, err
@@ -107,6 +108,12 @@ func (f *Folder) replace(ctx context.Context, dir *os.Root, base string, r io.Re
 	}
 	return describe(base, after), nil
 }
+
+// temporary is a name for a file that is being written, as file.Unfinished says.
+func temporary() string { return "." + rand.Text() + ".tmp" }
+
+// unfinished is what temporary makes, and people do not.
+var unfinished = regexp.MustCompile(`^\.[A-Z2-7]{26}\.tmp$`)
 
 // replaceable looks at what a write would replace, nil when nothing stands there. It is
 // for telling what is wrong; that nothing is written through what stands there is

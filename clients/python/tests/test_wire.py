@@ -1,5 +1,6 @@
 """What needs no server."""
 
+import asyncio
 import datetime
 import json
 import math
@@ -235,6 +236,28 @@ class Epochs(unittest.TestCase):
                 self.assertEqual(epochs.goes_on(e), want)
                 self.assertEqual(epochs.headers(), {"Coppice-Epoch": "2"}, "it is told once")
         self.assertEqual(_wire.Epochs().headers(), {})
+
+    def test_closed(self):
+        asked = []
+
+        class Wire:
+            def _ask(self, method, path, *_, **more):
+                asked.append((method, path))
+                if len(asked) > 1:
+                    raise coppice.ServerError(404, "not_found", "no")
+
+            async def _wait(self, *args, **more):
+                return self._ask(*args, **more)
+
+        class Waiting:
+            _ask = Wire()._wait
+
+        for client, close in [(Wire(), lambda s: s.close()), (Waiting(), lambda s: asyncio.run(s.close()))]:
+            made = (coppice.Session if isinstance(client, Wire) else coppice.AsyncSession)(client, "s", None, "", "")
+            made._epochs.seen, made._epochs.ran = 1, True
+            close(made)
+            self.assertEqual(made._epochs.headers(), {})
+            self.assertTrue(made._epochs.goes_on(self.no("epoch_needed", 2)), "we know what is gone")
 
 
 if __name__ == "__main__":

@@ -146,6 +146,7 @@ export class Session {
     await this.#ask("DELETE", "").catch((e: unknown) => {
       if (!(e instanceof ServerError && e.status === 404)) throw e;
     });
+    this.#epochs.forget();
   }
 
   #ask(method: string, action: string, body?: unknown): Promise<unknown> {

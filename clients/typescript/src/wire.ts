@@ -80,6 +80,12 @@ export class Epochs {
   #seen = 0;
   ran = false;
 
+  /** The session was ended by us: we know what is gone. */
+  forget(): void {
+    this.#seen = 0;
+    this.ran = false;
+  }
+
   /** What a request says of it. */
   get headers(): Record<string, string> {
     return this.#seen ? { "Coppice-Epoch": String(this.#seen) } : {};

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ConnectionLost, CoppiceError } from "../dist/index.js";
+import { Session } from "../dist/session.js";
 import { cellsOf, Epochs, Following, Parser, Pause, problem, sessionPath } from "../dist/wire.js";
 
 test("however a stream is cut, the same events come of it", () => {
@@ -79,4 +80,23 @@ test("epochs", () => {
     assert.equal(epochs.goesOn(e), want, name);
     assert.deepEqual(epochs.headers, { "Coppice-Epoch": "2" }, "it is told once");
   }
+});
+
+test("a session that was closed is as new", async () => {
+  const needed = () => problem(409, JSON.stringify({ error: { code: "epoch_needed", message: "no", epoch: 2 } }));
+  const asked = [];
+  const client = {
+    async ask(method, path, { headers } = {}) {
+      asked.push([method, headers ?? {}]);
+      if (method === "POST" && !path.endsWith("/cancel") && asked.length > 1 && !headers["Coppice-Epoch"]) throw needed();
+    },
+    async *events() {
+      yield { type: "final" };
+    },
+  };
+  const session = new Session(client, "s");
+  await session.run("1");
+  await session.close();
+  await session.run("1");
+  assert.deepEqual(asked, [["POST", {}], ["DELETE", {}], ["POST", {}], ["POST", { "Coppice-Epoch": "2" }]]);
 });

@@ -43,6 +43,9 @@ type DirectoryOptions struct {
 	URLs []*url.URL
 	// Embed is the place in URLs of the one that runs in this process, from 1; 0: none.
 	Embed int
+	// Synced says that whoever runs the servers vouches that each syncs its disk before it
+	// acknowledges a write.
+	Synced bool
 	// Dir is the folder of that server.
 	Dir string
 	// Secret is what all nodes of the fleet know, and nobody else.
@@ -57,6 +60,7 @@ var ErrFleetUsage = errors.New("the fleet cannot be")
 type fleetFlags struct {
 	servers string
 	embed   bool
+	synced  bool
 	node    int
 	name    string
 	url     string
@@ -68,6 +72,7 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is at these servers: nats://127.0.0.1:4222, several with commas between; COPPICE_TOKEN is that of all nodes")
 	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes")
+	flags.BoolVar(&f.synced, "fleet-synced", false, "the servers of --fleet are not those of --fleet-embed, and each syncs its disk before it acknowledges a write: jetstream { sync_interval: always }")
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
 	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
 	flags.StringVar(&f.url, "fleet-url", "", "where other nodes reach this one (default: the address that it listens on)")
@@ -156,7 +161,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, err
 	}
 	o := DirectoryOptions{
-		URLs: servers, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Getenv("COPPICE_TOKEN"),
+		URLs: servers, Synced: f.fleet.synced, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Getenv("COPPICE_TOKEN"),
 		Logger: slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if f.fleet.embed {
@@ -239,8 +244,30 @@ func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
 }
 
 // Watch implements [fleetapi.Sessions].
-func (h hostSessions) Watch(f func()) (stop func()) {
-	return h.host.Watch(func(messages.Lifecycle) { f() })
+func (h hostSessions) Watch(f func(ended messages.SessionKey, why string)) (stop func()) {
+	return h.host.Watch(func(e messages.Lifecycle) {
+		var key messages.SessionKey
+		why := ""
+		if c, ok := e.(messages.ChildChanged); ok && c.Exit != nil {
+			key, _ = messages.ParseSessionKey(c.Key) // what has no key is no session
+			why = inOrder(*c.Exit)
+		}
+		f(key, why)
+	})
+}
+
+// inOrder is why a kernel has ended, "" where that was no end in order.
+func inOrder(exit messages.Exit) string {
+	switch {
+	case exit.Kind == messages.ExitEvicted && exit.Reason != "":
+		return "it was ended, " + exit.Reason
+	case exit.Kind == messages.ExitEvicted:
+		return "it was ended to make room"
+	case exit.Kind == messages.ExitShutdown && strings.HasPrefix(exit.Reason, messages.SessionClosed):
+		return messages.SessionClosed
+	default:
+		return ""
+	}
 }
 
 // tellFleet says which node the server is.

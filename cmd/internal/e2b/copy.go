@@ -250,10 +250,15 @@ func (a *API) capture(ctx context.Context, s *sandbox) (one *shelf.Snapshot, err
 	return one, a.wasStill(ctx, s, one)
 }
 
-// still has nothing run in a sandbox, and what its sessions have on disk.
+// still has nothing run in a sandbox and nothing write to it, and what its sessions have on disk.
 func (a *API) still(ctx context.Context, s *sandbox) error {
 	// A client that leaves does not stop it half way.
 	ctx = context.WithoutCancel(ctx)
+	settle, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := s.rest.settled(settle, writes); err != nil {
+		return unable("files are being written to it; wait for their end")
+	}
 	if a.o.Keeps {
 		return a.keep(ctx, s)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -171,6 +172,50 @@ func TestWhatIsNotCopied(t *testing.T) {
 	if err == nil {
 		require.Empty(t, left)
 	}
+}
+
+// TestACopyWaitsForUploads: none has a part of a file.
+func TestACopyWaitsForUploads(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	b := s.make(`{"timeout":600}`)
+	w, err := s.host.Workspaces().Get(b.id)
+	require.NoError(t, err)
+	in, feed := io.Pipe()
+	status := make(chan int)
+	go func() { // ends with the pipe
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/files?path=late", in)
+		if err != nil {
+			status <- 0
+			return
+		}
+		for h, i := b.headers(), 0; i+1 < len(h); i += 2 {
+			req.Header.Set(h[i], h[i+1])
+		}
+		req.Header.Set("Content-Type", "application/octet-stream")
+		resp, err := s.http.Do(req)
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	_, err = io.WriteString(feed, strings.Repeat("x", 100_000))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		list, err := os.ReadDir(w.Folder())
+		return err == nil && len(list) > 0
+	}, time.Minute, time.Millisecond, "it has begun")
+	for _, path := range []string{"/fork", "/snapshots"} {
+		a := s.control("POST", "/sandboxes/"+b.id+path, `{}`)
+		require.Equal(t, http.StatusUnprocessableEntity, a.status, a.text)
+		require.Contains(t, a.json(t)["message"], "the sandbox was not copied: files are being written to it")
+	}
+	require.NoError(t, feed.Close())
+	require.Equal(t, http.StatusOK, <-status)
+	c := s.make(`{"templateID":"` + b.snapshot(`{}`) + `"}`)
+	require.Len(t, c.read("late"), 100_000)
 }
 
 // TestAServerThatKeepsNothing copies sandboxes that have files alone.

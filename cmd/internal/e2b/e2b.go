@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/interpreter"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/shelf"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/wire/filesystem/filesystemconnect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/wire/process/processconnect"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/hibernate"
@@ -210,14 +211,11 @@ func (a *API) inside(w http.ResponseWriter, r *http.Request) {
 // enter lets a request into a sandbox, and resumes that if it is paused and is to be.
 func (a *API) enter(r *http.Request, s *sandbox) (leave func(), err error) {
 	for {
-		leave, ok, err := s.rest.enter(r.Context())
+		leave, ok, err := s.rest.enter(r.Context(), does(r))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			if !starts(r) {
-				leave()
-			}
 			return leave, nil
 		}
 		if do, _ := s.rest.does(); !do.resume {
@@ -229,10 +227,18 @@ func (a *API) enter(r *http.Request, s *sandbox) (leave func(), err error) {
 	}
 }
 
-// starts reports whether a request may start code or a process; the others may go on while
-// the sandbox is paused.
-func starts(r *http.Request) bool {
-	return r.URL.Path == processconnect.ProcessStartProcedure || slices.ContainsFunc(inside[:interpreters], func(p string) bool { return strings.HasPrefix(r.URL.Path, p) })
+// does is what a request may do. What changes files may go on while the sandbox is paused,
+// and not while it is copied.
+func does(r *http.Request) use {
+	switch path := r.URL.Path; {
+	case path == processconnect.ProcessStartProcedure, slices.ContainsFunc(inside[:interpreters], func(p string) bool { return strings.HasPrefix(path, p) }):
+		return starts
+	case path == "/files" && r.Method != http.MethodGet && r.Method != http.MethodHead,
+		path == filesystemconnect.FilesystemMakeDirProcedure, path == filesystemconnect.FilesystemMoveProcedure, path == filesystemconnect.FilesystemRemoveProcedure:
+		return writes
+	default:
+		return looks
+	}
 }
 
 // endTime is how long a request waits for the end of a sandbox.

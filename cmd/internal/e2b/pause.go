@@ -215,7 +215,7 @@ func (s *sandbox) settle(ctx context.Context) error {
 	}
 	settle, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if err := s.rest.settled(settle); err != nil {
+	if err := s.rest.settled(settle, starts); err != nil {
 		return unable("code runs in it; wait for its end")
 	}
 	return s.idle()

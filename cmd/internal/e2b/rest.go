@@ -11,18 +11,28 @@ import (
 type rest struct {
 	retime chan struct{} // has one while the time of a pause has changed
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed and made again with every change; guarded by mu
-	moving   bool          // it is being paused or resumed; guarded by mu
-	paused   time.Time     // since when it is, zero: it runs; guarded by mu
-	requests int           // those that may start something; guarded by mu
-	auto     auto          // guarded by mu
-	pauseAt  time.Time     // when it is paused by itself, zero: never; guarded by mu
+	mu      sync.Mutex
+	changed chan struct{} // closed and made again with every change; guarded by mu
+	moving  bool          // it is being paused or resumed; guarded by mu
+	paused  time.Time     // since when it is, zero: it runs; guarded by mu
+	under   [uses]int     // how many requests are under way, by what they may do; guarded by mu
+	auto    auto          // guarded by mu
+	pauseAt time.Time     // when it is paused by itself, zero: never; guarded by mu
 
 	// What the workspace had when it was paused. They belong to whoever moves it.
 	idleEnd time.Duration
 	pinned  bool
 }
+
+// use is what a request may do in a sandbox.
+type use int
+
+const (
+	looks  use = iota // nothing that a pause or a copy need wait for
+	starts            // start code or a process
+	writes            // change files
+	uses
+)
 
 // auto is what a sandbox does by itself.
 type auto struct {
@@ -86,9 +96,9 @@ func (r *rest) since() time.Time {
 	return r.paused
 }
 
-// enter says that a request begins which may start something, until leave is called. It
-// waits while the sandbox is being moved. False: the sandbox is paused.
-func (r *rest) enter(ctx context.Context) (leave func(), ok bool, err error) {
+// enter says that a request begins which may do something, until leave is called. It waits
+// while the sandbox is being moved. False: the sandbox is paused.
+func (r *rest) enter(ctx context.Context, does use) (leave func(), ok bool, err error) {
 	if err := r.lock(ctx, func() bool { return !r.moving }); err != nil {
 		return nil, false, err
 	}
@@ -96,18 +106,18 @@ func (r *rest) enter(ctx context.Context) (leave func(), ok bool, err error) {
 	if !r.paused.IsZero() {
 		return nil, false, nil
 	}
-	r.requests++
+	r.under[does]++
 	return sync.OnceFunc(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.requests--
+		r.under[does]--
 		r.change()
 	}), true, nil
 }
 
-// settled waits until no request is under way that may start something.
-func (r *rest) settled(ctx context.Context) error {
-	err := r.lock(ctx, func() bool { return r.requests == 0 })
+// settled waits until no request is under way that may do this.
+func (r *rest) settled(ctx context.Context, does use) error {
+	err := r.lock(ctx, func() bool { return r.under[does] == 0 })
 	if err == nil {
 		r.mu.Unlock()
 	}

@@ -192,7 +192,7 @@ func (s *sandbox) extend(w http.ResponseWriter, r *http.Request, seconds *int64,
 		answer.Error(w, http.StatusBadRequest, err.Error())
 		return false
 	}
-	leave, runs, err := s.rest.enter(r.Context()) // a pause remembers the end
+	leave, runs, err := s.rest.enter(r.Context(), starts) // a pause remembers the end
 	if err == nil && !runs {
 		err = errPaused
 	}

@@ -13,7 +13,9 @@
 //   - Code begins once: a request with an epoch that is over is refused, and so is one
 //     without an epoch when code may have run in an earlier one. It is refused before
 //     anything runs, so that whoever went on with the session learns first that what it had
-//     in memory is gone.
+//     in memory is gone. Who names the last epoch of a session that has ended in order goes on,
+//     once the node that had it says that the request is new; the result says why it begins
+//     anew.
 //   - A request is sent on once more only when it surely did not arrive, or when it changes
 //     nothing.
 //   - While the directory is away nothing is ended. What needs it is answered 503, with the

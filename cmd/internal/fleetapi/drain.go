@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // drainPause is the longest between two looks at what still runs.
@@ -42,12 +43,12 @@ func (n *Node) Drain(ctx context.Context) error {
 		if left == 0 {
 			break
 		}
-		if wait := drainPause; !pause(ctx, &wait) {
+		if wait := drainPause; !pause.Wait(ctx, &wait) {
 			return fmt.Errorf("drain the node: %d calls still run: %w", left, context.Cause(ctx))
 		}
 	}
 	for end := time.Now().Add(linger); time.Now().Before(end) && n.o.Untold != nil && n.o.Untold(began) > 0; {
-		if wait := drainPause; !pause(ctx, &wait) {
+		if wait := drainPause; !pause.Wait(ctx, &wait) {
 			break
 		}
 	}
@@ -90,7 +91,7 @@ func (n *Node) giveUp(ctx context.Context) {
 			err = n.o.Sessions.End(ctx, e.key)
 		}
 		if err == nil {
-			err = n.release(ctx, e.entry, e.uses)
+			err = n.release(ctx, e.entry, e.uses, false)
 		}
 		if err != nil {
 			n.o.Logger.Info("a session was not given up", "session", e.key.String(), "error", err)

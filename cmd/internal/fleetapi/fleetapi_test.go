@@ -98,6 +98,8 @@ func TestTheOwnerDies(t *testing.T) {
 		require.Equal(t, "epoch_needed", code(c.run("e2", "k", 0)), "wherever it is sent")
 		require.Equal(t, "epoch_gone", code(c.run("e2", "k", 1)))
 		require.Equal(t, http.StatusGone, a.ask(http.MethodGet, "/api/executions/e2", "", 0).Code)
+		require.Equal(t, "lost", code(c.ask(http.MethodGet, "/api/executions/e2?session=k&cwd=%2Fw&epoch=1", "", 0)), "also where nobody has heard of it")
+		require.Equal(t, "not_found", code(c.ask(http.MethodGet, "/api/executions/e2", "", 0)), "who does not say where it was learns no more")
 		require.Equal(t, "1", c.run("e3", "k", 2).Body.String(), "it begins anew, for who knows")
 		require.Equal(t, "2", a.run("e4", "k", 2).Body.String())
 	})
@@ -190,6 +192,76 @@ func TestReleased(t *testing.T) {
 		rec := b.run("e2", "k", 2)
 		require.Equal(t, "1", rec.Body.String(), "who was told of the second is not told again")
 		require.Equal(t, "3", rec.Header().Get(HeaderEpoch))
+	})
+}
+
+// TestWhatIsToldFirst: the first execution of an epoch that has its place tells what was
+// lost, whoever was refused before, and no later one does.
+func TestWhatIsToldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		defer b.leave()
+		defer a.leave()
+		require.Equal(t, "1", a.run("e1", "k", 0).Body.String())
+		a.kill()
+		require.Equal(t, "epoch_gone", code(b.run("e2", "k", 1)))
+		b.mu.Lock()
+		b.full = true
+		b.mu.Unlock()
+		require.Equal(t, "overloaded", code(b.run("e2", "k", 2)))
+		b.mu.Lock()
+		b.full = false
+		b.mu.Unlock()
+		require.Equal(t, "1", b.run("e3", "k", 2).Body.String())
+		require.Equal(t, "2", b.run("e4", "k", 2).Body.String())
+		require.Len(t, b.news, 2)
+		require.Contains(t, b.news[0], "what it had in memory in epoch 1 is gone")
+		require.Empty(t, b.news[1])
+	})
+}
+
+// TestEndedInOrder: whoever knows the epoch of a session that was idle for too long goes on,
+// and is told; what was begun then is not begun again, and where that cannot be known any
+// more, nothing is.
+func TestEndedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b, c := join(t, m, w, "a"), join(t, m, w, "b"), join(t, m, w, "c")
+		defer b.leave()
+		defer c.leave()
+		defer a.leave()
+		const told = "in epoch 2: what it had in memory in epoch 1 is gone: it was ended, idle for 5m0s"
+		for _, key := range []string{"k", "l", "m", "n"} {
+			require.Equal(t, "1", a.run("e1"+key, key, 0).Body.String())
+			why := "it was ended, idle for 5m0s"
+			if key == "n" {
+				why = "" // it died
+			}
+			a.end(key, why)
+		}
+		time.Sleep(time.Second)
+		require.Zero(t, a.node.owned())
+
+		rec := b.run("e2k", "k", 1)
+		require.Equal(t, "1", rec.Body.String())
+		require.Equal(t, "2", rec.Header().Get(HeaderEpoch))
+		require.Contains(t, b.news[0], told)
+		require.Equal(t, "2", c.run("e3k", "k", 1).Body.String(), "another who knows the first")
+		require.Contains(t, b.news[1], told)
+		require.Equal(t, "3", c.run("e4k", "k", 2).Body.String())
+		require.Empty(t, b.news[2], "who knows the second was told")
+
+		require.Equal(t, "1", b.run("e1l", "l", 1).Body.String(), "it began in the first epoch")
+		require.Empty(t, b.sessions[messages.SessionKey{Session: "l", Cwd: "/w"}])
+		require.Equal(t, "1", a.run("e1l", "l", 1).Body.String(), "at the node itself")
+		require.Equal(t, "epoch_needed", code(b.run("e2l", "l", 0)))
+		require.Equal(t, "epoch_gone", code(b.run("e2n", "n", 1)))
+
+		a.kill()
+		time.Sleep(2 * ttl)
+		require.Equal(t, "epoch_gone", code(b.run("e2m", "m", 1)))
+		require.Equal(t, "1", b.run("e2m", "m", 2).Body.String())
 	})
 }
 

@@ -24,10 +24,16 @@ const (
 	unknown
 )
 
+// keys are the headers by which net/http takes a request for one that may be sent again.
+var keys = []string{"Idempotency-Key", "X-Idempotency-Key"}
+
 // forward sends a request on to another node, whose answer the client gets, streams as they
-// come. body is that of the request, once more for each attempt. The request is given up
-// when the node is no more.
-func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []byte) (sent, error) {
+// come. body is that of the request, once more for each attempt; nil: it is sent as it comes.
+// once says that the node does it once, however often it comes: it is sent again when a
+// connection that was kept open ends without an answer, which else is done only when nothing
+// of it was written. The request is given up when the node is no more; what another life of
+// its server says of it did not reach it.
+func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []byte, once bool) (sent, error) {
 	target, err := url.Parse(p.URL)
 	if err != nil {
 		return undelivered, err
@@ -37,7 +43,15 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	defer context.AfterFunc(p.gone, func() { cancel(errGone) })()
 	out := r.Clone(ctx)
 	if body != nil {
-		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody() // it never fails
+		out.ContentLength = int64(len(body))
+		for _, name := range keys { // what the client calls by one is not known here
+			out.Header.Del(name)
+		}
+	}
+	if once {
+		out.Header[keys[0]] = nil // which net/http sees, and nobody is sent
 	}
 	n.counts.forwarded.Inc()
 	state := answered
@@ -51,6 +65,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
+			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
+				return errOther
+			}
 			for name := range resp.Header { // what this server has set stands in the answer once
 				w.Header().Del(name)
 			}
@@ -61,7 +78,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
 			state, err = unknown, failed
-			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" {
+			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) {
 				state = undelivered
 			}
 			if cause := context.Cause(ctx); cause != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -18,8 +19,12 @@ type entry struct {
 	// users counts who holds on to the entry.
 	users int
 	own   *fleet.Ownership
-	// told is the ownership whose first execution was told what was lost before.
+	// told is the ownership of which an execution that has its place tells what was lost
+	// before.
 	told *fleet.Ownership
+	// why is the reason for which the last kernel of the session ended; "": it is not known,
+	// or was no end in order.
+	why string
 	// active counts what needs the claim, and uses grows with each.
 	active int
 	uses   uint64
@@ -155,11 +160,11 @@ func (n *Node) sweeping(ctx context.Context) {
 		case <-n.sweep:
 		}
 		// Each change of the tree nudges: many of them are looked at together.
-		if wait := sweepPause; !pause(ctx, &wait) {
+		if wait := sweepPause; !pause.Wait(ctx, &wait) {
 			return
 		}
 		for _, e := range n.idle(ctx) {
-			if err := n.release(ctx, e.entry, e.uses); err != nil && ctx.Err() == nil {
+			if err := n.release(ctx, e.entry, e.uses, true); err != nil && ctx.Err() == nil {
 				// The member writes it when the key is claimed again, or its life ends.
 				n.o.Logger.Info("the release of a session was not acknowledged", "session", e.key.String(), "error", err)
 			}
@@ -171,6 +176,16 @@ func (n *Node) sweeping(ctx context.Context) {
 type unused struct {
 	*entry
 	uses uint64
+}
+
+// changed hears that something of the sessions has changed, and why one has ended.
+func (n *Node) changed(ended messages.SessionKey, why string) {
+	n.mu.Lock()
+	if e := n.keys[ended.ID()]; e != nil {
+		e.why = why
+	}
+	n.mu.Unlock()
+	nudge(n.sweep)
 }
 
 // idle lists the keys that nothing needs and that have no kernel. Each use is counted
@@ -201,8 +216,9 @@ func (n *Node) idle(ctx context.Context) []unused {
 	return list
 }
 
-// release ends the claim of an entry, unless it was used since.
-func (n *Node) release(ctx context.Context, e *entry, uses uint64) error {
+// release ends the claim of an entry, unless it was used since. over says that its session
+// has come to its end by itself.
+func (n *Node) release(ctx context.Context, e *entry, uses uint64, over bool) error {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	select {
@@ -216,11 +232,14 @@ func (n *Node) release(ctx context.Context, e *entry, uses uint64) error {
 		n.mu.Unlock()
 		return nil
 	}
-	own := e.own
-	e.own = nil
+	own, why := e.own, e.why
+	e.own, e.why = nil, ""
 	e.users++
 	n.mu.Unlock()
 	defer n.letGo(e)
+	if over {
+		return own.End(ctx, why)
+	}
 	return own.Release(ctx)
 }
 
@@ -231,18 +250,33 @@ type turn struct {
 	news string
 }
 
-// News is for the first execution of an epoch.
+// News is for the first executions of an epoch, those that began before one of them had its
+// place, and for who goes on from an earlier one.
 func (t turn) News() string { return t.news }
 
-// news is what the next execution of a claim has to say first, once.
-func (c *claim) news() string {
+// Begun has later executions not tell the news again.
+func (t turn) Begun() {
+	if t.news == "" {
+		return
+	}
+	t.c.n.mu.Lock()
+	defer t.c.n.mu.Unlock()
+	t.c.e.told = t.c.own
+}
+
+// news is what an execution of a claim has to say first: until one has said it, and to whom
+// has named an epoch before.
+func (c *claim) news(behind bool) string {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	if c.own.Used() == 0 || c.e.told == c.own {
+	if c.own.Used() == 0 || c.e.told == c.own && !behind {
 		return ""
 	}
-	c.e.told = c.own
-	return fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone, with its node or its end", c.own.Epoch(), c.own.Used())
+	news := fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone", c.own.Epoch(), c.own.Used())
+	if why := c.own.Past().Why; why != "" {
+		return news + ": " + why
+	}
+	return news + ", with its node or its end"
 }
 
 func (t turn) Life() context.Context { return t.c.life }

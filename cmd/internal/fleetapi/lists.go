@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // merged is a list of what there is at all nodes, in the member of an answer; each entry
@@ -81,19 +85,26 @@ func at(data []byte, member, node string) []json.RawMessage {
 func (n *Node) byID(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		execution := r.PathValue("id")
-		if n.o.Knows(execution) || r.Header.Get(HeaderNode) != "" {
+		if n.o.Knows(execution) {
 			h.ServeHTTP(w, r)
 			return
 		}
-		id := n.placeOf(execution)
-		if id == "" {
-			var err error
-			if id, err = n.seek(r, execution); err != nil {
-				n.refuse(r.Context(), w, err)
-				return
+		id := ""
+		if r.Header.Get(HeaderNode) == "" { // else this node is asked for what it has
+			id = n.placeOf(execution)
+			if id == "" {
+				var err error
+				if id, err = n.seek(r, execution); err != nil {
+					n.refuse(r.Context(), w, err)
+					return
+				}
 			}
 		}
 		if id == "" {
+			if err := n.passed(r, execution); err != nil {
+				n.refuse(r.Context(), w, err)
+				return
+			}
 			h.ServeHTTP(w, r) // it says that there is none
 			return
 		}
@@ -110,19 +121,46 @@ func (n *Node) byID(h http.Handler) http.Handler {
 				return
 			}
 			w.Header().Del(HeaderNode)
-			state, err := n.forward(w, r, p, body)
+			state, err := n.forward(w, r, p, body, false)
 			switch {
 			case state == answered:
 				return
 			case state == unknown && r.Method != http.MethodGet:
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 				return
-			case time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait):
+			case time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait):
 				n.refuse(r.Context(), w, n.away(id, err))
 				return
 			}
 		}
 	})
+}
+
+// passed is the refusal for an execution that no node knows, and that was begun in an epoch
+// which is over: the query of its request says in which, as the Location of an execution
+// does. nil: it was not, or the query does not say so.
+func (n *Node) passed(r *http.Request, execution string) error {
+	query := r.URL.Query()
+	epoch, err := strconv.ParseUint(query.Get("epoch"), 10, 64)
+	if err != nil || query.Get("session") == "" {
+		return nil
+	}
+	m, _ := n.now()
+	if m == nil {
+		return fleet.ErrSuspended
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), n.o.TTL/2)
+	defer cancel()
+	key := messages.SessionKey{Session: query.Get("session"), Cwd: n.o.Cwd}.In(query.Get("cwd"))
+	owner, now, err := m.Owner(ctx, key.ID())
+	switch {
+	case err != nil:
+		return err
+	case owner != "" && now <= epoch:
+		return nil // its node has said that there is none
+	}
+	return refusal(http.StatusGone, "lost",
+		fmt.Sprintf("the execution %s is lost: no node knows it, and the epoch %d of its session is over", execution, epoch), "the next call of the session begins with nothing in memory", 0)
 }
 
 // seek asks all nodes for an execution, and returns the one that knows it: "" when all say

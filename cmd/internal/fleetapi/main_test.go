@@ -69,9 +69,11 @@ type server struct {
 	sessions map[messages.SessionKey]int // guarded by mu
 	known    map[string]string           // executions, with what they came to; guarded by mu
 	ended    int                         // how many sessions were ended from outside; guarded by mu
+	news     []string                    // of the executions that had their place; guarded by mu
+	full     bool                        // no execution has one; guarded by mu
 	// between is called between the end of a cell and its answer; guarded by mu.
 	between func()
-	changed func()
+	changed func(ended messages.SessionKey, why string)
 }
 
 // join makes a node and has it join.
@@ -140,7 +142,7 @@ func (s *server) End(_ context.Context, key messages.SessionKey) error {
 }
 
 // Watch implements Sessions.
-func (s *server) Watch(f func()) func() {
+func (s *server) Watch(f func(messages.SessionKey, string)) func() {
 	s.changed = f
 	return func() {}
 }
@@ -176,8 +178,18 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer turn.End()
+	news := turn.News()
+	s.mu.Lock()
+	full := s.full
+	s.mu.Unlock()
+	if full {
+		httpserver.Error(w, http.StatusServiceUnavailable, "overloaded", "too many wait", "")
+		return
+	}
+	turn.Begun()
 	key := messages.SessionKey{Session: in.Session, Cwd: "/w"}
 	s.mu.Lock()
+	s.news = append(s.news, news)
 	s.sessions[key]++
 	told = strconv.Itoa(s.sessions[key])
 	between := s.between
@@ -212,11 +224,17 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	delete(s.sessions, messages.SessionKey{Session: r.PathValue("session"), Cwd: "/w"})
-	s.mu.Unlock()
-	s.changed()
+	s.end(r.PathValue("session"), "the session was closed")
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// end ends a session for a reason.
+func (s *server) end(session, why string) {
+	key := messages.SessionKey{Session: session, Cwd: "/w"}
+	s.mu.Lock()
+	delete(s.sessions, key)
+	s.mu.Unlock()
+	s.changed(key, why)
 }
 
 func (s *server) fork(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -22,8 +23,9 @@ type Sessions interface {
 	Live(ctx context.Context) ([]messages.SessionKey, error)
 	// End ends one, with what runs in it.
 	End(ctx context.Context, key messages.SessionKey) error
-	// Watch calls f, which does not block, after what may have ended one.
-	Watch(f func()) (stop func())
+	// Watch calls f, which does not block, after each change: with the key of a session whose
+	// kernel has ended, and with the reason when that was in order, a clause; else "".
+	Watch(f func(ended messages.SessionKey, why string)) (stop func())
 }
 
 // Options make a Node. The zero value of a field is its default.
@@ -111,7 +113,7 @@ func (n *Node) Join(ctx context.Context, url string) error {
 	}
 	n.running, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.roster = fleet.NewRoster(n.o.Directory, n.o.Transport)
-	stop := n.o.Sessions.Watch(func() { nudge(n.sweep) })
+	stop := n.o.Sessions.Watch(n.changed)
 	n.joined.Go(func() { n.living(n.running) })
 	n.joined.Go(func() { n.watching(n.running) })
 	n.joined.Go(func() {
@@ -165,7 +167,7 @@ func (n *Node) living(ctx context.Context) {
 				break
 			}
 			n.o.Logger.Warn("the node could not begin another life", "error", err)
-			if !pause(ctx, &wait) {
+			if !pause.Wait(ctx, &wait) {
 				return
 			}
 		}
@@ -198,7 +200,7 @@ func (n *Node) clear(ctx context.Context) bool {
 		if err != nil {
 			n.o.Logger.Warn("a session of the life before could not be ended", "error", err)
 		}
-		if !pause(ctx, &wait) {
+		if !pause.Wait(ctx, &wait) {
 			return false
 		}
 	}
@@ -254,24 +256,8 @@ func (n *Node) leased() bool {
 	return m != nil && m.Check() == nil
 }
 
-// The pauses between two attempts.
-const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = time.Second
-)
-
-// pause waits, each time twice as long, and reports whether ctx goes on.
-func pause(ctx context.Context, wait *time.Duration) bool {
-	t := time.NewTimer(*wait)
-	defer t.Stop()
-	*wait = min(2**wait, lastPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return ctx.Err() == nil
-	}
-}
+// firstPause is the first between two attempts.
+const firstPause = 10 * time.Millisecond
 
 // nudge sends without waiting to a channel with room for one.
 func nudge(c chan<- struct{}) {

@@ -12,6 +12,10 @@ import (
 // errGone is why what was asked of a node is given up: it is dead or has left.
 var errGone = errors.New("the node is dead, or has left the fleet")
 
+// errOther is why what was sent to a node did not reach it: the server of another life of it
+// has said so.
+var errOther = errors.New("another life of the node answers at its address")
+
 // peer is another node that is up or draining. gone ends, with errGone, when it is no more.
 type peer struct {
 	fleet.Node

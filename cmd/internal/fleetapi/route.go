@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -85,7 +88,7 @@ func (n *Node) addressed(h http.Handler) http.Handler {
 			return
 		}
 		w.Header().Del(HeaderNode)
-		if state, err := n.forward(w, r, p, nil); state != answered {
+		if state, err := n.forward(w, r, p, nil, false); state != answered {
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 		}
 	})
@@ -183,8 +186,8 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 // route has a request served by the owner of its session, or by this node when nobody owns
 // it. An owner that cannot be reached is asked again until it is known to be dead.
 func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
-	if t.execution != "" && n.isDraining() && n.o.Knows(t.execution) {
-		h.ServeHTTP(w, r) // it is not begun again, and its session may be given up
+	if t.execution != "" && n.epochOf(t.key) == 0 && n.o.Knows(t.execution) {
+		h.ServeHTTP(w, r) // it is not begun again, and its session was given up since
 		return
 	}
 	for wait, tries := firstPause, time.Now(); ; {
@@ -208,7 +211,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		if p := n.peer(id); p != nil && p.URL != n.url {
 			n.place(t.execution, id)
 			w.Header().Del(HeaderNode)
-			if state, failed = n.forward(w, r, p, t.body); state == answered {
+			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != ""); state == answered {
 				return
 			}
 			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) {
@@ -216,7 +219,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 				return
 			}
 		}
-		if time.Since(tries) > 2*n.o.TTL || !pause(r.Context(), &wait) {
+		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
 			n.refuse(r.Context(), w, n.away(id, failed))
 			return
 		}
@@ -259,8 +262,14 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		return
 	}
 	epoch, err := httpserver.Epoch(r)
+	past, behind := c.own.Past(), false
 	switch {
 	case err != nil:
+	case epoch != 0 && epoch == c.own.Used() && t.starts && past.Why != "":
+		if n.had(w, r, t, past) {
+			return
+		}
+		epoch, behind = c.own.Epoch(), true
 	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
 		err = gone(epoch, c.own.Epoch())
 	case epoch != 0:
@@ -276,7 +285,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	}
 	if t.starts {
 		h.ServeHTTP(w, r.WithContext(httpapi.WithEnter(r.Context(), func(ctx context.Context, id string) (httpapi.Turn, error) {
-			return n.enter(ctx, c, fleet.Call{ID: id, Epoch: epoch})
+			return n.enter(ctx, c, fleet.Call{ID: id, Epoch: epoch}, behind)
 		})))
 		return
 	}
@@ -300,15 +309,47 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	held.to(w)
 }
 
-// enter begins the turn of an execution.
-func (n *Node) enter(ctx context.Context, c *claim, call fleet.Call) (httpapi.Turn, error) {
+// had reports whether a request was answered that names an epoch which has ended in order: it
+// is where it has begun then, if it has, and what cannot be known to be new is refused.
+func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, past fleet.Past) bool {
+	if t.execution == "" || past.Node == n.ID() {
+		return false // this node would know it
+	}
+	epoch, _ := httpserver.Epoch(r) // it was read before
+	status, err := http.StatusGone, error(nil)
+	p := n.peer(past.Node)
+	if p != nil && p.URL != n.url {
+		status, _, err = n.ask(r.Context(), r, p, "/api/executions/"+url.PathEscape(t.execution))
+	}
+	switch {
+	case err == nil && status == http.StatusNotFound:
+		return false
+	case err == nil && status == http.StatusGone: // nobody knows any more
+		n.refuse(r.Context(), w, gone(epoch, n.epochOf(t.key)))
+		return true
+	case err == nil && status == http.StatusOK:
+		n.place(t.execution, p.ID)
+		w.Header().Del(HeaderNode)
+		state := answered
+		if state, err = n.forward(w, r, p, t.body, true); state == answered {
+			return true
+		}
+	case err == nil:
+		err = fmt.Errorf("it answers with status %d", status)
+	}
+	n.refuse(r.Context(), w, n.away(past.Node, err))
+	return true
+}
+
+// enter begins the turn of an execution. behind says that its caller knows an earlier epoch.
+func (n *Node) enter(ctx context.Context, c *claim, call fleet.Call, behind bool) (httpapi.Turn, error) {
 	begun, err := c.own.Begin(ctx, call)
 	if err != nil {
 		no := n.refused(err)
 		n.counts.refused.WithLabelValues(no.Code).Inc()
 		return nil, no
 	}
-	return turn{begun, c.again(), c.news()}, nil
+	return turn{begun, c.again(), c.news(behind)}, nil
 }
 
 // adopt claims the sessions that a fork has made, which nobody has asked for yet. Those

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -90,8 +91,17 @@ func (a *API) begun(w http.ResponseWriter, x *execution, mine bool, err error) {
 	if mine {
 		status = http.StatusCreated
 	}
-	w.Header().Set("Location", "/api/executions/"+x.info.ID)
+	w.Header().Set("Location", "/api/executions/"+x.info.ID+place(x, w.Header().Get(httpserver.HeaderEpoch)))
 	httpserver.JSON(w, status, x.show())
+}
+
+// place is the query by which any server of a fleet finds out what became of an execution
+// whose own is gone; "" where there is no fleet, and so no epoch.
+func place(x *execution, epoch string) string {
+	if epoch == "" {
+		return ""
+	}
+	return "?" + url.Values{"session": {x.info.Session}, "cwd": {x.info.Cwd}, "epoch": {epoch}}.Encode()
 }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request) {

@@ -253,7 +253,11 @@ func (a *API) inTurn(enter Enter, run task) task {
 			x.event(messages.Notice{Code: "epoch", Text: news}, a.o.Logger)
 		}
 		started := false
-		result, report, err := run(ctx, x, func() { started = true; queued() })
+		result, report, err := run(ctx, x, func() {
+			started = true
+			turn.Begun()
+			queued()
+		})
 		if !started {
 			return result, report, err
 		}

@@ -16,6 +16,9 @@ type Turn interface {
 	// News is what the caller has to know before anything of the execution runs: a
 	// sentence, or "".
 	News() string
+	// Begun is called when the execution has its place, so that its result will say the
+	// news. One that is refused before is not told of any.
+	Begun()
 	// End is called once, when the execution has ended.
 	End()
 }

@@ -24,6 +24,7 @@ type lease struct {
 	life         context.Context
 	die          context.CancelFunc
 	shows, ended atomic.Int64
+	begun        atomic.Int64
 }
 
 var errOver = errors.New("the lease is over")
@@ -47,6 +48,9 @@ func (l *lease) Answer(context.Context) error {
 	}
 	return nil
 }
+
+// Begun implements httpapi.Turn.
+func (l *lease) Begun() { l.begun.Add(1) }
 
 // End implements httpapi.Turn.
 func (l *lease) End() { l.ended.Add(1) }
@@ -103,6 +107,13 @@ func TestTurns(t *testing.T) {
 	require.IsType(t, messages.Notice{}, events[0], "it is told first")
 	require.Equal(t, http.StatusOK, start(nil, errOver, "e2", "print('seen')").Code, "what is known needs no leave")
 	require.EqualValues(t, 1, kept.ended.Load())
+	require.EqualValues(t, 1, kept.begun.Load())
+
+	full := &lease{news: "it begins anew", life: t.Context()}
+	r := post(t, handler, func(context.Context, string) (httpapi.Turn, error) { return full, nil }, client.Execute{ID: "e5", Session: "s", Cells: cells("1"), Env: map[string]string{"=": ""}})
+	require.Equal(t, http.StatusUnprocessableEntity, r.Code, r.Body)
+	require.EqualValues(t, 1, full.ended.Load())
+	require.Zero(t, full.begun.Load(), "nobody is told of what has no place")
 
 	gone := &lease{}
 	gone.life, gone.die = context.WithCancel(t.Context())

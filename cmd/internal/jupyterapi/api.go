@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi/contents"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,6 +32,7 @@ const (
 type Host interface {
 	Session(name string, options ...coppice.SessionOption) *coppice.Session
 	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
+	Hibernated(ctx context.Context) ([]hibernate.Asleep, error)
 	Watch(fn func(messages.Lifecycle)) (stop func())
 }
 
@@ -60,10 +62,11 @@ type API struct {
 	runs    sync.WaitGroup // of kernels and connections; Close joins them
 
 	mu       sync.Mutex
-	kernels  map[string]*kernel // guarded by mu
-	sessions []*document        // in the order in which they were made; guarded by mu
-	language string             // the version of Python, once it was asked for; guarded by mu
-	closed   bool               // guarded by mu
+	kernels  map[string]*kernel       // guarded by mu
+	sessions []*document              // in the order in which they were made; guarded by mu
+	opening  map[string]chan struct{} // the paths of documents that are being made, each closed when it is; guarded by mu
+	language string                   // the version of Python, once it was asked for; guarded by mu
+	closed   bool                     // guarded by mu
 }
 
 // New returns the API of a host. It starts no kernel.
@@ -71,7 +74,7 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, mux: httpserver.NewRoutes(), started: time.Now(), kernels: map[string]*kernel{}}
+	a := &API{o: o, mux: httpserver.NewRoutes(), started: time.Now(), kernels: map[string]*kernel{}, opening: map[string]chan struct{}{}}
 	a.files = contents.New(o.Cwd, Base)
 	for pattern, serve := range a.files.Routes() {
 		a.mux.HandleFunc(pattern, method(pattern), serve)

@@ -32,9 +32,11 @@ var upgrader = websocket.Upgrader{
 type client struct {
 	conn *websocket.Conn
 	v1   bool
-	out  chan message
-	gone chan struct{} // closed when nothing more is to be sent
-	once sync.Once
+	// session is what the client calls itself, over all its connections; "": it does not.
+	session string
+	out     chan message
+	gone    chan struct{} // closed when nothing more is to be sent
+	once    sync.Once
 }
 
 // leave lets the client go, after what waits for it.
@@ -124,7 +126,7 @@ func (a *API) channels(w http.ResponseWriter, r *http.Request) {
 	}
 	// It listens before it knows that it is connected: what it asks for by another connection
 	// then, it sees.
-	c := &client{v1: v1, out: make(chan message, outgoing), gone: make(chan struct{})}
+	c := &client{v1: v1, session: r.URL.Query().Get("session_id"), out: make(chan message, outgoing), gone: make(chan struct{})}
 	k.attach(c)
 	defer a.parted(r.Context(), k, c)
 	var err error

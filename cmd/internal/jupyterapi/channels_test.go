@@ -120,6 +120,31 @@ func TestInput(t *testing.T) {
 	require.Equal(t, object{"text/plain": "'Ada!'"}, of(t, all, "execute_result")["data"])
 }
 
+// TestAQuestionIsAskedAgain of the client that sent the code, when it comes back.
+func TestAQuestionIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	kernel := s.start()
+	isAsked := func(m received) bool { return m.Header.Type == "input_request" }
+	c := s.dialAs("mine", kernel)
+	id := c.send("shell", "execute_request", object{"code": "input('name? ') + input('and? ')", "allow_stdin": true})
+	c.until(isAsked)
+	require.NoError(t, c.conn.Close())
+
+	other, c := s.dialAs("other", kernel), s.dialAs("mine", kernel)
+	asked := c.next()
+	require.True(t, isAsked(asked), asked.Header.Type)
+	require.Equal(t, id, asked.Parent.ID)
+	require.Equal(t, object{"prompt": "name? ", "password": false}, asked.Content)
+	c.send("stdin", "input_reply", object{"value": "Ada"})
+	require.Equal(t, "and? ", of(t, c.until(isAsked), "input_request")["prompt"], "whose connection is not the one that sent the code")
+	c.send("stdin", "input_reply", object{"value": "!"})
+	require.Equal(t, object{"text/plain": "'Ada!'"}, of(t, c.until(idle(id)), "execute_result")["data"])
+	require.NotContains(t, kinds(other.until(idle(id))), "input_request")
+	again := s.dialAs("mine", kernel)
+	require.NotContains(t, kinds(again.execute("1")), "input_request", "it was answered")
+}
+
 // TestInterrupt stops what runs. What waits behind it is not run, and answered.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
@@ -238,7 +263,7 @@ func TestOtherRequests(t *testing.T) {
 		{"shell", "is_complete_request", object{"code": "1 1"}, "is_complete_reply", object{"status": "invalid"}},
 		{"shell", "comm_info_request", object{}, "comm_info_reply", object{"status": "ok", "comms": object{}}},
 		{"shell", "comm_open", object{"comm_id": "7", "target_name": "x", "data": object{}}, "comm_close", object{"comm_id": "7"}},
-		{"shell", "kernel_info_request", object{}, "kernel_info_reply", object{"status": "ok", "protocol_version": "5.3", "implementation_version": "1.2.3"}},
+		{"shell", "kernel_info_request", object{}, "kernel_info_reply", object{"status": "ok", "protocol_version": "5.4", "implementation_version": "1.2.3"}},
 		{"control", "kernel_info_request", object{}, "kernel_info_reply", object{"implementation": "coppice"}},
 		{"control", "debug_request", object{"seq": 3, "command": "attach"}, "debug_reply", object{"success": false, "request_seq": 3.}},
 		{"shell", "strange_request", object{}, "strange_reply", object{"status": "error", "ename": "NotImplementedError"}},
@@ -246,6 +271,7 @@ func TestOtherRequests(t *testing.T) {
 	} {
 		all := c.until(idle(c.send(tc.channel, tc.kind, tc.content)))
 		require.True(t, isStatus(all[0], "busy"), tc.kind)
+		require.Equal(t, "5.4", all[0].Header.Version)
 		got := of(t, all, tc.reply)
 		for name, want := range tc.want {
 			require.Equal(t, want, got[name], "%s: %v", tc.kind, got)

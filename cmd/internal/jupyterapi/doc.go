@@ -24,7 +24,8 @@
 //     instead. Code whose reply says aborted was not run.
 //   - A kernel whose process was replaced says so: with another session in the headers of
 //     its messages, with the status starting, and before that, if no one has asked for it,
-//     with restarting. Its count begins from 1 again.
+//     with restarting. Its count begins from 1 again. One whose process was kept on disk is
+//     the same as before: what is not as it was is said on stderr by the next code.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
 //   - A kernel that was asked for as leased ends with the last connection to it.
@@ -37,6 +38,7 @@
 //	                       │                     └────────▶ dead      it could not be started again
 //	                       ├── DELETE, shutdown_request ──▶ not found
 //	                       └── idle for too long ─────────▶ dead ── the next request ──▶ restarting
+//	                           unless it is kept on disk: it stays idle
 //
 // The methods may be called from any goroutine.
 package jupyterapi

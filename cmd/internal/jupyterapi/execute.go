@@ -88,7 +88,10 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		printed.flush()
 		k.publish(j.Header, "error", f.raised)
 	}
-	defer k.asked("")
+	defer k.asked(question{}, nil)
+	if !o.Silent {
+		printed.tell(k.tidings())
+	}
 	for e, err := range k.s.Stream(k.life, coppice.Request{
 		Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: o.counted(), AllowStdin: o.AllowStdin,
 	}) {
@@ -103,9 +106,19 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 			printed.add(string(e.Name), e.Text)
 		case messages.InputRequest:
 			printed.flush()
-			k.asked(e.ID)
-			j.from.send(k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password}))
+			m := k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password})
+			for _, c := range k.asked(question{e.ID, j.from.session, m}, j.from) {
+				c.send(m)
+			}
 		case messages.Final:
+			if k.woke(e.Result.Restored); !o.Silent {
+				printed.tell(k.tidings())
+			}
+			for _, notice := range e.Result.Notices {
+				if !strings.HasPrefix(notice, messages.BusyNotice) { // which is for those who run the host
+					printed.tell(notice)
+				}
+			}
 			if f, failed := ended(e.Result); failed && problem == nil {
 				fail(f)
 			}
@@ -152,11 +165,31 @@ func (k *kernel) page(j job, name string) ([]any, *problemReply) {
 	return []any{map[string]any{"source": "page", "start": 0, "data": map[string]string{messages.MIMEPlain: text}}}, nil
 }
 
-// asked keeps which question waits for an answer.
-func (k *kernel) asked(id string) {
+// asked keeps which question waits for an answer, and returns who is to hear it: who sent
+// the code, or where that connection has gone, the others that the client has.
+func (k *kernel) asked(q question, from *client) []*client {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asks = id
+	k.asks = q
+	if _, there := k.clients[from]; there || q.session == "" {
+		return []*client{from}
+	}
+	var others []*client
+	for c := range k.clients {
+		if c.session == q.session {
+			others = append(others, c)
+		}
+	}
+	return others
+}
+
+// answered says that a question waits no more.
+func (k *kernel) answered(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.asks.id == id { // and no other since
+		k.asks = question{}
+	}
 }
 
 // ended is how a call failed; false: it did not.
@@ -245,6 +278,7 @@ func (k *kernel) evaluate(ctx context.Context, expression string) any {
 			b := bundleOf(unadorned(e.Data), e.Metadata, "", 0)
 			value["data"], value["metadata"] = b.Data, b.Metadata
 		case messages.Final:
+			k.woke(e.Result.Restored)
 			if f, failed := ended(e.Result); failed {
 				return f
 			}
@@ -268,6 +302,7 @@ func (k *kernel) say(code string) (string, error) {
 		case messages.Error:
 			return "", fmt.Errorf("ask the kernel: %s: %s", e.Name, e.Message)
 		case messages.Final:
+			k.woke(e.Result.Restored)
 			if f, failed := ended(e.Result); failed {
 				return "", fmt.Errorf("ask the kernel: %s: %s", f.Name, f.Value)
 			}

@@ -21,6 +21,10 @@ const (
 	dead       = "dead"
 )
 
+// protocol is the version of Jupyter's messages: as of it, a kernel is shut down by the
+// control channel.
+const protocol = "5.4"
+
 // maxQueue is how many requests may wait for one kernel.
 const maxQueue = 1024
 
@@ -39,11 +43,21 @@ type kernel struct {
 	process string               // names the process: the session in headers
 	count   int                  // of the last code that was counted
 	lost    bool                 // the process has ended, and no request has been told
+	asleep  bool                 // it made room, and may be kept on disk: the next request shows it
+	kept    time.Time            // when what is there again was kept on disk, the last that was heard of
+	news    string               // what the next code that is shown has to say of that
 	clients map[*client]struct{} // those who listen
 	queue   []job                // what waits on the shell channel
-	asks    string               // the question that waits for an answer, "" for none
+	asks    question             // what waits for an answer
 	past    history              // the code that was counted
 	leased  bool                 // it ends when the last client goes
+}
+
+// question is what code asks of a client; the zero value is none.
+type question struct {
+	id      string
+	session string  // of the client, see [client]
+	asked   message // as it was sent
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -85,25 +99,30 @@ func (k *kernel) become(state string) {
 	k.state, k.active = state, time.Now()
 }
 
-// up starts the kernel, unless it runs. A call without cells returns when it does.
-func (k *kernel) up(ctx context.Context) error {
+// up starts the kernel, unless it runs. A call without cells returns when it does, and says
+// what is there of an earlier process.
+func (k *kernel) up(ctx context.Context) (messages.Result, error) {
 	r, err := k.s.Execute(ctx, coppice.Request{})
 	if err == nil && r.Outcome != messages.OutcomeOK {
 		err = fmt.Errorf("the kernel did not start: %w", r.Err())
 	}
-	return err
+	return r, err
 }
 
-// attach lets a client listen, and tells it what the kernel does. JupyterLab connects anew
+// attach lets a client listen, and tells it what the kernel does, and what it was asked by a
+// connection that it had before. JupyterLab connects anew
 // when it hears that a kernel restarts, and shows what it hears after that: a runner has
 // restarted by then.
 func (k *kernel) attach(c *client) {
 	k.mu.Lock()
 	k.clients[c] = struct{}{}
-	state := k.state
+	state, asks := k.state, k.asks
 	k.mu.Unlock()
 	if state == idle || state == busy { // the others are told by what follows on them
 		c.send(k.make(iopub, "status", nil, status{state}))
+	}
+	if asks.id != "" && c.session != "" && asks.session == c.session {
+		c.send(asks.asked)
 	}
 }
 
@@ -131,7 +150,7 @@ func (k *kernel) make(channel, kind string, parent json.RawMessage, content any)
 	k.mu.Lock()
 	k.active = time.Now()
 	head := map[string]string{
-		"msg_id": m.ID, "msg_type": kind, "username": "coppice", "session": k.process, "date": stamp(k.active), "version": "5.3",
+		"msg_id": m.ID, "msg_type": kind, "username": "coppice", "session": k.process, "date": stamp(k.active), "version": protocol,
 	}
 	k.mu.Unlock()
 	var err error
@@ -255,52 +274,96 @@ func (k *kernel) refuse(j job, name, value string) {
 
 // died hears that the process has ended, from the tree. It must not block.
 func (k *kernel) died(exit messages.Exit) {
+	roomy := exit.Kind == messages.ExitEvicted || exit.Kind == messages.ExitHibernated
 	switch exit.Kind {
 	case messages.ExitReset, messages.ExitShutdown, messages.ExitNormal:
 		return // it was asked to
 	}
 	k.mu.Lock()
-	k.lost = true
+	k.asleep = k.asleep || roomy
+	k.lost = k.lost || !roomy
 	k.mu.Unlock()
-	if exit.Kind != messages.ExitEvicted && exit.Kind != messages.ExitHibernated { // those make room
+	if !roomy {
 		k.push(job{})
 	}
 }
 
-// revive starts a kernel again whose process has ended, and says so.
+// revive starts a kernel again whose process has ended. One that was kept on disk goes on
+// as the same; of another one it is said that it begins anew.
 func (k *kernel) revive() error {
 	k.mu.Lock()
-	lost := k.lost
-	k.lost = false
+	lost, asleep := k.lost, k.asleep
+	k.lost, k.asleep = false, false
 	k.mu.Unlock()
+	if asleep && !lost {
+		r, err := k.up(k.life)
+		k.woke(r.Restored)
+		lost = err != nil || r.State == messages.StateFresh
+	}
 	if !lost {
 		return nil
 	}
 	k.become(restarting)
 	k.publish(nil, "status", status{restarting})
-	return k.again(k.life, func(context.Context) error { return nil })
+	return k.again(k.life)
+}
+
+// woke hears what is there again of what was kept on disk, from one result or from several.
+func (k *kernel) woke(r *messages.Restored) {
+	if r == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept.Equal(r.At) {
+		return
+	}
+	k.kept, k.news = r.At, ""
+	if len(r.Lost)+len(r.Changed)+len(r.Notes) > 0 { // else it is as clients expect
+		k.news = r.String()
+	}
+}
+
+// tidings are what is to be said of that, once.
+func (k *kernel) tidings() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	news := k.news
+	k.news = ""
+	return news
 }
 
 // restart ends the process, and starts another one. Code that runs ends as interrupted,
 // and code that waits is not run. Clients are not told that it is restarting: as with a
 // Jupyter Server, that status is for what no one has asked for, and JupyterLab takes it for
-// the kernel's death.
-func (k *kernel) restart(ctx context.Context) error {
+// the kernel's death. When the process could not be ended, the kernel is what it was. Who
+// asked may leave: it is not stopped half way.
+func (k *kernel) restart() error {
 	k.abort()
-	return k.again(ctx, k.s.Reset)
+	k.mu.Lock()
+	was := k.state
+	k.state, k.active = restarting, time.Now()
+	k.mu.Unlock()
+	if err := k.s.Reset(k.life); err != nil {
+		k.mu.Lock()
+		if k.state == restarting { // what ran has not ended meanwhile
+			k.state = was
+		}
+		k.mu.Unlock()
+		k.a.o.Logger.Warn("a kernel was not restarted", "kernel", k.id, "err", err)
+		return err
+	}
+	return k.again(k.life)
 }
 
 // again tells of a new process, and starts it.
-func (k *kernel) again(ctx context.Context, before func(context.Context) error) error {
-	k.become(restarting)
-	err := before(ctx)
+func (k *kernel) again(ctx context.Context) error {
 	k.mu.Lock()
-	k.process, k.count = messages.NewID(), 0
+	k.process, k.count, k.news = messages.NewID(), 0, ""
+	k.lost, k.asleep = false, false
 	k.past.before++
 	k.mu.Unlock()
-	if err == nil {
-		err = k.up(ctx)
-	}
+	_, err := k.up(ctx)
 	state := idle
 	if err != nil {
 		state = dead

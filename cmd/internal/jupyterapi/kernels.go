@@ -59,14 +59,22 @@ func (a *API) named(w http.ResponseWriter, r *http.Request) *kernel {
 	return k
 }
 
-// living are the ids of the kernels that have a process now.
+// living are the ids of the kernels that have a process now, and those that are kept on disk
+// without one: each goes on with its next request.
 func (a *API) living(ctx context.Context) (map[string]bool, error) {
 	list, err := a.o.Host.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	live := make(map[string]bool, len(list))
+	kept, err := a.o.Host.Hibernated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[string]bool, len(list)+len(kept))
 	for _, s := range list {
+		live[s.Key.Session] = true
+	}
+	for _, s := range kept {
 		live[s.Key.Session] = true
 	}
 	return live, nil
@@ -143,7 +151,7 @@ func (a *API) start(ctx context.Context, name, cwd string) (*kernel, error) {
 		k.end()
 		return nil, err
 	}
-	if err := k.up(ctx); err != nil {
+	if _, err := k.up(ctx); err != nil {
 		return nil, errors.Join(err, a.stop(context.WithoutCancel(ctx), k))
 	}
 	a.learn(k)
@@ -250,7 +258,7 @@ func (a *API) restartKernel(w http.ResponseWriter, r *http.Request) {
 	if k == nil {
 		return
 	}
-	if err := k.restart(r.Context()); err != nil {
+	if err := k.restart(); err != nil {
 		failed(w, err)
 		return
 	}

@@ -36,12 +36,14 @@ type server struct {
 	http *http.Client
 }
 
-// serve starts one.
-func serve(t *testing.T) *server {
+// serve starts one, whose host has these options besides its own.
+func serve(t *testing.T, more ...func(*coppice.Options)) *server {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{
-		Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(),
-	})
+	o := coppice.Options{Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ()}
+	for _, change := range more {
+		change(&o)
+	}
+	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	cwd := t.TempDir()
 	api := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: cwd, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})
@@ -110,8 +112,14 @@ type socket struct {
 // dial connects to a kernel.
 func (s *server) dial(id string, subprotocols ...string) *socket {
 	s.t.Helper()
+	return s.dialAs("x", id, subprotocols...)
+}
+
+// dialAs connects as a client that calls itself so.
+func (s *server) dialAs(session, id string, subprotocols ...string) *socket {
+	s.t.Helper()
 	d := websocket.Dialer{Subprotocols: subprotocols}
-	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id=x&token="+token, nil)
+	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id="+session+"&token="+token, nil)
 	require.NoError(s.t, err)
 	_ = resp.Body.Close()
 	s.t.Cleanup(func() { _ = conn.Close() })

@@ -132,7 +132,7 @@ func (k *kernel) shutdown(j job) {
 	_ = json.Unmarshal(j.Content, &o) // without it, the kernel ends
 	k.publish(j.Header, "status", status{busy})
 	if o.Restart {
-		err := k.restart(k.life)
+		err := k.restart()
 		if err != nil {
 			k.reply(j, hostFailure(err))
 		} else {
@@ -155,7 +155,7 @@ func (k *kernel) answer(m message) {
 		Value string `json:"value"`
 	}
 	k.mu.Lock()
-	id := k.asks
+	id := k.asks.id
 	k.mu.Unlock()
 	if m.Type != "input_reply" || id == "" || json.Unmarshal(m.Content, &o) != nil {
 		return // no one waits for it
@@ -163,14 +163,16 @@ func (k *kernel) answer(m message) {
 	line, _, _ := strings.Cut(o.Value, "\n")
 	if _, err := k.s.SubmitInput(id, strings.TrimSuffix(line, "\r")); err != nil {
 		k.a.o.Logger.Warn("an answer was not taken", "kernel", k.id, "err", err)
+		return
 	}
+	k.answered(id)
 }
 
 // info says what the kernel is.
 func (k *kernel) info() map[string]any {
 	language := k.a.python()
 	return map[string]any{
-		"status": "ok", "protocol_version": "5.3", "implementation": "coppice", "implementation_version": k.a.o.Version,
+		"status": "ok", "protocol_version": protocol, "implementation": "coppice", "implementation_version": k.a.o.Version,
 		"banner": "Python " + language + " in a session of Coppice", "help_links": []any{}, "debugger": false, "supported_features": []string{},
 		"language_info": map[string]any{
 			"name": "python", "version": language, "mimetype": "text/x-python", "file_extension": ".py", "pygments_lexer": "ipython3",

@@ -1,6 +1,7 @@
 package jupyterapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -148,6 +149,33 @@ func TestSessions(t *testing.T) {
 	s.rest("DELETE", "/api/sessions/"+id, "", http.StatusNoContent, nil)
 	s.rest("GET", "/api/sessions/"+id, "", http.StatusNotFound, nil)
 	s.rest("GET", "/api/kernels/"+second, "", http.StatusNotFound, nil)
+}
+
+// TestOneDocument is made, with one kernel, by however many ask for its path at once.
+func TestOneDocument(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	const many = 8
+	ids := make(chan string, many)
+	for range many {
+		go func() { // the test takes what each has to say
+			status, text := s.ask("POST", "/api/sessions", `{"path":"a.ipynb","type":"notebook","name":"a"}`, "Authorization", "token "+token)
+			var d struct{ ID string }
+			if json.Unmarshal([]byte(text), &d) != nil || status != http.StatusCreated {
+				d.ID = text
+			}
+			ids <- d.ID
+		}()
+	}
+	first := <-ids
+	for range many - 1 {
+		require.Equal(t, first, <-ids)
+	}
+	var list []object
+	s.rest("GET", "/api/kernels", "", http.StatusOK, &list)
+	require.Len(t, list, 1)
+	s.rest("POST", "/api/sessions", `{"path":"b.ipynb","type":"notebook","kernel":{"name":"julia"}}`, http.StatusNotFound, nil)
+	s.rest("POST", "/api/sessions", `{"path":"b.ipynb","type":"notebook"}`, http.StatusCreated, nil) // what could not be made holds nobody up
 }
 
 // TestDeletingLetsClientsGo tells them that the kernel is dead before.

@@ -131,6 +131,42 @@ func (a *API) chosen(w http.ResponseWriter, r *http.Request, o wish, path string
 	return k
 }
 
+// reserve returns the document at a path, after whoever makes it now. nil, and not full: the
+// caller makes it, and calls reserved then.
+func (a *API) reserve(ctx context.Context, path string) (d *document, full bool, err error) {
+	for {
+		a.mu.Lock()
+		i := slices.IndexFunc(a.sessions, func(d *document) bool { return d.path == path })
+		made := a.opening[path]
+		switch {
+		case i >= 0:
+			d = a.sessions[i]
+		case made != nil:
+		case len(a.sessions)+len(a.opening) >= maxSessions:
+			full = true
+		default:
+			a.opening[path] = make(chan struct{})
+		}
+		a.mu.Unlock()
+		if i >= 0 || made == nil {
+			return d, full, nil
+		}
+		select {
+		case <-made: // or could not be
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// reserved lets others make the document at a path, where it is not made.
+func (a *API) reserved(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.opening[path])
+	delete(a.opening, path)
+}
+
 // createSession gives a document a kernel. One that has one keeps it.
 func (a *API) createSession(w http.ResponseWriter, r *http.Request) {
 	var o wish
@@ -149,22 +185,23 @@ func (a *API) createSession(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "Missing field in JSON data: type", "")
 		return
 	}
-	if d := a.find(func(d *document) bool { return d.path == *o.Path }); d != nil {
+	d, full, err := a.reserve(r.Context(), *o.Path)
+	switch {
+	case err != nil:
+		return // the client has gone
+	case d != nil:
 		a.show(w, r, http.StatusCreated, d)
 		return
-	}
-	a.mu.Lock()
-	full := len(a.sessions) >= maxSessions
-	a.mu.Unlock()
-	if full {
+	case full:
 		refuse(w, http.StatusServiceUnavailable, "Service Unavailable", fmt.Sprintf("there are %d sessions; delete one", maxSessions))
 		return
 	}
+	defer a.reserved(*o.Path)
 	k := a.chosen(w, r, o, *o.Path)
 	if k == nil {
 		return
 	}
-	d := &document{id: messages.NewID(), path: *o.Path, kind: *o.Type, kernel: k}
+	d = &document{id: messages.NewID(), path: *o.Path, kind: *o.Type, kernel: k}
 	if o.Name != nil {
 		d.name = *o.Name
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 const (
@@ -42,6 +44,13 @@ func (s *streams) add(name, text string) {
 		s.send()
 	case s.timer == nil:
 		s.timer = time.AfterFunc(left, s.flush)
+	}
+}
+
+// tell takes a sentence of the host, which clients read on stderr; "" is none.
+func (s *streams) tell(sentence string) {
+	if sentence != "" {
+		s.add(string(messages.StderrStream), sentence+"\n")
 	}
 }
 

@@ -128,6 +128,7 @@ class AsyncSession:
         except ServerError as e:
             if e.status != 404:
                 raise
+        self._epochs.forget()
 
     async def _ask(self, method: str, action: str, body: Any = None) -> Any:
         query = _wire.session_query(self.cwd, self.workspace)

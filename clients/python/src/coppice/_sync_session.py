@@ -139,6 +139,7 @@ class Session:
         except ServerError as e:
             if e.status != 404:
                 raise
+        self._epochs.forget()
 
     def _ask(self, method: str, action: str, body: Any = None) -> Any:
         query = _wire.session_query(self.cwd, self.workspace)

@@ -104,6 +104,11 @@ class Epochs:
         self.seen = 0
         self.ran = False
 
+    def forget(self) -> None:
+        """The session was ended by us: we know what is gone."""
+        self.seen = 0
+        self.ran = False
+
     def headers(self) -> Dict[str, str]:
         """What a request says of it."""
         return {"Coppice-Epoch": str(self.seen)} if self.seen else {}
