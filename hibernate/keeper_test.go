@@ -150,14 +150,16 @@ func TestSleepAndWake(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another owner")
 	none, err := k.Wake(t.Context(), key("b"), "me", b)
 	require.NoError(t, err)
-	require.Nil(t, none)
+	require.Zero(t, none)
 
 	b.thawErr = errors.New("no")
 	_, err = k.Wake(t.Context(), key("a"), "me", b)
 	require.ErrorIs(t, err, b.thawErr)
 	b.thawErr = nil
-	restored, err := k.Wake(t.Context(), key("a"), "me", b)
+	woken, err := k.Wake(t.Context(), key("a"), "me", b)
 	require.NoError(t, err, "a restore that fails leaves what is kept")
+	require.Equal(t, []string{"me"}, woken.Owners)
+	restored := woken.Restored
 	require.Equal(t, "what a knows", b.text)
 	require.Equal(t, report.Memory, restored.Memory)
 	list, err := s.List(t.Context())
@@ -165,7 +167,7 @@ func TestSleepAndWake(t *testing.T) {
 	require.Empty(t, list)
 	none, err = k.Wake(t.Context(), key("a"), "me", newFake(""))
 	require.NoError(t, err)
-	require.Nil(t, none, "it is restored once")
+	require.Zero(t, none, "it is restored once")
 
 	// What was never told of the first time is in the next record.
 	b.lost = []string{"other"}
@@ -250,6 +252,38 @@ func TestOwnersAndWorkspaces(t *testing.T) {
 	require.Equal(t, key("c").ID(), list[1].Name)
 }
 
+// TestAnOwnerWhoHasLeft may not have what is kept of a session that others use, too, and
+// the last one who leaves drops it.
+func TestAnOwnerWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	k, s := keeper(t, t.TempDir(), hibernate.Lossy)
+	defer k.Close()
+	ctx := t.Context()
+	for name, owners := range map[string][]string{"two": {"me", "you"}, "everyone's": {"", "me", "you"}} {
+		_, err := k.Sleep(ctx, sleeper(newFake("what it knows"), name, owners...))
+		require.NoError(t, err)
+	}
+	require.NoError(t, k.Release(ctx, "me"))
+	require.NoError(t, k.Release(ctx, ""))
+	_, err := k.Wake(ctx, key("two"), "me", newFake(""))
+	require.ErrorContains(t, err, "belongs to another owner")
+	list, err := k.List(ctx)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.True(t, list[0].Open, "everyone's")
+	require.False(t, list[1].Open)
+	require.Equal(t, []string{"you"}, list[1].Owners)
+	into := newFake("")
+	woken, err := k.Wake(ctx, key("everyone's"), "a stranger", into)
+	require.NoError(t, err)
+	require.Equal(t, "what it knows", into.text)
+	require.Equal(t, []string{"", "you"}, woken.Owners)
+	require.NoError(t, k.Release(ctx, "you"))
+	all, err := s.List(ctx)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
 // TestRestoredOnce: of many that wake a session at once, one gets it.
 func TestRestoredOnce(t *testing.T) {
 	t.Parallel()
@@ -266,11 +300,11 @@ func TestRestoredOnce(t *testing.T) {
 		for i := range 8 {
 			k := []*hibernate.Keeper{one, two}[i%2]
 			wg.Go(func() {
-				restored, err := k.Wake(context.Background(), key("a"), "", newFake(""))
+				woken, err := k.Wake(context.Background(), key("a"), "", newFake(""))
 				if err != nil && !errors.Is(err, store.ErrBusy) {
 					t.Error(err)
 				}
-				if restored != nil {
+				if woken.Restored != nil {
 					got.Add(1)
 				}
 			})
@@ -307,10 +341,10 @@ func TestModel(t *testing.T) {
 			},
 			"wake": func(rt *rapid.T) {
 				name, f := names.Draw(rt, "name"), newFake("")
-				restored, err := k.Wake(context.Background(), key(name), "", f)
+				woken, err := k.Wake(context.Background(), key(name), "", f)
 				require.NoError(rt, err)
 				require.Equal(rt, model[name], f.text)
-				require.Equal(rt, model[name] != "", restored != nil)
+				require.Equal(rt, model[name] != "", woken.Restored != nil)
 				delete(model, name)
 			},
 			"wake fails": func(rt *rapid.T) {

@@ -208,29 +208,30 @@ func (k *Keeper) scratch() (*os.File, error) {
 }
 
 // Wake puts what is kept of a session into an interpreter.
-func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string, into kernel.Interpreter) (*messages.Restored, error) {
+func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string, into kernel.Interpreter) (kernel.Woken, error) {
 	id := key.ID()
 	_, done, err := k.turn(ctx, id)
 	if err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
 	defer done()
 	record, err := k.o.Store.Get(ctx, id, store.Claim{Owner: owner, Python: into.Info().Python, Platform: platform()})
 	if errors.Is(err, store.ErrNone) {
-		return nil, nil //nolint:nilnil // most sessions were never kept
+		return kernel.Woken{}, nil // most sessions were never kept
 	}
 	if err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
+	owners := record.Header().Owners
 	restored, err := k.restore(ctx, record, into)
 	if err == nil {
 		// It is the interpreter's now. If it stayed, it could be restored once more.
 		err = k.o.Store.Delete(ctx, id)
 	}
 	if err = errors.Join(err, record.Close()); err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
-	return restored, nil
+	return kernel.Woken{Restored: restored, Owners: owners}, nil
 }
 
 // restore reads a record into an interpreter.

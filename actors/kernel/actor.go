@@ -41,10 +41,8 @@ type Actor struct {
 	run      *run // the call in hand, nil when idle
 	served   bool // a cell was begun on this interpreter
 	// restored is what the interpreter began with, nil for nothing; written by the
-	// goroutine that starts it, before started. owners have used it, and asleep says
-	// that it is kept on disk.
+	// goroutine that starts it, before started. asleep says that it is kept on disk.
 	restored *messages.Restored
-	owners   map[string]struct{}
 	asleep   bool
 	pinging  bool
 	answered bool // a ping, since it last ran anything

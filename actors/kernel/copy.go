@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,9 +94,13 @@ func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 		h.Forget(a.o.Key) // what was kept is older than what is there
 		return nil
 	}
-	restored, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
+	woken, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
 	if err == nil {
-		a.restored = restored
+		a.restored = woken.Restored
+		a.o.Served.Add(woken.Owners...)
+		if woken.Restored != nil && len(woken.Owners) == 0 {
+			a.o.Served.Add("")
+		}
 		return nil
 	}
 	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.o.CloseTimeout)
@@ -167,20 +169,12 @@ func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 }
 
 func (a *Actor) sleeper() Sleeper {
-	s := Sleeper{Key: a.o.Key, Owners: slices.Sorted(maps.Keys(a.owners)), Interpreter: a.interp, Backend: a.o.Backend, Env: a.o.Env}
+	s := Sleeper{Key: a.o.Key, Owners: a.o.Served.List(), Interpreter: a.interp, Backend: a.o.Backend, Env: a.o.Env}
+	if len(s.Owners) == 0 { // what it has is there for the one it was started for
+		s.Owners = []string{a.o.Owner}
+	}
 	if !a.served {
 		s.Earlier = a.restored
 	}
 	return s
-}
-
-// use notes whose call is in hand.
-func (a *Actor) use(owner string) {
-	if a.o.Hibernation == nil || owner == "" {
-		return
-	}
-	if a.owners == nil {
-		a.owners = map[string]struct{}{}
-	}
-	a.owners[owner] = struct{}{}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/owned"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -18,6 +19,7 @@ import (
 type fakeSleep struct {
 	mu       sync.Mutex
 	kept     *messages.Restored // guarded by mu
+	owners   []string           // of kept; guarded by mu
 	sleeps   []kernel.Sleeper   // guarded by mu
 	forgot   int                // guarded by mu
 	sleepErr error
@@ -37,19 +39,19 @@ func (f *fakeSleep) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hiber
 		return messages.Hibernated{}, f.sleepErr
 	}
 	m := messages.Memory{Kept: []string{"x"}}
-	f.kept = &messages.Restored{Memory: m}
+	f.kept, f.owners = &messages.Restored{Memory: m}, s.Owners
 	return messages.Hibernated{Memory: m, Bytes: 4}, nil
 }
 
-func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (*messages.Restored, error) {
+func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (kernel.Woken, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.kept != nil && f.wakeErr != nil {
-		return nil, f.wakeErr
+		return kernel.Woken{}, f.wakeErr
 	}
-	r := f.kept
-	f.kept = nil
-	return r, nil
+	w := kernel.Woken{Restored: f.kept, Owners: f.owners}
+	f.kept, f.owners = nil, nil
+	return w, nil
 }
 
 func (f *fakeSleep) Forget(messages.SessionKey) {
@@ -168,4 +170,63 @@ func TestResetIsNotKept(t *testing.T) {
 	})
 	require.Zero(t, keeper.times())
 	inTree(t, kernel.Options{Hibernation: &fakeSleep{}, Once: true}, func(t *testing.T, tr *tree) { tr.run("count") })
+}
+
+// TestWhoseASleepingSessionIs: of all whose calls it has served, however often it was
+// restored since, and of everyone when one of them had no owner.
+func TestWhoseASleepingSessionIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kept  []string // the owners of what it is restored from, nil: nothing is kept
+		calls []string // the owners of the calls that it serves
+		want  []string
+	}{
+		"one":                            {nil, []string{"a"}, []string{"a"}},
+		"without an owner":               {nil, []string{""}, []string{""}},
+		"with one and without":           {nil, []string{"a", ""}, []string{"", "a"}},
+		"restored by one of two":         {[]string{"a", "b"}, []string{"a"}, []string{"a", "b"}},
+		"restored, and its call is gone": {[]string{"a", "b"}, nil, []string{"a", "b"}},
+		"restored, and it is everyone's": {[]string{"", "a"}, []string{"a"}, []string{"", "a"}},
+		"restored from before owners":    {[]string{}, []string{"a"}, []string{"", "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keeper := &fakeSleep{}
+			if tt.kept != nil {
+				keeper.kept, keeper.owners = &messages.Restored{}, tt.kept
+			}
+			inTree(t, kernel.Options{Hibernation: keeper, Owner: "a"}, func(t *testing.T, tr *tree) {
+				if len(tt.calls) == 0 { // whoever made the call that starts the kernel does not wait for it
+					w, _, err := supervisor.Begin[messages.Result](tr.ref(), messages.Execute{ID: "1", Owner: "a", Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}})
+					require.NoError(t, err)
+					w.Settle(messages.Result{})
+					time.Sleep(time.Second)
+				}
+				for _, owner := range tt.calls {
+					require.Equal(t, messages.OutcomeOK, tr.wait(tr.begins(messages.Execute{ID: "1", Owner: owner, Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}})).Outcome)
+				}
+				_, err := tr.hibernate()
+				require.NoError(t, err)
+			})
+			require.Len(t, keeper.sleeps, 1)
+			require.Equal(t, tt.want, keeper.sleeps[0].Owners)
+		})
+	}
+}
+
+// TestARestartForgetsNoOwner: those who used the session before may have what it is kept
+// with afterwards.
+func TestARestartForgetsNoOwner(t *testing.T) {
+	t.Parallel()
+	keeper, served := &fakeSleep{}, new(owned.Owners)
+	inTree(t, kernel.Options{Hibernation: keeper, Served: served}, func(t *testing.T, tr *tree) {
+		for _, owner := range []string{"a", "b"} {
+			tr.wait(tr.begins(messages.Execute{ID: "1", Owner: owner, Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}}))
+			_, err := supervisor.Ask[bool](t.Context(), tr.system.Ref("gateway"), messages.Reset{})
+			require.NoError(t, err)
+		}
+		tr.wait(tr.begins(messages.Execute{ID: "1", Owner: "b", Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}}))
+	})
+	require.Len(t, keeper.sleeps, 1)
+	require.Equal(t, []string{"a", "b"}, keeper.sleeps[0].Owners)
 }
