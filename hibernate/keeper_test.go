@@ -34,6 +34,7 @@ type fake struct {
 	thawErr          error
 	open             *atomic.Int64 // interpreters and copies that are not closed
 	during           func()        // runs while it is written
+	starts, writes   *atomic.Int64 // interpreters that were started, and images that were written
 
 	around map[string]any             // what its image says of its folder
 	thawed map[string]json.RawMessage // what the image said that it took over
@@ -48,6 +49,7 @@ func (f *fake) Close(context.Context) error {
 
 func (f *fake) Start(context.Context, kernel.StartOptions) (kernel.Interpreter, error) {
 	f.open.Add(1)
+	f.starts.Add(1)
 	return &fake{open: f.open, unreadable: f.unreadable, thawErr: f.thawErr}, nil
 }
 
@@ -98,15 +100,20 @@ func (f *fake) Thaw(_ context.Context, from *os.File, image messages.RawJSON) (k
 
 type fakeCopy struct{ f *fake }
 
-func (c *fakeCopy) Write(_ context.Context, to *os.File, without []string, apart bool) (messages.RawJSON, error) {
+func (c *fakeCopy) Write(_ context.Context, to *os.File, how kernel.Writing) (messages.RawJSON, error) {
 	if c.f.during != nil {
 		c.f.during()
 	}
-	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: apart, Without: without, Around: c.f.around}
+	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: how.Apart, Without: how.Without, Around: c.f.around}
 	d.Kept = []string{"text"}
 	for _, name := range c.f.lost {
 		d.Lost = append(d.Lost, messages.LostName{Name: name, Type: "socket", Reason: "it is lost"})
 	}
+	if how.Whole && len(d.Lost) > 0 {
+		d.Sections = nil
+		return json.Marshal(d)
+	}
+	c.f.writes.Add(1)
 	if _, err := to.WriteAt([]byte(c.f.text), 0); err != nil {
 		return nil, err
 	}
@@ -132,7 +139,9 @@ func sleeper(f *fake, name string, owners ...string) kernel.Sleeper {
 	return kernel.Sleeper{Key: key(name), Owners: owners, Interpreter: f, Backend: f}
 }
 
-func newFake(text string) *fake { return &fake{text: text, open: new(atomic.Int64)} }
+func newFake(text string) *fake {
+	return &fake{text: text, open: new(atomic.Int64), starts: new(atomic.Int64), writes: new(atomic.Int64)}
+}
 
 func TestSleepAndWake(t *testing.T) {
 	t.Parallel()
@@ -214,6 +223,22 @@ func TestLossless(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, messages.HibernateLossy, refused.Reason)
 	require.ErrorContains(t, err, "it would lose sock (socket: it is lost)")
+	require.EqualValues(t, 1, a.writes.Load(), "nothing was written of the second")
+	require.EqualValues(t, 1, a.starts.Load(), "nor read")
+
+	// What is lost since earlier is known before the session is copied, and what cannot be
+	// read again ends it then.
+	b := newFake("text")
+	again := sleeper(b, "b")
+	again.Earlier = &messages.Restored{Memory: messages.Memory{Lost: []messages.LostName{{Name: "old", Type: "T", Reason: "it was lost"}}}}
+	b.during = func() { t.Error("it is written") }
+	_, err = k.Sleep(t.Context(), again)
+	require.ErrorContains(t, err, "it would lose old (T: it was lost)")
+	c := newFake("text")
+	c.unreadable = []string{"around bad"}
+	_, err = k.Sleep(t.Context(), sleeper(c, "c"))
+	require.ErrorContains(t, err, "it would lose bad (T: it cannot be read)")
+	require.EqualValues(t, 2, c.writes.Load(), "the whole, and each by itself")
 	_, err = hibernate.New(hibernate.Options{Policy: hibernate.Never})
 	require.Error(t, err)
 }

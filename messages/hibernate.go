@@ -10,6 +10,10 @@ import (
 // kernel end then. Nothing may run or wait for Key. The next call restores it.
 type Hibernate struct {
 	Key SessionKey `json:"key"`
+	// Idle says that no one has asked for it but that the session was idle for long: a
+	// kernel that was refused for what its session has is not asked again then before a
+	// cell has run.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // LostName is what a session lost when it was kept on disk.

@@ -44,6 +44,9 @@ type Actor struct {
 	// goroutine that starts it, before started. asleep says that it is kept on disk.
 	restored *messages.Restored
 	asleep   bool
+	// refused is why what the session has was not kept when that was tried last, nil when a
+	// cell has run since.
+	refused  *messages.HibernateRefused
 	pinging  bool
 	answered bool // a ping, since it last ran anything
 	looks    int  // how often it was looked at since, and not asked

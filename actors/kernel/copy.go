@@ -110,7 +110,7 @@ func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 
 // hibernate writes the session down, and ends when it is kept. The supervisor gives the
 // actor no other work meanwhile.
-func (a *Actor) hibernate(w supervisor.Work) error {
+func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
 	refuse := func(reason messages.HibernateReason, problem string) {
 		a.ctx.Finish(w, &messages.HibernateRefused{Reason: reason, Problem: problem})
 	}
@@ -121,6 +121,9 @@ func (a *Actor) hibernate(w supervisor.Work) error {
 		return err
 	case a.o.Hibernation == nil:
 		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		return nil
+	case m.Idle && a.refused != nil:
+		a.ctx.Finish(w, a.refused)
 		return nil
 	}
 	ctx, s, from := a.ctx, a.sleeper(), subject(a.interp)
@@ -136,6 +139,9 @@ func (a *Actor) hibernate(w supervisor.Work) error {
 // slept ends the actor when its session is kept.
 func (a *Actor) slept(m slept) error {
 	if m.err != nil {
+		if refused, ok := errors.AsType[*messages.HibernateRefused](m.err); ok && refused.Reason != messages.HibernateFailed {
+			a.refused = refused
+		}
 		a.ctx.Finish(m.work, m.err)
 		return nil
 	}

@@ -23,12 +23,20 @@ type Freezer interface {
 
 // Frozen is the memory of an interpreter at one moment. It belongs to one goroutine.
 type Frozen interface {
-	// Write writes it to a file, from its beginning, without some names; with apart
-	// each name by itself, to find out which of them cannot be read again. It returns
-	// what the file holds.
-	Write(ctx context.Context, to *os.File, without []string, apart bool) (image messages.RawJSON, err error)
+	// Write writes it to a file, from its beginning, and returns what the file holds.
+	Write(ctx context.Context, to *os.File, how Writing) (image messages.RawJSON, err error)
 	// Close lets go of it.
 	Close(ctx context.Context) error
+}
+
+// Writing says how the memory of an interpreter is written.
+type Writing struct {
+	// Without are names to leave out.
+	Without []string
+	// Apart writes each name by itself, to find out which of them cannot be read again.
+	Apart bool
+	// Whole writes nothing when something would be lost; what is returned then says what.
+	Whole bool
 }
 
 // Thawed is what an interpreter says of what it took over.

@@ -124,7 +124,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 		case messages.Fork:
 			return a.fork(w, m)
 		case messages.Hibernate:
-			return a.hibernate(w)
+			return a.hibernate(w, m)
 		default:
 			return supervisor.Unknown(w.Msg)
 		}

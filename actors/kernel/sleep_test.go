@@ -120,6 +120,36 @@ func TestHibernationRefused(t *testing.T) {
 	})
 }
 
+// TestARefusalIsRemembered until a cell has run, where no one has asked but the session was
+// idle: it is not written down again to be refused for the same.
+func TestARefusalIsRemembered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason messages.HibernateReason
+		times  int // it is tried, of twice for an idle session
+	}{{messages.HibernateLossy, 1}, {messages.HibernateUnsupported, 1}, {messages.HibernateFailed, 2}} {
+		keeper := &fakeSleep{sleepErr: &messages.HibernateRefused{Reason: tt.reason, Problem: "no"}}
+		idle := messages.Hibernate{Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Idle: true}
+		inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+			tr.run("count")
+			ask := func(m messages.Hibernate) {
+				_, err := supervisor.Ask[messages.Hibernated](t.Context(), tr.ref(), m)
+				refused, ok := errors.AsType[*messages.HibernateRefused](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, tt.reason, refused.Reason)
+			}
+			ask(idle)
+			ask(idle)
+			require.Equal(t, tt.times, keeper.times())
+			ask(messages.Hibernate{Key: idle.Key})
+			require.Equal(t, tt.times+1, keeper.times(), "someone has asked for it")
+			tr.run("count")
+			ask(idle)
+			require.Equal(t, tt.times+2, keeper.times(), "a cell has run")
+		})
+	}
+}
+
 // TestTheEndSaysWhatBecameOfTheState, kept or not.
 func TestTheEndSaysWhatBecameOfTheState(t *testing.T) {
 	t.Parallel()

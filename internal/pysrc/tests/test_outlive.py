@@ -291,6 +291,21 @@ class OutliveTest(unittest.TestCase):
         self.assertEqual("threading.Thread", told["t"][0])
         self.assertEqual(1, len([n for n in told if n.startswith("task Task")]))
 
+    def test_nothing_is_written_of_what_is_kept_as_a_whole_or_not_at_all(self):
+        for code, running, lost in (
+            ("y = 1", [], []),
+            ("y = 1", [("thread T", "Thread", "a thread ends with its process")], ["thread T"]),
+            ("y = (i for i in ())", [], ["y"]),
+        ):
+            with self.subTest(code, running=running), self.room() as here, tempfile.TemporaryFile() as f:
+                session = here.session()
+                here.run(session, "x = bytearray(100_000)\n" + code)
+                sys.modules["__main__"] = session.module
+                image = freeze(session, f.fileno(), (), False, running, True)
+                self.assertEqual([one["name"] for one in image["lost"]], lost)
+                self.assertEqual(image["sections"] == [], bool(lost))
+                self.assertEqual(os.fstat(f.fileno()).st_size, sum(image["sections"]))
+
     def test_another_python_or_package_is_refused_before_anything_is_read(self):
         s = self.driver()
         s.execute("import os\nclass A:\n    def __reduce__(self): return (os.mkdir, (os.path.join(os.getcwd(), 'made'),))\nx = A()")
