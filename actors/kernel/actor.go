@@ -44,6 +44,8 @@ type Actor struct {
 	// goroutine that starts it, before started. asleep says that it is kept on disk.
 	restored *messages.Restored
 	asleep   bool
+	// toTell is what is to be told of that to the one who has asked for it, nil for no one.
+	toTell *slept
 	// refused is why what the session has was not kept when that was tried last, nil when a
 	// cell has run since.
 	refused  *messages.HibernateRefused
@@ -222,6 +224,9 @@ func (a *Actor) explain(err error) error { return a.o.explain(err, a.interp.Info
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	idle := a.run == nil
+	if m := a.toTell; m != nil {
+		m.work.Settle(m.kept)
+	}
 	if r := a.run; r != nil {
 		a.run = nil
 		a.end(exit)

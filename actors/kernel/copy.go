@@ -145,8 +145,7 @@ func (a *Actor) slept(m slept) error {
 		a.ctx.Finish(m.work, m.err)
 		return nil
 	}
-	a.asleep = true
-	a.ctx.Finish(m.work, m.kept)
+	a.asleep, a.toTell = true, &m // once its end is known: whoever hears of it finds the session asleep
 	return supervisor.Exit{Kind: messages.ExitHibernated}
 }
 

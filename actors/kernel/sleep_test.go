@@ -120,6 +120,27 @@ func TestHibernationRefused(t *testing.T) {
 	})
 }
 
+// TestAHibernatedSessionIsNotIdle from when it is kept until it has ended: whoever has asked
+// for it hears that it is kept when it is known to end.
+func TestAHibernatedSessionIsNotIdle(t *testing.T) {
+	t.Parallel()
+	var states []messages.ChildState // written by the one goroutine that calls the watchers
+	inTree(t, kernel.Options{Hibernation: &fakeSleep{}, Backend: &fakeBackend{closeDelay: time.Second}}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		time.Sleep(time.Second)
+		tr.system.Watch(func(e messages.Lifecycle) {
+			if c, ok := e.(messages.ChildChanged); ok && c.Kind == "kernel" {
+				states = append(states, c.To)
+			}
+		})
+		begin := time.Now()
+		_, err := tr.hibernate()
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(begin), "it is not waited for the end of the kernel")
+	})
+	require.Equal(t, []messages.ChildState{messages.ChildBusy, messages.ChildStopping, messages.ChildGone}, states)
+}
+
 // TestARefusalIsRemembered until a cell has run, where no one has asked but the session was
 // idle: it is not written down again to be refused for the same.
 func TestARefusalIsRemembered(t *testing.T) {
