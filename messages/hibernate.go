@@ -72,7 +72,8 @@ const (
 	HibernateUnsupported HibernateReason = "unsupported"
 	// HibernateBusy: a cell runs, or a call waits.
 	HibernateBusy HibernateReason = "busy"
-	// HibernateNoKernel: the session has no kernel, so that there is nothing to keep.
+	// HibernateNoKernel: the session has no kernel, or one in which nothing has run, so that
+	// there is nothing to keep.
 	HibernateNoKernel HibernateReason = "no_kernel"
 	// HibernateLossy: something would be lost, and the host does not allow that.
 	HibernateLossy HibernateReason = "lossy"

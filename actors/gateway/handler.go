@@ -298,7 +298,10 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	case e.To == messages.ChildStarting:
 		h.starting[child] = s.Now()
 	case e.To == messages.ChildBusy:
-		h.served[child] = true
+		if w, ok := s.Running(child); ok {
+			_, call := w.Msg.(messages.Execute)
+			h.served[child] = h.served[child] || call
+		}
 	case e.Exit != nil && h.served[child]:
 		// The first reason counts: what follows may be the failure of a kernel
 		// that was to replace it, and comes too late for one that is made then.

@@ -76,6 +76,9 @@ const (
 	sleepMost    = 10 * time.Minute
 )
 
+// errUnused ends a kernel that was idle for long, and in which nothing has run.
+var errUnused = errors.New("it was not used")
+
 // slept is what the goroutine that wrote a session down reports.
 type slept struct {
 	work supervisor.Work
@@ -121,6 +124,14 @@ func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
 		return err
 	case a.o.Hibernation == nil:
 		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		return nil
+	case !a.served && a.restored == nil:
+		// A record of it would be restored in place of the news of what became of the
+		// session before.
+		refuse(messages.HibernateNoKernel, "nothing has run in its kernel; run a cell first")
+		if m.Idle {
+			return supervisor.Exit{Kind: messages.ExitEvicted, Err: errUnused}
+		}
 		return nil
 	case m.Idle && a.refused != nil:
 		a.ctx.Finish(w, a.refused)

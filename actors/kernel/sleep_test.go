@@ -141,6 +141,29 @@ func TestAHibernatedSessionIsNotIdle(t *testing.T) {
 	require.Equal(t, []messages.ChildState{messages.ChildBusy, messages.ChildStopping, messages.ChildGone}, states)
 }
 
+// TestNothingIsNotKept: a kernel in which nothing has run would be restored in place of the
+// news of what became of the one before it; one that was idle ends.
+func TestNothingIsNotKept(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		_, err := supervisor.Ask[bool](t.Context(), tr.ref(), messages.Reset{})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		for _, idle := range []bool{false, true} {
+			require.Equal(t, 1, tr.backend.living())
+			_, err = supervisor.Ask[messages.Hibernated](t.Context(), tr.ref(), messages.Hibernate{Idle: idle})
+			refused, ok := errors.AsType[*messages.HibernateRefused](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, messages.HibernateNoKernel, refused.Reason)
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, tr.backend.living())
+	})
+	require.Zero(t, keeper.times())
+}
+
 // TestARefusalIsRemembered until a cell has run, where no one has asked but the session was
 // idle: it is not written down again to be refused for the same.
 func TestARefusalIsRemembered(t *testing.T) {
