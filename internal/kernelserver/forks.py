@@ -231,7 +231,7 @@ class Zygote:
                 continue
             if self.ready and self.process.poll() is None:
                 return
-            if not self.ready and self.process.poll() is None:
+            if not self.ready:  # what one that has ended said last is there to be read
                 try:
                     told = self.control.recv(200)
                 except BlockingIOError:
