@@ -139,7 +139,7 @@ func (i *fakeInterp) end(err error) {
 func (i *fakeInterp) die() { i.end(&kernel.LostError{Reason: "the kernel process died"}) }
 
 func (i *fakeInterp) Close(context.Context) error {
-	time.Sleep(i.backend.closeDelay)
+	<-time.After(i.backend.closeDelay)
 	i.end(context.Canceled)
 	return nil
 }
