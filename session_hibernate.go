@@ -24,7 +24,8 @@ import (
 //
 // The error is a *[messages.HibernateRefused], and the session is as it was, when
 // [Options.Hibernate] does not allow it, when something would be lost and may not be,
-// when something runs or waits in the session, and when it has no kernel.
+// when something runs or waits in the session, and when it has no kernel in which
+// something has run.
 func (s *Session) Hibernate(ctx context.Context) (hibernate.Report, error) {
 	if s.err != nil {
 		return hibernate.Report{}, s.err

@@ -157,7 +157,7 @@ func (h *Host) gatewaySpec() supervisor.Spec {
 		}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			o := ko
-			o.Key, o.Past, o.Once, o.Owner = k.Key, k.Past, k.Once, k.Owner
+			o.Key, o.Past, o.Once, o.Owner, o.Served = k.Key, k.Past, k.Once, k.Owner, k.Served
 			return kernel.New(h.kernelIn(o))
 		},
 	})

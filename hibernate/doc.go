@@ -12,6 +12,10 @@
 //   - What is kept is never older than what the session did last: it is dropped when a
 //     kernel has it again, when the session is reset, rewound or closed, and with its
 //     workspace.
+//   - Whoever's calls the session has served may have it: the owners of what is kept stay
+//     its owners when it is restored and kept again, also when the call is gone by then
+//     that it was restored for, and it is everyone's once it has served a call without an
+//     owner. An owner who leaves ([Keeper.Release]) is no longer one of them.
 //   - The session does not stand still while it is written: that is done in a copy.
 //
 // What libraries and the interpreter hold inside of them (options of pandas, handlers of

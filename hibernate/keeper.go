@@ -186,16 +186,63 @@ func (k *Keeper) ForgetWorkspace(name string) {
 	})
 }
 
-// Release drops what is kept of sessions that no one but an owner has used, and returns
-// when it is gone.
+// Release drops what is kept of sessions that have no owner besides one who leaves, and
+// returns when it is gone. Those of others, too, are no longer that one's.
 func (k *Keeper) Release(ctx context.Context, owner string) error {
 	list, err := k.o.Store.List(ctx)
 	for _, h := range list {
-		if key, ok := messages.ParseSessionKey(h.Name); ok && slices.Equal(h.Owners, []string{owner}) {
+		key, ok := messages.ParseSessionKey(h.Name)
+		switch {
+		case !ok || owner == "" || !slices.Contains(h.Owners, owner):
+		case len(named(h.Owners)) == 1:
 			err = errors.Join(err, k.Drop(ctx, key))
+		default:
+			err = errors.Join(err, k.disown(ctx, key, owner))
 		}
 	}
 	return err
+}
+
+// disown takes one of several owners out of a record.
+func (k *Keeper) disown(ctx context.Context, key messages.SessionKey, owner string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("take an owner out of what is kept of the session %s: %w", key, err)
+		}
+	}()
+	id := key.ID()
+	_, done, err := k.turn(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer done()
+	record, err := k.o.Store.Get(ctx, id, store.Claim{Owner: owner})
+	if errors.Is(err, store.ErrNone) || errors.Is(err, store.ErrBusy) { // a kernel has it, and the gateway knows whose it is
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, record.Close()) }() // no one restores it meanwhile
+	h := record.Header()
+	h.Owners = slices.DeleteFunc(slices.Clone(h.Owners), func(o string) bool { return o == owner })
+	if len(named(h.Owners)) == 0 {
+		return k.o.Store.Delete(ctx, id)
+	}
+	f, err := k.scratch()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if err := record.Image(ctx, f); err != nil {
+		return err
+	}
+	return k.o.Store.Put(ctx, h, f)
+}
+
+// named are owners without the one that stands for calls without an owner.
+func named(owners []string) []string {
+	return slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return o == "" })
 }
 
 // Drop drops what is kept of a session, and returns when it is gone.
@@ -237,8 +284,11 @@ func (k *Keeper) forgetAll(match func(store.Header) bool) {
 
 // Asleep is a session that is kept on disk.
 type Asleep struct {
-	Key    messages.SessionKey `json:"key"`
-	Owners []string            `json:"owners,omitempty"`
+	Key messages.SessionKey `json:"key"`
+	// Owners may have it; Open says that everyone may, since it has served a call without
+	// an owner.
+	Owners []string `json:"owners,omitempty"`
+	Open   bool     `json:"open,omitempty"`
 	// Made is when it was written, Expires until when it is kept; zero: for ever.
 	Made    time.Time `json:"made"`
 	Expires time.Time `json:"expires,omitzero"`
@@ -261,7 +311,7 @@ func (k *Keeper) List(ctx context.Context) ([]Asleep, error) {
 		var c content
 		if ok && json.Unmarshal(h.Manifest, &c) == nil {
 			memory, _ := c.memory()
-			list = append(list, Asleep{Key: key, Owners: h.Owners, Made: h.Made, Expires: h.Expires, Bytes: h.Size(), Python: h.Python, Memory: memory})
+			list = append(list, Asleep{Key: key, Owners: named(h.Owners), Open: len(h.Owners) == 0 || slices.Contains(h.Owners, ""), Made: h.Made, Expires: h.Expires, Bytes: h.Size(), Python: h.Python, Memory: memory})
 		}
 	}
 	return list, nil

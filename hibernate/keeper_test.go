@@ -34,6 +34,7 @@ type fake struct {
 	thawErr          error
 	open             *atomic.Int64 // interpreters and copies that are not closed
 	during           func()        // runs while it is written
+	starts, writes   *atomic.Int64 // interpreters that were started, and images that were written
 
 	around map[string]any             // what its image says of its folder
 	thawed map[string]json.RawMessage // what the image said that it took over
@@ -48,6 +49,7 @@ func (f *fake) Close(context.Context) error {
 
 func (f *fake) Start(context.Context, kernel.StartOptions) (kernel.Interpreter, error) {
 	f.open.Add(1)
+	f.starts.Add(1)
 	return &fake{open: f.open, unreadable: f.unreadable, thawErr: f.thawErr}, nil
 }
 
@@ -98,15 +100,20 @@ func (f *fake) Thaw(_ context.Context, from *os.File, image messages.RawJSON) (k
 
 type fakeCopy struct{ f *fake }
 
-func (c *fakeCopy) Write(_ context.Context, to *os.File, without []string, apart bool) (messages.RawJSON, error) {
+func (c *fakeCopy) Write(_ context.Context, to *os.File, how kernel.Writing) (messages.RawJSON, error) {
 	if c.f.during != nil {
 		c.f.during()
 	}
-	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: apart, Without: without, Around: c.f.around}
+	d := described{Sections: []int64{int64(len(c.f.text))}, Apart: how.Apart, Without: how.Without, Around: c.f.around}
 	d.Kept = []string{"text"}
 	for _, name := range c.f.lost {
 		d.Lost = append(d.Lost, messages.LostName{Name: name, Type: "socket", Reason: "it is lost"})
 	}
+	if how.Whole && len(d.Lost) > 0 {
+		d.Sections = nil
+		return json.Marshal(d)
+	}
+	c.f.writes.Add(1)
 	if _, err := to.WriteAt([]byte(c.f.text), 0); err != nil {
 		return nil, err
 	}
@@ -132,7 +139,9 @@ func sleeper(f *fake, name string, owners ...string) kernel.Sleeper {
 	return kernel.Sleeper{Key: key(name), Owners: owners, Interpreter: f, Backend: f}
 }
 
-func newFake(text string) *fake { return &fake{text: text, open: new(atomic.Int64)} }
+func newFake(text string) *fake {
+	return &fake{text: text, open: new(atomic.Int64), starts: new(atomic.Int64), writes: new(atomic.Int64)}
+}
 
 func TestSleepAndWake(t *testing.T) {
 	t.Parallel()
@@ -150,14 +159,16 @@ func TestSleepAndWake(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to another owner")
 	none, err := k.Wake(t.Context(), key("b"), "me", b)
 	require.NoError(t, err)
-	require.Nil(t, none)
+	require.Zero(t, none)
 
 	b.thawErr = errors.New("no")
 	_, err = k.Wake(t.Context(), key("a"), "me", b)
 	require.ErrorIs(t, err, b.thawErr)
 	b.thawErr = nil
-	restored, err := k.Wake(t.Context(), key("a"), "me", b)
+	woken, err := k.Wake(t.Context(), key("a"), "me", b)
 	require.NoError(t, err, "a restore that fails leaves what is kept")
+	require.Equal(t, []string{"me"}, woken.Owners)
+	restored := woken.Restored
 	require.Equal(t, "what a knows", b.text)
 	require.Equal(t, report.Memory, restored.Memory)
 	list, err := s.List(t.Context())
@@ -165,7 +176,7 @@ func TestSleepAndWake(t *testing.T) {
 	require.Empty(t, list)
 	none, err = k.Wake(t.Context(), key("a"), "me", newFake(""))
 	require.NoError(t, err)
-	require.Nil(t, none, "it is restored once")
+	require.Zero(t, none, "it is restored once")
 
 	// What was never told of the first time is in the next record.
 	b.lost = []string{"other"}
@@ -212,6 +223,22 @@ func TestLossless(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, messages.HibernateLossy, refused.Reason)
 	require.ErrorContains(t, err, "it would lose sock (socket: it is lost)")
+	require.EqualValues(t, 1, a.writes.Load(), "nothing was written of the second")
+	require.EqualValues(t, 1, a.starts.Load(), "nor read")
+
+	// What is lost since earlier is known before the session is copied, and what cannot be
+	// read again ends it then.
+	b := newFake("text")
+	again := sleeper(b, "b")
+	again.Earlier = &messages.Restored{Memory: messages.Memory{Lost: []messages.LostName{{Name: "old", Type: "T", Reason: "it was lost"}}}}
+	b.during = func() { t.Error("it is written") }
+	_, err = k.Sleep(t.Context(), again)
+	require.ErrorContains(t, err, "it would lose old (T: it was lost)")
+	c := newFake("text")
+	c.unreadable = []string{"around bad"}
+	_, err = k.Sleep(t.Context(), sleeper(c, "c"))
+	require.ErrorContains(t, err, "it would lose bad (T: it cannot be read)")
+	require.EqualValues(t, 2, c.writes.Load(), "the whole, and each by itself")
 	_, err = hibernate.New(hibernate.Options{Policy: hibernate.Never})
 	require.Error(t, err)
 }
@@ -250,6 +277,38 @@ func TestOwnersAndWorkspaces(t *testing.T) {
 	require.Equal(t, key("c").ID(), list[1].Name)
 }
 
+// TestAnOwnerWhoHasLeft may not have what is kept of a session that others use, too, and
+// the last one who leaves drops it.
+func TestAnOwnerWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	k, s := keeper(t, t.TempDir(), hibernate.Lossy)
+	defer k.Close()
+	ctx := t.Context()
+	for name, owners := range map[string][]string{"two": {"me", "you"}, "everyone's": {"", "me", "you"}} {
+		_, err := k.Sleep(ctx, sleeper(newFake("what it knows"), name, owners...))
+		require.NoError(t, err)
+	}
+	require.NoError(t, k.Release(ctx, "me"))
+	require.NoError(t, k.Release(ctx, ""))
+	_, err := k.Wake(ctx, key("two"), "me", newFake(""))
+	require.ErrorContains(t, err, "belongs to another owner")
+	list, err := k.List(ctx)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.True(t, list[0].Open, "everyone's")
+	require.False(t, list[1].Open)
+	require.Equal(t, []string{"you"}, list[1].Owners)
+	into := newFake("")
+	woken, err := k.Wake(ctx, key("everyone's"), "a stranger", into)
+	require.NoError(t, err)
+	require.Equal(t, "what it knows", into.text)
+	require.Equal(t, []string{"", "you"}, woken.Owners)
+	require.NoError(t, k.Release(ctx, "you"))
+	all, err := s.List(ctx)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
 // TestRestoredOnce: of many that wake a session at once, one gets it.
 func TestRestoredOnce(t *testing.T) {
 	t.Parallel()
@@ -266,11 +325,11 @@ func TestRestoredOnce(t *testing.T) {
 		for i := range 8 {
 			k := []*hibernate.Keeper{one, two}[i%2]
 			wg.Go(func() {
-				restored, err := k.Wake(context.Background(), key("a"), "", newFake(""))
+				woken, err := k.Wake(context.Background(), key("a"), "", newFake(""))
 				if err != nil && !errors.Is(err, store.ErrBusy) {
 					t.Error(err)
 				}
-				if restored != nil {
+				if woken.Restored != nil {
 					got.Add(1)
 				}
 			})
@@ -307,10 +366,10 @@ func TestModel(t *testing.T) {
 			},
 			"wake": func(rt *rapid.T) {
 				name, f := names.Draw(rt, "name"), newFake("")
-				restored, err := k.Wake(context.Background(), key(name), "", f)
+				woken, err := k.Wake(context.Background(), key(name), "", f)
 				require.NoError(rt, err)
 				require.Equal(rt, model[name], f.text)
-				require.Equal(rt, model[name] != "", restored != nil)
+				require.Equal(rt, model[name] != "", woken.Restored != nil)
 				delete(model, name)
 			},
 			"wake fails": func(rt *rapid.T) {

@@ -72,9 +72,6 @@ func (k *Keeper) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernat
 	if err != nil {
 		return messages.Hibernated{}, failed(err)
 	}
-	if k.o.Policy == Lossless && len(memory.Lost) > 0 {
-		return messages.Hibernated{}, lossy(memory.Lost)
-	}
 	h, err := header(s, c, began)
 	if err == nil {
 		err = k.o.Store.Put(ctx, h, f)
@@ -112,11 +109,17 @@ func header(s kernel.Sleeper, c content, now time.Time) (store.Header, error) {
 }
 
 // write has a copy of the session write itself to a file, and another interpreter read
-// it. What that cannot read is left out.
+// it. What that cannot read is left out. Where nothing may be lost, the first that would be
+// ends it: what is known before anything is written, before it is read, and then.
 func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c content, err error) {
 	freezer, ok := s.Interpreter.(kernel.Freezer)
 	if !ok {
 		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "the kernels of this backend cannot be kept on disk; use the runner backend"}
+	}
+	if c.Earlier = s.Earlier; c.Earlier != nil {
+		if err := k.allow(c.Earlier.Lost); err != nil {
+			return nil, c, err
+		}
 	}
 	frozen, err := freezer.Freeze(ctx)
 	if err != nil {
@@ -132,8 +135,14 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c con
 			_ = f.Close()
 		}
 	}()
-	c.Earlier = s.Earlier
-	if c.Image, err = frozen.Write(ctx, f, nil, false); err != nil {
+	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Whole: k.o.Policy == Lossless}); err != nil {
+		return f, c, err
+	}
+	memory, err := c.memory()
+	if err == nil {
+		err = k.allow(memory.Lost)
+	}
+	if err != nil {
 		return f, c, err
 	}
 	bad, err := k.try(ctx, s, f, c.Image)
@@ -146,17 +155,26 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c con
 	names := make([]string, len(c.Unread))
 	for i, one := range c.Unread {
 		names[i] = one.Name
+		c.Unread[i].Name = strings.TrimPrefix(one.Name, "around ")
 	}
-	if c.Image, err = frozen.Write(ctx, f, names, false); err != nil {
+	if err := k.allow(c.Unread); err != nil {
+		return f, c, err
+	}
+	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Without: names}); err != nil {
 		return f, c, err
 	}
 	if bad, err = k.try(ctx, s, f, c.Image); err == nil && len(bad) > 0 {
 		err = fmt.Errorf("%s cannot be read again: %s", bad[0].Name, bad[0].Reason)
 	}
-	for i := range c.Unread {
-		c.Unread[i].Name = strings.TrimPrefix(c.Unread[i].Name, "around ")
-	}
 	return f, c, err
+}
+
+// allow returns why a session is not kept that would lose something; nil when it may.
+func (k *Keeper) allow(lost []messages.LostName) error {
+	if k.o.Policy != Lossless || len(lost) == 0 {
+		return nil
+	}
+	return lossy(lost)
 }
 
 // unread finds out which names another interpreter cannot read.
@@ -169,7 +187,7 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	apart, err := frozen.Write(ctx, f, nil, true)
+	apart, err := frozen.Write(ctx, f, kernel.Writing{Apart: true})
 	if err != nil {
 		return nil, err
 	}
@@ -208,29 +226,30 @@ func (k *Keeper) scratch() (*os.File, error) {
 }
 
 // Wake puts what is kept of a session into an interpreter.
-func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string, into kernel.Interpreter) (*messages.Restored, error) {
+func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string, into kernel.Interpreter) (kernel.Woken, error) {
 	id := key.ID()
 	_, done, err := k.turn(ctx, id)
 	if err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
 	defer done()
 	record, err := k.o.Store.Get(ctx, id, store.Claim{Owner: owner, Python: into.Info().Python, Platform: platform()})
 	if errors.Is(err, store.ErrNone) {
-		return nil, nil //nolint:nilnil // most sessions were never kept
+		return kernel.Woken{}, nil // most sessions were never kept
 	}
 	if err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
+	owners := record.Header().Owners
 	restored, err := k.restore(ctx, record, into)
 	if err == nil {
 		// It is the interpreter's now. If it stayed, it could be restored once more.
 		err = k.o.Store.Delete(ctx, id)
 	}
 	if err = errors.Join(err, record.Close()); err != nil {
-		return nil, err
+		return kernel.Woken{}, err
 	}
-	return restored, nil
+	return kernel.Woken{Restored: restored, Owners: owners}, nil
 }
 
 // restore reads a record into an interpreter.

@@ -10,6 +10,10 @@ import (
 // kernel end then. Nothing may run or wait for Key. The next call restores it.
 type Hibernate struct {
 	Key SessionKey `json:"key"`
+	// Idle says that no one has asked for it but that the session was idle for long: a
+	// kernel that was refused for what its session has is not asked again then before a
+	// cell has run.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // LostName is what a session lost when it was kept on disk.
@@ -68,7 +72,8 @@ const (
 	HibernateUnsupported HibernateReason = "unsupported"
 	// HibernateBusy: a cell runs, or a call waits.
 	HibernateBusy HibernateReason = "busy"
-	// HibernateNoKernel: the session has no kernel, so that there is nothing to keep.
+	// HibernateNoKernel: the session has no kernel, or one in which nothing has run, so that
+	// there is nothing to keep.
 	HibernateNoKernel HibernateReason = "no_kernel"
 	// HibernateLossy: something would be lost, and the host does not allow that.
 	HibernateLossy HibernateReason = "lossy"

@@ -13,7 +13,10 @@
 //   - A record is open once at a time, over all programs of the machine: who has it open
 //     is the only one to restore it. It stays until it is deleted, also when whoever had
 //     it open has failed.
-//   - A buffer that several records hold is on the disk once.
+//   - A buffer that several records hold is on the disk once. One that is there is read
+//     before a record relies on it, and written again when it is not what it was.
+//   - What a record replaced is never handed out for it: where a program was killed between
+//     the two, the one that was written last counts, and is refused when it was damaged.
 //   - Files are 0600 and folders 0700. They are not encrypted: whoever reads the user's
 //     files reads what the user's sessions knew.
 //

@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +40,7 @@ const (
 )
 
 // Folder is a [Store] in a folder of this machine, which several programs of one user may
-// use at once. Below it are records/NAME/EDITION.rec, with the name's sum; blobs/SUM,
+// use at once. Below it are records/NAME/EDITION.rec, with the name's sum and a number; blobs/SUM,
 // folders that hold a buffer and a file for each record that has it; tmp, with what is
 // being written; and open, with the locks of records that are open.
 type Folder struct {
@@ -55,6 +53,8 @@ type Folder struct {
 	// both belong to whoever changes the folder.
 	used    int64
 	counted time.Time
+	// known are the headers of records that were read for lists.
+	known known
 	// careless leaves out the waits for the disk, in tests that end no program.
 	careless bool
 }
@@ -149,108 +149,6 @@ func (f *Folder) change(ctx context.Context) (done func(), err error) {
 func place(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16])
-}
-
-// edition is one record on the disk.
-type edition struct {
-	place, edition string
-}
-
-func (e edition) String() string { return e.place + "-" + e.edition }
-
-func (f *Folder) path(e edition) string {
-	return filepath.Join(f.o.Dir, recordsDir, e.place, e.edition+recordExt)
-}
-
-// editions returns the records of a place: a program that was killed while it replaced
-// one has left two.
-func (f *Folder) editions(place string) ([]edition, error) {
-	entries, err := os.ReadDir(filepath.Join(f.o.Dir, recordsDir, place))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var all []edition
-	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), recordExt); ok {
-			all = append(all, edition{place, name})
-		}
-	}
-	return all, nil
-}
-
-// everything returns all records on the disk.
-func (f *Folder) everything() ([]edition, error) {
-	places, err := os.ReadDir(filepath.Join(f.o.Dir, recordsDir))
-	if err != nil {
-		return nil, err
-	}
-	var all []edition
-	for _, p := range places {
-		some, err := f.editions(p.Name())
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-// read reads one record.
-func (f *Folder) read(ctx context.Context, e edition) (body, error) {
-	const most = maxRecord + 1<<10
-	data, err := file.Read(ctx, f.path(e), most)
-	if err != nil {
-		return body{}, err
-	}
-	return decode(data, f.key)
-}
-
-// newest returns the record of a place that counts. The error matches [ErrNone].
-func (f *Folder) newest(ctx context.Context, place string) (edition, body, error) {
-	all, err := f.editions(place)
-	if err != nil {
-		return edition{}, body{}, err
-	}
-	var found edition
-	var newest body
-	failed := error(ErrNone)
-	for _, e := range all {
-		b, err := f.read(ctx, e)
-		switch {
-		case err != nil && failed == ErrNone: //nolint:errorlint // the sentinel itself: nothing was found yet
-			failed, found = err, e
-		case err == nil && (failed != nil || b.Header.Made.After(newest.Header.Made)):
-			failed, found, newest = nil, e, b
-		}
-	}
-	return found, newest, failed
-}
-
-// List returns the headers of all records.
-func (f *Folder) List(ctx context.Context) ([]Header, error) {
-	all, err := f.everything()
-	if err != nil {
-		return nil, fmt.Errorf("list what is kept: %w", err)
-	}
-	now, byName := time.Now(), map[string]Header{}
-	for _, e := range all {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("list what is kept: %w", context.Cause(ctx))
-		}
-		b, err := f.read(ctx, e)
-		if err != nil || b.Header.expired(now) {
-			continue
-		}
-		if old, ok := byName[b.Header.Name]; !ok || b.Header.Made.After(old.Made) {
-			byName[b.Header.Name] = b.Header
-		}
-	}
-	list := make([]Header, 0, len(byName))
-	for _, h := range byName {
-		list = append(list, h)
-	}
-	slices.SortFunc(list, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
 }
 
 // Delete drops the record of a name.

@@ -47,7 +47,7 @@ type Header struct {
 	Name string `json:"name"`
 	// Session is the ID of the key of the session that it was made of.
 	Session string `json:"session"`
-	// Owners may have it. None: everyone whose host has the key.
+	// Owners may have it. None, or "" among them: everyone whose host has the key.
 	Owners []string `json:"owners,omitempty"`
 	// Python is the version of the interpreter that it is of, as 3.12.1, and Platform
 	// the kind of machine.
@@ -73,8 +73,8 @@ func (h Header) Size() int64 {
 
 // Claim is what whoever wants a record says of themselves.
 type Claim struct {
-	// Owner is for whom it is wanted, "" for no one in particular: then a record of
-	// some owner is refused.
+	// Owner is for whom it is wanted, "" for no one in particular: then a record that
+	// not everyone may have is refused.
 	Owner string
 	// Python is the version of the interpreter that it is wanted for, and Platform the
 	// kind of machine. "": not asked.
@@ -133,7 +133,7 @@ func (h Header) Admit(name string, c Claim) error {
 	switch {
 	case h.Name != name:
 		return refuse(ReasonName, "it is the record of %q, not of %q", h.Name, name)
-	case len(h.Owners) > 0 && !slices.Contains(h.Owners, c.Owner):
+	case len(h.Owners) > 0 && !slices.Contains(h.Owners, "") && !slices.Contains(h.Owners, c.Owner):
 		return refuse(ReasonOwner, "it belongs to another owner")
 	case c.Python != "" && c.Python != h.Python:
 		return refuse(ReasonPython, "it was kept by Python %s, and this is Python %s", h.Python, c.Python)

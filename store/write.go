@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,8 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // Put keeps a record.
@@ -72,8 +72,8 @@ func (f *Folder) section(ctx context.Context, from *io.SectionReader, size int64
 		return p, fmt.Errorf("read the image: %d bytes of %d: %w", n, size, errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	p.Sum = hex.EncodeToString(hash.Sum(nil))
-	if f.has(p.Sum, size) {
-		return p, nil
+	if there, err := f.whole(ctx, p); there || err != nil {
+		return p, err
 	}
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -117,7 +117,11 @@ func (f *Folder) commit(ctx context.Context, b body, record []byte, scratch stri
 	if err := f.fits(b, record); err != nil {
 		return err
 	}
-	e := edition{place(b.Header.Name), rand.Text()[:16]}
+	var last edition
+	if len(old) > 0 {
+		last = old[len(old)-1]
+	}
+	e := last.next(place(b.Header.Name))
 	for i, p := range b.Parts {
 		if !p.apart() {
 			continue
@@ -211,25 +215,53 @@ func (f *Folder) count() (int64, error) {
 // blob is the folder of a buffer.
 func (f *Folder) blob(sum string) string { return filepath.Join(f.o.Dir, blobsDir, sum) }
 
-// has reports whether a buffer is there. What is in it is looked at when it is read.
+// has reports whether a buffer is there, as far as its size tells.
 func (f *Folder) has(sum string, size int64) bool {
 	info, err := os.Lstat(filepath.Join(f.blob(sum), blobData))
 	return err == nil && info.Mode().IsRegular() && info.Size() == size
 }
 
-// hold puts a buffer into the store, unless it is there, and notes that a record has it.
+// whole reports whether a buffer is there and is what it was. One that is not, or cannot be
+// read, is written again: a record that relied on it would be lost with it.
+func (f *Folder) whole(ctx context.Context, p part) (bool, error) {
+	if !f.has(p.Sum, p.Size) {
+		return false, nil
+	}
+	from, err := file.Open(filepath.Join(f.blob(p.Sum), blobData))
+	if err != nil {
+		return false, nil //nolint:nilerr // it is as one that is not there
+	}
+	hash := sha256.New()
+	n, err := io.Copy(hash, reader{ctx, io.LimitReader(from, p.Size+1)})
+	_ = from.Close() // it was read
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return err == nil && n == p.Size && hex.EncodeToString(hash.Sum(nil)) == p.Sum, nil
+}
+
+// hold puts a buffer into the store, if it was written for that, and notes that a record has
+// it.
 func (f *Folder) hold(e edition, p part, from string) error {
 	dir := f.blob(p.Sum)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if !f.has(p.Sum, p.Size) {
-		if err := os.Rename(from, filepath.Join(dir, blobData)); err != nil {
-			return fmt.Errorf("a buffer that the store had is gone; try again: %w", err)
-		}
-		f.used += p.Size
+	data := filepath.Join(dir, blobData)
+	var before int64
+	if info, err := os.Lstat(data); err == nil {
+		before = info.Size()
 	}
-	if err := f.writeSynced(filepath.Join(dir, e.String()), nil); err != nil {
+	switch err := os.Rename(from, data); {
+	case err == nil:
+		f.used += p.Size - before
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case before != p.Size: // it was not written, since it was there
+		return fmt.Errorf("a buffer that the store had is gone; try again: %w", err)
+	}
+	err := f.writeSynced(filepath.Join(dir, e.String()), nil)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // the record has the buffer more than once
 		return err
 	}
 	return errors.Join(f.syncDir(dir), f.syncDir(filepath.Dir(dir)))
@@ -273,78 +305,6 @@ func (f *Folder) drop(e edition) error {
 		return f.sweepBlobs()
 	}
 	return f.release(e, b.Parts)
-}
-
-// sweep drops what has expired, and what killed programs have left. The folder is the
-// caller's alone.
-func (f *Folder) sweep(now time.Time) error {
-	all, err := f.everything()
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if b, err := f.read(context.Background(), e); err == nil && b.Header.expired(now) {
-			if err := f.drop(e); err != nil {
-				return err
-			}
-		}
-	}
-	return f.sweepBlobs()
-}
-
-// sweepBlobs drops the notes of records that are not there, and the buffers without any.
-func (f *Folder) sweepBlobs() error {
-	blobs, err := os.ReadDir(filepath.Join(f.o.Dir, blobsDir))
-	if err != nil {
-		return err
-	}
-	for _, blob := range blobs {
-		if !validSum(blob.Name()) {
-			continue
-		}
-		notes, err := os.ReadDir(f.blob(blob.Name()))
-		if err != nil {
-			return err
-		}
-		gone := "none"
-		for _, n := range notes {
-			p, e, ok := strings.Cut(n.Name(), "-")
-			if !ok {
-				continue
-			}
-			if _, err := os.Lstat(f.path(edition{p, e})); errors.Is(err, fs.ErrNotExist) {
-				gone = n.Name()
-				if err := f.unhold(blob.Name(), gone); err != nil {
-					return err
-				}
-			}
-		}
-		if gone == "none" && len(notes) <= 1 {
-			if err := f.unhold(blob.Name(), gone); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// sweepScratch drops what programs were writing that were killed: nothing is written for
-// a day.
-func (f *Folder) sweepScratch(now time.Time) error {
-	dir := filepath.Join(f.o.Dir, tmpDir)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		const most = 24 * time.Hour
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > most {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // writeSynced writes a new file that is on the disk when it returns.

@@ -19,8 +19,8 @@
 //     kernel.
 //   - A call that asks for a reset while that of another call is under way is refused:
 //     the two would undo each other. One that waits behind a running call is not.
-//   - A session belongs to the owners of its calls. When the last of them
-//     leaves, its kernel is ended; the sessions of others are not touched.
+//   - A session belongs to the owners of its calls, and of what it was restored from. When
+//     the last of them leaves, its kernel is ended; the sessions of others are not touched.
 //   - When the machine runs out of descriptors or processes while a kernel
 //     starts, idle kernels are ended to make room, and the start is tried once
 //     more.

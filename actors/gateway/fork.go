@@ -84,7 +84,7 @@ func (h *handler) Hibernate(s *supervisor.Supervisor, child string, _ supervisor
 	if !ok || h.o.Hibernation == nil {
 		return
 	}
-	w, _ := supervisor.NewWork[messages.Hibernated](messages.Hibernate{Key: key}) // no one waits for the answer
+	w, _ := supervisor.NewWork[messages.Hibernated](messages.Hibernate{Key: key, Idle: true}) // no one waits for the answer
 	s.Submit(child, w)
 }
 

@@ -236,6 +236,31 @@ func TestTheLastOwnerThatLeavesEndsTheSession(t *testing.T) {
 	})
 }
 
+// TestARestoredSessionHasItsOwners: one who leaves does not end a session that others used
+// before it was restored, and no kernel has the owners of another one.
+func TestARestoredSessionHasItsOwners(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		tr.users = []string{"", "x", "y"}
+		run := func(session string) {
+			exec := call(messages.NewID(), session, "x")
+			exec.Owner = "x"
+			require.Equal(t, messages.OutcomeOK, tr.wait(tr.begin(exec)).Outcome)
+		}
+		run("shared")
+		tr.users = nil
+		run("mine")
+		tr.ask(messages.ReleaseOwner{Owner: "x"})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, tr.ended.Load(), "the session that only x used")
+		tr.ask(messages.ReleaseOwner{Owner: ""})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, tr.ended.Load())
+		tr.ask(messages.ReleaseOwner{Owner: "y"})
+		time.Sleep(time.Second)
+		require.EqualValues(t, 2, tr.ended.Load())
+	})
+}
+
 func TestADrainLetsRunningCallsEnd(t *testing.T) {
 	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
 		running := tr.begin(call("running", "a", "sleep 1m"))

@@ -187,7 +187,7 @@ func (h *handler) Spec(_ *supervisor.Supervisor, child string, w supervisor.Work
 	}
 	spec := KernelSpec{Key: exec.Key, Once: exec.Mode == messages.ModePerCall, Owner: exec.Owner}
 	if exec.Mode != messages.ModePerCall {
-		spec.Past = h.past.get(child)
+		spec.Past, spec.Served = h.past.get(child), h.owners.of(child).served
 	}
 	return supervisor.Spec{
 		Key: child, Kind: KindKernel, Owner: exec.Owner, ManualUp: true,
@@ -298,7 +298,10 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	case e.To == messages.ChildStarting:
 		h.starting[child] = s.Now()
 	case e.To == messages.ChildBusy:
-		h.served[child] = true
+		if w, ok := s.Running(child); ok {
+			_, call := w.Msg.(messages.Execute)
+			h.served[child] = h.served[child] || call
+		}
 	case e.Exit != nil && h.served[child]:
 		// The first reason counts: what follows may be the failure of a kernel
 		// that was to replace it, and comes too late for one that is made then.
@@ -310,8 +313,8 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	if e.To == messages.ChildGone {
 		h.kernelGone(child)
 	}
-	if e.To == messages.ChildGone && len(h.byKey[child]) == 0 {
-		h.owners.forget(child) // they owned a kernel that is no more
+	if e.To == messages.ChildGone {
+		h.owners.ended(child, len(h.byKey[child]) > 0)
 	}
 }
 

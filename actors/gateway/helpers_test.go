@@ -146,6 +146,7 @@ type tree struct {
 	places int64
 	live   atomic.Int64
 	stop   time.Duration
+	users  []string       // for whom a kernel is restored
 	away   *time.Duration // after how long a start waits for the shared process; nil: it does not
 }
 
@@ -155,6 +156,9 @@ func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
 		tr := &tree{t: t, start: time.Second}
 		o.Name = "gateway"
 		o.NewKernel = func(k gateway.KernelSpec) supervisor.Behaviour {
+			if k.Served != nil {
+				k.Served.Add(tr.users...)
+			}
 			return &scripted{start: tr.start, past: k.Past, tree: tr}
 		}
 		system, err := supervisor.Start(t.Context(), supervisor.SystemOptions{Name: "root", Children: []supervisor.Spec{{

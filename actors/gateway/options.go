@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/owned"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/supervisor/strategy"
@@ -69,6 +70,9 @@ type KernelSpec struct {
 	// Past says why the session's earlier kernel ended; nil when there was
 	// none, or when it never ran anything.
 	Past *messages.Exit
+	// Served is where the kernel notes whose calls it has served; nil when it serves one
+	// call. It is that of all incarnations.
+	Served *owned.Owners
 }
 
 // Policy is what happens to kernels, in numbers. The zero value of a field is

@@ -41,11 +41,14 @@ type Actor struct {
 	run      *run // the call in hand, nil when idle
 	served   bool // a cell was begun on this interpreter
 	// restored is what the interpreter began with, nil for nothing; written by the
-	// goroutine that starts it, before started. owners have used it, and asleep says
-	// that it is kept on disk.
+	// goroutine that starts it, before started. asleep says that it is kept on disk.
 	restored *messages.Restored
-	owners   map[string]struct{}
 	asleep   bool
+	// toTell is what is to be told of that to the one who has asked for it, nil for no one.
+	toTell *slept
+	// refused is why what the session has was not kept when that was tried last, nil when a
+	// cell has run since.
+	refused  *messages.HibernateRefused
 	pinging  bool
 	answered bool // a ping, since it last ran anything
 	looks    int  // how often it was looked at since, and not asked
@@ -221,6 +224,9 @@ func (a *Actor) explain(err error) error { return a.o.explain(err, a.interp.Info
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	idle := a.run == nil
+	if m := a.toTell; m != nil {
+		m.work.Settle(m.kept)
+	}
 	if r := a.run; r != nil {
 		a.run = nil
 		a.end(exit)

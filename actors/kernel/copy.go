@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +76,9 @@ const (
 	sleepMost    = 10 * time.Minute
 )
 
+// errUnused ends a kernel that was idle for long, and in which nothing has run.
+var errUnused = errors.New("it was not used")
+
 // slept is what the goroutine that wrote a session down reports.
 type slept struct {
 	work supervisor.Work
@@ -96,9 +97,13 @@ func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 		h.Forget(a.o.Key) // what was kept is older than what is there
 		return nil
 	}
-	restored, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
+	woken, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
 	if err == nil {
-		a.restored = restored
+		a.restored = woken.Restored
+		a.o.Served.Add(woken.Owners...)
+		if woken.Restored != nil && len(woken.Owners) == 0 {
+			a.o.Served.Add("")
+		}
 		return nil
 	}
 	c, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.o.CloseTimeout)
@@ -108,7 +113,7 @@ func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 
 // hibernate writes the session down, and ends when it is kept. The supervisor gives the
 // actor no other work meanwhile.
-func (a *Actor) hibernate(w supervisor.Work) error {
+func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
 	refuse := func(reason messages.HibernateReason, problem string) {
 		a.ctx.Finish(w, &messages.HibernateRefused{Reason: reason, Problem: problem})
 	}
@@ -119,6 +124,17 @@ func (a *Actor) hibernate(w supervisor.Work) error {
 		return err
 	case a.o.Hibernation == nil:
 		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		return nil
+	case !a.served && a.restored == nil:
+		// A record of it would be restored in place of the news of what became of the
+		// session before.
+		refuse(messages.HibernateNoKernel, "nothing has run in its kernel; run a cell first")
+		if m.Idle {
+			return supervisor.Exit{Kind: messages.ExitEvicted, Err: errUnused}
+		}
+		return nil
+	case m.Idle && a.refused != nil:
+		a.ctx.Finish(w, a.refused)
 		return nil
 	}
 	ctx, s, from := a.ctx, a.sleeper(), subject(a.interp)
@@ -134,11 +150,13 @@ func (a *Actor) hibernate(w supervisor.Work) error {
 // slept ends the actor when its session is kept.
 func (a *Actor) slept(m slept) error {
 	if m.err != nil {
+		if refused, ok := errors.AsType[*messages.HibernateRefused](m.err); ok && refused.Reason != messages.HibernateFailed {
+			a.refused = refused
+		}
 		a.ctx.Finish(m.work, m.err)
 		return nil
 	}
-	a.asleep = true
-	a.ctx.Finish(m.work, m.kept)
+	a.asleep, a.toTell = true, &m // once its end is known: whoever hears of it finds the session asleep
 	return supervisor.Exit{Kind: messages.ExitHibernated}
 }
 
@@ -167,20 +185,12 @@ func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 }
 
 func (a *Actor) sleeper() Sleeper {
-	s := Sleeper{Key: a.o.Key, Owners: slices.Sorted(maps.Keys(a.owners)), Interpreter: a.interp, Backend: a.o.Backend, Env: a.o.Env}
+	s := Sleeper{Key: a.o.Key, Owners: a.o.Served.List(), Interpreter: a.interp, Backend: a.o.Backend, Env: a.o.Env}
+	if len(s.Owners) == 0 { // what it has is there for the one it was started for
+		s.Owners = []string{a.o.Owner}
+	}
 	if !a.served {
 		s.Earlier = a.restored
 	}
 	return s
-}
-
-// use notes whose call is in hand.
-func (a *Actor) use(owner string) {
-	if a.o.Hibernation == nil || owner == "" {
-		return
-	}
-	if a.owners == nil {
-		a.owners = map[string]struct{}{}
-	}
-	a.owners[owner] = struct{}{}
 }

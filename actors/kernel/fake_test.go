@@ -20,6 +20,7 @@ type fakeBackend struct {
 	looked bool // its interpreters can be looked at
 
 	startDelay time.Duration
+	closeDelay time.Duration // how long an interpreter takes to end
 	startErr   error
 	// waits is what a start waits for before startDelay, one after the other.
 	waits []wait
@@ -137,7 +138,11 @@ func (i *fakeInterp) end(err error) {
 
 func (i *fakeInterp) die() { i.end(&kernel.LostError{Reason: "the kernel process died"}) }
 
-func (i *fakeInterp) Close(context.Context) error { i.end(context.Canceled); return nil }
+func (i *fakeInterp) Close(context.Context) error {
+	<-time.After(i.backend.closeDelay)
+	i.end(context.Canceled)
+	return nil
+}
 
 func (i *fakeInterp) Interrupt(context.Context) error {
 	select {

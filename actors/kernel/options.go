@@ -3,6 +3,7 @@ package kernel
 import (
 	"time"
 
+	"github.com/coppice-run/coppice/internal/owned"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -25,6 +26,10 @@ type Options struct {
 
 	// Owner is whom the first call of the session is for, "" for no one in particular.
 	Owner string
+	// Served is where it is noted whose calls the session has served, "" for one without an
+	// owner; whoever makes the next incarnation of the actor passes it on. nil: the actor
+	// makes its own.
+	Served *owned.Owners
 	// Hibernation keeps the session on disk while it has no kernel. nil: nothing does.
 	Hibernation Hibernation
 
@@ -73,6 +78,9 @@ func (o Options) withDefaults() Options {
 		if *d == 0 {
 			*d = v
 		}
+	}
+	if o.Served == nil {
+		o.Served = new(owned.Owners)
 	}
 	def(&o.InterruptGrace, 1500*time.Millisecond)
 	def(&o.CloseTimeout, 6*time.Second)

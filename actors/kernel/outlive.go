@@ -23,12 +23,20 @@ type Freezer interface {
 
 // Frozen is the memory of an interpreter at one moment. It belongs to one goroutine.
 type Frozen interface {
-	// Write writes it to a file, from its beginning, without some names; with apart
-	// each name by itself, to find out which of them cannot be read again. It returns
-	// what the file holds.
-	Write(ctx context.Context, to *os.File, without []string, apart bool) (image messages.RawJSON, err error)
+	// Write writes it to a file, from its beginning, and returns what the file holds.
+	Write(ctx context.Context, to *os.File, how Writing) (image messages.RawJSON, err error)
 	// Close lets go of it.
 	Close(ctx context.Context) error
+}
+
+// Writing says how the memory of an interpreter is written.
+type Writing struct {
+	// Without are names to leave out.
+	Without []string
+	// Apart writes each name by itself, to find out which of them cannot be read again.
+	Apart bool
+	// Whole writes nothing when something would be lost; what is returned then says what.
+	Whole bool
 }
 
 // Thawed is what an interpreter says of what it took over.
@@ -46,7 +54,8 @@ type Freezing interface{ Freezes() bool }
 // Sleeper is a session that is to be kept on disk.
 type Sleeper struct {
 	Key messages.SessionKey
-	// Owners have used it; none: calls without an owner did.
+	// Owners have used it, and may have it; with "" among them, calls without an owner
+	// have, and everyone may.
 	Owners []string
 	// Interpreter has what is to be kept, Backend and Env are where it came from.
 	Interpreter Interpreter
@@ -57,6 +66,14 @@ type Sleeper struct {
 	Earlier *messages.Restored
 }
 
+// Woken is what an interpreter took over of a session that was kept on disk.
+type Woken struct {
+	// Restored is what is told of it. nil: nothing was kept.
+	Restored *messages.Restored
+	// Owners may have the session, as [Sleeper] says; none: everyone.
+	Owners []string
+}
+
 // Hibernation keeps what sessions have in memory while they have no kernel. Package
 // hibernate has it. Any goroutine may call its methods.
 type Hibernation interface {
@@ -65,9 +82,9 @@ type Hibernation interface {
 	// *messages.HibernateRefused, and nothing is kept then.
 	Sleep(ctx context.Context, s Sleeper) (messages.Hibernated, error)
 	// Wake puts what is kept of a session into an interpreter that has run nothing, for
-	// an owner, and keeps it no longer. nil: nothing is kept. When it fails, it is
-	// kept as before and the interpreter must not be used.
-	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (*messages.Restored, error)
+	// an owner, and keeps it no longer. The zero value: nothing is kept. When it fails, it
+	// is kept as before and the interpreter must not be used.
+	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (Woken, error)
 	// Forget drops what is kept of a session. It returns at once; a Wake that comes
 	// after it finds nothing.
 	Forget(key messages.SessionKey)

@@ -16,7 +16,9 @@ func (a *Actor) callEnded(m callEnded) error {
 		return nil
 	}
 	a.run = nil
-	a.served = a.served || r.lastIndex >= 0
+	if r.lastIndex >= 0 {
+		a.served, a.refused = true, nil
+	}
 	switch {
 	case r.lost != nil:
 		r.work.Settle(a.result(r, r.outcome, lostReason(r.lost), true))

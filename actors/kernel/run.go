@@ -124,7 +124,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 		case messages.Fork:
 			return a.fork(w, m)
 		case messages.Hibernate:
-			return a.hibernate(w)
+			return a.hibernate(w, m)
 		default:
 			return supervisor.Unknown(w.Msg)
 		}
@@ -143,7 +143,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	}
 	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
 	a.run, a.answered = r, false
-	a.use(exec.Owner)
+	a.o.Served.Add(exec.Owner)
 	a.watchSoon()
 	ctx := a.ctx
 	a.pump(func() {

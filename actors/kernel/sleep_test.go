@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/owned"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
 )
@@ -18,6 +19,7 @@ import (
 type fakeSleep struct {
 	mu       sync.Mutex
 	kept     *messages.Restored // guarded by mu
+	owners   []string           // of kept; guarded by mu
 	sleeps   []kernel.Sleeper   // guarded by mu
 	forgot   int                // guarded by mu
 	sleepErr error
@@ -37,19 +39,19 @@ func (f *fakeSleep) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hiber
 		return messages.Hibernated{}, f.sleepErr
 	}
 	m := messages.Memory{Kept: []string{"x"}}
-	f.kept = &messages.Restored{Memory: m}
+	f.kept, f.owners = &messages.Restored{Memory: m}, s.Owners
 	return messages.Hibernated{Memory: m, Bytes: 4}, nil
 }
 
-func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (*messages.Restored, error) {
+func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (kernel.Woken, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.kept != nil && f.wakeErr != nil {
-		return nil, f.wakeErr
+		return kernel.Woken{}, f.wakeErr
 	}
-	r := f.kept
-	f.kept = nil
-	return r, nil
+	w := kernel.Woken{Restored: f.kept, Owners: f.owners}
+	f.kept, f.owners = nil, nil
+	return w, nil
 }
 
 func (f *fakeSleep) Forget(messages.SessionKey) {
@@ -118,6 +120,80 @@ func TestHibernationRefused(t *testing.T) {
 	})
 }
 
+// TestAHibernatedSessionIsNotIdle from when it is kept until it has ended: whoever has asked
+// for it hears that it is kept when it is known to end.
+func TestAHibernatedSessionIsNotIdle(t *testing.T) {
+	t.Parallel()
+	var states []messages.ChildState // written by the one goroutine that calls the watchers
+	inTree(t, kernel.Options{Hibernation: &fakeSleep{}, Backend: &fakeBackend{closeDelay: time.Second}}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		time.Sleep(time.Second)
+		tr.system.Watch(func(e messages.Lifecycle) {
+			if c, ok := e.(messages.ChildChanged); ok && c.Kind == "kernel" {
+				states = append(states, c.To)
+			}
+		})
+		begin := time.Now()
+		_, err := tr.hibernate()
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(begin), "it is not waited for the end of the kernel")
+	})
+	require.Equal(t, []messages.ChildState{messages.ChildBusy, messages.ChildStopping, messages.ChildGone}, states)
+}
+
+// TestNothingIsNotKept: a kernel in which nothing has run would be restored in place of the
+// news of what became of the one before it; one that was idle ends.
+func TestNothingIsNotKept(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		tr.run("count")
+		_, err := supervisor.Ask[bool](t.Context(), tr.ref(), messages.Reset{})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		for _, idle := range []bool{false, true} {
+			require.Equal(t, 1, tr.backend.living())
+			_, err = supervisor.Ask[messages.Hibernated](t.Context(), tr.ref(), messages.Hibernate{Idle: idle})
+			refused, ok := errors.AsType[*messages.HibernateRefused](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, messages.HibernateNoKernel, refused.Reason)
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, tr.backend.living())
+	})
+	require.Zero(t, keeper.times())
+}
+
+// TestARefusalIsRemembered until a cell has run, where no one has asked but the session was
+// idle: it is not written down again to be refused for the same.
+func TestARefusalIsRemembered(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason messages.HibernateReason
+		times  int // it is tried, of twice for an idle session
+	}{{messages.HibernateLossy, 1}, {messages.HibernateUnsupported, 1}, {messages.HibernateFailed, 2}} {
+		keeper := &fakeSleep{sleepErr: &messages.HibernateRefused{Reason: tt.reason, Problem: "no"}}
+		idle := messages.Hibernate{Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Idle: true}
+		inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+			tr.run("count")
+			ask := func(m messages.Hibernate) {
+				_, err := supervisor.Ask[messages.Hibernated](t.Context(), tr.ref(), m)
+				refused, ok := errors.AsType[*messages.HibernateRefused](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, tt.reason, refused.Reason)
+			}
+			ask(idle)
+			ask(idle)
+			require.Equal(t, tt.times, keeper.times())
+			ask(messages.Hibernate{Key: idle.Key})
+			require.Equal(t, tt.times+1, keeper.times(), "someone has asked for it")
+			tr.run("count")
+			ask(idle)
+			require.Equal(t, tt.times+2, keeper.times(), "a cell has run")
+		})
+	}
+}
+
 // TestTheEndSaysWhatBecameOfTheState, kept or not.
 func TestTheEndSaysWhatBecameOfTheState(t *testing.T) {
 	t.Parallel()
@@ -168,4 +244,63 @@ func TestResetIsNotKept(t *testing.T) {
 	})
 	require.Zero(t, keeper.times())
 	inTree(t, kernel.Options{Hibernation: &fakeSleep{}, Once: true}, func(t *testing.T, tr *tree) { tr.run("count") })
+}
+
+// TestWhoseASleepingSessionIs: of all whose calls it has served, however often it was
+// restored since, and of everyone when one of them had no owner.
+func TestWhoseASleepingSessionIs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kept  []string // the owners of what it is restored from, nil: nothing is kept
+		calls []string // the owners of the calls that it serves
+		want  []string
+	}{
+		"one":                            {nil, []string{"a"}, []string{"a"}},
+		"without an owner":               {nil, []string{""}, []string{""}},
+		"with one and without":           {nil, []string{"a", ""}, []string{"", "a"}},
+		"restored by one of two":         {[]string{"a", "b"}, []string{"a"}, []string{"a", "b"}},
+		"restored, and its call is gone": {[]string{"a", "b"}, nil, []string{"a", "b"}},
+		"restored, and it is everyone's": {[]string{"", "a"}, []string{"a"}, []string{"", "a"}},
+		"restored from before owners":    {[]string{}, []string{"a"}, []string{"", "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keeper := &fakeSleep{}
+			if tt.kept != nil {
+				keeper.kept, keeper.owners = &messages.Restored{}, tt.kept
+			}
+			inTree(t, kernel.Options{Hibernation: keeper, Owner: "a"}, func(t *testing.T, tr *tree) {
+				if len(tt.calls) == 0 { // whoever made the call that starts the kernel does not wait for it
+					w, _, err := supervisor.Begin[messages.Result](tr.ref(), messages.Execute{ID: "1", Owner: "a", Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}})
+					require.NoError(t, err)
+					w.Settle(messages.Result{})
+					time.Sleep(time.Second)
+				}
+				for _, owner := range tt.calls {
+					require.Equal(t, messages.OutcomeOK, tr.wait(tr.begins(messages.Execute{ID: "1", Owner: owner, Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}})).Outcome)
+				}
+				_, err := tr.hibernate()
+				require.NoError(t, err)
+			})
+			require.Len(t, keeper.sleeps, 1)
+			require.Equal(t, tt.want, keeper.sleeps[0].Owners)
+		})
+	}
+}
+
+// TestARestartForgetsNoOwner: those who used the session before may have what it is kept
+// with afterwards.
+func TestARestartForgetsNoOwner(t *testing.T) {
+	t.Parallel()
+	keeper, served := &fakeSleep{}, new(owned.Owners)
+	inTree(t, kernel.Options{Hibernation: keeper, Served: served}, func(t *testing.T, tr *tree) {
+		for _, owner := range []string{"a", "b"} {
+			tr.wait(tr.begins(messages.Execute{ID: "1", Owner: owner, Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}}))
+			_, err := supervisor.Ask[bool](t.Context(), tr.system.Ref("gateway"), messages.Reset{})
+			require.NoError(t, err)
+		}
+		tr.wait(tr.begins(messages.Execute{ID: "1", Owner: "b", Out: &fakeOutlet{}, Cells: []messages.Cell{{Code: "count"}}}))
+	})
+	require.Len(t, keeper.sleeps, 1)
+	require.Equal(t, []string{"a", "b"}, keeper.sleeps[0].Owners)
 }

@@ -42,7 +42,8 @@ func refusedf(format string, args ...any) error {
 // Note is what the next host has to know of one session.
 type Note struct {
 	Version int `json:"version"`
-	// Key is whose session it is, Owners are those who have used it, at most MaxOwners.
+	// Key is whose session it is, Owners are those who have used it, at most MaxOwners; ""
+	// among them is for calls without an owner.
 	Key    messages.SessionKey `json:"key"`
 	Owners []string            `json:"owners,omitempty"`
 	// Process is the session's, Python its version.

@@ -70,9 +70,11 @@ type Request struct {
 	// fork of a session: also when the copies will lack what runs besides its cells.
 	Force bool `json:"force,omitempty"`
 
-	// freeze: names to leave out, and whether each of the others is written by itself.
+	// freeze: names to leave out, whether each of the others is written by itself, and
+	// whether nothing is written when something would be lost.
 	Names []string `json:"names,omitempty"`
 	Apart bool     `json:"apart,omitempty"`
+	Whole bool     `json:"whole,omitempty"`
 
 	// thaw: what the file holds.
 	Args messages.RawJSON `json:"args,omitempty"`

@@ -143,6 +143,85 @@ func TestWhatForgetsAHibernatedSession(t *testing.T) {
 	require.Equal(t, messages.StateRestored, got.State)
 }
 
+// TestAHibernatedSessionIsOfThoseWhoUseIt, however often it was on disk since, and of
+// everyone when it has served a call without an owner.
+func TestAHibernatedSessionIsOfThoseWhoUseIt(t *testing.T) {
+	t.Parallel()
+	host := sleepy(t, t.TempDir(), nil)
+	as := func(s *coppice.Session, owner, code string) (messages.Result, error) {
+		r := cells(code)
+		r.Owner = owner
+		return s.Execute(t.Context(), r)
+	}
+	sleep := func(s *coppice.Session) {
+		t.Helper()
+		_, err := s.Hibernate(t.Context())
+		require.NoError(t, err)
+		gone(t, host, s)
+	}
+	restored := func(s *coppice.Session, owner string) {
+		t.Helper()
+		r, err := as(s, owner, "x")
+		require.NoError(t, err)
+		require.Equal(t, messages.StateRestored, r.State)
+	}
+	refused := func(s *coppice.Session, owner string) {
+		t.Helper()
+		r, err := as(s, owner, "x")
+		require.Error(t, err)
+		require.Contains(t, r.Text, "belongs to another owner")
+		gone(t, host, s)
+	}
+
+	both := session(host, "both")
+	for _, owner := range []string{"a", "b"} {
+		_, err := as(both, owner, "x = 1")
+		require.NoError(t, err)
+	}
+	for _, owner := range []string{"a", "a", "b"} {
+		sleep(both)
+		refused(both, "stranger")
+		refused(both, "")
+		restored(both, owner)
+	}
+	sleep(both)
+	require.NoError(t, host.ReleaseOwner(t.Context(), "a"))
+	refused(both, "a")
+	restored(both, "b")
+	sleep(both)
+	require.NoError(t, host.ReleaseOwner(t.Context(), "b"))
+	require.NotContains(t, asleep(t, host), "both", "no owner is left")
+
+	open := session(host, "open")
+	for _, owner := range []string{"a", ""} {
+		_, err := as(open, owner, "x = 1")
+		require.NoError(t, err)
+	}
+	for _, owner := range []string{"", "a", "stranger"} {
+		sleep(open)
+		restored(open, owner)
+	}
+
+	// One that woke for an owner is that of the others, too, when that one leaves.
+	shared := session(host, "shared")
+	for _, owner := range []string{"a", "b"} {
+		_, err := as(shared, owner, "x = 1")
+		require.NoError(t, err)
+	}
+	sleep(shared)
+	restored(shared, "a")
+	require.NoError(t, host.ReleaseOwner(t.Context(), "a"))
+	r, err := as(shared, "b", "x")
+	require.NoError(t, err)
+	require.Equal(t, messages.StateKept, r.State)
+}
+
+// gone waits until a session has no kernel.
+func gone(t *testing.T, h *coppice.Host, s *coppice.Session) {
+	t.Helper()
+	require.Eventually(t, func() bool { _, there := kernels(t, h)[s.Key().ID()]; return !there }, time.Minute, 5*time.Millisecond)
+}
+
 // TestLossless: a session that would lose something is not kept, and goes on.
 func TestLosslessHibernation(t *testing.T) {
 	t.Parallel()

@@ -50,4 +50,9 @@
 //     processor, comes on top.
 //  13. Patience. No kernel that would have answered is ended for not answering,
 //     whoever has no processor, for however long: the host, a kernel, all of them.
+//
+// TestHibernationHolds has schedules of its own, with sessions that go to disk: a session has
+// what it last had, or is told that it has not; it is never given anything older; what is kept
+// has no kernel; what cannot be restored stays; and those whose calls it has served may have
+// it, and no one else.
 package sim

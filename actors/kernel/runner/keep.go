@@ -219,7 +219,7 @@ func (h *kept) discard() {
 func (h *kept) use(owner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if owner == "" || slices.Contains(h.note.Owners, owner) || len(h.note.Owners) == estate.MaxOwners {
+	if slices.Contains(h.note.Owners, owner) || len(h.note.Owners) == estate.MaxOwners {
 		return
 	}
 	h.note.Owners = append(h.note.Owners, owner)

@@ -34,7 +34,7 @@ func (i *Interpreter) Freeze(ctx context.Context) (kernel.Frozen, error) {
 type frozen struct{ i *Interpreter }
 
 // Write has the copy write itself to a file.
-func (f *frozen) Write(ctx context.Context, to *os.File, without []string, apart bool) (messages.RawJSON, error) {
+func (f *frozen) Write(ctx context.Context, to *os.File, how kernel.Writing) (messages.RawJSON, error) {
 	_, err := to.Seek(0, io.SeekStart)
 	if err == nil {
 		err = to.Truncate(0)
@@ -42,7 +42,7 @@ func (f *frozen) Write(ctx context.Context, to *os.File, without []string, apart
 	if err != nil {
 		return nil, err
 	}
-	frame, err := f.i.handOver(ctx, ndjson.Request{Type: ndjson.TypeFreeze, Names: without, Apart: apart}, to)
+	frame, err := f.i.handOver(ctx, ndjson.Request{Type: ndjson.TypeFreeze, Names: how.Without, Apart: how.Apart, Whole: how.Whole}, to)
 	if err != nil {
 		return nil, fmt.Errorf("write a session down: %w", err)
 	}

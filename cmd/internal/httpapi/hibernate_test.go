@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -45,12 +46,21 @@ func (s *server) hibernation() {
 	require.Positive(t, kept.Bytes)
 	require.Positive(t, kept.TookSeconds)
 
-	one := s.asleep(key)
+	one, err := s.Session(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, client.StateHibernated, one.State, "it is shown as soon as it is answered")
+	list, err := s.AllSessions(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []client.Session{one}, list)
+	again, err := s.Hibernate(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, client.Hibernated{Memory: kept.Memory, Bytes: kept.Bytes}, again)
+	s.gone(key)
 	require.Equal(t, []string{"x"}, one.Kept.Kept)
 	require.Equal(t, kept.Bytes, one.Kept.Bytes)
 	require.WithinRange(t, one.Since, began.Add(-time.Second), time.Now())
 	require.True(t, one.Expires.After(one.Since))
-	list, err := s.Sessions(ctx)
+	list, err = s.Sessions(ctx)
 	require.NoError(t, err)
 	require.Empty(t, list, "it has no kernel")
 	list, err = s.AllSessions(ctx)
@@ -67,9 +77,6 @@ func (s *server) hibernation() {
 	last := story.Moments[len(story.Moments)-1]
 	require.Equal(t, "hibernated", last.What)
 	require.Equal(t, "its next call restores it from disk", last.Why)
-	again, err := s.Hibernate(ctx, key)
-	require.NoError(t, err)
-	require.Equal(t, client.Hibernated{Memory: kept.Memory, Bytes: kept.Bytes}, again)
 	require.Equal(t, http.StatusNotFound, statusOf(t, s.Interrupt(ctx, key)), "nothing runs in it")
 
 	r := s.run("s", "x + 2")
@@ -82,7 +89,7 @@ func (s *server) hibernation() {
 		s.run("s", "x = 1")
 		_, err = s.Hibernate(ctx, key)
 		require.NoError(t, err, name)
-		s.asleep(key)
+		s.gone(key)
 		require.NoError(t, forget(), name)
 		_, err = s.Session(ctx, key)
 		require.Equal(t, http.StatusNotFound, statusOf(t, err), name)
@@ -90,14 +97,11 @@ func (s *server) hibernation() {
 	}
 }
 
-// asleep waits until a session has no kernel any more and is on disk.
-func (s *server) asleep(key messages.SessionKey) client.Session {
+// gone waits until a session has no kernel any more.
+func (s *server) gone(key messages.SessionKey) {
 	s.t.Helper()
-	var one client.Session
 	require.Eventually(s.t, func() bool {
-		var err error
-		one, err = s.Session(s.t.Context(), key)
-		return err == nil && one.State == client.StateHibernated
+		list, err := s.Sessions(s.t.Context())
+		return err == nil && !slices.ContainsFunc(list, func(one client.Session) bool { return one.Session == key.Session })
 	}, time.Minute, 10*time.Millisecond)
-	return one
 }

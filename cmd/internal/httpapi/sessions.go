@@ -54,9 +54,7 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 		list, err = a.kernels(r.Context())
 	}
 	if err == nil && asleep {
-		var kept []client.Session
-		kept, err = a.hibernated(r.Context(), list)
-		list = append(list, kept...)
+		list, err = a.withAsleep(r.Context(), list)
 	}
 	if err != nil {
 		a.problem(w, err)
@@ -281,15 +279,19 @@ type look func(context.Context, messages.SessionKey) (client.Session, error)
 // known returns a session that has a kernel, or else is kept on disk.
 func (a *API) known(ctx context.Context, key messages.SessionKey) (client.Session, error) {
 	s, err := a.find(ctx, key)
-	if !errors.Is(err, errNotFound) {
+	live := []client.Session{s}
+	switch {
+	case errors.Is(err, errNotFound):
+		live = nil
+	case err != nil || s.State != messages.ChildStopping:
 		return s, err
 	}
-	list, failed := a.hibernated(ctx, nil)
+	list, failed := a.withAsleep(ctx, live)
 	if failed != nil {
 		return s, failed
 	}
 	for _, one := range list {
-		if one.Session == key.Session && one.Cwd == key.Cwd && one.Workspace == key.Workspace {
+		if keyOf(one) == key {
 			return one, nil
 		}
 	}
@@ -350,25 +352,37 @@ func all(r *http.Request) (bool, error) {
 	return false, badRequest{fmt.Sprintf("hibernated must be true or false, not %.40q", values), ""}
 }
 
-// hibernated lists the sessions that are kept on disk and are not among those that have a
-// kernel.
-func (a *API) hibernated(ctx context.Context, live []client.Session) ([]client.Session, error) {
+// withAsleep adds to the sessions that had a kernel a moment ago those that are kept on disk.
+// One that is kept while its kernel ends is on disk: only the next call has a kernel again.
+func (a *API) withAsleep(ctx context.Context, live []client.Session) ([]client.Session, error) {
 	list, err := a.o.Host.Hibernated(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.asleep.note(len(list))
-	up := make(map[messages.SessionKey]bool, len(live))
-	for _, s := range live {
-		up[messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}] = true
-	}
-	var kept []client.Session
+	kept := make(map[messages.SessionKey]bool, len(list))
 	for _, one := range list {
-		if !up[one.Key] {
-			kept = append(kept, sleeping(one))
+		kept[one.Key] = true
+	}
+	up := make(map[messages.SessionKey]bool, len(live))
+	all := make([]client.Session, 0, len(live)+len(list))
+	for _, s := range live {
+		if key := keyOf(s); s.State != messages.ChildStopping || !kept[key] {
+			up[key] = true
+			all = append(all, s)
 		}
 	}
-	return kept, nil
+	for _, one := range list {
+		if !up[one.Key] {
+			all = append(all, sleeping(one))
+		}
+	}
+	return all, nil
+}
+
+// keyOf is the key of a session.
+func keyOf(s client.Session) messages.SessionKey {
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
 }
 
 // sleeping is a session that is kept on disk, as clients see it.

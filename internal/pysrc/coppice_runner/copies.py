@@ -16,7 +16,7 @@ import os
 import socket
 import sys
 import threading
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from . import forkserver
 
@@ -62,6 +62,24 @@ def running(loop: Any) -> List[Tuple[str, str, str]]:
         tasks = [t for t in sys.modules["asyncio"].all_tasks(loop) if not t.done()]
         found += [(f"task {t.get_name()}", "asyncio.Task", "a task ends with its event loop") for t in tasks]
     return found
+
+
+def luck() -> Callable[[], None]:
+    """Returns what gives a copy the random numbers that come next in the session: one
+    that is looked at in its place has to have them, where others begin with their own."""
+    again = []
+    for name, get, put in (("random", "getstate", "setstate"), ("numpy.random", "get_state", "set_state")):
+        try:
+            module = sys.modules[name]
+            again.append((getattr(module, put), getattr(module, get)()))
+        except Exception:  # it was not imported, or is something of the user's
+            pass
+
+    def give() -> None:
+        for put, state in again:
+            put(state)
+
+    return give
 
 
 def _device() -> Optional[str]:

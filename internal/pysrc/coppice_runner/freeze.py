@@ -484,30 +484,35 @@ class Freezer:
         return {name: "; ".join(sorted(texts)) for name, texts in found.items()}
 
 
-def freeze(session: Any, fd: int, left: Iterable[str], apart: bool, running: List[Tuple[str, str, str]]) -> Dict[str, Any]:
+def freeze(session: Any, fd: int, left: Iterable[str], apart: bool, running: List[Tuple[str, str, str]], whole: bool = False) -> Dict[str, Any]:
     """Writes the image of a session to a file, and returns what is in it. left are
-    names to leave out, running what runs besides the session's main thread."""
+    names to leave out, running what runs besides the session's main thread. With whole
+    nothing is in it when something would be lost."""
     left = list(left)
     names, around = gather(session, left)
     with sys.modules["warnings"].catch_warnings():  # of what is pickled: no cell runs that they could belong to
         sys.modules["warnings"].simplefilter("ignore")
-        return _freeze(session, fd, names, around, apart, running)
+        return _freeze(session, fd, names, around, apart, running, whole)
 
 
-def _freeze(session: Any, fd: int, names: Dict[str, Any], around: Dict[str, Any], apart: bool, running: List[Tuple[str, str, str]]) -> Dict[str, Any]:
+def _freeze(session: Any, fd: int, names: Dict[str, Any], around: Dict[str, Any], apart: bool, running: List[Tuple[str, str, str]], whole: bool) -> Dict[str, Any]:
     freezer = Freezer(session)
     everything = {**names, **around}
     if apart:
         everything = {k: v for k, v in everything.items() if freezer.fit({k: v})}
     sizes: List[int] = []
     notes: List[Tuple[Any, str]] = []
-    try:
-        sizes, notes = freezer.write(fd, everything, apart)
-    except BaseException:  # something of it cannot be pickled: it is looked for
-        os.lseek(fd, 0, os.SEEK_SET)
-        os.ftruncate(fd, 0)
+    if whole and running:
         everything = freezer.fit(everything)
-        sizes, notes = freezer.write(fd, everything, apart)
+    else:
+        try:
+            sizes, notes = freezer.write(fd, everything, apart)
+        except BaseException:  # something of it cannot be pickled: it is looked for
+            os.lseek(fd, 0, os.SEEK_SET)
+            os.ftruncate(fd, 0)
+            everything = freezer.fit(everything)
+            if not (whole and freezer.lost):
+                sizes, notes = freezer.write(fd, everything, apart)
     types_of = {n: kind(v) for n, v in names.items() if n in everything}
     changed = freezer.changed({n: v for n, v in names.items() if n in everything}, notes)
     lost = [{"name": shown(n), "type": t, "reason": w} for n, (t, w) in freezer.lost.items()]

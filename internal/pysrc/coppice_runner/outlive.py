@@ -36,7 +36,7 @@ def freeze(session: Any, ident: int, request: Dict[str, Any]) -> None:
     session._send({"type": "forking", "id": ident})
     fd = copies.receive_one(session._main)
     try:
-        image = write(session, fd, request.get("names") or [], bool(request.get("apart")), session.running)
+        image = write(session, fd, request.get("names") or [], bool(request.get("apart")), session.running, bool(request.get("whole")))
     finally:
         os.close(fd)
     session._send({"type": "frozen", "id": ident, "args": image})

@@ -11,7 +11,7 @@ import sys
 import types
 import warnings
 from time import monotonic
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import coppice_prelude  # noqa: F401, the prelude of each session takes it from here
 
@@ -353,6 +353,7 @@ class Session:
             self._send({"type": "refused", "id": ident, "name": why[0], "message": why[1]})
             return
         self.running = copies.running(self._loop) if force else []
+        luck = copies.luck() if force else None
         self._send({"type": "forking", "id": ident})
         seats = copies.receive(self._main, n)
         # The side thread is not in the copies: it must hold nothing that they need.
@@ -366,10 +367,11 @@ class Session:
         if seat is None:
             self._send({"type": "done", "id": ident, "ok": True})
         else:
-            self._become(seat)
+            self._become(seat, luck)
 
-    def _become(self, seat: List[int]) -> None:
-        """Makes this process, a copy, a session of its own."""
+    def _become(self, seat: List[int], luck: Optional[Callable[[], None]]) -> None:
+        """Makes this process, a copy, a session of its own. luck gives it the random
+        numbers of the session, None for its own."""
         lifeline = self.side.leave()
         for fd in (self._main.detach(), *self.output.captured.values()):
             try:
@@ -377,6 +379,8 @@ class Session:
             except OSError:
                 pass  # the user's code has closed it
         self._main, control, captured = forkserver.take_seat(seat)
+        if luck is not None:
+            luck()
         self._lines = Lines()
         self._lines.attach(self._main)
         self._channel.attach(self._main)

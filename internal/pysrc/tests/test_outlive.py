@@ -262,6 +262,12 @@ class OutliveTest(unittest.TestCase):
         self.assertEqual("thawed", self.thaw(r, f, image)["type"])
         self.assertEqual("('sub', 'a', None, True)", r.value("os.path.basename(os.getcwd()), os.environ['COPPICE_A'], os.getenv('COPPICE_GIVEN'), '/nowhere/at/all' in sys.path"))
         self.assertEqual(s.value("random.random()"), r.value("random.random()"))
+        (copy,) = s.copies(1, force=True)
+        self.open.append(copy)
+        self.assertEqual(s.value("random.random()"), copy.value("random.random()"), "one that is written down is what it is a copy of")
+        (own,) = s.copies(1)
+        self.open.append(own)
+        self.assertNotEqual(s.value("random.random()"), own.value("random.random()"), "one that goes on has its own")
         self.assertEqual("('error', [4])", r.value("warnings.filters[0][0], mine"))
         r2 = self.driver()
         self.thaw(r2, f, image)
@@ -290,6 +296,21 @@ class OutliveTest(unittest.TestCase):
         self.assertEqual("_asyncio.Task", told["task"][0])
         self.assertEqual("threading.Thread", told["t"][0])
         self.assertEqual(1, len([n for n in told if n.startswith("task Task")]))
+
+    def test_nothing_is_written_of_what_is_kept_as_a_whole_or_not_at_all(self):
+        for code, running, lost in (
+            ("y = 1", [], []),
+            ("y = 1", [("thread T", "Thread", "a thread ends with its process")], ["thread T"]),
+            ("y = (i for i in ())", [], ["y"]),
+        ):
+            with self.subTest(code, running=running), self.room() as here, tempfile.TemporaryFile() as f:
+                session = here.session()
+                here.run(session, "x = bytearray(100_000)\n" + code)
+                sys.modules["__main__"] = session.module
+                image = freeze(session, f.fileno(), (), False, running, True)
+                self.assertEqual([one["name"] for one in image["lost"]], lost)
+                self.assertEqual(image["sections"] == [], bool(lost))
+                self.assertEqual(os.fstat(f.fileno()).st_size, sum(image["sections"]))
 
     def test_another_python_or_package_is_refused_before_anything_is_read(self):
         s = self.driver()
