@@ -96,15 +96,15 @@ func (x *execution) append(e messages.Event, to func(func(uint64) ([]byte, error
 	})
 }
 
-// finish writes the end.
+// finish writes the end. Who has read it finds the execution ended.
 func (x *execution) finish(result messages.Result, report messages.RawJSON, logger *slog.Logger) {
 	if x.full {
 		result.Reason = strings.TrimPrefix(result.Reason+"; "+logFull, "; ")
 	}
+	x.mu.Lock()
 	if err := x.append(messages.Final{Position: messages.Position{Cell: -1}, Result: result}, x.log.Finish); err != nil {
 		logger.Error("the end of an execution was not kept", "execution", x.info.ID, "err", err)
 	}
-	x.mu.Lock()
 	x.info.State, x.info.Ended, x.info.Outcome = client.Ended, time.Now(), result.Outcome
 	x.info.Result, x.info.Notebook = &result, report
 	x.mu.Unlock()
