@@ -28,11 +28,11 @@ func TestWhoReadTheEndFindsItEnded(t *testing.T) {
 			found <- x.describe(true)
 		}()
 		<-reading
-		x.finish(messages.Result{Outcome: messages.OutcomeOK}, messages.RawJSON(`{}`), slog.Default())
+		x.finish(messages.Result{Outcome: messages.OutcomeOK}, messages.RawJSON(`{}`), slog.New(slog.DiscardHandler))
 		info := <-found
 		require.Equal(t, client.Ended, info.State)
 		require.NotNil(t, info.Result)
 		require.NotNil(t, info.Notebook)
-		x.close(slog.Default())
+		x.close(slog.New(slog.DiscardHandler))
 	}
 }
