@@ -108,7 +108,8 @@ func passes(t *testing.T, host *coppice.Host, beside *coppice.Session, name, bac
 			over = true
 		case <-time.After(20 * time.Millisecond): // one call after the other would take the processors from what is looked at
 			begin := time.Now()
-			require.Equal(t, messages.OutcomeOK, run(t, beside, cells("n")).Outcome)
+			told := run(t, beside, cells("n"))
+			require.Equal(t, messages.OutcomeOK, told.Outcome, told.Text)
 			slowest = max(slowest, time.Since(begin))
 			calls++
 		}
