@@ -295,17 +295,33 @@ func TestTenantsAreApart(t *testing.T) {
 	})
 
 	t.Run("code", func(t *testing.T) {
+		// What is refused is closed to it; with namespaces of its own, it is not even there,
+		// and /dev/shm is its own.
+		shared, err := os.CreateTemp("/dev/shm", "coppice-test-*")
+		require.NoError(t, err)
+		defer os.Remove(shared.Name())
+		defer shared.Close()
+		written := shared.Name() + "-of-code"
+		defer os.Remove(written)
 		attack := fmt.Sprintf(`
 import os
-for what in (lambda: open(%[1]q + '/secret.txt').read(), lambda: os.listdir(%[1]q), lambda: open(%[1]q + '/new', 'w'), lambda: os.listdir(%[2]q),
-             lambda: open('there/secret.txt').read(), lambda: open(%[3]q).read(), lambda: open(%[4]q).read(), lambda: open('/dev/shm/coppice-test', 'w'), lambda: os.listdir('/dev/shm')):
+for what in (lambda: open(%[1]q + '/secret.txt').read(), lambda: os.listdir(%[1]q), lambda: open(%[1]q + '/new', 'w'),
+             lambda: open('there/secret.txt').read(), lambda: open(%[3]q).read(), lambda: open(%[4]q).read(), lambda: open(%[5]q).read()):
     try:
         print('LEAK', what())
+    except (PermissionError, FileNotFoundError):
+        pass
+for seen in (lambda: os.listdir(%[2]q), lambda: os.listdir('/dev/shm'), lambda: open(%[6]q, 'w').close()):
+    try:
+        print('SEEN', seen())
     except PermissionError:
         pass
-print('SECRET_OF_THE_SERVER' in os.environ, 'done')`, work, filepath.Dir(filepath.Dir(work)), s.tokens.Path, filepath.Join(s.home, "key.pem"))
+print('SECRET_OF_THE_SERVER' in os.environ, 'done')`, work, filepath.Dir(filepath.Dir(work)), s.tokens.Path, filepath.Join(s.home, "key.pem"), shared.Name(), written)
 		shown := s.run(blue, "attack", "job", attack)
 		require.Contains(t, shown, "False done")
+		require.NotContains(t, shown, filepath.Base(filepath.Dir(work)))
+		require.NotContains(t, shown, filepath.Base(shared.Name()))
+		require.NoFileExists(t, written)
 		require.NotContains(t, shown, "LEAK")
 	})
 

@@ -91,7 +91,9 @@ func TestAHundredCuts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	const lines = 8000
-	code := fmt.Sprintf("for i in range(%d): print('line', i, 'x' * 60)", lines)
+	// Lines of one stream come together, in events that can be larger than what any connection
+	// lets through; lines of two streams by turns, one by one.
+	code := fmt.Sprintf("import sys\nfor i in range(%d): print('line', i, 'x' * 60, file=(sys.stdout, sys.stderr)[i %% 2])", lines)
 	proxy := cut(t, s.url, 100)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -124,6 +126,7 @@ func TestAHundredCuts(t *testing.T) {
 		}
 	}
 	require.Equal(t, lines, line)
+	require.Greater(t, len(seen), lines)
 	t.Logf("%d events, %d lines, %d cuts", len(seen), line, proxy.cuts.Load())
 
 	again := overSocket(ctx, t, cut(t, s.url, 100), len(seen))
