@@ -73,6 +73,9 @@ func Begin(ctx context.Context, o Options) (_ *Custody, err error) {
 	if c.lock, err = c.folder.lock(unix.O_CREAT); err != nil {
 		return nil, fmt.Errorf("begin to keep sessions: %w", err)
 	}
+	if err := signIn(c.lock); err != nil {
+		return nil, err
+	}
 	if err := os.Rename(hidden, path); err != nil {
 		return nil, fmt.Errorf("begin to keep sessions: %w", err)
 	}
@@ -157,6 +160,9 @@ func Take(ctx context.Context, o Options, id string) (_ *Custody, err error) {
 	if process.Ended(r.Custodian) {
 		return nil, ErrGone
 	}
+	if err := signIn(c.lock); err != nil {
+		return nil, err
+	}
 	c.custodian = r.Custodian
 	if err := c.reach(ctx, r, o); err != nil {
 		return nil, err
@@ -238,6 +244,7 @@ func (c *Custody) watch() {
 // release lets go of the folder, and of the lock.
 func (c *Custody) release() {
 	if c.lock != nil {
+		_ = c.lock.Truncate(0) // this process lives on, and is the host no longer
 		_ = c.lock.Close()
 	}
 	if c.folder != nil {

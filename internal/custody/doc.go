@@ -15,8 +15,10 @@
 //     is lost or doubled on the way from one host to the next but what the earlier one
 //     had read.
 //   - A custody has one host at a time. It is the one that holds host.lock (flock(2)),
-//     which the system frees with its holder. The custodian looks whether the open file
-//     that it is shown is the one that holds the lock.
+//     which the system frees with its holder, and which says who that is: a child that a
+//     killed host was just starting has the lock for an instant longer, and is no host.
+//     The custodian looks whether the open file that it is shown is the one that holds the
+//     lock.
 //   - A host is believed when it is of the same user and the process that it says it is
 //     (its pid as the system tells it, and its start time), knows the token of
 //     record.json, and holds the lock. Else it is refused, and told why.
@@ -38,7 +40,7 @@
 // # Files, in the folder of all custodies, a folder for each
 //
 //	record.json   the custodian: its process and the token
-//	host.lock     locked by the host
+//	host.lock     locked by the host, and says which process that is
 //	names         what is kept, by name: for who finds it when the custodian is gone
 //	s             the socket at which hosts ask
 //

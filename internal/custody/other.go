@@ -22,7 +22,7 @@ func Begin(context.Context, Options) (*Custody, error) { return nil, ErrUnsuppor
 func Take(context.Context, Options, string) (*Custody, error) { return nil, ErrUnsupported }
 
 // Scan looks which custodies there are: none here.
-func Scan(string) ([]Standing, error) { return nil, nil }
+func Scan(context.Context, string) ([]Standing, error) { return nil, nil }
 
 // Bury removes what is left of a custody. It returns [ErrUnsupported] here.
 func Bury(string, string) error { return ErrUnsupported }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -187,18 +188,67 @@ func (f *folder) lock(flag int) (*os.File, error) {
 	}
 }
 
-// await is lock for who finds it held by another that only looks, which takes no time.
+// signIn writes down which process has the lock, as the host.
+func signIn(lock *os.File) error {
+	me, err := process.Identify(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("write down who has what is kept: %w", err)
+	}
+	data, err := json.Marshal(me)
+	if err == nil {
+		err = lock.Truncate(0)
+	}
+	if err == nil {
+		_, err = lock.WriteAt(data, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write down who has what is kept: %w", err)
+	}
+	return nil
+}
+
+// host reads who has signed in last. It is false when nobody has, or has left since.
+func (f *folder) host() (process.Identity, bool) {
+	var id process.Identity
+	data, err := f.read(lockFile, maxRecord)
+	return id, err == nil && json.Unmarshal(data, &id) == nil && id.PID > 0
+}
+
+// What frees the lock of a host that has ended, and of one who only looks, takes no time
+// where there is a processor for it.
+var (
+	letGo  = opportunity.Starting(10*time.Second, 0)
+	looked = opportunity.Starting(time.Second, 0)
+)
+
+// await is lock for who may find it held by nobody who is the host: by one who only looks,
+// or by a child of a host that was killed, which has all that this had until it has become
+// the program that it is to be. The error is [ErrUsed] at once when the host lives.
 func (f *folder) await(ctx context.Context) (*os.File, error) {
-	const looks, pause = 10, 10 * time.Millisecond
-	for n := 0; ; n++ {
-		held, err := f.lock(0)
-		if n == looks || !errors.Is(err, ErrUsed) {
+	held, err := f.lock(0)
+	if !errors.Is(err, ErrUsed) {
+		return held, err
+	}
+	budget := looked
+	switch id, known := f.host(); {
+	case known && process.Alive(id):
+		return nil, ErrUsed
+	case known && process.Ended(id):
+		budget = letGo
+	}
+	bound, done := opportunity.Within(ctx, budget, opportunity.Unknown{})
+	defer done()
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		select {
+		case <-time.After(wait):
+		case <-bound.Done():
+			return nil, ErrUsed
+		}
+		if held, err = f.lock(0); !errors.Is(err, ErrUsed) {
 			return held, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, err
+		if id, known := f.host(); known && process.Alive(id) {
+			return nil, ErrUsed // another was earlier
 		}
 	}
 }
@@ -265,8 +315,9 @@ func isMissing(pid int) bool {
 }
 
 // Scan looks which custodies there are in a folder, and asks no custodian. It is empty
-// when there is no such folder.
-func Scan(dir string) ([]Standing, error) {
+// when there is no such folder. It waits for the lock of a host that has ended, which a
+// child of it can have for an instant longer.
+func Scan(ctx context.Context, dir string) ([]Standing, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -277,13 +328,13 @@ func Scan(dir string) ([]Standing, error) {
 	var found []Standing
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
-			found = append(found, stand(dir, e.Name()))
+			found = append(found, stand(ctx, dir, e.Name()))
 		}
 	}
 	return found, nil
 }
 
-func stand(dir, id string) Standing {
+func stand(ctx context.Context, dir, id string) Standing {
 	s := Standing{ID: id, State: Waiting}
 	f, err := openFolder(dir, id)
 	if err != nil {
@@ -291,7 +342,7 @@ func stand(dir, id string) Standing {
 		return s
 	}
 	defer f.close()
-	held, err := f.lock(0)
+	held, err := f.await(ctx)
 	switch {
 	case errors.Is(err, ErrUsed):
 		s.State, s.Names = Used, f.names()

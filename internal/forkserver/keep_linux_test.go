@@ -214,7 +214,7 @@ func TestAHostIsKilledWhileItsSessionsBegin(t *testing.T) {
 			require.Regexp(t, "^kept", out())
 		}
 		kill()
-		found, err := custody.Scan(dir)
+		found, err := custody.Scan(t.Context(), dir)
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

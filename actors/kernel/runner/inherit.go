@@ -42,7 +42,7 @@ const (
 
 // inherit takes over what earlier hosts have left.
 func (k *keeper) inherit(ctx context.Context) ([]kernel.Inherited, error) {
-	found, err := custody.Scan(k.o.Dir)
+	found, err := custody.Scan(ctx, k.o.Dir)
 	if err != nil {
 		return nil, err
 	}
