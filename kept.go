@@ -202,7 +202,7 @@ func (h *Host) takeOver(one kernel.Inherited, k *KeptCall) {
 		k.end(result)
 		h.ids.Delete(k.ID)
 	}
-	if err == nil && result.Outcome == messages.OutcomeNotStarted {
+	if err == nil && one.Lost == "" && (result.Outcome == messages.OutcomeNotStarted || result.Outcome == messages.OutcomeLost) {
 		err = result.Err()
 	}
 	if err != nil {

@@ -46,7 +46,10 @@ func (c *call) step(s *supervisor.Supervisor) string {
 func (h *handler) unserved(c *call, why *supervisor.ServiceError) messages.Result {
 	r := messages.NotStarted(c.exec, h.o.Name, refusal(why), reason(why))
 	r.Progress.Reach, r.Progress.Waited = c.waits.reach, c.waits.Waited
-	if why.Dispatched {
+	if c.exec.Resumed && !why.Dispatched { // the one who has begun it is gone
+		r.Reason = "an earlier host had begun the call, and this one could not go on with it: " + r.Reason
+	}
+	if why.Dispatched || c.exec.Resumed {
 		r.Refusal, r.Remedy, r.RetryAfterMS = "", "", 0
 		r.Outcome, r.State = messages.OutcomeLost, messages.StateLost
 		r.Progress.Reach, r.Progress.Stop = messages.ReachSent, why.Exit.Value().Stop()

@@ -58,6 +58,10 @@ func (h *handler) Handle(s *supervisor.Supervisor, msg any) error {
 		h.interrupt(s, m)
 	case deadlinesDue:
 		h.deadlines(s)
+	case goesOn:
+		if c, ok := h.calls[m.exec]; ok {
+			s.Send(c.child, c.left)
+		}
 	default:
 		return supervisor.Unknown(msg)
 	}
@@ -213,9 +217,14 @@ func (h *handler) interrupt(s *supervisor.Supervisor, m messages.Interrupt) {
 	}
 }
 
-// withdraw answers a call that waits and is to end early.
+// goesOn is the gateway's message to itself: a kernel has been given a call that an earlier
+// host had begun, and that is to end early.
+type goesOn struct{ exec string }
+
+// withdraw answers a call that waits and is to end early. One that an earlier host has begun
+// has run: how far is its kernel's to say, so that this is told when it has it.
 func (h *handler) withdraw(s *supervisor.Supervisor, c *call) bool {
-	if c.left.Cause == "" {
+	if c.left.Cause == "" || c.exec.Resumed {
 		return false
 	}
 	if h.leaveRoom(s, c) {
@@ -243,7 +252,7 @@ func (h *handler) Unserved(s *supervisor.Supervisor, w supervisor.Work, why *sup
 	c, ok := h.calls[exec.ID]
 	switch {
 	case !ok:
-	case c.left.Cause != "" && !why.Dispatched: // it was to end before its kernel did
+	case c.left.Cause != "" && !why.Dispatched && !c.exec.Resumed: // it was to end before its kernel did
 		h.answer(c, h.withdrawn(s, c))
 	case !h.makeRoom(s, c, why):
 		h.answer(c, h.unserved(c, why))
@@ -301,6 +310,7 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 		if w, ok := s.Running(child); ok {
 			_, call := w.Msg.(messages.Execute)
 			h.served[child] = h.served[child] || call
+			h.stopResumed(s, w)
 		}
 	case e.Exit != nil && h.served[child]:
 		// The first reason counts: what follows may be the failure of a kernel
@@ -315,6 +325,18 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	}
 	if e.To == messages.ChildGone {
 		h.owners.ended(child, len(h.byKey[child]) > 0)
+	}
+}
+
+// stopResumed has a call end early that an earlier host had begun, and that its kernel is
+// just given.
+func (h *handler) stopResumed(s *supervisor.Supervisor, w supervisor.Work) {
+	exec, ok := w.Msg.(messages.Execute)
+	if !ok || !exec.Resumed {
+		return
+	}
+	if c, ok := h.calls[exec.ID]; ok && c.left.Cause != "" {
+		s.Ctx().Tell(goesOn{exec.ID}) // after it has the call
 	}
 }
 

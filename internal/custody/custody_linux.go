@@ -54,7 +54,7 @@ func Begin(ctx context.Context, o Options) (_ *Custody, err error) {
 	// The folder gets its name when it is locked: others take one that is not locked for
 	// what a killed host has left.
 	id := rand.Text()
-	hidden := filepath.Join(o.Dir, "."+id)
+	hidden := filepath.Join(o.Dir, unfinished(id))
 	if err := os.Mkdir(hidden, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of what is kept: %w", err)
 	}

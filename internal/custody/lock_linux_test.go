@@ -5,12 +5,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/custody"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -81,4 +84,25 @@ func TestTheLockOfAHostThatLives(t *testing.T) {
 	require.ErrorIs(t, err, custody.ErrUsed)
 	free()
 	require.NoError(t, take(t, dir, id).End(within(t)))
+}
+
+// TestWhatIsUnfinished: the next host removes what one has left that was killed while it
+// began, and nothing of one that lives.
+func TestWhatIsUnfinished(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	here := strings.Split(temp.Maker(), "-")
+	alive := "." + temp.Maker() + "-ALIVE"
+	ended := "." + here[0] + "-another-" + here[2] + "-ENDED" // the number has another process now
+	for _, name := range []string{alive, ended, ".UNKNOWN"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, ".UNKNOWN"), old, old))
+	c, err := custody.Begin(within(t), custody.Options{Dir: dir, Python: python()})
+	require.NoError(t, err)
+	require.NoError(t, c.End(within(t)))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, alive, left[0].Name())
 }

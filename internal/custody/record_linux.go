@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
@@ -253,13 +254,21 @@ func (f *folder) await(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// removeUnfinished removes the folders of hosts that were killed before they had locked
-// theirs, which takes no time.
+// unfinished is the name of a folder while this host begins: it says whose it is.
+func unfinished(id string) string { return "." + temp.Maker() + "-" + id }
+
+// removeUnfinished removes the folders of hosts that were killed while they began. One that
+// does not say whose it is has to be old: to begin takes no time.
 func removeUnfinished(dir string) {
 	const young = time.Minute
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > young {
+		maker, hidden := strings.CutPrefix(e.Name(), ".")
+		if !hidden {
+			continue
+		}
+		ended := temp.Ended(maker[:max(0, strings.LastIndex(maker, "-"))])
+		if info, err := e.Info(); err == nil && (ended || time.Since(info.ModTime()) > young) {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next host tries again
 		}
 	}

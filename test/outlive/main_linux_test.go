@@ -48,6 +48,7 @@ type said struct {
 	Exec    string          `json:"exec,omitempty"`
 	Event   json.RawMessage `json:"event,omitempty"`
 	Ready   bool            `json:"ready,omitempty"`
+	Called  bool            `json:"called,omitempty"` // the host function was
 	Err     string          `json:"err,omitempty"`
 }
 
@@ -115,6 +116,7 @@ func (r role) play() error {
 func (r role) call(ctx context.Context, host *coppice.Host, i int, cells []string, tell func(said)) {
 	request := coppice.Request{ID: "call-" + name(i), AllowStdin: true, HostFunctions: []coppice.HostFunction{{
 		Name: "never", Description: "does not return", Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
+			tell(said{Session: name(i), Called: true})
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
@@ -142,6 +144,7 @@ type victim struct {
 	stdin interface{ Close() error }
 	over  bool
 	seen  map[string][]messages.Event // what it has handed on, by session
+	calls int                         // of the host function
 }
 
 // begin starts a host.
@@ -188,6 +191,9 @@ func (v *victim) next() error {
 	}
 	if s.Err != "" {
 		return fmt.Errorf("%s: %s", s.Session, s.Err)
+	}
+	if s.Called {
+		v.calls++
 	}
 	if s.Event != nil {
 		e, err := messages.ParseEvent(s.Event)

@@ -65,7 +65,7 @@ func TestWhatIsOpenWhenAHostIsKilled(t *testing.T) {
 	v := begin(t, r)
 	v.shows(t, len(r.Calls), isText)
 	v.until(t, func() bool {
-		return asks(v.seen[name(0)]) && final(v.seen[name(3)]) && strings.Contains(textOf(v.seen[name(4)]), "second")
+		return asks(v.seen[name(0)]) && final(v.seen[name(3)]) && strings.Contains(textOf(v.seen[name(4)]), "second") && v.calls == 1
 	})
 	v.kill()
 

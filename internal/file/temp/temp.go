@@ -20,8 +20,8 @@ const prefix = "coppice-"
 // what is a word that says what it is for, without a "-". The caller removes it.
 func Make(what string) (string, error) {
 	name := prefix + what + "-"
-	if id, err := process.Identify(os.Getpid()); err == nil {
-		name += strconv.FormatInt(int64(id.PID), base) + "-" + hash(id.Start) + "-" + namespace() + "-"
+	if maker := Maker(); maker != "" {
+		name += maker + "-"
 	}
 	dir, err := os.MkdirTemp("", name)
 	if err != nil {
@@ -66,11 +66,30 @@ func Clean(ctx context.Context) (gone []string, err error) {
 // ended.
 func dead(name, ns string) bool {
 	f := strings.Split(name, "-")
-	const parts = 6 // coppice-WHAT-PID-START-NAMESPACE-RANDOM
-	if len(f) != parts || f[4] != ns {
+	const parts = 6 // coppice-WHAT-MAKER-RANDOM
+	return len(f) == parts && ended(f[2:5], ns)
+}
+
+// Maker says in the name of a file or folder which process makes it: three words with "-"
+// between them. "" when that cannot be found out.
+func Maker() string {
+	id, err := process.Identify(os.Getpid())
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(id.PID), base) + "-" + hash(id.Start) + "-" + namespace()
+}
+
+// Ended says whether the process that a text of [Maker] is of has ended. It is false when
+// that is not known, and of the processes of other pid namespaces.
+func Ended(maker string) bool { return ended(strings.Split(maker, "-"), namespace()) }
+
+func ended(maker []string, ns string) bool {
+	const parts = 3 // PID-START-NAMESPACE
+	if len(maker) != parts || maker[2] != ns {
 		return false
 	}
-	pid, err := strconv.ParseInt(f[2], base, 0)
+	pid, err := strconv.ParseInt(maker[0], base, 0)
 	if err != nil || pid <= 0 {
 		return false
 	}
@@ -81,7 +100,7 @@ func dead(name, ns string) bool {
 	case err != nil:
 		return false
 	default:
-		return hash(id.Start) != f[3]
+		return hash(id.Start) != maker[1]
 	}
 }
 
