@@ -141,6 +141,20 @@ type keptCalls struct {
 	calls []*KeptCall // guarded by mu
 }
 
+// takeOverKept takes over what an earlier host has left, once it has.
+func (h *Host) takeOverKept(ctx context.Context) error {
+	if h.o.KeepSessions && h.o.AwaitKept != nil {
+		if err := h.o.AwaitKept(ctx); err != nil {
+			return fmt.Errorf("wait for the end of an earlier host: %w", err)
+		}
+	}
+	if err := h.inherit(ctx); err != nil {
+		return err
+	}
+	h.kept.goOn(h)
+	return nil
+}
+
 // inherit takes over what an earlier host has left.
 func (h *Host) inherit(ctx context.Context) error {
 	heir, is := can[kernel.Heir](h)
@@ -171,20 +185,28 @@ func (h *Host) inherit(ctx context.Context) error {
 	return nil
 }
 
-// goOn begins to take the sessions over: each becomes a kernel, and its call goes on.
+// goOn begins to take the sessions over: each becomes a kernel, and its call goes on. When
+// it returns, each has its place, so that a call that is made from then on comes after.
 func (c *keptCalls) goOn(h *Host) {
 	calls := map[messages.SessionKey]*KeptCall{}
 	for _, k := range c.calls {
 		calls[k.Key] = k
 	}
+	var placed sync.WaitGroup
 	for _, one := range c.all {
-		c.running.Go(func() { h.takeOver(one, calls[one.Key]) }) // ends with the call, at the latest with the tree
+		placed.Add(1)
+		queued := sync.OnceFunc(placed.Done)
+		c.running.Go(func() { // ends with the call, at the latest with the tree
+			defer queued()
+			h.takeOver(one, calls[one.Key], queued)
+		})
 	}
 	c.all = nil
+	placed.Wait()
 }
 
-// takeOver takes one session over.
-func (h *Host) takeOver(one kernel.Inherited, k *KeptCall) {
+// takeOver takes one session over. It calls queued when that has its place.
+func (h *Host) takeOver(one kernel.Inherited, k *KeptCall, queued func()) {
 	var result messages.Result
 	var err error
 	switch {
@@ -193,9 +215,10 @@ func (h *Host) takeOver(one kernel.Inherited, k *KeptCall) {
 	case k != nil:
 		result, err = h.perform(k.ctx, call{
 			gateway: h.gateway(), exec: k.exec, began: time.Now(), offer: &hostcall.Offer{Primitives: h.registryOf(one.Key)},
+			onQueued: queued,
 		}, keptSink{k})
 	case one.Lost == "":
-		result, err = h.touch(one.Key, firstOf(one.Owners))
+		result, err = h.touch(one.Key, firstOf(one.Owners), queued)
 	}
 	if k != nil {
 		k.cancel()
@@ -214,7 +237,7 @@ func (h *Host) takeOver(one kernel.Inherited, k *KeptCall) {
 	}
 	if one.Lost == "" && len(one.Owners) > 0 {
 		for _, owner := range one.Owners {
-			_, _ = h.touch(one.Key, owner) // one who does not get a place has none to lose
+			_, _ = h.touch(one.Key, owner, queued) // one who does not get a place has none to lose
 		}
 	}
 }
@@ -226,14 +249,15 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// touch makes a call without cells of a session.
-func (h *Host) touch(key messages.SessionKey, owner string) (messages.Result, error) {
+// touch makes a call without cells of a session, and calls queued when it has its place.
+func (h *Host) touch(key messages.SessionKey, owner string, queued func()) (messages.Result, error) {
 	exec := messages.Execute{ID: messages.NewID(), Key: key, Owner: owner, Mode: messages.ModeSession, Out: nowhere{}, Cells: []messages.Cell{}}
 	h.begin(&exec)
 	_, reply, err := supervisor.Begin[messages.Result](h.gateway(), exec)
 	if err != nil {
 		return messages.Result{}, ErrClosed
 	}
+	queued()
 	result, err := reply.Wait(context.Background()) // it ends with the tree at the latest
 	if err != nil {
 		return result, ErrClosed

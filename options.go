@@ -130,6 +130,11 @@ type Options struct {
 	// KeepName tells hosts apart that would take over each other's sessions. Of two hosts
 	// of one name that run at the same time, each has its own. "": the name that all have.
 	KeepName string
+	// AwaitKept is called by [Start] when the host stands, before it takes over what an
+	// earlier one leaves: it returns once that one has left ([Host.Leave]) or is gone, so
+	// that it goes on until this one is ready. An error ends the start. It is called
+	// with KeepSessions alone. nil: nothing is waited for.
+	AwaitKept func(ctx context.Context) error
 
 	// Hibernate keeps sessions on disk when their kernels end because they were idle for
 	// IdleTTL, because room is needed, or because the host ends in order: the next call

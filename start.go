@@ -66,9 +66,6 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if err := h.openHibernation(ctx); err != nil {
 		return nil, errors.Join(err, h.discard())
 	}
-	if err := h.inherit(ctx); err != nil {
-		return nil, errors.Join(err, h.discard())
-	}
 	starting.stage("choose the backend: " + h.backend.Name() + ", since " + h.why)
 	var warm *launcher.Child
 	if r.Launcher != nil {
@@ -98,7 +95,11 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if warm != nil {
 		h.launcher = warm.Attach(ctx, h.system)
 	}
-	h.kept.goOn(h)
+	// Nobody calls this host yet, and the process that kernels share begins meanwhile.
+	if err := h.takeOverKept(ctx); err != nil {
+		h.Leave(context.WithoutCancel(ctx)) // what is kept is for who tries again
+		return nil, err
+	}
 	starting.stage("start the supervision tree")
 	return h, nil
 }

@@ -102,10 +102,11 @@ var layers = []layer{
 	{dir: "fleet/fleettest", ours: []string{"fleet"}, theirs: testOnly},
 
 	// Fourth floor: programs and tests that use it.
-	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "messages"}},
+	{dir: "cmd/coppice", ours: []string{"cmd/internal/cli", "client", "messages"}}, // the client is for its tests,
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/highlight", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2"}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
+	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process"}, theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/pause", "messages", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests

@@ -217,7 +217,7 @@ func (i *Interpreter) answer(ctx context.Context) (ndjson.Frame, error) {
 			return ndjson.Frame{}, i.gone(err)
 		}
 		f, err := i.parse(line)
-		if !errors.Is(err, errForeign) && !i.isProbed(f) {
+		if !errors.Is(err, errForeign) && i.signOf(f) == none {
 			return f, err
 		}
 	}

@@ -234,7 +234,10 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.incomplete(err.Error())
 		return false, nil
 	}
-	if c.i.isProbed(f) {
+	switch c.i.signOf(f) {
+	case stray:
+		return false, nil
+	case given:
 		if c.from == nil || c.begun {
 			return false, nil
 		}
@@ -244,6 +247,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 			return true, err
 		}
 		return false, nil
+	case none:
 	}
 	if f.Type == ndjson.TypeProtocolError && (f.ID == c.id || f.ID == 0) {
 		c.reply.Error = refused("ProtocolError", f.Message).Error

@@ -269,23 +269,49 @@ func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Int
 	return i, err
 }
 
-// probe asks a session for a sign on Main: the answer to a line that is no request. It ends
-// half a request, too, that an earlier host was writing.
+// typeProbe is that of a request which no session knows: it is refused by its number, whatever
+// the version of the session.
+const typeProbe = "probe"
+
+// probe asks a session for a sign on Main: the refusal of a request with a number that no
+// other host has used. The answer to a probe of an earlier one may still be there. An empty
+// line before it ends half a request that an earlier host was writing.
 func (i *Interpreter) probe() error {
+	line, err := ndjson.AppendRequest([]byte{'\n'}, ndjson.Request{Type: typeProbe, ID: i.probeID()})
+	if err != nil {
+		return err
+	}
 	i.probes++
-	if _, err := i.child.Main.Write([]byte{'\n'}); err != nil {
+	if _, err := i.child.Main.Write(line); err != nil {
 		return i.gone(err)
 	}
 	return nil
 }
 
-// isProbed reports whether a frame is the answer to a probe.
-func (i *Interpreter) isProbed(f ndjson.Frame) bool {
-	if i.probes == 0 || f.Type != ndjson.TypeProtocolError || f.ID != 0 {
-		return false
+// probeID is the number of this host's probes: that before its first cell.
+func (i *Interpreter) probeID() uint64 { return uint64(i.kept.generation()) << 32 }
+
+// sign is what a frame says of a probe.
+type sign int
+
+const (
+	none  sign = iota // nothing
+	stray             // it refuses what came before the probe: half a request, or an empty line
+	given             // the session has come to it
+)
+
+// signOf returns what a frame says of a probe that was made.
+func (i *Interpreter) signOf(f ndjson.Frame) sign {
+	switch {
+	case i.probes == 0 || f.Type != ndjson.TypeProtocolError:
+		return none
+	case f.ID == 0:
+		return stray
+	case f.ID == i.probeID():
+		i.probes--
+		return given
 	}
-	i.probes--
-	return true
+	return none
 }
 
 // settle leaves out what a session has said of cells that have ended, and returns when
@@ -312,7 +338,7 @@ func (i *Interpreter) settle(ctx context.Context) error {
 		case err != nil:
 			return i.gone(err)
 		}
-		if f, err := ndjson.ParseFrame(bytes.TrimPrefix(line, i.mark)); err == nil && i.isProbed(f) {
+		if f, err := ndjson.ParseFrame(bytes.TrimPrefix(line, i.mark)); err == nil && i.signOf(f) == given {
 			return nil
 		}
 	}

@@ -215,6 +215,13 @@ func (h *kept) discard() {
 	_ = os.Remove(filepath.Join(h.from.Dir(), h.note.Log)) // it ends with the folder at the latest
 }
 
+// generation is how many hosts have had the session before.
+func (h *kept) generation() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.note.Generation
+}
+
 // use notes who uses the session.
 func (h *kept) use(owner string) {
 	h.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,6 +48,7 @@ type serveFlags struct {
 	timeout   console.CallTimeout
 	hibernate hibernation
 	keep      keeping
+	replace   bool
 	warmMax   int
 	budget    int
 	developer bool
@@ -84,6 +86,11 @@ With --keep-sessions, sessions outlive a server that is killed or crashes, with 
 runs in them: the next server with the same home takes them over within a minute, and has
 the executions under their ids, with events that have the same numbers. An interrupt still
 ends all of them.
+
+With --keep-sessions --replace, it takes over from the server that runs, as for an upgrade:
+address, token, sessions, calls that run and executions, without a loss. That one goes on
+until this one is ready, and when this one fails or does not understand it. SIGUSR2 has a
+server start the program at its own path to that end.
 
 With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
 workspaces here. serve prints the variables that they read. With --e2b-debug, they work
@@ -132,6 +139,7 @@ a second interrupt waits for nothing.`,
 		f.fleet.add(cmd, a.engines.Program)
 	}
 	f.keep.add(cmd)
+	f.addReplace(cmd)
 	return cmd
 }
 
@@ -162,40 +170,69 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if r, there, err := client.ReadRecord(path); err == nil && there && r.Runs() {
-		return fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL)
+	in, err := a.before(ctx, f, path)
+	for more := true; err == nil && more; more = in != nil {
+		in, err = a.serveAfter(ctx, f, path, in)
 	}
+	return err
+}
+
+// before is what the server goes on with; nil: nothing.
+func (a *app) before(ctx context.Context, f serveFlags, path string) (*inheritance, error) {
+	r, there, err := client.ReadRecord(path)
+	there = err == nil && there
+	if f.replace {
+		return a.succeed(ctx, f, path, r)
+	}
+	if there && r.Runs() {
+		return nil, fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, replace it with --keep-sessions --replace, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL)
+	}
+	return nil, nil //nolint:nilnil // there is nothing
+}
+
+// serveAfter serves, and goes on with what another server has left, or is about to. What it
+// returns is to be gone on with: this server has left it to one that did not take it.
+func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inheritance) (next *inheritance, err error) {
+	defer in.close()
 	if f.cwd != "" {
 		if f.cwd, err = filepath.Abs(f.cwd); err != nil {
-			return console.UsageError{Err: err}
+			return nil, console.UsageError{Err: err}
 		}
+	} else if in != nil {
+		f.cwd = in.cwd
 	}
 	m, v := newMetrics(version.Read()), vitals.New()
 	o := f.hostOptions(m, v)
 	if err := cmp.Or(f.timeout.Fill(&o), f.hibernate.fill(a.Env, &f.HostFlags, &o), f.keep.fill(a.Env, &f.HostFlags, &o)); err != nil {
-		return err
+		return nil, err
+	}
+	if in != nil {
+		o.AwaitKept = in.await
 	}
 	if f.member, err = a.openFleet(ctx, f, path); err != nil {
-		return err
+		return nil, err
 	}
 	defer f.member.close(a) // once the host has ended
 	host, keeps, err := a.startServer(ctx, f, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer host.End()
+	defer in.end(host)
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if err := api.TakeOver(in.known()); err != nil {
+		return nil, errors.Join(err, api.Close())
 	}
 	m.hibernated(api.Hibernated)
 	v.Show(source(host.Host, api, f.sessions))
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
-		return errors.Join(err, api.Close())
+		return nil, errors.Join(err, api.Close())
 	}
 	dialect, more := f.dialect(host.Host, keeps, logger)
 	defer dialect.Close()
@@ -203,38 +240,42 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	defer kernels.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
-	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: m.observe(host.Traces)}
+	gate, observe := &httpserver.Gate{}, m.observe(host.Traces)
+	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler { return gate.Wrap(observe(next)) }}
 	f.member.attach(host.Host, api, m, logger)
 	mounts = f.member.wrap(mounts, &so)
-	server, err := a.listen(ctx, f, path, so, mounts)
+	server, err := a.listen(ctx, f, path, so, in, mounts)
 	if err != nil {
-		return errors.Join(err, api.Close())
+		return nil, errors.Join(err, api.Close())
 	}
 	if err := f.member.join(ctx, server.URL()); err != nil {
-		return errors.Join(err, server.Close(), api.Close())
+		return nil, errors.Join(err, server.Close(), api.Close())
 	}
 	end, err := f.debug(ctx, dialect, logger)
 	if err != nil {
-		return errors.Join(err, server.Close(), api.Close())
+		return nil, errors.Join(err, server.Close(), api.Close())
 	}
 	ctx, endFar, err := a.listenFar(ctx, &f, host.Host, logger)
 	if err != nil {
-		return errors.Join(err, server.Close(), end(), api.Close())
+		return nil, errors.Join(err, server.Close(), end(), api.Close())
 	}
 	serving, drained := a.drainFirst(ctx, f.member)
-	err = a.serveUntil(serving, f, server, path, host.Launcher().Dir())
+	l := &leaving{app: a, host: host, api: api, server: server, gate: gate}
+	next, err = a.serveUntil(serving, f, l, path, in)
 	drained()
-	return errors.Join(err, endFar(), end(), api.Close())
+	return next, errors.Join(err, endFar(), end(), api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
-func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, mounts []httpserver.Mount) (*httpserver.Server, error) {
+func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, in *inheritance, mounts []httpserver.Mount) (*httpserver.Server, error) {
 	o.Addr, o.Token = f.addr, a.Getenv("COPPICE_TOKEN")
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
-	if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
+	if in != nil {
+		o.Token, o.Inherited = in.token, &in.listeners
+	} else if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
 		_ = os.Remove(r.Socket) // of a server that was killed; it does no harm
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
@@ -250,38 +291,6 @@ func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserve
 		return nil, fmt.Errorf("%w; another address: --addr 127.0.0.1:0", err)
 	}
 	return server, nil
-}
-
-// serveUntil serves until ctx ends, and tells others of the server for that time.
-func (a *app) serveUntil(ctx context.Context, f serveFlags, server *httpserver.Server, path, tools string) error {
-	record := server.Record(tools)
-	err := httpserver.WriteRecord(path, record)
-	if err != nil {
-		return errors.Join(err, server.Close())
-	}
-	defer func() {
-		if err := httpserver.RemoveRecord(path, record); err != nil {
-			a.Err.Lines("coppice: " + err.Error())
-		}
-	}()
-	page, remove, err := writeSignIn(path, record)
-	if err != nil {
-		return errors.Join(err, server.Close())
-	}
-	defer func() {
-		if err := remove(); err != nil {
-			a.Err.Lines("coppice: " + err.Error())
-		}
-	}()
-	if err := a.tellWhere(f, record, path, page); err != nil {
-		return errors.Join(err, server.Close())
-	}
-	if f.open {
-		if err := a.openBrowser(page); err != nil {
-			a.Err.Lines("coppice: " + err.Error()) // the server serves all the same
-		}
-	}
-	return server.Serve(ctx)
 }
 
 // tellWhere says where the server listens and how one signs in. The link holds the

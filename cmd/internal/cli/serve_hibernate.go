@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,12 @@ type hibernation string
 // add adds the flag to a command.
 func (h *hibernation) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call, with the runner backend: "+strings.Join(policies, ", ")+" (default: COPPICE_HIBERNATE, else never)")
+}
+
+// wanted says whether sessions are to be kept on disk, by the flag or the variable in env.
+func (h hibernation) wanted(env []string) bool {
+	value := cmp.Or(string(h), home.Lookup(env, hibernateVariable))
+	return value != "" && value != string(hibernate.Never)
 }
 
 // fill fills in what the flag says, or else the variable in env. Where sessions are kept,

@@ -33,16 +33,17 @@ func signInLink(r client.Record) string { return r.URL + "/#token=" + r.Token }
 // beside the server's record. A server that was killed leaves it with a token that
 // opens nothing any more, and the next one replaces it. remove takes it away.
 func writeSignIn(record string, r client.Record) (path string, remove func() error, err error) {
+	remove = func() error { return nil }
 	path = filepath.Join(filepath.Dir(record), "run", "serve.html")
 	var page bytes.Buffer
 	if err := signInPage.Execute(&page, signInLink(r)); err != nil {
-		return "", nil, fmt.Errorf("make the page that signs in: %w", err)
+		return "", remove, fmt.Errorf("make the page that signs in: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", nil, fmt.Errorf("make a folder for the page that signs in: %w", err)
+		return "", remove, fmt.Errorf("make a folder for the page that signs in: %w", err)
 	}
 	if err := file.Write(path, page.Bytes(), file.WriteOptions{}); err != nil {
-		return "", nil, fmt.Errorf("write the page that signs in: %w", err)
+		return "", remove, fmt.Errorf("write the page that signs in: %w", err)
 	}
 	return path, func() error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi/handing"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/internal/file/temp"
@@ -76,6 +77,7 @@ type API struct {
 	asleep  count
 	cpu     func(pid int) float64 // of a process, in seconds; as cpu
 	unwatch func()
+	handing *handing.Handing
 
 	mu    sync.Mutex
 	table map[string]*execution // guarded by mu
@@ -86,7 +88,8 @@ type API struct {
 //go:embed openapi.json
 var openAPI []byte
 
-// New makes an API. Close it before the host is shut down.
+// New makes an API. Close it before the host is shut down. [API.TakeOver] has it go on with
+// what a server before this one has left.
 func New(o Options) (*API, error) {
 	if o.Cwd == "" {
 		var err error
@@ -128,11 +131,10 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}
-	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu}
+	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu, handing: handing.New()}
 	a.kept.in = o.Host.Workspaces()
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changes.tree)
-	a.goOn()
 	return a, nil
 }
 
@@ -145,6 +147,7 @@ func (a *API) Cwd() string { return a.o.Cwd }
 // End takes no new executions and cancels those that run. It returns when they
 // have ended, which their readers learn, or with ctx.
 func (a *API) End(ctx context.Context) {
+	a.handing.Release()
 	a.mu.Lock()
 	a.over = true
 	order := slices.Clone(a.order)
@@ -161,6 +164,7 @@ func (a *API) End(ctx context.Context) {
 		}
 		select {
 		case <-x.ended:
+		case <-x.returned: // the next server tells of it
 		case <-ctx.Done():
 			return
 		}
@@ -169,6 +173,7 @@ func (a *API) End(ctx context.Context) {
 
 // Close cancels what runs and returns when it has ended, and removes the logs.
 func (a *API) Close() error {
+	a.handing.Release()
 	a.mu.Lock()
 	a.over = true
 	a.mu.Unlock()

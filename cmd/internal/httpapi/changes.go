@@ -24,6 +24,7 @@ type changes struct {
 	mu   sync.Mutex
 	ring []client.Change // guarded by mu; the change with number n is at (n-1) % keptChanges
 	last uint64          // guarded by mu
+	none uint64          // up to which they are those of an earlier server; guarded by mu
 	bell chan struct{}   // closed and replaced at each change; guarded by mu
 
 	notable []client.Change // guarded by mu; the one with number n among them is at n % keptNotable
@@ -76,8 +77,8 @@ func (c *changes) add(change client.Change, keep bool) {
 func (c *changes) since(after uint64) (list []client.Change, bell <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last > keptChanges && after < c.last-keptChanges {
-		missed := c.last - keptChanges - after
+	if oldest := c.forgotten(); after < oldest {
+		missed := oldest - after
 		after += missed
 		list = append(list, client.Change{Seq: after, At: time.Now(), Type: "missed", Missed: missed})
 	}
@@ -85,6 +86,23 @@ func (c *changes) since(after uint64) (list []client.Change, bell <-chan struct{
 		list = append(list, c.ring[after%keptChanges])
 	}
 	return list, c.bell
+}
+
+// forgotten is up to which number the changes are no longer here. c.mu is held.
+func (c *changes) forgotten() uint64 {
+	if c.last > keptChanges {
+		return max(c.none, c.last-keptChanges)
+	}
+	return c.none
+}
+
+// from has the changes go on with the numbers of an earlier server, whose changes are not here.
+func (c *changes) from(n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last < n {
+		c.last, c.none = n, n
+	}
 }
 
 // newest is the number of the newest change.
@@ -110,6 +128,8 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	s := openStream(w)
 	defer s.End()
+	ctx, read := a.handing.Reading(r.Context())
+	defer read()
 	err = s.Start()
 	for err == nil {
 		list, bell := a.changes.since(after)
@@ -123,7 +143,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request) {
 			}
 			after = change.Seq
 		}
-		err = a.bell(r.Context(), bell, s.alive)
+		err = a.bell(ctx, bell, s.alive)
 	}
 }
 

@@ -21,12 +21,14 @@ const (
 // events streams the events of an execution.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	x, err := a.lookup(r.PathValue("id"))
+	ctx, read := a.handing.Reading(r.Context())
+	defer read()
 	after := uint64(0)
 	if err == nil {
 		after, err = cursor(r)
 	}
 	if err == nil {
-		x.reach(r.Context(), after)
+		x.reach(ctx, after)
 		if n, _, _ := x.events().Size(); after > n {
 			err = unfit{errAhead.Error(), "start with 0"}
 		}
@@ -36,7 +38,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if websocket.IsWebSocketUpgrade(r) {
-		a.socket(w, r, x, after)
+		a.socket(w, r.WithContext(ctx), x, after)
 		return
 	}
 	log := x.events()
@@ -49,7 +51,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	s := openStream(w)
 	defer s.End()
 	if s.Start() == nil {
-		_ = a.follow(r.Context(), x, after, s.event, s.alive) // who has gone cannot be told
+		_ = a.follow(ctx, x, after, s.event, s.alive) // who has gone cannot be told
 	}
 }
 

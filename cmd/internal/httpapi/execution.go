@@ -27,8 +27,15 @@ type execution struct {
 	full   bool          // output was left out; the execution's goroutine's own
 
 	told    atomic.Bool   // its end was shown to somebody
+	follows atomic.Bool   // it goes on with one of an earlier server
 	settled chan struct{} // closed when it has its place in the queue, or was refused
 	refused error         // why; set before settled is closed
+
+	// returned is closed when it has come to something that the next server has to say, and
+	// came is what this one knows of it, and wanted that nobody has cancelled it; set before that.
+	returned chan struct{}
+	came     *messages.Result
+	wanted   bool
 
 	mu   sync.Mutex
 	info client.Execution // guarded by mu

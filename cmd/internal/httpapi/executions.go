@@ -39,7 +39,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 	if !a.body(w, r, &e) {
 		return
 	}
-	timeout, err := seconds("timeout_seconds", e.Timeout)
+	_, err := seconds("timeout_seconds", e.Timeout)
 	if err == nil {
 		err = checkName(e.Session)
 	}
@@ -53,17 +53,36 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	session, key, err := a.at(e.Session, e.Cwd, e.Workspace)
+	_, key, err := a.at(e.Session, e.Cwd, e.Workspace)
 	if err != nil {
 		a.problem(w, err)
 		return
+	}
+	run, err := a.task(e)
+	if err != nil {
+		a.problem(w, err)
+		return
+	}
+	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
+	x, mine, err := a.begin(r.Context(), info, e, run)
+	a.begun(w, x, mine, err)
+}
+
+// task makes a call that was asked for.
+func (a *API) task(e client.Execute) (task, error) {
+	timeout, err := seconds("timeout_seconds", e.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	session, _, err := a.at(e.Session, e.Cwd, e.Workspace)
+	if err != nil {
+		return nil, err
 	}
 	request := coppice.Request{
 		Cells: e.Cells, Timeout: timeout, Reset: e.Reset, ResetNames: e.ResetNames, Mode: e.Mode, Env: e.Env, CallEnv: e.CallEnv,
 		AllowStdin: e.AllowStdin, Owner: e.Owner,
 	}
-	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
-	x, mine, err := a.begin(r.Context(), info, e, func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
+	return func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
 		request.OnQueued, request.ID = queued, x.info.ID
 		var result messages.Result
 		for event, err := range session.Stream(a.o.Of(ctx, x.info.ID), request) {
@@ -77,8 +96,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 			x.event(event, a.o.Logger)
 		}
 		return result, nil, nil
-	})
-	a.begun(w, x, mine, err)
+	}, nil
 }
 
 // begun answers with an execution that was begun, or was there.
@@ -119,10 +137,12 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	if wait > 0 {
 		timer := time.NewTimer(time.Duration(wait * float64(time.Second)))
 		defer timer.Stop()
+		ctx, read := a.handing.Reading(r.Context())
+		defer read()
 		select {
 		case <-x.ended:
 		case <-timer.C:
-		case <-r.Context().Done():
+		case <-ctx.Done():
 		}
 	}
 	httpserver.Answer(w, r, http.StatusOK, x.show())

@@ -11,19 +11,20 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// goOn makes executions of the calls that a server before this one has left, with their
-// ids, and their events with their numbers.
-func (a *API) goOn() {
-	for _, k := range a.o.Host.Kept() {
-		info := client.Execution{ID: k.ID, Kind: client.KindCall, Session: k.Key.Session, Cwd: k.Key.Cwd, Owner: k.Owner, Title: titleOf(k.Cells), Cells: len(k.Cells)}
-		_, _, err := a.add(trace.SpanContext{}, info, "", func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
-			queued()
-			return a.follows(ctx, x, k)
-		})
-		if err != nil {
-			a.o.Logger.Warn("an execution of the server before this one is not listed", "execution", k.ID, "err", err)
-		}
+// goOn makes an execution of a call that a server before this one has left, with its id, and
+// its events with their numbers.
+func (a *API) goOn(k *coppice.KeptCall) {
+	info := client.Execution{ID: k.ID, Kind: client.KindCall, Session: k.Key.Session, Cwd: k.Key.Cwd, Owner: k.Owner, Title: titleOf(k.Cells), Cells: len(k.Cells)}
+	x, _, err := a.add(trace.SpanContext{}, info, "", func(ctx context.Context, x *execution, queued func()) (messages.Result, messages.RawJSON, error) {
+		x.follows.Store(true)
+		queued()
+		return a.follows(ctx, x, k)
+	})
+	if err != nil {
+		a.o.Logger.Warn("an execution of the server before this one is not listed", "execution", k.ID, "err", err)
+		return
 	}
+	<-x.settled
 }
 
 // follows is the goroutine of such an execution.
@@ -56,7 +57,7 @@ func (x *execution) same(info client.Execution, asked string) bool {
 // reach waits, of an execution of an earlier server, for the event with this number, which
 // that one has handed on and this one may still have to read.
 func (x *execution) reach(ctx context.Context, number uint64) {
-	for x.asked == "" {
+	for x.follows.Load() {
 		n, _, _ := x.events().Size()
 		if n >= number || x.hasEnded() {
 			return

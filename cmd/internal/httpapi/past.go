@@ -114,9 +114,7 @@ func texts(b *strings.Builder, v any) {
 func (c *changes) page(after, before uint64, forward bool, most int, fits func(client.Change) bool) (list []client.Change, more bool, newest, forgotten uint64) {
 	c.mu.Lock()
 	all := make([]client.Change, 0, min(c.last, keptChanges))
-	if c.last > keptChanges {
-		forgotten = c.last - keptChanges
-	}
+	forgotten = c.forgotten()
 	for i := range uint64(len(c.notable)) { // those that the newest have pushed out
 		one := c.notable[(c.noted-uint64(len(c.notable))+i)%keptNotable]
 		if one.Seq > after && one.Seq <= forgotten && one.Seq < before {

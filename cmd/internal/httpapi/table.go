@@ -54,6 +54,11 @@ func (a *API) begin(ctx context.Context, info client.Execution, asked any, run t
 }
 
 func (a *API) add(parent trace.SpanContext, info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
+	return a.addTo(a.newLog(), parent, info, asked, run)
+}
+
+// addTo is add with a log that may have events.
+func (a *API) addTo(log *eventlog.Log, parent trace.SpanContext, info client.Execution, asked string, run task) (x *execution, mine bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
@@ -70,11 +75,14 @@ func (a *API) add(parent trace.SpanContext, info client.Execution, asked string,
 	}
 	ctx, cancel := context.WithCancel(trace.ContextWithSpanContext(a.life, parent)) // it outlives the request
 	x = &execution{
-		log:    a.newLog(),
-		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,
+		log:    log,
+		cancel: cancel, ended: make(chan struct{}), settled: make(chan struct{}), returned: make(chan struct{}), asked: asked, info: info, most: a.o.LogMax,
 	}
 	x.code = codeOf(x.cells())
-	x.info.State, x.info.Started = client.Running, time.Now()
+	x.info.State = client.Running
+	if x.info.Started.IsZero() { // else with an earlier server
+		x.info.Started = time.Now()
+	}
 	a.table[info.ID] = x
 	a.order = append(a.order, x)
 	a.forgetLocked()
@@ -108,6 +116,11 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 	}
 	if err != nil {
 		result = failed(result, err)
+	}
+	if !a.handing.Ends() {
+		x.came, x.wanted = &result, ctx.Err() == nil
+		close(x.returned)
+		return
 	}
 	x.finish(result, report, a.o.Logger)
 	a.changes.execution(x.describe(false))

@@ -23,14 +23,16 @@ const (
 
 // cells are those of a call; none for the run of a notebook.
 func (x *execution) cells() []messages.Cell {
-	if x.info.Kind != client.KindCall {
-		return nil
-	}
-	var asked client.Execute
-	if json.Unmarshal([]byte(x.asked), &asked) != nil {
-		return nil // it was made of one
-	}
+	asked, _ := x.request()
 	return asked.Cells
+}
+
+// request is how a call was asked for, if that is known.
+func (x *execution) request() (asked client.Execute, known bool) {
+	if x.info.Kind != client.KindCall || json.Unmarshal([]byte(x.asked), &asked) != nil {
+		return client.Execute{}, false
+	}
+	return asked, true
 }
 
 // codeOf is the code of cells, with an empty line between two.

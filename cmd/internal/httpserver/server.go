@@ -42,6 +42,9 @@ type Options struct {
 	// Socket is the path of a Unix socket to listen on as well, in a folder that
 	// is for this user alone. "": none.
 	Socket string
+	// Inherited are listeners to go on with; Addr and Socket do not count then. nil: there are
+	// none.
+	Inherited *Inherited
 	// Instrument wraps what serves requests, for measuring; those that are refused
 	// before they come to a mount do not pass it. nil: nothing.
 	Instrument func(http.Handler) http.Handler
@@ -101,8 +104,8 @@ func (m Mount) Need(r *http.Request) Scope {
 
 // Server listens, and serves when Serve is called.
 type Server struct {
-	l       net.Listener
-	socket  net.Listener // nil: there is none
+	l       *listener
+	socket  *listener // nil: there is none
 	token   string
 	grace   time.Duration
 	body    time.Duration
@@ -140,17 +143,13 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 		return nil, notLoopback(o.Addr)
 	}
 	s := newServer(o, mounts)
-	var lc net.ListenConfig
-	if s.l, err = lc.Listen(ctx, "tcp", o.Addr); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", o.Addr, err)
+	if o.Inherited != nil {
+		err = s.adopt(*o.Inherited)
+	} else {
+		err = s.listen(ctx, o)
 	}
-	if o.Beyond == nil && !loopback.Addr(s.l.Addr()) { // localhost may be anything in the system's table of hosts
-		return nil, errors.Join(notLoopback(o.Addr), s.l.Close())
-	}
-	if o.Socket != "" {
-		if s.socket, err = listenSocket(ctx, o.Socket); err != nil {
-			return nil, errors.Join(err, s.l.Close())
-		}
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -255,13 +254,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return life },
 	}
 	connections := inbound.Guard(server, inbound.Limits{Body: s.body})
-	listeners := []net.Listener{s.l}
+	listeners := s.own()
 	if s.beyond != nil {
 		// The bounds of connections are for HTTP/1, where one carries one request at a time.
 		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	}
-	if s.socket != nil {
-		listeners = append(listeners, s.socket)
 	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {

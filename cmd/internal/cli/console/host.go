@@ -99,10 +99,12 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 }
 
 // shutdown ends the host, once; it returns when that is done.
-func (h *Host) shutdown() messages.ShutdownReport {
+func (h *Host) shutdown() messages.ShutdownReport { return h.end(h.Host.Shutdown) }
+
+func (h *Host) end(shutdown func(context.Context) messages.ShutdownReport) messages.ShutdownReport {
 	h.once.Do(func() {
 		h.console.EndingWithin(h.grace, func(ctx context.Context) {
-			h.report = h.Host.Shutdown(ctx)
+			h.report = shutdown(ctx)
 			if err := h.Traces.End(ctx); err != nil {
 				h.console.Err.Lines("coppice: " + err.Error())
 			}
@@ -110,6 +112,9 @@ func (h *Host) shutdown() messages.ShutdownReport {
 	})
 	return h.report
 }
+
+// Leave ends the host, and leaves its sessions to the next one. End does nothing then.
+func (h *Host) Leave() messages.ShutdownReport { return h.end(h.Host.Leave) }
 
 // End ends the host and tells of what did not end.
 func (h *Host) End() messages.ShutdownReport {
