@@ -64,7 +64,9 @@ func Unbroken(t *testing.T, d fleet.Directory, harm func()) {
 	t.Helper()
 	const steps = 60
 	told := follow(t, d, "n.")
-	rev := mustSwap(t, d, "n.k", "0", "")
+	was, err := d.Get(within(t), "n.k")
+	require.NoError(t, err)
+	rev := mustSwap(t, d, "n.k", "0", was.Rev)
 	for i := 1; i <= steps; i++ {
 		if i == steps/3 {
 			harm()

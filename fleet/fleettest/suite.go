@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -172,6 +173,14 @@ func refuses(t *testing.T, open func(*testing.T) fleet.Directory) {
 
 func oneWinner(t *testing.T, open func(*testing.T) fleet.Directory) {
 	Race(t, []fleet.Directory{open(t), open(t)}, 10, 10)
+}
+
+// Rounds is how many a race has: a thousand in the long run (COPPICE_TEST_FULL), else fewer.
+func Rounds() int {
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		return 1000
+	}
+	return 50
 }
 
 // Race has many goroutines, spread over the directories, swap the same entry at once, for so
