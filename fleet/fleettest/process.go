@@ -27,13 +27,12 @@ type Process struct {
 	gone chan struct{}
 }
 
-// program returns the path in a variable of the environment. A test without it is skipped, as
-// the program takes long to build: make test-engines does, and sets the variable.
+// program returns the path in a variable of the environment.
 func program(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {
-		t.Skipf("%s names no program; make test-engines builds it", variable)
+		t.Fatalf("%s names no program: make test-engines builds it, and runs the tests that need it", variable)
 	}
 	return path
 }
