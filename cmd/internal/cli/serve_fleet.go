@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,9 @@ import (
 type Directories struct {
 	// Program is the name of the program.
 	Program string
+	// Encrypted are the schemes of URLs of directories that are reached over TLS, with
+	// certificates, so that they may be on other machines.
+	Encrypted []string
 	// Open opens the directory, and what of it runs in this process: close ends both. It
 	// waits for others as long as ctx lasts. An error that matches ErrFleetUsage is about the
 	// command line.
@@ -70,7 +74,7 @@ type fleetFlags struct {
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is at these servers: nats://127.0.0.1:4222, several with commas between; COPPICE_TOKEN is that of all nodes")
+	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is there: nats://127.0.0.1:4222, etcd://127.0.0.1:2379 or etcds://, several servers with commas between, or kubernetes://NAMESPACE; COPPICE_TOKEN is that of all nodes")
 	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes")
 	flags.BoolVar(&f.synced, "fleet-synced", false, "the servers of --fleet are not those of --fleet-embed, and each syncs its disk before it acknowledges a write: jetstream { sync_interval: always }")
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
@@ -103,10 +107,13 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	var servers []*url.URL
 	for text := range strings.SplitSeq(f.fleet.servers, ",") {
 		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil || u.Host == "" || u.User != nil || u.Port() == "" {
+		if err != nil || u.Scheme == "" {
 			return nil, console.Usagef("--fleet: %q is no server of a directory; one is like nats://127.0.0.1:4222", text)
 		}
-		if !loopback.URL(u) {
+		if u.User != nil {
+			return nil, console.Usagef("--fleet: leave the user and the password out of %s: whoever lists the processes of this machine sees them", u.Redacted())
+		}
+		if !slices.Contains(a.engines.Encrypted, u.Scheme) && u.Host != "" && !loopback.URL(u) {
 			return nil, notHere("--fleet", text)
 		}
 		servers = append(servers, u)
