@@ -51,6 +51,8 @@ type nodes struct {
 	// servers is their directory, as --fleet names it; stop and start have it away for a while.
 	servers     string
 	stop, start func()
+	// more are further flags of each; nil: there are none.
+	more func() []string
 }
 
 // newNodes are nodes whose directory runs in the test.
@@ -94,6 +96,9 @@ func (n *nodes) node(name string, more ...string) *node {
 		"serve", "--addr", "127.0.0.1:0", "--cwd", n.work, "--backend", "runner", "--fleet-name", name, "--fleet-ttl", ttl.String(),
 		"--fleet", n.servers,
 	}, more...)
+	if n.more != nil {
+		args = append(args, n.more()...)
+	}
 	one.cmd = exec.Command(program, args...)
 	one.cmd.Env = append(os.Environ(), asNode+"=1", "COPPICE_HOME="+one.home, "COPPICE_TOKEN="+token, "COPPICE_PYTHON="+testpython.Path(n.t))
 	one.cmd.Stdout, one.cmd.Stderr = &one.out, &one.out
@@ -192,6 +197,7 @@ func (n *node) settled(method, path, body string, epoch int) answer {
 		if a.status != 0 && a.status != http.StatusServiceUnavailable || time.Now().After(end) {
 			return a
 		}
+		n.t.Logf("%s %s is not answered yet: %d %s %v", method, path, a.status, a.body, a.err)
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // between two questions to other processes
 	}
 }

@@ -210,7 +210,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return errors.Join(err, api.Close())
 	}
-	if err := f.member.join(ctx, server.URL()); err != nil {
+	if err := f.member.join(ctx, server, so, mounts); err != nil {
 		return errors.Join(err, server.Close(), api.Close())
 	}
 	end, err := f.debug(ctx, dialect, logger)
@@ -222,9 +222,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return errors.Join(err, server.Close(), end(), api.Close())
 	}
 	serving, drained := a.drainFirst(ctx, f.member)
+	serving, endNodes := f.member.serve(serving)
 	err = a.serveUntil(serving, f, server, path, host.Launcher().Dir())
 	drained()
-	return errors.Join(err, endFar(), end(), api.Close())
+	return errors.Join(err, endNodes(), endFar(), end(), api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that
@@ -312,7 +313,7 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	if f.listen.addr != "" {
 		a.Out.Lines("serving tenants at " + f.listen.addr + ", with the tokens in " + f.listen.tokens)
 	}
-	a.tellFleet(f.member, r)
+	a.tellFleet(f.member)
 	if f.e2b {
 		a.tellE2B(r, path)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 )
 
@@ -35,4 +36,42 @@ func TestWhereTheDirectoryIs(t *testing.T) {
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "word@", "a secret is not repeated")
 	}
+}
+
+// TestOtherMachines: nobody listens beyond the loopback interface without certificates, and
+// nodes say where they are reached.
+func TestOtherMachines(t *testing.T) {
+	t.Parallel()
+	a := &app{Console: &console.Console{Env: []string{"COPPICE_TOKEN=0123456789abcdef"}}, engines: &Directories{}}
+	whole := access.Files{Cert: "c", Key: "k", ClientCA: "a"}
+	for name, tc := range map[string]struct {
+		f    fleetFlags
+		want string
+	}{
+		"all of it":              {fleetFlags{url: "https://one.example.com:7443", between: between{"0.0.0.0:7443", whole}}, ""},
+		"an address":             {fleetFlags{between: between{"10.0.0.1:7443", whole}}, ""},
+		"this machine":           {fleetFlags{url: "http://127.0.0.1:7788"}, ""},
+		"nothing to show":        {fleetFlags{between: between{"10.0.0.1:7443", access.Files{}}}, "--fleet-listen needs --fleet-cert and --fleet-key and --fleet-ca"},
+		"no authority":           {fleetFlags{between: between{"10.0.0.1:7443", access.Files{Cert: "c", Key: "k"}}}, "--fleet-listen needs --fleet-ca"},
+		"files for nothing":      {fleetFlags{between: between{"", whole}}, "--fleet-cert is for --fleet-listen"},
+		"no port":                {fleetFlags{between: between{"10.0.0.1", whole}}, "is not HOST:PORT"},
+		"where is that":          {fleetFlags{between: between{"0.0.0.0:7443", whole}}, "--fleet-url"},
+		"where is that, too":     {fleetFlags{between: between{":7443", whole}}, "--fleet-url"},
+		"not encrypted":          {fleetFlags{url: "http://one.example.com:7443", between: between{":7443", whole}}, "https://node-1.example.com"},
+		"another machine":        {fleetFlags{url: "http://10.0.0.1:7788"}, "not on the loopback interface"},
+		"TLS without a listener": {fleetFlags{url: "https://127.0.0.1:7788"}, "is not like http://127.0.0.1:7788"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.f.servers = "nats://127.0.0.1:4222"
+			_, err := serveFlags{fleet: tc.f}.checkFleet(a)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+	_, err := a.openFleet(t.Context(), serveFlags{fleet: fleetFlags{between: between{":7443", whole}}}, "")
+	require.ErrorContains(t, err, "--fleet-listen is for a node of a fleet")
 }
