@@ -35,6 +35,12 @@ OPENAPI_BASE ?= $(shell for p in python3.14 python3.13 python3.12 python3.11 pyt
 CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name))))
 # What checks the alerts: the promtool that tools/promtool/go.mod pins, or the one that is named.
 PROMTOOL ?= $(CACHE)/bin/promtool
+# The modules that are released with the root one; those with tests that need the engines of a
+# fleet, and a tag says so; and what has a copy of a go.mod stand on this tree.
+MODULES ?= $(patsubst %/go.mod,%,$(wildcard agent/*/go.mod fleet/*/go.mod cmd/*/go.mod))
+TAGS ?=
+ENGINE_MODULES := fleet/etcdkv fleet/kubelease cmd/coppice-fleet
+STANDS_HERE = $(foreach module,. $(patsubst %/go.mod,%,$(wildcard fleet/*/go.mod)),-replace=github.com/coppice-run/coppice$(patsubst /.,,/$(module))=$(CURDIR)/$(module))
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
 TESTFLAGS ?=
@@ -116,7 +122,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
 	@$(MAKE) --no-print-directory test-vet
 	@$(MAKE) --no-print-directory test-starved
-	@$(MAKE) --no-print-directory test-adapters
+	@$(MAKE) --no-print-directory test-adapters MODULES="$(filter-out $(ENGINE_MODULES),$(MODULES))"
+	@COPPICE_TEST_FULL=1 $(MAKE) --no-print-directory test-engines
 	@$(MAKE) --no-print-directory test-docs
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
 		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
@@ -150,23 +157,34 @@ test-starved: test-env ## Run the tests that time takes part in beside a load of
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
 .PHONY: test-adapters
-test-adapters: test-env need-go ## Test the adapters for agent frameworks, fleet/natskv and cmd/coppice-fleet, each a module of its own
+test-adapters: test-env need-go ## Test the adapters for agent frameworks, the engines of a fleet and cmd/coppice-fleet, each a module of its own (MODULES)
 	@mkdir -p "$(CACHE)/adapters"
-	@for module in agent/*/go.mod fleet/*/go.mod cmd/*/go.mod; do \
-		module=$$(dirname "$$module"); file="$(HERE)/adapters/$$(basename "$$module").mod"; \
+	@for module in $(MODULES); do \
+		file="$(HERE)/adapters/$$(basename "$$module").mod"; \
 		printf '==> go vet, go test %s\n' "$$module"; \
 		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$${file%.mod}.sum" && \
-		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" -replace="github.com/coppice-run/coppice/fleet/natskv=$(CURDIR)/fleet/natskv" "$$file" && \
-		( cd "$$module" && go vet -mod=mod -modfile="$$file" ./... && \
-			COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -mod=mod -modfile="$$file" $(RACE) -timeout 10m $(TESTFLAGS) ./... && \
+		go mod edit $(foreach one,$(STANDS_HERE),"$(one)") "$$file" && \
+		( cd "$$module" && go vet -mod=mod -modfile="$$file" $(TAGS) ./... && \
+			COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -mod=mod -modfile="$$file" $(TAGS) $(RACE) -timeout 30m $(TESTFLAGS) ./... && \
 			{ ! grep -lq '^//go:build !race' *_test.go || go test -mod=mod -modfile="$$file" -timeout 10m $(TESTFLAGS) ./...; } ) || exit 1; \
 	done
+
+# Real engines, which tools/engines pins: some five minutes of processor to compile.
+$(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver: tools/engines/go.mod tools/engines/go.sum
+	@printf '==> build the pinned etcd and kube-apiserver (once, takes minutes)\n'
+	@go -C tools/engines build -o "$(HERE)/bin/etcd" go.etcd.io/etcd/server/v3
+	@go -C tools/engines build -o "$(HERE)/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
+
+.PHONY: test-engines
+test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver ## Test fleets on real servers of etcd and an API server of Kubernetes, which it builds (once, minutes)
+	@COPPICE_TEST_ETCD="$(HERE)/bin/etcd" COPPICE_TEST_KUBE_APISERVER="$(HERE)/bin/kube-apiserver" \
+		$(MAKE) --no-print-directory test-adapters MODULES="$(ENGINE_MODULES)" TAGS="-tags engines"
 
 .PHONY: coppice-fleet
 coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a fleet, as .cache/bin/coppice-fleet
 	@mkdir -p "$(CACHE)/adapters" "$(CACHE)/bin"
 	@cp cmd/coppice-fleet/go.mod "$(HERE)/adapters/build-fleet.mod" && cp cmd/coppice-fleet/go.sum "$(HERE)/adapters/build-fleet.sum" && \
-		go mod edit -replace="github.com/coppice-run/coppice=$(CURDIR)" -replace="github.com/coppice-run/coppice/fleet/natskv=$(CURDIR)/fleet/natskv" "$(HERE)/adapters/build-fleet.mod" && \
+		go mod edit $(foreach one,$(STANDS_HERE),"$(one)") "$(HERE)/adapters/build-fleet.mod" && \
 		cd cmd/coppice-fleet && go build -mod=mod -modfile="$(HERE)/adapters/build-fleet.mod" -o "$(HERE)/bin/coppice-fleet" .
 
 # The version of coppice that they require is that of the release they are tagged with.
@@ -174,7 +192,7 @@ coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a f
 adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
 	@[ -n "$(NEXT)" ] || { echo "make: name the version: make adapters-require NEXT=v0.2.0" >&2; exit 1; }
 	@for module in agent/*/go.mod fleet/*/go.mod cmd/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
-	@go mod edit -require="github.com/coppice-run/coppice/fleet/natskv@$(NEXT)" cmd/coppice-fleet/go.mod
+	@for module in fleet/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice/$$(dirname "$$module")@$(NEXT)" cmd/coppice-fleet/go.mod || exit 1; done
 
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens (of the live view where node and Chromium are)

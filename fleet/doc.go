@@ -11,9 +11,10 @@
 // A [Directory] gives one thing: a linearizable compare-and-swap of one key, and a watch.
 // Reads may be stale, a swap may end without an answer, and one that was given up may
 // still happen. All that is decided is decided by a swap; to remove an entry decides
-// nothing. Package fleettest has a
-// directory in memory, and the suite that each directory passes; natskv, a module of its
-// own, has one over NATS JetStream.
+// nothing. Package fleettest has a directory in memory, and the suite that each directory
+// passes. Modules of their own have those that nodes share: natskv over NATS JetStream,
+// etcdkv over etcd, kubelease over Lease objects of Kubernetes. What they have alike is the
+// guard's ([Guard]).
 //
 // # Words
 //

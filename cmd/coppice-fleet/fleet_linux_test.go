@@ -26,7 +26,11 @@ func full(t *testing.T) {
 // session begins anew at another node. A session that is closed is given up.
 func TestTheOwnerIsKilled(t *testing.T) {
 	t.Parallel()
-	fleet := newNodes(t)
+	theOwnerIsKilled(t, newNodes(t))
+}
+
+func theOwnerIsKilled(t *testing.T, fleet *nodes) {
+	t.Helper()
 	a, b := fleet.node("a"), fleet.node("b")
 	mark := filepath.Join(t.TempDir(), "begun")
 	effect := fmt.Sprintf("open(%q, 'a').write('x'); x = 40", mark)
@@ -113,12 +117,16 @@ func TestThePausedOwner(t *testing.T) {
 func TestTheEngineIsAway(t *testing.T) {
 	t.Parallel()
 	full(t)
-	fleet := newNodes(t)
+	theEngineIsAway(t, newNodes(t))
+}
+
+func theEngineIsAway(t *testing.T, fleet *nodes) {
+	t.Helper()
 	a, b := fleet.node("a"), fleet.node("b")
 	require.Equal(t, http.StatusCreated, a.run("e1", "x = 41", 0).status)
 	_, outcome, _, _ := a.result("e1")
 	require.Equal(t, "ok", outcome)
-	fleet.engine.Stop()
+	fleet.stop()
 	away := time.Now()
 	for _, n := range []*node{a, b} {
 		require.Eventually(t, func() bool { return n.get("/readyz").status == http.StatusServiceUnavailable }, patience, 100*time.Millisecond)

@@ -44,30 +44,35 @@ const ttl = 10 * time.Second
 // patience is how long a test waits for what it expects.
 const patience = 5 * time.Minute
 
-// nodes are processes that are nodes of one fleet, whose directory runs in the test.
+// nodes are processes that are nodes of one fleet.
 type nodes struct {
-	t      *testing.T
-	dir    string
-	work   string
-	port   int
-	engine *embed.Server
+	t    *testing.T
+	work string
+	// servers is their directory, as --fleet names it; stop and start have it away for a while.
+	servers     string
+	stop, start func()
+	// more are further flags of each; nil: there are none.
+	more func() []string
 }
 
+// newNodes are nodes whose directory runs in the test.
 func newNodes(t *testing.T) *nodes {
 	t.Helper()
-	n := &nodes{t: t, dir: t.TempDir(), work: t.TempDir()}
-	n.start()
-	t.Cleanup(func() { n.engine.Stop() })
-	return n
-}
-
-// start runs the directory, where it was before if there was one.
-func (n *nodes) start() {
-	n.t.Helper()
-	var err error
-	n.engine, err = embed.Start(n.t.Context(), embed.Options{Dir: n.dir, Port: n.port, Token: secret(cli.DirectoryOptions{Secret: token})})
-	require.NoError(n.t, err)
-	n.port = n.engine.Port()
+	dir, port := t.TempDir(), 0
+	var engine *embed.Server
+	start := func() {
+		t.Helper()
+		var err error
+		engine, err = embed.Start(t.Context(), embed.Options{Dir: dir, Port: port, Token: secret(cli.DirectoryOptions{Secret: token})})
+		require.NoError(t, err)
+		port = engine.Port()
+	}
+	start()
+	t.Cleanup(func() { engine.Stop() })
+	return &nodes{
+		t: t, work: t.TempDir(), servers: "nats://127.0.0.1:" + strconv.Itoa(port),
+		stop: func() { engine.Stop() }, start: start,
+	}
 }
 
 // node is one process.
@@ -89,8 +94,11 @@ func (n *nodes) node(name string, more ...string) *node {
 	require.NoError(n.t, err)
 	args := append([]string{
 		"serve", "--addr", "127.0.0.1:0", "--cwd", n.work, "--backend", "runner", "--fleet-name", name, "--fleet-ttl", ttl.String(),
-		"--fleet", "nats://127.0.0.1:" + strconv.Itoa(n.port),
+		"--fleet", n.servers,
 	}, more...)
+	if n.more != nil {
+		args = append(args, n.more()...)
+	}
 	one.cmd = exec.Command(program, args...)
 	one.cmd.Env = append(os.Environ(), asNode+"=1", "COPPICE_HOME="+one.home, "COPPICE_TOKEN="+token, "COPPICE_PYTHON="+testpython.Path(n.t))
 	one.cmd.Stdout, one.cmd.Stderr = &one.out, &one.out
@@ -189,6 +197,7 @@ func (n *node) settled(method, path, body string, epoch int) answer {
 		if a.status != 0 && a.status != http.StatusServiceUnavailable || time.Now().After(end) {
 			return a
 		}
+		n.t.Logf("%s %s is not answered yet: %d %s %v", method, path, a.status, a.body, a.err)
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // between two questions to other processes
 	}
 }

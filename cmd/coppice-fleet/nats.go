@@ -25,14 +25,15 @@ import (
 // their clients.
 const routes = 2000
 
-// open opens the directory of a fleet over NATS JetStream, and runs the server of it that
-// is to run in this process. Such servers sync their disks always; whoever names others has
-// to vouch that they do.
-func open(ctx context.Context, o cli.DirectoryOptions) (d fleet.Directory, stop func() error, err error) {
-	for _, u := range o.URLs {
-		if u.Scheme != "nats" {
-			return nil, nil, fmt.Errorf("%w: this program knows directories at nats:// alone, not at %s://", cli.ErrFleetUsage, u.Scheme)
-		}
+// openNATS opens a directory over NATS JetStream, and runs the server of it that is to run in
+// this process. Such servers sync their disks always; whoever names others has to vouch that
+// they do.
+func openNATS(ctx context.Context, o cli.DirectoryOptions) (d fleet.Directory, stop func() error, err error) {
+	if err := haveServers(o, "4222"); err != nil {
+		return nil, nil, err
+	}
+	if _, err := parameters(o); err != nil {
+		return nil, nil, err
 	}
 	end := func() {}
 	if o.Embed > 0 {
@@ -108,30 +109,13 @@ func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, er
 	if len(o.URLs) >= 3 { // whichever node makes the bucket
 		with.Replicas = 3
 	}
-	told := ""
-	for {
-		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		d, err := trusted(try, with)
-		cancel()
-		if err == nil {
-			return d, nil
-		}
-		if !with.Synced && errors.Is(err, natskv.ErrUnsafe) {
-			return nil, fmt.Errorf("%w: the servers at %s are none of --fleet-embed, and one that does not sync its disk always forgets who has which session: run them with jetstream { sync_interval: always } and add --fleet-synced, or have nodes run them with --fleet-embed", cli.ErrFleetUsage, with.URL)
-		}
-		if errors.Is(err, natskv.ErrUnsafe) || errors.Is(err, nats.ErrAuthorization) || ctx.Err() != nil {
-			return nil, err
-		}
-		if told != err.Error() {
-			told = err.Error()
-			o.Logger.Warn("the directory of the fleet cannot be used yet; the first nodes wait for each other", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(250 * time.Millisecond):
-		}
+	d, err := await(ctx, o, func(try context.Context) (*natskv.Directory, error) { return trusted(try, with) }, func(err error) bool {
+		return errors.Is(err, natskv.ErrUnsafe) || errors.Is(err, nats.ErrAuthorization)
+	})
+	if !with.Synced && errors.Is(err, natskv.ErrUnsafe) {
+		return nil, fmt.Errorf("%w: the servers at %s are none of --fleet-embed, and one that does not sync its disk always forgets who has which session: run them with jetstream { sync_interval: always } and add --fleet-synced, or have nodes run them with --fleet-embed", cli.ErrFleetUsage, with.URL)
 	}
+	return d, err
 }
 
 // trusted opens the bucket. Where nobody vouches for its servers, they have to be such as this

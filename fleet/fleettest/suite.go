@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -171,28 +172,54 @@ func refuses(t *testing.T, open func(*testing.T) fleet.Directory) {
 }
 
 func oneWinner(t *testing.T, open func(*testing.T) fleet.Directory) {
-	const many, rounds = 10, 10
-	handles := []fleet.Directory{open(t), open(t)}
+	Race(t, []fleet.Directory{open(t), open(t)}, 10, 10)
+}
+
+// Rounds is how many a race has: a thousand in the long run (COPPICE_TEST_FULL), else fewer.
+func Rounds() int {
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		return 1000
+	}
+	return 50
+}
+
+// Race has many goroutines, spread over the directories, swap the same entry at once, for so
+// many rounds, and fails unless in each of them one wins and all others learn that they have
+// lost. Every tenth round begins without an entry.
+func Race(t *testing.T, handles []fleet.Directory, rounds, many int) {
+	t.Helper()
+	const key = "race.k"
+	var rev fleet.Revision
 	for round := range rounds {
+		if round%10 == 0 && rev != "" {
+			require.NoError(t, handles[0].Remove(within(t), key, rev))
+			rev = ""
+		}
 		var (
 			all  sync.WaitGroup
+			ctx  = within(t)
+			revs = make([]fleet.Revision, many)
 			errs = make([]error, many)
 		)
 		for i := range many {
 			all.Go(func() {
-				_, errs[i] = handles[i%2].Swap(within(t), fmt.Sprintf("w.%d", round), []byte(strconv.Itoa(i)), "")
+				revs[i], errs[i] = handles[i%len(handles)].Swap(ctx, key, fmt.Appendf(nil, "%d of round %d", i, round), rev)
 			})
 		}
 		all.Wait()
-		won := 0
-		for _, err := range errs {
-			if err == nil {
-				won++
+		winner := -1
+		for i, err := range errs {
+			if err != nil {
+				require.ErrorIs(t, err, fleet.ErrConflict, "round %d", round)
 				continue
 			}
-			require.ErrorIs(t, err, fleet.ErrConflict)
+			require.Equal(t, -1, winner, "two have won round %d", round)
+			winner = i
 		}
-		require.Equal(t, 1, won)
+		require.NotEqual(t, -1, winner, "nobody has won round %d", round)
+		rev = revs[winner]
+		e := eventually(t, handles[0], key, rev)
+		require.Equal(t, fmt.Sprintf("%d of round %d", winner, round), string(e.Value))
 	}
 }
 

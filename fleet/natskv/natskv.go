@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,16 +38,15 @@ var ErrUnsafe = errors.New("the bucket cannot be trusted with ownership")
 const headers = 4 << 10
 
 // Directory is a bucket. Make one with [Open].
-type Directory struct {
+type Directory struct{ fleet.Directory }
+
+// store is what the directory asks: a guard of package fleet does the rest.
+type store struct {
 	nc *nats.Conn
 	kv jetstream.KeyValue
 	// stream is what the bucket stands on.
 	stream jetstream.Stream
-	once   sync.Once
-	gone   chan struct{}
 }
-
-var _ fleet.Directory = (*Directory)(nil)
 
 // Open connects to a bucket, as long as ctx lasts. The error matches [ErrUnsafe] when the
 // bucket must not be used. A connection that breaks later is made again, for ever; what is
@@ -76,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 		nc.Close()
 		return nil, fmt.Errorf("open the bucket %q: %w", o.Bucket, err)
 	}
-	return &Directory{nc: nc, kv: kv, stream: stream, gone: make(chan struct{})}, nil
+	return &Directory{fleet.Guard(&store{nc: nc, kv: kv, stream: stream})}, nil
 }
 
 // bucket finds the bucket, or makes it.
@@ -115,116 +113,65 @@ func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, 
 	return kv, stream, nil
 }
 
-// check returns why nothing can be asked.
-func (d *Directory) check(ctx context.Context) error {
-	select {
-	case <-d.gone:
-		return fleet.ErrClosed
-	default:
-		return ctx.Err()
-	}
-}
-
-// failed is the error of what was asked in vain.
-func (d *Directory) failed(ctx context.Context, err error) error {
-	if why := d.check(ctx); why != nil && !errors.Is(err, why) {
-		return fmt.Errorf("%w: %w", why, err)
-	}
-	return err
-}
-
 // Get implements [fleet.Directory]. A server that is behind the leader may answer it.
-func (d *Directory) Get(ctx context.Context, key string) (fleet.Entry, error) {
-	if err := d.check(ctx); err != nil {
-		return fleet.Entry{}, err
-	}
-	if err := fleet.ValidKey(key); err != nil {
-		return fleet.Entry{}, err
-	}
-	e, err := d.kv.Get(ctx, key)
+func (s *store) Get(ctx context.Context, key string) (fleet.Entry, error) {
+	e, err := s.kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return fleet.Entry{Key: key}, nil
 	}
 	if err != nil {
-		return fleet.Entry{}, fmt.Errorf("get %s: %w", key, d.failed(ctx, err))
+		return fleet.Entry{}, err
 	}
 	return entry(e), nil
 }
 
 // Swap implements [fleet.Directory].
-func (d *Directory) Swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (fleet.Revision, error) {
-	if err := d.check(ctx); err != nil {
-		return "", err
+func (s *store) Swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (fleet.Revision, error) {
+	rev, err := s.swap(ctx, key, value, prev)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
+		return "", fleet.ErrConflict
 	}
-	if err := fleet.ValidEntry(key, value); err != nil {
-		return "", err
-	}
-	rev, err := d.swap(ctx, key, value, prev)
-	switch {
-	case err == nil:
-		return revision(rev), nil
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch), errors.Is(err, jetstream.ErrKeyExists):
-		return "", fmt.Errorf("swap %s: %w", key, fleet.ErrConflict)
-	default:
-		return "", fmt.Errorf("swap %s: %w", key, d.failed(ctx, err))
-	}
+	return revision(rev), err
 }
 
-func (d *Directory) swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (uint64, error) {
+func (s *store) swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (uint64, error) {
 	if prev == "" {
-		return d.kv.Create(ctx, key, value)
+		return s.kv.Create(ctx, key, value)
 	}
 	seq, err := strconv.ParseUint(string(prev), 10, 64)
 	if err != nil || seq == 0 {
 		return 0, jetstream.ErrKeyRevisionMismatch // no entry has it
 	}
-	return d.kv.Update(ctx, key, value, seq)
+	return s.kv.Update(ctx, key, value, seq)
 }
 
 // Remove implements [fleet.Directory]. The message of the entry is purged, with those of the
 // key before it, and none behind it: a deletion, as the store has it, would leave a marker
 // in its place, and one without a revision could take a later entry.
-func (d *Directory) Remove(ctx context.Context, key string, prev fleet.Revision) error {
-	if err := d.check(ctx); err != nil {
-		return err
-	}
-	if err := fleet.ValidKey(key); err != nil {
-		return err
-	}
+func (s *store) Remove(ctx context.Context, key string, prev fleet.Revision) error {
 	seq, err := strconv.ParseUint(string(prev), 10, 64)
 	if err != nil || seq == 0 || seq == math.MaxUint64 {
 		return nil //nolint:nilerr // no entry has it
 	}
-	subject := "$KV." + d.kv.Bucket() + "." + key
-	if err := d.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq+1)); err != nil {
-		return fmt.Errorf("remove %s: %w", key, d.failed(ctx, err))
-	}
-	return nil
+	subject := "$KV." + s.kv.Bucket() + "." + key
+	return s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq+1))
 }
 
 // Watch implements [fleet.Directory]. It goes on over connections that break.
-func (d *Directory) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) error {
-	if err := d.check(ctx); err != nil {
-		return err
-	}
-	w, err := d.kv.Watch(ctx, prefix+">", jetstream.IgnoreDeletes())
+func (s *store) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) error {
+	w, err := s.kv.Watch(ctx, prefix+">", jetstream.IgnoreDeletes())
 	if err != nil {
-		return fmt.Errorf("watch %q: %w", prefix, d.failed(ctx, err))
+		return err
 	}
 	defer func() { _ = w.Stop() }() // the connection may be closed
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-d.gone:
-			return fleet.ErrClosed
 		case e, ok := <-w.Updates():
-			if err := d.check(ctx); err != nil {
-				return err
-			}
 			switch {
 			case !ok:
-				return fmt.Errorf("watch %q: the connection was closed", prefix)
+				return errors.New("the connection was closed")
 			case e == nil:
 				f(fleet.Entry{})
 			default:
@@ -235,11 +182,8 @@ func (d *Directory) Watch(ctx context.Context, prefix string, f func(fleet.Entry
 }
 
 // Close implements [fleet.Directory].
-func (d *Directory) Close() error {
-	d.once.Do(func() {
-		close(d.gone)
-		d.nc.Close()
-	})
+func (s *store) Close() error {
+	s.nc.Close()
 	return nil
 }
 

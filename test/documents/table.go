@@ -74,6 +74,9 @@ var table = map[string][]entry{
 		{first: "coppice: looking", not: shown},
 		{first: "$ COPPICE_HOME=$PWD/3", not: shown},
 		{first: "$ COPPICE_HOME=$PWD/2", not: shown},
+		{first: "coppice-fleet serve --fleet 'etcds:", not: "it needs an etcd and a Kubernetes; make test-engines runs such fleets"},
+		{first: "rules:", not: shown},
+		{first: "coppice-fleet serve --fleet 'etcds://10.0.0.1:2379' --fleet-listen", not: "it needs certificates and an etcd; make test-engines runs such nodes"},
 		{first: "Coppice-Node", not: shown},
 	},
 	"docs/hibernation.md": {

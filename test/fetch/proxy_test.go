@@ -29,7 +29,7 @@ const root = "github.com/coppice-run/coppice"
 // fleet, too, and its program.
 var (
 	adapters = []string{"agent/adk", "agent/eino", "agent/genkit", "agent/trpc"}
-	modules  = append(slices.Clone(adapters), "fleet/natskv", "cmd/coppice-fleet")
+	modules  = append(slices.Clone(adapters), "fleet/natskv", "fleet/etcdkv", "fleet/kubelease", "cmd/coppice-fleet")
 )
 
 // repository is the folder of the repository.

@@ -64,6 +64,13 @@ func (c *Certificate) TLS() *tls.Config {
 	}
 }
 
+// Client is the configuration of who shows this certificate to servers that have to have one
+// which Files.ClientCA has signed. It is of the files as they are now, and for one connection.
+func (c *Certificate) Client() *tls.Config {
+	now := c.now()
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: now.Certificates, RootCAs: now.ClientCAs, NextProtos: now.NextProtos}
+}
+
 // Named reports whether the certificate is for a host.
 func (c *Certificate) Named(host string) bool {
 	c.mu.Lock()

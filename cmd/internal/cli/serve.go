@@ -248,7 +248,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
-	if err := f.member.join(ctx, server.URL()); err != nil {
+	if err := f.member.join(ctx, server, so, mounts); err != nil {
 		return nil, errors.Join(err, server.Close(), api.Close())
 	}
 	end, err := f.debug(ctx, dialect, logger)
@@ -260,10 +260,11 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		return nil, errors.Join(err, server.Close(), end(), api.Close())
 	}
 	serving, drained := a.drainFirst(ctx, f.member)
+	serving, endNodes := f.member.serve(serving)
 	l := &leaving{app: a, host: host, api: api, server: server, gate: gate}
 	next, err = a.serveUntil(serving, f, l, path, in)
 	drained()
-	return next, errors.Join(err, endFar(), end(), api.Close())
+	return next, errors.Join(err, endNodes(), endFar(), end(), api.Close())
 }
 
 // listen takes the address and, where it can, a Unix socket beside the file that
@@ -321,7 +322,7 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	if f.listen.addr != "" {
 		a.Out.Lines("serving tenants at " + f.listen.addr + ", with the tokens in " + f.listen.tokens)
 	}
-	a.tellFleet(f.member, r)
+	a.tellFleet(f.member)
 	if f.e2b {
 		a.tellE2B(r, path)
 	}

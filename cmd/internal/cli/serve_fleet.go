@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
@@ -31,6 +31,9 @@ import (
 type Directories struct {
 	// Program is the name of the program.
 	Program string
+	// Encrypted are the schemes of URLs of directories that are reached over TLS, with
+	// certificates, so that they may be on other machines.
+	Encrypted []string
 	// Open opens the directory, and what of it runs in this process: close ends both. It
 	// waits for others as long as ctx lasts. An error that matches ErrFleetUsage is about the
 	// command line.
@@ -66,11 +69,12 @@ type fleetFlags struct {
 	url     string
 	ttl     time.Duration
 	drain   time.Duration
+	between between
 }
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is at these servers: nats://127.0.0.1:4222, several with commas between; COPPICE_TOKEN is that of all nodes")
+	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is there: nats://127.0.0.1:4222, etcd://127.0.0.1:2379 or etcds://, several servers with commas between, or kubernetes://NAMESPACE; COPPICE_TOKEN is that of all nodes")
 	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes")
 	flags.BoolVar(&f.synced, "fleet-synced", false, "the servers of --fleet are not those of --fleet-embed, and each syncs its disk before it acknowledges a write: jetstream { sync_interval: always }")
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
@@ -79,6 +83,7 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
+	f.between.add(cmd)
 	cmd.Example += `
   COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
 }
@@ -103,11 +108,14 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	var servers []*url.URL
 	for text := range strings.SplitSeq(f.fleet.servers, ",") {
 		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil || u.Host == "" || u.User != nil || u.Port() == "" {
+		if err != nil || u.Scheme == "" {
 			return nil, console.Usagef("--fleet: %q is no server of a directory; one is like nats://127.0.0.1:4222", text)
 		}
-		if !loopback.URL(u) {
-			return nil, notHere("--fleet", text)
+		if u.User != nil {
+			return nil, console.Usagef("--fleet: leave the user and the password out of %s: whoever lists the processes of this machine sees them", u.Redacted())
+		}
+		if !slices.Contains(a.engines.Encrypted, u.Scheme) && u.Host != "" && !loopback.URL(u) {
+			return nil, notHere("--fleet", text, "use 127.0.0.1, or a directory that is reached over TLS: etcds:// or kubernetes://")
 		}
 		servers = append(servers, u)
 	}
@@ -120,21 +128,18 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	if f.fleet.embed && (f.fleet.node < 1 || f.fleet.node > len(servers)) {
 		return nil, console.Usagef("--fleet-node: %d is none of the %d servers of --fleet", f.fleet.node, len(servers))
 	}
-	if f.fleet.url != "" {
-		u, err := url.Parse(f.fleet.url)
-		if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" {
-			return nil, console.Usagef("--fleet-url: %q is not like http://127.0.0.1:7788", f.fleet.url)
-		}
-		if !loopback.URL(u) {
-			return nil, notHere("--fleet-url", f.fleet.url)
-		}
+	if err := cmp.Or(f.fleet.between.check(f.fleet.url), f.fleet.between.checkURL(f.fleet.url)); err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(f.fleet.url); err == nil && f.fleet.between.addr == "" && u.Host != "" && !loopback.URL(u) {
+		return nil, notHere("--fleet-url", f.fleet.url, "use 127.0.0.1, or --fleet-listen, which is over TLS")
 	}
 	return servers, nil
 }
 
 // notHere refuses what would go beyond this machine without TLS.
-func notHere(flag, text string) error {
-	return console.Usagef("%s: %q is not on the loopback interface, and what nodes say to each other is not encrypted: use 127.0.0.1, and a tunnel of your own to other machines", flag, text)
+func notHere(flag, text, instead string) error {
+	return console.Usagef("%s: %q is not on the loopback interface, and what is said there is not encrypted: %s", flag, text, instead)
 }
 
 // membership is a server's part in a fleet; nil: it is in none.
@@ -143,6 +148,11 @@ type membership struct {
 	directory fleet.Directory
 	shut      func() error
 	f         fleetFlags
+	// far is where other machines reach the node; nil: they do not.
+	far    *farNode
+	served bool
+	// at is where other nodes reach this one, once it has joined.
+	at string
 	// asked is closed, once, by a request that the node be drained.
 	asked chan struct{}
 	ask   func()
@@ -154,6 +164,9 @@ const fleetGrace = 5 * time.Second
 // openFleet opens the directory of the fleet that the server is to be in, if any.
 func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*membership, error) {
 	if f.fleet.servers == "" {
+		if f.fleet.between.addr != "" {
+			return nil, console.Usagef("--fleet-listen is for a node of a fleet: say with --fleet where its directory is, or serve tenants with --listen")
+		}
 		return nil, nil //nolint:nilnil // a server that is in no fleet
 	}
 	servers, err := f.checkFleet(a)
@@ -167,6 +180,12 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 	if f.fleet.embed {
 		o.Embed = f.fleet.node
 	}
+	var far *farNode
+	if f.fleet.between.addr != "" {
+		if far, err = f.fleet.between.open(ctx, o.Logger); err != nil {
+			return nil, err
+		}
+	}
 	a.Err.Lines("coppice: looking for the directory of the fleet at " + f.fleet.servers)
 	d, shut, err := a.engines.Open(ctx, o)
 	switch {
@@ -176,7 +195,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
 	}
 	asked := make(chan struct{})
-	return &membership{directory: d, shut: shut, f: f.fleet, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
+	return &membership{directory: d, shut: shut, f: f.fleet, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
 }
 
 // attach makes the node that serves the sessions of a host.
@@ -184,11 +203,15 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	if m == nil {
 		return
 	}
-	m.node = fleetapi.New(fleetapi.Options{
+	o := fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
 		Metrics: metrics.registry, Logger: logger,
-	})
+	}
+	if m.far != nil {
+		o.Transport = m.far.transport
+	}
+	m.node = fleetapi.New(o)
 }
 
 // wrap has requests go to the nodes that they belong to, and the server not be ready while
@@ -201,12 +224,31 @@ func (m *membership) wrap(mounts []httpserver.Mount, o *httpserver.Options) []ht
 	return m.node.Wrap(mounts)
 }
 
-// join begins the life of the node, which others reach where the server listens.
-func (m *membership) join(ctx context.Context, at string) error {
+// join begins the life of the node, which others reach where the server listens, or where it
+// does for other machines: with the mounts and the options of the server.
+func (m *membership) join(ctx context.Context, server *httpserver.Server, o httpserver.Options, mounts []httpserver.Mount) error {
 	if m == nil {
 		return nil
 	}
-	return m.node.Join(ctx, cmp.Or(m.f.url, at))
+	m.at = cmp.Or(m.f.url, server.URL())
+	if m.far != nil {
+		if err := m.far.listen(ctx, m.f.between.addr, server.Token(), o, mounts); err != nil {
+			return err
+		}
+		m.at = cmp.Or(m.f.url, m.far.server.URL())
+	}
+	return m.node.Join(ctx, m.at)
+}
+
+// serve serves other machines, if they are served, until ctx ends. What it returns is the
+// context to serve with from then on.
+func (m *membership) serve(ctx context.Context) (within context.Context, end func() error) {
+	if m == nil || m.far == nil {
+		return ctx, func() error { return nil }
+	}
+	within, end = m.far.serve(ctx)
+	m.served = true
+	return within, end
 }
 
 // close leaves the fleet. The sessions of the node have ended.
@@ -219,6 +261,9 @@ func (m *membership) close(a *app) {
 	var err error
 	if m.node != nil {
 		err = m.node.Close(ctx)
+	}
+	if m.far != nil && m.far.server != nil && !m.served {
+		err = errors.Join(err, m.far.server.Close())
 	}
 	if err = errors.Join(err, m.shut()); err != nil {
 		a.Err.Lines("coppice: " + err.Error())
@@ -271,8 +316,8 @@ func inOrder(exit messages.Exit) string {
 }
 
 // tellFleet says which node the server is.
-func (a *app) tellFleet(m *membership, r client.Record) {
+func (a *app) tellFleet(m *membership) {
 	if m != nil {
-		a.Out.Lines("node " + m.node.ID() + " of the fleet at " + m.f.servers + ", reached at " + cmp.Or(m.f.url, r.URL))
+		a.Out.Lines("node " + m.node.ID() + " of the fleet at " + m.f.servers + ", reached at " + m.at)
 	}
 }

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/cmd/internal/access"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+)
+
+// TestWhereTheDirectoryIs: a directory on another machine is reached over TLS alone, and what
+// opens it is in no command line.
+func TestWhereTheDirectoryIs(t *testing.T) {
+	t.Parallel()
+	a := &app{Console: &console.Console{Env: []string{"COPPICE_TOKEN=0123456789abcdef"}}, engines: &Directories{Encrypted: []string{"etcds", "kubernetes"}}}
+	for text, want := range map[string]string{
+		"nats://127.0.0.1:4222":                        "",
+		"nats://127.0.0.1:4222, nats://localhost:4223": "",
+		"etcd://127.0.0.1:2379?prefix=x/":              "",
+		"etcds://etcd.example.com:2379?ca=/ca.pem":     "",
+		"kubernetes://":                                "",
+		"kubernetes://agents":                          "",
+		"127.0.0.1:4222":                               "is no server of a directory",
+		"here":                                         "is no server of a directory",
+		"etcds://user:word@127.0.0.1:2379":             "leave the user and the password out",
+		"nats://10.0.0.1:4222":                         "not on the loopback interface",
+		"etcd://etcd.example.com:2379":                 "not on the loopback interface",
+	} {
+		f := serveFlags{fleet: fleetFlags{servers: text}}
+		_, err := f.checkFleet(a)
+		if want == "" {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), "word@", "a secret is not repeated")
+	}
+}
+
+// TestOtherMachines: nobody listens beyond the loopback interface without certificates, and
+// nodes say where they are reached.
+func TestOtherMachines(t *testing.T) {
+	t.Parallel()
+	a := &app{Console: &console.Console{Env: []string{"COPPICE_TOKEN=0123456789abcdef"}}, engines: &Directories{}}
+	whole := access.Files{Cert: "c", Key: "k", ClientCA: "a"}
+	for name, tc := range map[string]struct {
+		f    fleetFlags
+		want string
+	}{
+		"all of it":              {fleetFlags{url: "https://one.example.com:7443", between: between{"0.0.0.0:7443", whole}}, ""},
+		"an address":             {fleetFlags{between: between{"10.0.0.1:7443", whole}}, ""},
+		"this machine":           {fleetFlags{url: "http://127.0.0.1:7788"}, ""},
+		"nothing to show":        {fleetFlags{between: between{"10.0.0.1:7443", access.Files{}}}, "--fleet-listen needs --fleet-cert and --fleet-key and --fleet-ca"},
+		"no authority":           {fleetFlags{between: between{"10.0.0.1:7443", access.Files{Cert: "c", Key: "k"}}}, "--fleet-listen needs --fleet-ca"},
+		"files for nothing":      {fleetFlags{between: between{"", whole}}, "--fleet-cert is for --fleet-listen"},
+		"no port":                {fleetFlags{between: between{"10.0.0.1", whole}}, "is not HOST:PORT"},
+		"where is that":          {fleetFlags{between: between{"0.0.0.0:7443", whole}}, "--fleet-url"},
+		"where is that, too":     {fleetFlags{between: between{":7443", whole}}, "--fleet-url"},
+		"not encrypted":          {fleetFlags{url: "http://one.example.com:7443", between: between{":7443", whole}}, "https://node-1.example.com"},
+		"another machine":        {fleetFlags{url: "http://10.0.0.1:7788"}, "not on the loopback interface"},
+		"TLS without a listener": {fleetFlags{url: "https://127.0.0.1:7788"}, "is not like http://127.0.0.1:7788"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.f.servers = "nats://127.0.0.1:4222"
+			_, err := serveFlags{fleet: tc.f}.checkFleet(a)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+	_, err := a.openFleet(t.Context(), serveFlags{fleet: fleetFlags{between: between{":7443", whole}}}, "")
+	require.ErrorContains(t, err, "--fleet-listen is for a node of a fleet")
+}
