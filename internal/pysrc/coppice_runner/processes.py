@@ -16,6 +16,9 @@ try:
     _TICKS = os.sysconf("SC_CLK_TCK")
 except (AttributeError, ValueError, OSError):
     _TICKS = 100
+# Whether the system has a list of the children of a thread: a Linux that was built without
+# it has none, nor has an older gVisor.
+_TELLS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
 def started_since(begin: float) -> List[int]:
@@ -96,15 +99,7 @@ def _listed(path: str) -> List[str]:
 
 def descendants_of(pid: int) -> List[int]:
     """Returns what a process has started and lives, parents first."""
-    if not _tells_children():
-        return _by_parents(pid)
-    return list(_descendants(pid, set()))
-
-
-def _tells_children() -> bool:
-    """Says whether the system has a list of the children of a thread: a Linux that was
-    built without it has none, nor has an older gVisor."""
-    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    return list(_descendants(pid, set())) if _TELLS_CHILDREN else _by_parents(pid)
 
 
 def _by_parents(pid: int) -> List[int]:
